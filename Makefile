@@ -1,0 +1,45 @@
+# The doors of the project. Each does its own set-up; CI runs the same ones (.ci/run).
+
+PYTHON_IN_VENV := .venv/bin/python
+COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--custom-compile-command "make requirements"
+
+# Two test processes share the cores; a threaded BLAS below them would only slow both down.
+WORKERS ?= 2
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check bench requirements clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@echo "  ARGS=... is passed on: make test ARGS='-k forget', make requirements ARGS=--upgrade"
+
+setup:  ## make .venv from the hashed requirements (only when something changed)
+	@tools/setup.sh
+
+run: setup  ## run the demo
+	$(PYTHON_IN_VENV) examples/demo.py $(ARGS)
+
+test: setup  ## run all tests; MORE=1 also runs the long loops
+	$(PYTHON_IN_VENV) -m pytest -n $(WORKERS) --dist worksteal $(if $(filter-out 0,$(MORE)),--more) $(ARGS)
+
+check: setup  ## lint, format, types, layers and the house rules
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/lint-imports --no-logo
+	$(PYTHON_IN_VENV) -m pytest -q tests/test_house.py
+
+bench: setup  ## measure
+	$(PYTHON_IN_VENV) -m bench $(ARGS)
+
+requirements: setup  ## re-make the hashed requirements from pyproject.toml and requirements/dev.in
+	$(COMPILE) $(ARGS) pyproject.toml -o requirements/runtime.txt
+	$(COMPILE) $(ARGS) pyproject.toml requirements/dev.in -o requirements/dev.txt
+
+clean:  ## remove everything that can be made again
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis bench/scratch
+	find src tests bench examples tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

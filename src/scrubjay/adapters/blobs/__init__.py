@@ -1,0 +1,1 @@
+"""Blobs: where sealed byte strings too large for a row are kept."""

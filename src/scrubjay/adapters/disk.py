@@ -1,0 +1,256 @@
+"""Files that are complete and durable, or not there: what file-based adapters are built on.
+
+A file is written under a hidden name, synced, and only then linked or renamed to its own; the
+folder is synced after that. Every step is announced before it is taken, so that tests can stop,
+fail or record at each of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from scrubjay.domain.errors import Full, ScrubjayError, StoreError
+
+LEFTOVER: Final = ".new."
+Noise = Callable[[int], bytes]
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_DENIED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
+
+
+class Step(StrEnum):
+    """One thing done to the disk."""
+
+    READ = "read"
+    FOLDER = "folder"
+    CREATE = "create"
+    WRITE = "write"
+    SYNC = "sync"
+    LINK = "link"
+    RENAME = "rename"
+    OVERWRITE = "overwrite"
+    UNLINK = "unlink"
+    SYNC_FOLDER = "sync-folder"
+    REMOVE_FOLDER = "remove-folder"
+
+
+Watch = Callable[[Step, Path], None]
+
+
+def unwatched(_: Step, __: Path) -> None:
+    """Take a step and say nothing: what every step does outside tests."""
+
+
+@contextmanager
+def failures(place: str) -> Iterator[None]:
+    """Whatever the system refuses inside, raised as an error of the domain."""
+    try:
+        yield
+    except OSError as error:
+        raise _translated(place, error) from error
+
+
+def _translated(place: str, error: OSError) -> ScrubjayError:
+    if error.errno in _NO_SPACE:
+        return Full(f"No space is left for the {place}.")
+    if error.errno in _DENIED:
+        return StoreError(
+            f"The system does not allow this in the {place}.",
+            hint=f"Check who owns the {place}, its permissions, and that it is not read-only.",
+        )
+    return StoreError(f"The {place} failed: {os.strerror(error.errno or errno.EIO)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """Durable file operations; all of them raise OSError."""
+
+    watch: Watch = unwatched
+
+    def read(self, path: Path) -> bytes | None:
+        """The content of a file; None if it is not there."""
+        self.watch(Step.READ, path)
+        with suppress(FileNotFoundError):
+            return path.read_bytes()
+        return None
+
+    def names(self, folder: Path) -> list[str]:
+        """What a folder holds, sorted, leftovers included; nothing if it is not there."""
+        with suppress(FileNotFoundError):
+            return sorted(path.name for path in folder.iterdir())
+        return []
+
+    def make_folder(self, folder: Path) -> None:
+        """A folder only its owner may enter, durable together with those above it."""
+        if not folder.parent.is_dir():
+            self.make_folder(folder.parent)
+        self.watch(Step.FOLDER, folder)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        # Also when it was there: whoever made it may have died before this sync.
+        self.sync_folder(folder.parent)
+
+    def replace(self, path: Path, content: bytes) -> None:
+        """Write a file, new or in place of the one of that name; never seen half written."""
+        with self._draft(path, content) as draft:
+            self.watch(Step.RENAME, path)
+            draft.replace(path)
+        self.sync_folder(path.parent)
+
+    def add(self, path: Path, content: bytes, noise: Noise) -> bool:
+        """Write a file unless it is there already; whether it was written.
+
+        Either way the file is durable on return. What was not needed is overwritten.
+        """
+        with self._draft(path, content) as draft:
+            self.watch(Step.LINK, path)
+            try:
+                path.hardlink_to(draft)
+            except FileExistsError:
+                added = False
+                self.shred(draft, noise)
+            else:
+                added = True
+                self._unlink(draft)
+        self.sync_folder(path.parent)
+        return added
+
+    def exchange(self, path: Path, content: bytes, noise: Noise) -> None:
+        """Write a file like `replace`, then overwrite what it replaced."""
+        with ExitStack() as old:
+            fd = None
+            with suppress(FileNotFoundError):
+                fd = old.enter_context(_opened(path, os.O_WRONLY | os.O_NOFOLLOW))
+            self.replace(path, content)
+            if fd is not None:
+                self._drown(fd, path, noise)
+
+    def shred(self, path: Path, noise: Noise) -> None:
+        """Overwrite a file and unlink it; an absent one is fine. The folder is not synced."""
+        with suppress(FileNotFoundError):
+            self._overwrite(path, noise)
+            self._unlink(path)
+
+    def delete(self, path: Path) -> None:
+        """Unlink a file, durably; an absent one is fine."""
+        self._unlink(path)
+        if path.parent.is_dir():
+            self.sync_folder(path.parent)
+
+    def remove_folder(self, folder: Path) -> None:
+        """Remove an empty folder, durably; one that is absent or in use again is fine."""
+        self.watch(Step.REMOVE_FOLDER, folder)
+        try:
+            folder.rmdir()
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        if folder.parent.is_dir():
+            self.sync_folder(folder.parent)
+
+    def sweep(self, folder: Path) -> None:
+        """Unlink what writers that died left in a folder; those at work are not disturbed."""
+        for name in self.names(folder):
+            if name.startswith(LEFTOVER):
+                with suppress(FileNotFoundError):
+                    self._sweep(folder / name)
+
+    def sync_folder(self, folder: Path) -> None:
+        """Make the names in a folder durable."""
+        self.watch(Step.SYNC_FOLDER, folder)
+        with _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as fd:
+            _sync(fd)
+
+    @contextmanager
+    def locked(self, path: Path, *, shared: bool = False) -> Iterator[None]:
+        """Hold an advisory lock on a file, made if need be, alone or with other sharers."""
+        mode = os.O_RDONLY if shared else os.O_RDWR
+        with _opened(path, mode | os.O_CREAT) as fd:
+            fcntl.flock(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def _draft(self, path: Path, content: bytes) -> Iterator[Path]:
+        """The content, synced, under a hidden name beside `path`; locked while it is in use."""
+        fd, draft = self._claim(path)
+        try:
+            self.watch(Step.WRITE, draft)
+            _write(fd, content)
+            self.watch(Step.SYNC, draft)
+            _sync(fd)
+            yield draft
+        except Exception:  # seam: whatever failed, a half-written file must not keep its space
+            draft.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(fd)
+
+    def _claim(self, path: Path) -> tuple[int, Path]:
+        for number in count():
+            draft = path.with_name(f"{LEFTOVER}{path.name}.{number}")
+            self.watch(Step.CREATE, draft)
+            try:
+                fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            except FileExistsError:
+                continue
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            # A sweep may have taken it for a leftover in the moment before it was locked.
+            if os.fstat(fd).st_nlink:
+                return fd, draft
+            os.close(fd)
+        raise AssertionError("unreachable: count() does not end")
+
+    def _sweep(self, leftover: Path) -> None:
+        with _opened(leftover, os.O_WRONLY | os.O_NOFOLLOW) as fd:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+            # The name may belong to a newer file by now; its writer holds the lock on that one.
+            if os.fstat(fd).st_ino == leftover.stat().st_ino:
+                self._unlink(leftover)
+
+    def _overwrite(self, path: Path, noise: Noise) -> None:
+        with _opened(path, os.O_WRONLY | os.O_NOFOLLOW) as fd:
+            self._drown(fd, path, noise)
+
+    def _drown(self, fd: int, path: Path, noise: Noise) -> None:
+        self.watch(Step.OVERWRITE, path)
+        _write(fd, noise(os.fstat(fd).st_size))
+        self.watch(Step.SYNC, path)
+        _sync(fd)
+
+    def _unlink(self, path: Path) -> None:
+        self.watch(Step.UNLINK, path)
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _write(fd: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+def _sync(fd: int) -> None:
+    if _FULL_SYNC is None:
+        os.fsync(fd)
+    else:
+        # On macOS fsync leaves the bytes in the drive's cache.
+        fcntl.fcntl(fd, _FULL_SYNC)

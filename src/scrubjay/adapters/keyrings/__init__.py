@@ -1,0 +1,1 @@
+"""Keyrings: where the keys that open everything else come from."""

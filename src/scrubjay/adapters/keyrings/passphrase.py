@@ -1,0 +1,308 @@
+"""A keyring its user holds: a passphrase or the printed recovery key opens it, nothing else.
+
+A random master key wraps the slots. It is itself wrapped twice: under a key that Argon2id makes
+of the passphrase, and under the recovery key. Changing the passphrase wraps it anew and touches
+no slot.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import threading
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
+from scrubjay import vault
+from scrubjay.adapters.disk import Disk, failures
+from scrubjay.adapters.keyrings.file import KEY_FILE, PHRASE_FILE, read_key
+from scrubjay.adapters.keyrings.lines import damaged, read_line, unhex, write_line
+from scrubjay.adapters.keyrings.slots import PLACE, KeysFolder, SlotKeyring
+from scrubjay.domain.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
+from scrubjay.ports import Clock
+
+RECOVERY_FILE: Final = "recovery"
+RECOVERY_BYTES: Final = 20
+_CHECK_BYTES: Final = 5
+_GROUP: Final = 5
+_SALT_BYTES: Final = 16
+_SLOT_BYTES: Final = vault.HASH_BYTES + vault.OVERHEAD + vault.KEY_BYTES
+_MASTER: Final = "master"
+_LOOKALIKES: Final = str.maketrans("018", "OIB", "- \t\r\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """How much work Argon2id makes of one guess."""
+
+    memory_kib: int = 64 * 1024
+    passes: int = 3
+    lanes: int = 4
+
+    @property
+    def sane(self) -> bool:
+        """Whether a computer can be asked to do this: at most 1 GiB, 32 passes, 16 lanes."""
+        return (
+            1 <= self.lanes <= 16
+            and 1 <= self.passes <= 32
+            and 8 * self.lanes <= self.memory_kib <= 1024 * 1024
+        )
+
+
+STRONG: Final = Cost()
+
+
+class PassphraseKeyring(SlotKeyring):
+    """Slots wrapped by a master key that is in memory only between `unlock` and `lock`."""
+
+    def __init__(
+        self, directory: Path, clock: Clock, *, cost: Cost = STRONG, disk: Disk | None = None
+    ) -> None:
+        super().__init__(KeysFolder(directory, clock, disk), clock)
+        self._cost = cost
+        self._master: bytearray | None = None
+        self._mutex = threading.Lock()
+
+    @classmethod
+    def create(
+        cls,
+        directory: Path,
+        clock: Clock,
+        passphrase: str,
+        *,
+        cost: Cost = STRONG,
+        disk: Disk | None = None,
+    ) -> tuple[Self, str]:
+        """A new keyring in an empty keys folder, unlocked, and its recovery key."""
+        keyring = cls(directory, clock, cost=cost, disk=disk)
+        with keyring._folder.alone():
+            if keyring._folder.file(KEY_FILE) is not None:
+                raise Conflict("This keys folder has a key file.", hint="Adopt it instead.")
+            if keyring._folder.addresses():
+                raise KeyMissing("This keys folder has slots, but no key.")
+            return keyring, keyring._found(passphrase)
+
+    @classmethod
+    def adopt(
+        cls,
+        directory: Path,
+        clock: Clock,
+        passphrase: str,
+        *,
+        cost: Cost = STRONG,
+        disk: Disk | None = None,
+    ) -> tuple[Self, str]:
+        """The keyring of a key file, put under a passphrase; unlocked, and its recovery key.
+
+        Every slot is wrapped anew and the key file is shredded. What a crash leaves undone, the
+        next unlock does.
+        """
+        keyring = cls(directory, clock, cost=cost, disk=disk)
+        with keyring._folder.alone():
+            old = read_key(keyring._folder)
+            if old is None:
+                raise KeyMissing("This keys folder has no key file to adopt.")
+            keyring._check_slots(old)
+            recovery = keyring._found(passphrase)
+            keyring._take_over()
+        return keyring, recovery
+
+    @staticmethod
+    def present(directory: Path) -> bool:
+        """Whether a keys folder is locked by a passphrase."""
+        with failures(PLACE):
+            return (directory / PHRASE_FILE).exists()
+
+    # -- opening and closing -----------------------------------------------------------
+
+    def unlock(self, passphrase: str) -> None:
+        """Open the keyring; Locked if the passphrase is another one."""
+        cost, salt, slot = self._passphrase_file()
+        secret = stretch(passphrase, salt, cost)
+        self._open(secret, slot, PHRASE_FILE, "That passphrase does not open it.")
+
+    def unlock_with_recovery(self, text: str) -> None:
+        """Open the keyring with the printed key; InvalidRequest if it is mistyped."""
+        secret = recovery_bytes(text)
+        raw = self._folder.file(RECOVERY_FILE)
+        if raw is None:
+            raise KeyMissing("The recovery file is not in the keys folder.")
+        (word,) = read_line(raw, RECOVERY_FILE, 1)
+        slot = unhex(word, RECOVERY_FILE, _SLOT_BYTES)
+        self._open(secret, slot, RECOVERY_FILE, "That recovery key does not open it.")
+
+    def lock(self) -> None:
+        """Forget the master key, overwriting it; every later call raises Locked."""
+        with self._mutex:
+            master, self._master = self._master, None
+            if master is not None:
+                master[:] = bytes(len(master))
+
+    def change_passphrase(self, new: str) -> None:
+        """Let `new` open the keyring instead of the old passphrase; slots are not touched."""
+        master = self._wrapping_key()
+        line = self._passphrase_line(master, new)
+        with self._folder.alone():
+            self._folder.replace_file(PHRASE_FILE, line)
+
+    def renew_recovery(self) -> str:
+        """A new recovery key; the old one opens nothing any more."""
+        master = self._wrapping_key()
+        with self._folder.alone():
+            return self._write_recovery(master)
+
+    # -- inside ------------------------------------------------------------------------
+
+    def _admit(self) -> None:
+        self._wrapping_key()
+
+    def _wrapping_key(self) -> bytes:
+        with self._mutex:
+            if self._master is None:
+                raise Locked("The keyring is locked.")
+            return bytes(self._master)
+
+    def _open(self, secret: bytes, slot: bytes, name: str, refusal: str) -> None:
+        try:
+            master = vault.unwrap(secret, slot, address=name, purpose=_MASTER)
+        except SealBroken as error:
+            raise Locked(refusal, hint="Nothing was changed; try again.") from error
+        with self._mutex:
+            self._master = bytearray(master)
+        if self._folder.file(KEY_FILE) is not None:
+            with self._folder.alone():
+                self._take_over()
+
+    def _found(self, passphrase: str) -> str:
+        """Make the master key and write both files; the passphrase file, the last, decides."""
+        if self._folder.file(PHRASE_FILE) is not None:
+            raise Conflict("This keys folder is locked by a passphrase already.")
+        master = self._clock.random(vault.KEY_BYTES)
+        line = self._passphrase_line(master, passphrase)
+        recovery = self._write_recovery(master)
+        self._folder.add_file(PHRASE_FILE, line)
+        with self._mutex:
+            self._master = bytearray(master)
+        return recovery
+
+    def _passphrase_file(self) -> tuple[Cost, bytes, bytes]:
+        raw = self._folder.file(PHRASE_FILE)
+        if raw is None:
+            raise KeyMissing("The passphrase file is not in the keys folder.")
+        kind, *numbers, salt, slot = read_line(raw, PHRASE_FILE, 6)
+        if kind != "argon2id" or not all(number.isdecimal() for number in numbers):
+            raise damaged(PHRASE_FILE)
+        memory, passes, lanes = map(int, numbers)
+        return (
+            Cost(memory_kib=memory, passes=passes, lanes=lanes),
+            unhex(salt, PHRASE_FILE, _SALT_BYTES),
+            unhex(slot, PHRASE_FILE, _SLOT_BYTES),
+        )
+
+    def _passphrase_line(self, master: bytes, passphrase: str) -> bytes:
+        salt = self._clock.random(_SALT_BYTES)
+        secret = stretch(passphrase, salt, self._cost)
+        numbers = (self._cost.memory_kib, self._cost.passes, self._cost.lanes)
+        slot = self._wrapped(secret, master, PHRASE_FILE)
+        return write_line(PHRASE_FILE, "argon2id", *map(str, numbers), salt.hex(), slot.hex())
+
+    def _write_recovery(self, master: bytes) -> str:
+        secret = self._clock.random(RECOVERY_BYTES)
+        slot = self._wrapped(secret, master, RECOVERY_FILE)
+        self._folder.replace_file(RECOVERY_FILE, write_line(RECOVERY_FILE, slot.hex()))
+        return recovery_text(secret)
+
+    def _wrapped(self, secret: bytes, master: bytes, name: str) -> bytes:
+        nonce = self._clock.random(vault.NONCE_BYTES)
+        return vault.wrap(secret, master, address=name, purpose=_MASTER, nonce=nonce)
+
+    def _check_slots(self, key: bytes) -> None:
+        for address, purpose in self._all_slots():
+            self._unwrapped(key, address, purpose)
+
+    def _take_over(self) -> None:
+        """Wrap what the key file still wraps under the master key, then shred the key file."""
+        master = self._wrapping_key()
+        foreign = [slot for slot in self._all_slots() if not self._opens(master, *slot)]
+        # A crash may have left the key file half overwritten, but only once no slot needed it.
+        old = read_key(self._folder) if foreign else None
+        if old is not None:
+            for address, purpose in foreign:
+                if self._opens(old, address, purpose):
+                    self._rewrap(old, master, address, purpose)
+        self._folder.shred_file(KEY_FILE)
+
+    def _opens(self, key: bytes, address: str, purpose: str) -> bool:
+        try:
+            self._unwrapped(key, address, purpose)
+        except SealBroken:
+            return False
+        return True
+
+    def _rewrap(self, old: bytes, master: bytes, address: str, purpose: str) -> None:
+        key = self._unwrapped(old, address, purpose)
+        nonce = self._clock.random(vault.NONCE_BYTES)
+        new = vault.wrap(master, key, address=address, purpose=purpose, nonce=nonce)
+        self._folder.exchange(address, purpose, new)
+
+    def _unwrapped(self, key: bytes, address: str, purpose: str) -> bytes:
+        slot = self._folder.get(address, purpose)
+        return vault.unwrap(key, slot, address=address, purpose=purpose)
+
+    def _all_slots(self) -> list[tuple[str, str]]:
+        return [
+            (address, purpose)
+            for address in self._folder.addresses()
+            for purpose in self._folder.purposes(address)
+        ]
+
+
+def stretch(passphrase: str, salt: bytes, cost: Cost) -> bytes:
+    """The wrapping key Argon2id makes of a passphrase."""
+    if not passphrase:
+        raise InvalidRequest("The passphrase is empty.")
+    if not cost.sane:
+        raise SealBroken(
+            "The passphrase file asks for an absurd amount of work.",
+            hint="Put an undamaged copy of the passphrase file back; nothing was changed.",
+        )
+    # Keyboards differ in how they compose an accented letter.
+    raw = unicodedata.normalize("NFC", passphrase).encode("utf-8", "surrogatepass")
+    return Argon2id(
+        salt=salt,
+        length=vault.KEY_BYTES,
+        iterations=cost.passes,
+        lanes=cost.lanes,
+        memory_cost=cost.memory_kib,
+    ).derive(raw)
+
+
+def recovery_text(secret: bytes) -> str:
+    """The recovery key as people copy it: 40 letters and digits in groups of five."""
+    letters = base64.b32encode(secret + _recovery_check(secret)).decode()
+    return "-".join(letters[at : at + _GROUP] for at in range(0, len(letters), _GROUP))
+
+
+def recovery_bytes(text: str) -> bytes:
+    """What `recovery_text` was made of, however it was spaced; InvalidRequest if mistyped."""
+    try:
+        raw = base64.b32decode(text.upper().translate(_LOOKALIKES))
+    except (binascii.Error, ValueError):
+        raw = b""
+    secret, check = raw[:RECOVERY_BYTES], raw[RECOVERY_BYTES:]
+    if not hmac.compare_digest(check, _recovery_check(secret)):
+        raise InvalidRequest(
+            "The recovery key has a typing error.",
+            hint="It is eight groups of five letters and digits; compare each with the print.",
+        )
+    return secret
+
+
+def _recovery_check(secret: bytes) -> bytes:
+    return hashlib.sha256(b"scrubjay recovery key" + secret).digest()[:_CHECK_BYTES]

@@ -1,0 +1,1 @@
+"""Stores: where sealed rows are kept."""

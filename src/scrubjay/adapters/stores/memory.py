@@ -1,0 +1,295 @@
+"""A store that lives as long as its process: what every store must do, in the plainest words.
+
+A scope is one immutable `State`. A reader keeps the one it met first; a writer works on a copy
+of its own and, if all goes well, puts it in the place of the last one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TypeVar
+
+from scrubjay.adapters.stores.memory_catalog import MemoryCatalog
+from scrubjay.domain.errors import Conflict, NotFound, StoreError
+from scrubjay.domain.rows import AuditRow, Collection, Head, Position, Row
+from scrubjay.ports import Failpoint, Reach, Result, Tx, View, pass_by
+
+Rows = Mapping[bytes, Row]
+Item = TypeVar("Item")
+
+
+def _no_rows() -> Mapping[Collection, Rows]:
+    return {collection: {} for collection in Collection}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Everything a scope holds at one moment; never changed once a reader may have it."""
+
+    head: Head = field(default_factory=Head)
+    rows: Mapping[Collection, Rows] = field(default_factory=_no_rows)
+    """By id, in the order of seq: a row that is written again goes to the end."""
+    tombstones: frozenset[bytes] = frozenset()
+    links: frozenset[tuple[bytes, bytes]] = frozenset()
+    audit: tuple[AuditRow, ...] = ()
+
+
+class MemoryView:
+    """A view of the state it meets at its first read."""
+
+    def __init__(self, look: Callable[[], State]) -> None:
+        self._look = look
+        self._met: State | None = None
+
+    @property
+    def _state(self) -> State:
+        if self._met is None:
+            self._met = self._look()
+        return self._met
+
+    def _rows(self, collection: Collection) -> Iterable[Row]:
+        return self._state.rows[collection].values()
+
+    def _live(self, collection: Collection) -> Iterator[Row]:
+        return (row for row in self._rows(collection) if not row.erased)
+
+    def head(self) -> Head:
+        return self._state.head
+
+    def row(self, collection: Collection, row_id: bytes) -> Row | None:
+        return self._state.rows[collection].get(row_id)
+
+    def row_by_key(self, collection: Collection, key: bytes) -> Row | None:
+        return next((row for row in self._live(collection) if row.key == key), None)
+
+    def rows_of_session(self, collection: Collection, session: bytes) -> Sequence[Row]:
+        return [row for row in self._live(collection) if row.session == session]
+
+    def changes(self, collection: Collection, after: int, limit: int) -> Sequence[Row]:
+        return _first(limit, (row for row in self._rows(collection) if row.seq > after))
+
+    def latest(self, collection: Collection, before: int, limit: int) -> Sequence[Row]:
+        newest_first = reversed([row for row in self._live(collection) if row.seq < before])
+        return _first(limit, newest_first)
+
+    def overdue(self, collection: Collection, day: int, limit: int) -> Sequence[Row]:
+        rows = self._rows(collection)
+        return _first(limit, (row for row in rows if row.expiry is not None and row.expiry <= day))
+
+    def stale(self, collection: Collection, after: int, limit: int) -> Sequence[Row]:
+        epoch = self.head().at(collection).epoch
+        rows = self._live(collection)
+        return _first(limit, (row for row in rows if row.seq > after and row.epoch < epoch))
+
+    def derived(self, source: bytes) -> Sequence[bytes]:
+        return sorted(derived for origin, derived in self._state.links if origin == source)
+
+    def buried(self, ids: Iterable[bytes]) -> frozenset[bytes]:
+        return self._state.tombstones.intersection(ids)
+
+    def tombstones(self) -> Sequence[bytes]:
+        return sorted(self._state.tombstones)
+
+    def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
+        return _first(limit, (row for row in self._state.audit if row.count > after))
+
+
+def _first(limit: int, items: Iterable[Item]) -> list[Item]:
+    return list(islice(items, limit))
+
+
+class MemoryTx(MemoryView):
+    """A view of a state of its own, which its changes replace step by step."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__(lambda: state)
+
+    @property
+    def result(self) -> State:
+        """The state after all changes so far."""
+        return self._state
+
+    def _become(self, **changes: object) -> None:
+        self._met = replace(self._state, **changes)  # type: ignore[arg-type]
+
+    def _move(self, collection: Collection, position: Position) -> None:
+        self._become(head=self.head().moved(collection, position))
+
+    def _place(self, collection: Collection, row: Row, *, at_end: bool) -> None:
+        rows = dict(self._state.rows[collection])
+        if at_end:
+            rows.pop(row.id, None)
+        rows[row.id] = row
+        self._become(rows={**self._state.rows, collection: rows})
+
+    def set_head(self, head: Head) -> None:
+        for collection in Collection:
+            now, wanted = self.head().at(collection), head.at(collection)
+            head = head.moved(collection, replace(now, epoch=wanted.epoch))
+        self._become(head=head)
+
+    def put(self, collection: Collection, row: Row) -> Row:
+        if row.erased:
+            raise StoreError("A row is erased by erase, not by put.")
+        known = self.row(collection, row.id)
+        rival = self.row_by_key(collection, row.key) if row.key is not None else None
+        if rival and rival.id != row.id:
+            raise Conflict("Another row was written under the same key.")
+        position = self.head().at(collection)
+        seq = position.seq + 1
+        row = replace(row, seq=seq, born=known.born if known else seq)
+        self._place(collection, row, at_end=True)
+        self._move(collection, replace(position, seq=seq))
+        return row
+
+    def reseal(self, collection: Collection, row: Row) -> None:
+        known = self.row(collection, row.id)
+        if known is None or known.erased or known.version != row.version:
+            raise Conflict("The row to seal anew was changed or erased meanwhile.")
+        sealed = replace(known, cell=row.cell, vector=row.vector, blob=row.blob, epoch=row.epoch)
+        self._place(collection, sealed, at_end=False)
+
+    def erase(self, collection: Collection, row_id: bytes, *, drop_day: int) -> Row | None:
+        known = self.row(collection, row_id)
+        if known is None or known.erased:
+            return None
+        position = self.head().at(collection)
+        seq = position.seq + 1
+        empty = Row(
+            id=row_id, version=known.version, epoch=known.epoch, cell=None,
+            expiry=drop_day, erased=True, seq=seq, born=known.born,
+        )  # fmt: skip
+        self._place(collection, empty, at_end=True)
+        self._become(links=frozenset(link for link in self._state.links if row_id not in link))
+        self._move(collection, replace(position, seq=seq, erased_seq=seq))
+        return known
+
+    def drop(self, collection: Collection, ids: Iterable[bytes]) -> int:
+        rows = dict(self._state.rows[collection])
+        dropped = [rows.pop(i) for i in dict.fromkeys(ids) if i in rows and rows[i].erased]
+        position = self.head().at(collection)
+        min_seq = max([position.min_seq, *(row.seq for row in dropped)])
+        self._become(rows={**self._state.rows, collection: rows})
+        self._move(collection, replace(position, min_seq=min_seq))
+        return len(dropped)
+
+    def bury(self, ids: Iterable[bytes]) -> None:
+        self._become(tombstones=self._state.tombstones.union(ids))
+
+    def link(self, source: bytes, derived: bytes) -> None:
+        self._become(links=self._state.links | {(source, derived)})
+
+    def append_audit(self, cell: bytes, mac: bytes) -> None:
+        count = self.head().audit_count + 1
+        self._become(
+            audit=(*self._state.audit, AuditRow(count=count, cell=cell, mac=mac)),
+            head=replace(self.head(), audit_count=count, audit_mac=mac),
+        )
+
+    def truncate(self) -> None:
+        self._met = State(head=self.head())
+
+
+class MemoryStore:
+    """Sealed rows of many scopes in the memory of this process."""
+
+    def __init__(self, *, reach: Reach = pass_by) -> None:
+        self._reach = reach
+        self._scopes: dict[str, State] = {}
+        self._catalog = MemoryCatalog()
+        self._writing = threading.Lock()
+        self._writer: int | None = None
+        self._closed = False
+
+    @property
+    def catalog(self) -> MemoryCatalog:
+        """The catalog of this installation."""
+        self._check_open()
+        return self._catalog
+
+    def create(self, address: str) -> None:
+        self._check_open()
+        with self._writing:
+            self._scopes.setdefault(address, State())
+
+    def exists(self, address: str) -> bool:
+        self._check_open()
+        return address in self._scopes
+
+    @contextmanager
+    def read(self, address: str) -> Iterator[View]:
+        self._state(address)
+        yield MemoryView(lambda: self._state(address))
+
+    def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
+        del erasing  # there is no disk that could be full
+        with self._alone():
+            tx = MemoryTx(self._state(address))
+            result = work(tx)
+            self._reach(Failpoint.STORE_BEFORE_COMMIT)
+            self._scopes[address] = tx.result
+            self._reach(Failpoint.STORE_AFTER_COMMIT)
+            return result
+
+    def settle(self, address: str) -> None:
+        self._state(address)
+
+    def size(self, address: str) -> int:
+        return sum(len(piece) for _, piece in _pieces(address, self._state(address)))
+
+    def check(self, address: str) -> Sequence[str]:
+        self._state(address)
+        return []
+
+    def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
+        self._check_open()
+        if address in self._scopes:
+            yield from _pieces(address, self._scopes[address])
+        yield from self._catalog.raw()
+
+    def remove(self, address: str) -> None:
+        self._check_open()
+        with self._writing:
+            self._scopes.pop(address, None)
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError("The store is closed.", hint="Open it again.")
+
+    def _state(self, address: str) -> State:
+        self._check_open()
+        try:
+            return self._scopes[address]
+        except KeyError:
+            raise NotFound("There is no such scope in this store.") from None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if self._writer == threading.get_ident():
+            raise StoreError("A write was begun inside another write.")
+        with self._writing:
+            self._writer = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._writer = None
+
+
+def _pieces(address: str, state: State) -> Iterator[tuple[str, bytes]]:
+    for collection, rows in state.rows.items():
+        for row in rows.values():
+            kept = (row.id, row.cell, row.vector, (row.blob or "").encode(), row.session, row.key)
+            yield f"{address}/{collection}/{row.seq}", b"".join(part or b"" for part in kept)
+    for number, link in enumerate(sorted(state.links)):
+        yield f"{address}/link/{number}", b"".join(link)
+    for number, tombstone in enumerate(sorted(state.tombstones)):
+        yield f"{address}/tombstone/{number}", tombstone
+    for audit in state.audit:
+        yield f"{address}/audit/{audit.count}", audit.cell + audit.mac

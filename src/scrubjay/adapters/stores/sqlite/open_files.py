@@ -1,0 +1,132 @@
+"""The files open in this process: the latest used stay open, one in use is never closed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from scrubjay.adapters.stores.sqlite import faults
+from scrubjay.adapters.stores.sqlite.database import Database, Kind
+from scrubjay.adapters.stores.sqlite.transaction import SqliteView
+from scrubjay.domain.errors import StoreError
+
+# Files of a parent process, never to be closed here: SQLite's locks on them are not ours.
+_INHERITED: Final[list[Database]] = []
+
+
+class OpenFiles:
+    """Databases by path, most recently used last."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pid = os.getpid()
+        self._mutex = threading.Lock()
+        self._opening = threading.Lock()
+        self._files: OrderedDict[str, Database] = OrderedDict()
+        self._closed = False
+
+    def lease(self, kind: Kind, path: str) -> Database:
+        """The database at `path`, not to be closed before it is released."""
+        self.check()
+        database = self._known(path)
+        while database is None:
+            with self._opening:
+                database = self._known(path) or self._open(kind, path)
+        try:
+            if os.stat(path).st_ino == database.inode:
+                return database
+        except FileNotFoundError:
+            if _is_destroyed(database):
+                return database
+        self.withdraw(path)
+        self.release(database)
+        return self.lease(kind, path)
+
+    def release(self, database: Database) -> None:
+        """Say that a lease is over."""
+        with self._mutex:
+            database.users -= 1
+            left = not database.users and self._files.get(database.path) is not database
+        if left:
+            database.close()
+        elif len(self._files) > self._limit:
+            self._evict()
+
+    @contextmanager
+    def using(self, kind: Kind, path: str) -> Iterator[Database]:
+        """The database at `path` for the length of a block."""
+        database = self.lease(kind, path)
+        try:
+            yield database
+        finally:
+            self.release(database)
+
+    def withdraw(self, path: str) -> None:
+        """Close the database at `path` as soon as nobody uses it; the next lease opens it anew."""
+        with self._mutex:
+            database = self._files.pop(path, None)
+        if database is not None and not database.users:
+            database.close()
+
+    def close(self, *, checkpoint: bool = True) -> None:
+        """Close all; what is in use is closed when it is released."""
+        with self._mutex:
+            self._closed = True
+            files, self._files = list(self._files.values()), OrderedDict()
+            idle = [database for database in files if not database.users]
+        if self._pid != os.getpid():
+            _INHERITED.extend(files)
+            return
+        for database in idle:
+            database.close(checkpoint=checkpoint)
+
+    def check(self) -> None:
+        """Raise unless the store can be used in this process."""
+        if self._closed:
+            raise faults.closed()
+        if self._pid != os.getpid():
+            raise StoreError(
+                "The store was opened before this process was forked.",
+                hint="Open a store of its own in every process.",
+            )
+
+    def _known(self, path: str) -> Database | None:
+        with self._mutex:
+            database = self._files.get(path)
+            if database is not None:
+                self._files.move_to_end(path)
+                database.users += 1
+            return database
+
+    def _open(self, kind: Kind, path: str) -> Database:
+        database = Database(kind, path)
+        database.users = 1
+        with self._mutex:
+            if not self._closed:
+                self._files[path] = database
+                return database
+        database.close()
+        raise faults.closed()
+
+    def _evict(self) -> None:
+        with self._mutex:
+            idle = [path for path, database in self._files.items() if not database.users]
+            spare = idle[: max(0, len(self._files) - self._limit)]
+            evicted = [self._files.pop(path) for path in spare]
+        for database in evicted:
+            database.close()
+
+
+def _is_destroyed(database: Database) -> bool:
+    """Whether an unlinked file says so itself: then whoever has it open is to read that."""
+    connection = database.take()
+    view = SqliteView(connection)
+    try:
+        return view.head().destroyed
+    finally:
+        view.end()
+        database.give(connection, sound=view.failure is None)

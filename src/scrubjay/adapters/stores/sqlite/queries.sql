@@ -1,0 +1,146 @@
+-- head --
+SELECT memory_seq, memory_epoch, memory_erased_seq, memory_min_seq,
+       turn_seq, turn_epoch, turn_erased_seq, turn_min_seq,
+       session_seq, session_epoch, session_erased_seq, session_min_seq,
+       frozen, destroyed, audit_count, audit_mac, due, due_since
+FROM head
+
+-- move_head --
+UPDATE head SET
+    memory_seq = ?, memory_epoch = ?, memory_erased_seq = ?, memory_min_seq = ?,
+    turn_seq = ?, turn_epoch = ?, turn_erased_seq = ?, turn_min_seq = ?,
+    session_seq = ?, session_epoch = ?, session_erased_seq = ?, session_min_seq = ?,
+    frozen = ?, destroyed = ?, audit_count = ?, audit_mac = ?, due = ?, due_since = ?
+
+-- row --
+SELECT {columns} FROM {table} WHERE id = ?
+
+-- row_by_key --
+SELECT {columns} FROM {table} WHERE key = ? AND erased = 0
+
+-- rows_of_session --
+SELECT {columns} FROM {table} WHERE session = ? AND erased = 0 ORDER BY seq
+
+-- changes --
+SELECT {columns} FROM {table} WHERE seq > ? ORDER BY seq LIMIT ?
+
+-- latest --
+SELECT {columns} FROM {table} WHERE seq < ? AND erased = 0 ORDER BY seq DESC LIMIT ?
+
+-- overdue --
+SELECT {columns} FROM {table} WHERE expiry <= ? ORDER BY seq LIMIT ?
+
+-- stale --
+SELECT {columns} FROM {table} WHERE seq > ? AND epoch < ? AND erased = 0 ORDER BY seq LIMIT ?
+
+-- insert --
+INSERT INTO {table} ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+
+-- rewrite --
+UPDATE {table} SET seq = ?, version = ?, epoch = ?, expiry = ?, erased = 0, session = ?, key = ?,
+    cell = ?, vector = ?, blob = ?
+WHERE id = ?
+
+-- reseal --
+UPDATE {table} SET epoch = ?, cell = ?, vector = ?, blob = ?
+WHERE id = ? AND version = ? AND erased = 0
+
+-- erase --
+UPDATE {table} SET seq = ?, expiry = ?, erased = 1, session = NULL, key = NULL,
+    cell = NULL, vector = NULL, blob = NULL
+WHERE id = ?
+
+-- drop --
+DELETE FROM {table} WHERE id = ? AND erased = 1 RETURNING seq
+
+-- clear --
+DELETE FROM {table}
+
+-- derived --
+SELECT derived FROM lineage WHERE source = ? ORDER BY derived
+
+-- link --
+INSERT OR IGNORE INTO lineage (source, derived) VALUES (?, ?)
+
+-- unlink_source --
+DELETE FROM lineage WHERE source = ?
+
+-- unlink_derived --
+DELETE FROM lineage WHERE derived = ?
+
+-- is_buried --
+SELECT id FROM tombstone WHERE id = ?
+
+-- tombstones --
+SELECT id FROM tombstone ORDER BY id
+
+-- bury --
+INSERT OR IGNORE INTO tombstone (id) VALUES (?)
+
+-- audit --
+SELECT count, cell, mac FROM audit WHERE count > ? ORDER BY count LIMIT ?
+
+-- append_audit --
+INSERT INTO audit (count, cell, mac) VALUES (?, ?, ?)
+
+-- size --
+SELECT page_count * page_size FROM pragma_page_count, pragma_page_size
+
+-- integrity --
+PRAGMA integrity_check(20)
+
+-- beyond_head --
+SELECT count(*) FROM {table}, head WHERE seq > {table}_seq OR born > seq
+
+-- erased_with_content --
+SELECT count(*) FROM {table}
+WHERE erased = 1 AND coalesce(cell, vector, blob, key, session) IS NOT NULL
+
+-- audit_extent --
+SELECT count(*), coalesce(min(count), 0), coalesce(max(count), 0) FROM audit
+
+-- entry --
+SELECT address, name, destroyed, audit_count, audit_mac FROM entry WHERE address = ?
+
+-- entries --
+SELECT address, name, destroyed, audit_count, audit_mac FROM entry ORDER BY address
+
+-- enroll --
+INSERT OR IGNORE INTO entry (address, name, destroyed, audit_count, audit_mac)
+VALUES (?, ?, ?, ?, ?)
+
+-- mark_destroyed --
+UPDATE entry SET destroyed = 1 WHERE address = ?
+
+-- note_audit --
+UPDATE entry SET audit_count = ?, audit_mac = ? WHERE address = ? AND audit_count < ?
+
+-- bury_in_catalog --
+INSERT OR IGNORE INTO tombstone (address, id) VALUES (?, ?)
+
+-- tombstones_in_catalog --
+SELECT id FROM tombstone WHERE address = ?
+
+-- add_receipt --
+INSERT INTO receipt (address, cell) VALUES (?, ?)
+
+-- receipts --
+SELECT cell FROM receipt WHERE address = ? ORDER BY number
+
+-- add_backup --
+INSERT OR IGNORE INTO backup (address, expires, name) VALUES (?, ?, ?)
+
+-- backups --
+SELECT address, expires, name FROM backup WHERE address = ? ORDER BY expires, name
+
+-- remove_backup --
+DELETE FROM backup WHERE address = ? AND expires = ? AND name = ?
+
+-- clear_tombstones --
+DELETE FROM tombstone
+
+-- clear_lineage --
+DELETE FROM lineage
+
+-- clear_audit --
+DELETE FROM audit

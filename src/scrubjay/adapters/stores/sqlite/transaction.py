@@ -1,0 +1,244 @@
+"""One state of a scope, as SQLite shows it to a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import apsw
+
+from scrubjay.adapters.stores.sqlite import faults
+from scrubjay.adapters.stores.sqlite.head import ERASED_SEQ, MIN_SEQ, HeadColumns
+from scrubjay.adapters.stores.sqlite.statements import QUERIES, TABLES
+from scrubjay.domain.errors import Conflict, StoreError
+from scrubjay.domain.rows import AuditRow, Collection, Head, Row
+
+_HEAD: Final = QUERIES["head"]
+_MOVE_HEAD: Final = QUERIES["move_head"]
+_APPEND_AUDIT: Final = QUERIES["append_audit"]
+
+
+class Session:
+    """Statements on one connection, each failure of which is an error of the domain."""
+
+    __slots__ = ("_connection", "_cursor", "failure")
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._cursor: apsw.Cursor | None = connection.cursor()
+        self.failure: StoreError | None = None
+        """What SQLite failed with: the transaction is lost, whatever became of the error."""
+
+    def end(self) -> None:
+        """Say that the transaction is over: whoever kept this object cannot use it."""
+        self._cursor = None
+
+    def save(self) -> object:
+        """What `restore` needs to undo what is kept outside the database."""
+        return None
+
+    def restore(self, saved: object) -> None:
+        """Be as at `save`; the database is rolled back by the caller."""
+
+    def flush(self) -> None:
+        """Write what was kept back for the end of the transaction."""
+
+    def run(self, sql: str, bindings: Sequence[Any] = ()) -> apsw.Cursor:
+        """Execute one statement."""
+        if self._cursor is None:
+            raise StoreError("A transaction was used after its end.")
+        try:
+            return self._cursor.execute(sql, bindings)
+        except apsw.Error as error:
+            self.failure = faults.fault(error, self._connection.system_errno)
+            raise self.failure from error
+
+    def all(self, sql: str, bindings: Sequence[Any] = ()) -> list[Any]:
+        """Every row a query yields."""
+        cursor = self.run(sql, bindings)
+        try:
+            return cursor.fetchall()
+        except apsw.Error as error:
+            self.failure = faults.fault(error, self._connection.system_errno)
+            raise self.failure from error
+
+
+class SqliteView(Session):
+    """A scope as of the first read of a transaction."""
+
+    __slots__ = ("_head",)
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__(connection)
+        self._head: HeadColumns | None = None
+
+    def _columns(self) -> HeadColumns:
+        if self._head is None:
+            found = self.all(_HEAD)
+            if len(found) != 1:
+                raise faults.damaged()
+            self._head = HeadColumns(found[0])
+        return self._head
+
+    def head(self) -> Head:
+        return self._columns().head()
+
+    def row(self, collection: Collection, row_id: bytes) -> Row | None:
+        return _one(self.all(TABLES[collection].row, (row_id,)))
+
+    def row_by_key(self, collection: Collection, key: bytes) -> Row | None:
+        return _one(self.all(TABLES[collection].row_by_key, (key,)))
+
+    def rows_of_session(self, collection: Collection, session: bytes) -> Sequence[Row]:
+        return _rows(self.all(TABLES[collection].rows_of_session, (session,)))
+
+    def changes(self, collection: Collection, after: int, limit: int) -> Sequence[Row]:
+        return _rows(self.all(TABLES[collection].changes, (after, limit)))
+
+    def latest(self, collection: Collection, before: int, limit: int) -> Sequence[Row]:
+        return _rows(self.all(TABLES[collection].latest, (before, limit)))
+
+    def overdue(self, collection: Collection, day: int, limit: int) -> Sequence[Row]:
+        return _rows(self.all(TABLES[collection].overdue, (day, limit)))
+
+    def stale(self, collection: Collection, after: int, limit: int) -> Sequence[Row]:
+        epoch = self.head().at(collection).epoch
+        return _rows(self.all(TABLES[collection].stale, (after, epoch, limit)))
+
+    def derived(self, source: bytes) -> Sequence[bytes]:
+        return [found for (found,) in self.all(QUERIES["derived"], (source,))]
+
+    def buried(self, ids: Iterable[bytes]) -> frozenset[bytes]:
+        is_buried = QUERIES["is_buried"]
+        return frozenset(row_id for row_id in ids if self.all(is_buried, (row_id,)))
+
+    def tombstones(self) -> Sequence[bytes]:
+        return [found for (found,) in self.all(QUERIES["tombstones"])]
+
+    def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
+        found = self.all(QUERIES["audit"], (after, limit))
+        return [AuditRow(count=count, cell=cell, mac=mac) for count, cell, mac in found]
+
+
+class SqliteTx(SqliteView):
+    """A scope that may be changed; the head is read once and written once."""
+
+    __slots__ = ()
+
+    def save(self) -> object:
+        return None if self._head is None else tuple(self._head.columns)
+
+    def restore(self, saved: object) -> None:
+        if self._head is not None and isinstance(saved, tuple):
+            moved = self._head.moved
+            self._head = HeadColumns(saved)
+            self._head.moved = moved
+        else:
+            self._head = None
+
+    def flush(self) -> None:
+        if self._head is not None and self._head.moved:
+            self.run(_MOVE_HEAD, self._head.columns)
+            self._head.moved = False
+
+    def set_head(self, head: Head) -> None:
+        self._columns().set(head)
+
+    def put(self, collection: Collection, row: Row) -> Row:
+        if row.erased:
+            raise StoreError("A row is erased by erase, not by put.")
+        head = self._columns()
+        seq = head.seq(collection) + 1
+        self.run(
+            TABLES[collection].insert,
+            (
+                seq, row.id, seq, row.version, row.epoch, row.expiry, 0, row.session, row.key,
+                row.cell, row.vector, row.blob,
+            ),
+        )  # fmt: skip
+        born = seq if self._connection.changes() else self._rewrite(collection, row, seq)
+        head.next_seq(collection)
+        return _stored(row, seq, born)
+
+    def _rewrite(self, collection: Collection, row: Row, seq: int) -> int:
+        """Move the row with this id to `seq` with its new content; the seq it was born at."""
+        if row.key is not None:
+            rival = self.row_by_key(collection, row.key)
+            if rival is not None and rival.id != row.id:
+                raise Conflict("Another row was written under the same key.")
+        known = self.row(collection, row.id)
+        if known is None:
+            # Nothing but a head behind its rows is left as the reason why it was not inserted.
+            raise faults.damaged()
+        self.run(
+            TABLES[collection].rewrite,
+            (
+                seq, row.version, row.epoch, row.expiry, row.session, row.key,
+                row.cell, row.vector, row.blob, row.id,
+            ),
+        )  # fmt: skip
+        return known.born
+
+    def reseal(self, collection: Collection, row: Row) -> None:
+        found = (row.epoch, row.cell, row.vector, row.blob, row.id, row.version)
+        self.run(TABLES[collection].reseal, found)
+        if not self._connection.changes():
+            raise Conflict("The row to seal anew was changed or erased meanwhile.")
+
+    def erase(self, collection: Collection, row_id: bytes, *, drop_day: int) -> Row | None:
+        known = self.row(collection, row_id)
+        if known is None or known.erased:
+            return None
+        head = self._columns()
+        seq = head.next_seq(collection)
+        head.raise_to(collection, ERASED_SEQ, seq)
+        self.run(TABLES[collection].erase, (seq, drop_day, row_id))
+        self.run(QUERIES["unlink_source"], (row_id,))
+        self.run(QUERIES["unlink_derived"], (row_id,))
+        return known
+
+    def drop(self, collection: Collection, ids: Iterable[bytes]) -> int:
+        sql = TABLES[collection].drop
+        dropped = [seq for row_id in ids for (seq,) in self.all(sql, (row_id,))]
+        if dropped:
+            self._columns().raise_to(collection, MIN_SEQ, max(dropped))
+        return len(dropped)
+
+    def bury(self, ids: Iterable[bytes]) -> None:
+        for row_id in ids:
+            self.run(QUERIES["bury"], (row_id,))
+
+    def link(self, source: bytes, derived: bytes) -> None:
+        self.run(QUERIES["link"], (source, derived))
+
+    def append_audit(self, cell: bytes, mac: bytes) -> None:
+        self.run(_APPEND_AUDIT, (self._columns().next_audit(mac), cell, mac))
+
+    def truncate(self) -> None:
+        for queries in TABLES.values():
+            self.run(queries.clear)
+        for table in ("clear_tombstones", "clear_lineage", "clear_audit"):
+            self.run(QUERIES[table])
+
+
+def _row(found: tuple[Any, ...]) -> Row:
+    seq, row_id, born, version, epoch, expiry, erased, session, key, cell, vector, blob = found
+    return Row(
+        id=row_id, version=version, epoch=epoch, cell=cell, vector=vector, blob=blob,
+        session=session, key=key, expiry=expiry, erased=erased == 1, seq=seq, born=born,
+    )  # fmt: skip
+
+
+def _rows(found: list[Any]) -> list[Row]:
+    return [_row(columns) for columns in found]
+
+
+def _one(found: list[Any]) -> Row | None:
+    return _row(found[0]) if found else None
+
+
+def _stored(row: Row, seq: int, born: int) -> Row:
+    return Row(
+        id=row.id, version=row.version, epoch=row.epoch, cell=row.cell, vector=row.vector,
+        blob=row.blob, session=row.session, key=row.key, expiry=row.expiry, seq=seq, born=born,
+    )  # fmt: skip

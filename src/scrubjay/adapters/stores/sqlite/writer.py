@@ -1,0 +1,183 @@
+"""The one connection of a file that writes: a batch of requests, one commit, one sync."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import apsw
+
+from scrubjay.adapters.stores.sqlite import faults
+from scrubjay.adapters.stores.sqlite.ballast import Ballast
+from scrubjay.adapters.stores.sqlite.commit import Request
+from scrubjay.adapters.stores.sqlite.connections import discard
+from scrubjay.adapters.stores.sqlite.lock import FileLock
+from scrubjay.adapters.stores.sqlite.transaction import Session
+from scrubjay.domain.errors import Full, StoreError
+from scrubjay.ports import Failpoint, Reach
+
+
+class FileWriter:
+    """Commits batches to one file; its queue sees to it that one thread at a time does."""
+
+    def __init__(
+        self,
+        *,
+        connect: Callable[[], apsw.Connection],
+        begin: Callable[[apsw.Connection], Session],
+        lock: FileLock,
+        ballast: Ballast,
+        reach: Reach,
+        failed: Callable[[], None],
+    ) -> None:
+        self._connect = connect
+        self._begin = begin
+        self._lock = lock
+        self._ballast = ballast
+        self._reach = reach
+        self._failed = failed
+        self._connection: apsw.Connection | None = None
+        self._wary = False
+
+    def acquire(self, timeout: float) -> None:
+        try:
+            if self._connection is None:
+                self._connection = self._open()
+            self._lock.acquire(timeout)
+        except OSError as error:
+            raise faults.fault(error) from error
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def close(self, close: Callable[[apsw.Connection], None]) -> None:
+        """Let go of the connection and of the lock file."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            close(connection)
+        self._lock.close()
+
+    def commit(self, batch: Sequence[Request]) -> None:
+        try:
+            self._attempt(self._affordable(batch))
+        except Full:
+            again = [request for request in batch if request.erasing and request.error is None]
+            if not again or not self._ballast.release():
+                raise
+            for request in batch:
+                if request not in again and request.error is None:
+                    request.error = faults.full()
+            # What was rolled back runs once more: the only case in which work runs twice.
+            self._attempt(again)
+
+    def _affordable(self, batch: Sequence[Request]) -> Sequence[Request]:
+        """The requests that may run: while the reserve is used up, only erasing ones."""
+        try:
+            self._ballast.demand()
+        except StoreError as error:
+            for request in batch:
+                if not request.erasing:
+                    request.error = type(error)(error.message, hint=error.hint)
+            return [request for request in batch if request.erasing]
+        return batch
+
+    def _attempt(self, batch: Sequence[Request]) -> None:
+        if not batch:
+            return
+        connection = self._ready()
+        session = self._begin(connection)
+        try:
+            session.run("BEGIN IMMEDIATE")
+            if self._run(session, batch):
+                session.flush()
+                self._reach(Failpoint.STORE_BEFORE_COMMIT)
+                session.run("COMMIT")
+            else:
+                session.run("ROLLBACK")
+        except BaseException as error:
+            self._undo(connection, error)
+            raise
+        finally:
+            session.end()
+        self._reach(Failpoint.STORE_AFTER_COMMIT)
+
+    def _run(self, session: Session, batch: Sequence[Request]) -> bool:
+        """Run all works; whether there is anything to commit."""
+        if len(batch) == 1:
+            return _run_alone(session, batch[0])
+        for request in batch:
+            _run_amid(session, request, is_own=request is batch[0])
+        return True
+
+    def _undo(self, connection: apsw.Connection, error: BaseException) -> None:
+        """Roll back; after anything but a lack of space or luck, the connection is not used again.
+
+        A sync that failed is never repeated: the kernel may have dropped the pages it could not
+        write and call the next sync a success.
+        """
+        sound = not isinstance(error, StoreError) or faults.is_passing(error)
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except apsw.Error:
+            sound = False
+        if not sound:
+            self._connection = None
+            self._wary = True
+            connection.close()
+            self._failed()
+
+    def _open(self) -> apsw.Connection:
+        connection = self._connect()
+        connection.pragma("journal_mode", "wal")
+        return connection
+
+    def _ready(self) -> apsw.Connection:
+        """The connection, after a failure only once the log it left is out of the way.
+
+        The log may hold a transaction that nobody was told of and that is not on the disk; what
+        is appended to it would be lost with it.
+        """
+        if self._connection is None:
+            self._connection = self._open()
+        if self._wary:
+            try:
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except apsw.BusyError:
+                pass  # a reader has kept the index of the log, which does not name it
+            except apsw.Error as error:
+                connection, self._connection = self._connection, None
+                failure = faults.fault(error, connection.system_errno)
+                discard(connection)
+                raise failure from error
+            self._wary = False
+        return self._connection
+
+
+def _run_alone(session: Session, request: Request) -> bool:
+    try:
+        request.result = request.work(session)
+    except BaseException as error:  # seam: it is raised where the work was submitted
+        request.error = error
+    if session.failure is not None:
+        request.error = None
+        raise session.failure
+    return request.error is None
+
+
+def _run_amid(session: Session, request: Request, *, is_own: bool) -> None:
+    """Run one of several works, so that its failure leaves no trace in the others."""
+    session.run("SAVEPOINT request")
+    saved = session.save()
+    try:
+        request.result = request.work(session)
+    except BaseException as error:  # seam: it is raised where the work was submitted
+        if isinstance(error, KeyboardInterrupt) and not is_own:
+            raise
+        request.error = error
+    if session.failure is not None:
+        request.error = None
+        raise session.failure
+    if request.error is not None:
+        session.run("ROLLBACK TO request")
+        session.restore(saved)
+    session.run("RELEASE request")

@@ -1,0 +1,170 @@
+"""Every error scrubjay raises on purpose, as one tree.
+
+ScrubjayError
+├── InvalidRequest        the request cannot be carried out as it was written
+├── NotFound              no such memory, session, scope or file
+├── Forbidden             this credential or origin may not do that
+├── LimitReached          a budget or a size limit is used up
+├── Frozen                the scope is frozen for this verb
+├── NeedsConfirmation     a destructive verb was not confirmed
+├── Conflict              somebody else changed it first
+├── Destroyed             the scope was destroyed; nothing of it is left
+├── StoreError            the store failed
+│   ├── Busy              another writer held the lock too long
+│   ├── Full              no space left to write
+│   └── SchemaTooNew      written by a newer scrubjay
+├── EmbedderError         the embedder failed
+│   ├── Timeout           it did not answer within the deadline
+│   └── Changed           it is not the embedder the vectors came from
+├── SealBroken            a cell does not open: altered, moved or cut short
+├── KeyMissing            the key slot is not in the keyring
+└── Locked                the keyring is locked
+
+The message is one clear sentence without content; the hint says what to do next.
+"""
+
+from __future__ import annotations
+
+
+class ScrubjayError(Exception):
+    """Something scrubjay could not do."""
+
+    code = "error"
+    default_hint = "See the message; nothing was written."
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint or self.default_hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.message, self.hint))
+
+
+def _rebuild(kind: type[ScrubjayError], message: str, hint: str) -> ScrubjayError:
+    return kind(message, hint=hint)
+
+
+class InvalidRequest(ScrubjayError):
+    """The request cannot be carried out as it was written."""
+
+    code = "invalid_request"
+    default_hint = "Correct the request and send it again; nothing was written."
+
+
+class NotFound(ScrubjayError):
+    """What was named is not here."""
+
+    code = "not_found"
+    default_hint = "Check the id; browse lists what the scope holds."
+
+
+class Forbidden(ScrubjayError):
+    """The credential or the origin may not do that."""
+
+    code = "forbidden"
+    default_hint = "Use a credential or an origin that is allowed to do this."
+
+
+class LimitReached(ScrubjayError):
+    """A budget or a size limit is used up."""
+
+    code = "limit_reached"
+    default_hint = "Send less, or raise the limit."
+
+
+class Frozen(ScrubjayError):
+    """The scope is frozen for this verb."""
+
+    code = "frozen"
+    default_hint = "Unfreeze the scope first; forget, destroy and export work while it is frozen."
+
+
+class NeedsConfirmation(ScrubjayError):
+    """A destructive verb was not confirmed."""
+
+    code = "needs_confirmation"
+    default_hint = "Repeat the call with the confirmation it asks for."
+
+
+class Conflict(ScrubjayError):
+    """Somebody else changed it first."""
+
+    code = "conflict"
+    default_hint = "Read it again and decide anew."
+
+
+class Destroyed(ScrubjayError):
+    """The scope was destroyed; nothing of it is left."""
+
+    code = "destroyed"
+    default_hint = "Open it with anew=True to start an empty scope of the same name."
+
+
+class StoreError(ScrubjayError):
+    """The store failed."""
+
+    code = "store_error"
+    default_hint = "Run verify; what was acknowledged before is not affected."
+
+
+class Busy(StoreError):
+    """Another writer held the lock too long."""
+
+    code = "store_busy"
+    default_hint = "Try again; if it persists, look for a stuck process that uses this home."
+
+
+class Full(StoreError):
+    """No space is left to write."""
+
+    code = "store_full"
+    default_hint = "Free some space: reading and forget still work, writing resumes by itself."
+
+
+class SchemaTooNew(StoreError):
+    """The file was written by a newer scrubjay."""
+
+    code = "schema_too_new"
+    default_hint = "Upgrade scrubjay; this version does not touch the file."
+
+
+class EmbedderError(ScrubjayError):
+    """The embedder failed."""
+
+    code = "embedder_error"
+    default_hint = "Recall goes on by words alone until the embedder answers again."
+
+
+class Timeout(EmbedderError):
+    """The embedder did not answer within the deadline."""
+
+    code = "embedder_timeout"
+
+
+class Changed(EmbedderError):
+    """The embedder is not the one the stored vectors came from."""
+
+    code = "embedder_changed"
+    default_hint = "Run reindex, or configure the embedder that was used before."
+
+
+class SealBroken(ScrubjayError):
+    """A cell does not open: it was altered, moved or cut short, or the key is wrong."""
+
+    code = "seal_broken"
+    default_hint = "Run verify to see what is damaged; restore it from a backup."
+
+
+class KeyMissing(ScrubjayError):
+    """The key slot is not in the keyring."""
+
+    code = "key_missing"
+    default_hint = "Check that the keys folder belongs to this data folder and is complete."
+
+
+class Locked(ScrubjayError):
+    """The keyring is locked."""
+
+    code = "locked"
+    default_hint = "Unlock it with the passphrase or the recovery key."

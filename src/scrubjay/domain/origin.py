@@ -1,0 +1,37 @@
+"""Who acts, and by which channel a text came in; the second decides trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+
+class Actor(StrEnum):
+    """Who carries out a verb."""
+
+    USER = "user"
+    OPERATOR = "operator"
+    AGENT = "agent"
+    SYSTEM = "system"
+
+
+class Origin(StrEnum):
+    """The channel a text came in by, most trusted first."""
+
+    USER = "user"
+    OPERATOR = "operator"
+    AGENT = "agent"
+    IMPORT = "import"
+    OTHER_AGENT = "other_agent"
+    TOOL = "tool"
+    WEB = "web"
+
+    @property
+    def trust(self) -> int:
+        """Higher is more trusted; only the order means something."""
+        return -tuple(Origin).index(self)
+
+
+def lowest(origins: Iterable[Origin]) -> Origin:
+    """The least trusted of several origins: what a derived memory inherits."""
+    return min(origins, key=lambda origin: origin.trust)

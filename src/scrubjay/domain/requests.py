@@ -1,0 +1,226 @@
+"""What a caller asks for: every request is checked as it is made, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from scrubjay.domain import text
+from scrubjay.domain.errors import InvalidRequest
+from scrubjay.domain.memory import NO_METADATA, Json, Kind, Memory, Provenance, no_metadata
+from scrubjay.domain.origin import Actor, Origin
+
+BROWSE_LIMIT = 10_000
+FORGET_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retain:
+    """Write one memory."""
+
+    content: str
+    kind: Kind = Kind.FACT
+    tags: tuple[str, ...] = ()
+    importance: float = 0.5
+    pinned: bool = False
+    key: str | None = None
+    """Idempotency key: a second write under the same key changes nothing."""
+    id: str | None = None
+    """A stable id the caller brings; None makes a new one."""
+    session: str | None = None
+    speaker: str | None = None
+    position: int | None = None
+    origin: Origin = Origin.USER
+    actor: Actor = Actor.USER
+    channel: str | None = None
+    message_id: str | None = None
+    said_at: datetime | None = None
+    sources: tuple[str, ...] = ()
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    expires_at: datetime | None = None
+    metadata: Mapping[str, Json] = field(default_factory=no_metadata, hash=False)
+
+    def __post_init__(self) -> None:
+        text.check_content(self.content)
+        _set(self, "kind", text.check_choice("The kind", self.kind, Kind))
+        _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
+        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
+        _set(self, "tags", text.check_tags(self.tags))
+        _set(self, "sources", text.check_ids("Sources", self.sources))
+        _set(self, "importance", text.check_share("The importance", self.importance))
+        text.check_metadata(self.metadata)
+        text.check_count("The position", self.position)
+        for name in ("key", "session", "speaker", "channel", "message_id"):
+            text.check_name(f"The {name}", getattr(self, name))
+        for name in ("said_at", "valid_from", "valid_to", "expires_at"):
+            _set(self, name, text.check_time(f"The time {name}", getattr(self, name)))
+        if self.id is not None:
+            text.check_id(self.id)
+
+    def memory(self, public_id: str, recorded_at: datetime) -> Memory:
+        """The memory this request describes."""
+        return Memory(
+            id=public_id,
+            kind=self.kind,
+            content=self.content,
+            recorded_at=recorded_at,
+            origin=self.origin,
+            provenance=self.provenance(),
+            speaker=self.speaker,
+            position=self.position,
+            tags=self.tags,
+            importance=self.importance,
+            pinned=self.pinned,
+            key=self.key,
+            sources=self.sources,
+            valid_from=self.valid_from,
+            valid_to=self.valid_to,
+            expires_at=self.expires_at,
+            metadata=dict(self.metadata) if self.metadata else NO_METADATA,
+        )
+
+    def provenance(self) -> Provenance:
+        """Where the memory comes from, as far as the caller says."""
+        return Provenance(
+            actor=self.actor,
+            session=self.session,
+            channel=self.channel,
+            message_id=self.message_id,
+            said_at=self.said_at,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supersede:
+    """Replace one memory by a new text; what is not said is taken from the old one."""
+
+    id: str
+    content: str
+    kind: Kind | None = None
+    tags: tuple[str, ...] | None = None
+    importance: float | None = None
+    key: str | None = None
+    session: str | None = None
+    reason: str | None = None
+    origin: Origin = Origin.USER
+    actor: Actor = Actor.USER
+
+    def __post_init__(self) -> None:
+        text.check_id(self.id)
+        text.check_content(self.content)
+        if self.kind is not None:
+            _set(self, "kind", text.check_choice("The kind", self.kind, Kind))
+        if self.tags is not None:
+            _set(self, "tags", text.check_tags(self.tags))
+        if self.importance is not None:
+            _set(self, "importance", text.check_share("The importance", self.importance))
+        _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
+        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
+        for name in ("key", "session", "reason"):
+            text.check_name(f"The {name}", getattr(self, name))
+
+    def memory(self, old: Memory, public_id: str, recorded_at: datetime) -> Memory:
+        """The memory that takes the place of `old`."""
+        return replace(
+            old,
+            id=public_id,
+            content=self.content,
+            recorded_at=recorded_at,
+            kind=self.kind or old.kind,
+            tags=old.tags if self.tags is None else self.tags,
+            importance=old.importance if self.importance is None else self.importance,
+            origin=self.origin,
+            provenance=Provenance(actor=self.actor, session=self.session, reason=self.reason),
+            key=self.key,
+            supersedes=old.id,
+            superseded_by=None,
+            retired_at=None,
+            sources=(),
+            version=1,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Browse:
+    """List memories, newest first."""
+
+    kinds: frozenset[Kind] = frozenset()
+    tags: frozenset[str] = frozenset()
+    """All of them must be on a memory."""
+    session: str | None = None
+    since: datetime | None = None
+    before: datetime | None = None
+    as_of: datetime | None = None
+    superseded: bool = False
+    """Whether to show what was superseded, too."""
+    limit: int = 50
+    cursor: int | None = None
+    """Where the page before this one ended: its `next`."""
+
+    def __post_init__(self) -> None:
+        kinds = (self.kinds,) if isinstance(self.kinds, str) else self.kinds
+        checked = frozenset(text.check_choice("The kind", kind, Kind) for kind in kinds)
+        _set(self, "kinds", checked)
+        _set(self, "tags", frozenset(text.check_tags(self.tags)))
+        text.check_name("The session", self.session)
+        for name in ("since", "before", "as_of"):
+            _set(self, name, text.check_time(f"The time {name}", getattr(self, name)))
+        text.check_count("The limit", self.limit, least=1)
+        if self.limit > BROWSE_LIMIT:
+            raise InvalidRequest(f"The limit is at most {BROWSE_LIMIT:,}.")
+        text.check_count("The cursor", self.cursor)
+
+    def accepts(self, memory: Memory, now: datetime) -> bool:
+        """Whether the memory belongs in the list."""
+        if self.as_of is not None:
+            shown = memory.visible(self.as_of)
+        else:
+            shown = (self.superseded or memory.live) and not memory.expired(now)
+        return shown and self._matches(memory)
+
+    def _matches(self, memory: Memory) -> bool:
+        return (
+            (not self.kinds or memory.kind in self.kinds)
+            and self.tags <= frozenset(memory.tags)
+            and (self.session is None or memory.provenance.session == self.session)
+            and (self.since is None or memory.recorded_at >= self.since)
+            and (self.before is None or memory.recorded_at < self.before)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """Erase memories for good: by ids, session, tags or age; exactly one of these."""
+
+    ids: tuple[str, ...] = ()
+    session: str | None = None
+    tags: frozenset[str] = frozenset()
+    before: datetime | None = None
+    unseen: bool = False
+    """Tombstone ids that were never seen, instead of refusing them."""
+    actor: Actor = Actor.USER
+
+    def __post_init__(self) -> None:
+        _set(self, "ids", text.check_ids("Forget", self.ids, FORGET_LIMIT))
+        _set(self, "tags", frozenset(text.check_tags(self.tags)))
+        _set(self, "before", text.check_time("The time before", self.before))
+        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
+        text.check_name("The session", self.session)
+        targets = [bool(self.ids), self.session is not None, bool(self.tags), bool(self.before)]
+        if sum(targets) != 1:
+            raise InvalidRequest(
+                "Forget takes exactly one target: ids, session, tags or before.",
+                hint='For example forget(["mem-…"]) or forget(session="…").',
+            )
+
+    def matches(self, memory: Memory) -> bool:
+        """Whether a target by tags or age covers the memory."""
+        if self.before is not None:
+            return memory.recorded_at < self.before
+        return self.tags <= frozenset(memory.tags)
+
+
+def _set(request: object, name: str, value: object) -> None:
+    object.__setattr__(request, name, value)

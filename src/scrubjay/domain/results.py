@@ -1,0 +1,174 @@
+"""What the engine answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+
+from scrubjay.domain.memory import Memory
+
+
+class Outcome(StrEnum):
+    """What became of a write."""
+
+    STORED = "stored"
+    KNOWN = "known"
+    """It was there already; nothing changed."""
+    FORGOTTEN = "forgotten"
+    """It was forgotten once and stays so; nothing changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retained:
+    """The receipt of a write, given once it is durable."""
+
+    id: str
+    outcome: Outcome = Outcome.STORED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Memories, newest first, and where the next page begins."""
+
+    memories: tuple[Memory, ...]
+    next: int | None = None
+
+    def __iter__(self) -> Iterator[Memory]:
+        return iter(self.memories)
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    def __getitem__(self, index: int) -> Memory:
+        return self.memories[index]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedCell:
+    """An erased cell by its nonce: random bytes that name it and nothing else."""
+
+    collection: str
+    epoch: int
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupNote:
+    """A backup that may hold what was erased until its key is deleted."""
+
+    name: str
+    expires: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """The receipt of an erasure: nothing in it says what was erased."""
+
+    address: str
+    verb: str
+    at: datetime
+    erased: int
+    derived: int = 0
+    """How many of the erased were not named but derived from, or earlier versions of, those."""
+    already: int = 0
+    """How many of the named were erased before."""
+    cells: tuple[ErasedCell, ...] = ()
+    rotated: bool = False
+    """Whether the keys that opened the erased cells are gone already, or will be by a due job."""
+    backups: tuple[BackupNote, ...] = ()
+    audit_count: int = 0
+    audit_mac: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purged:
+    """What a clean-up took."""
+
+    expired: int = 0
+    superseded: int = 0
+    dropped: int = 0
+    """Tombstoned rows whose remaining metadata went; their tombstones stay."""
+    backups: int = 0
+    """Backups whose keys were deleted because their time was over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rotated:
+    """What a rotation did."""
+
+    resealed: int
+    epochs: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What a load or restore did."""
+
+    loaded: int = 0
+    known: int = 0
+    forgotten: int = 0
+    """Memories left out because they were forgotten here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackedUp:
+    """The receipt of a backup. The key opens it anywhere and is shown only here."""
+
+    name: str
+    memories: int
+    key: str
+    expires: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEvent:
+    """One line of the audit trail: who did what when, to which pseudonyms."""
+
+    count: int
+    at: datetime
+    verb: str
+    actor: str
+    subjects: tuple[str, ...] = ()
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What verify found; sound when there are no problems."""
+
+    checked: int
+    problems: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
+    """Where an erased cell's bytes are still found; no key opens them."""
+
+    @property
+    def sound(self) -> bool:
+        """Whether everything was as promised."""
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What changed in a scope since a reader last looked."""
+
+    memories: tuple[Memory, ...]
+    erased: frozenset[bytes]
+    seq: int
+    anew: bool = False
+    """The reader must drop what it has first: changes before this were cleaned up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exhibit:
+    """What somebody without a key can see of one file."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    omitted: int = 0
+    """How many rows are there beyond the ones shown."""
+    words: tuple[str, ...] = ()
+    """Readable text in its bytes beyond the names of tables and columns."""

@@ -1,0 +1,134 @@
+"""What a store sees of a scope: sealed rows, their order, and the head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import IntFlag, StrEnum
+
+
+class Collection(StrEnum):
+    """The kinds of row a scope is made of, each with its own order and epoch."""
+
+    MEMORY = "memory"
+    TURN = "turn"
+    SESSION = "session"
+
+
+class Freeze(StrEnum):
+    """How much of a scope is stopped."""
+
+    NONE = "none"
+    WRITES = "writes"
+    ALL = "all"
+
+
+class Due(IntFlag):
+    """Work a committed verb left to be finished."""
+
+    NOTHING = 0
+    ROTATE = 1
+    """Rows sealed under an older epoch are left, or an erasure has not been rotated away."""
+    PUSH = 2
+    """Tombstones of this scope are not all in the catalog yet."""
+    SWEEP = 4
+    """Blobs may be left that no row points to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One sealed row. Nothing in it can be read without the scope's keys."""
+
+    id: bytes
+    """HMAC of the public id under the lookup key, 16 bytes."""
+    version: int
+    """Raised by every change of the content; bound into the cell."""
+    epoch: int
+    """Which epoch key opens the cell."""
+    cell: bytes | None
+    vector: bytes | None = None
+    blob: str | None = None
+    """Name of the blob that holds the body, when the cell only points to it."""
+    session: bytes | None = None
+    key: bytes | None = None
+    expiry: int | None = None
+    """Day (since 1970-01-01) on which it expires or, when erased, may be dropped."""
+    erased: bool = False
+    seq: int = 0
+    """Place in the order of changes; given by the store."""
+    born: int = 0
+    """The seq of its first write; given by the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """How far one collection has come."""
+
+    seq: int = 0
+    epoch: int = 1
+    erased_seq: int = 0
+    """The seq of the last erasure: what was derived from older states may hold erased text."""
+    min_seq: int = 0
+    """Changes after a seq below this one are no longer complete: read everything anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The one row every read compares and every write checks and moves."""
+
+    memory: Position = field(default_factory=Position)
+    turn: Position = field(default_factory=Position)
+    session: Position = field(default_factory=Position)
+    frozen: Freeze = Freeze.NONE
+    destroyed: bool = False
+    audit_count: int = 0
+    audit_mac: bytes = bytes(32)
+    due: Due = Due.NOTHING
+    due_since: int | None = None
+    """Day on which the oldest due work was left."""
+
+    def at(self, collection: Collection) -> Position:
+        """The position of one collection."""
+        position: Position = getattr(self, collection.value)
+        return position
+
+    def moved(self, collection: Collection, position: Position) -> Head:
+        """The head with one collection moved on."""
+        match collection:
+            case Collection.MEMORY:
+                return replace(self, memory=position)
+            case Collection.TURN:
+                return replace(self, turn=position)
+            case Collection.SESSION:
+                return replace(self, session=position)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """One sealed audit event and the link of its chain."""
+
+    count: int
+    cell: bytes
+    mac: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogEntry:
+    """What the catalog knows of one scope."""
+
+    address: str
+    name: bytes
+    """The scope's name, sealed under the installation key."""
+    destroyed: bool = False
+    audit_count: int = 0
+    audit_mac: bytes = bytes(32)
+    """The audit head as last copied here, so that a cut tail shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupEntry:
+    """A backup that may still hold what was forgotten since."""
+
+    address: str
+    name: str
+    expires: int
+    """Day after which its key is deleted."""

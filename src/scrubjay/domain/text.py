@@ -1,0 +1,140 @@
+"""What may be written: sizes and shapes of everything a caller supplies."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TypeVar
+
+from scrubjay.domain.errors import InvalidRequest
+from scrubjay.domain.memory import Json
+
+CONTENT_BYTES = 64 * 1024
+METADATA_BYTES = 16 * 1024
+NAME_CHARS = 512
+TAG_CHARS = 128
+TAGS = 64
+SOURCES = 256
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def _utf8(what: str, text: str) -> bytes:
+    if not isinstance(text, str):
+        raise InvalidRequest(f"{what} must be text.")
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            f"{what} has half a surrogate pair at character {error.start}.",
+            hint="Send valid Unicode text.",
+        ) from error
+
+
+def check_content(content: str) -> str:
+    """Non-empty text of at most 64 KiB."""
+    size = len(_utf8("The content", content))
+    if not content.strip():
+        raise InvalidRequest("The content is empty.", hint="Say what is to be remembered.")
+    if size > CONTENT_BYTES:
+        raise InvalidRequest(
+            f"The content has {size:,} bytes; at most {CONTENT_BYTES:,} are kept in one memory.",
+            hint="Split it into several memories.",
+        )
+    return content
+
+
+def check_name(what: str, name: str | None) -> str | None:
+    """A session, key, speaker or channel name: None, or 1 to 512 characters."""
+    if name is None:
+        return None
+    _utf8(what, name)
+    if not name.strip() or len(name) > NAME_CHARS:
+        raise InvalidRequest(f"{what} must have 1 to {NAME_CHARS} characters.")
+    return name
+
+
+def check_id(public_id: str) -> str:
+    """A public id: printable ASCII without spaces, at most 200 characters."""
+    if not isinstance(public_id, str) or not _ID.fullmatch(public_id):
+        raise InvalidRequest(
+            "That is not a memory id.", hint="Ids look like mem- followed by a UUID."
+        )
+    return public_id
+
+
+def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """At most 64 tags of 1 to 128 characters, each once, in the order given."""
+    if isinstance(tags, str):
+        raise InvalidRequest("Tags must be a list of texts.", hint='For example tags=["travel"].')
+    unique = tuple(dict.fromkeys(tags))
+    for tag in unique:
+        _utf8("A tag", tag)
+        if not tag.strip() or len(tag) > TAG_CHARS:
+            raise InvalidRequest(f"A tag must have 1 to {TAG_CHARS} characters.")
+    if len(unique) > TAGS:
+        raise InvalidRequest(f"A memory has at most {TAGS} tags.")
+    return unique
+
+
+def check_ids(what: str, ids: Iterable[str], limit: int = SOURCES) -> tuple[str, ...]:
+    """A list of public ids, each once."""
+    if isinstance(ids, str):
+        raise InvalidRequest(f"{what} must be a list of ids.", hint='For example ["mem-…"].')
+    unique = tuple(dict.fromkeys(check_id(one) for one in ids))
+    if len(unique) > limit:
+        raise InvalidRequest(f"{what} may name at most {limit} ids.")
+    return unique
+
+
+def check_choice(what: str, value: str, choices: type[_Choice]) -> _Choice:
+    """A member of an enumeration, by its value."""
+    try:
+        return choices(value)
+    except ValueError as error:
+        known = ", ".join(choices)
+        raise InvalidRequest(f"{what} is not known.", hint=f"Use one of: {known}.") from error
+
+
+def check_share(what: str, value: float) -> float:
+    """A number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidRequest(f"{what} must be a number from 0 to 1.")
+    return float(value)
+
+
+def check_count(what: str, value: int | None, *, least: int = 0) -> int | None:
+    """None, or a whole number not below `least`."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**53:
+        raise InvalidRequest(f"{what} must be a whole number from {least}.")
+    return value
+
+
+def check_time(what: str, value: datetime | None) -> datetime | None:
+    """None, or an aware time, as UTC."""
+    if value is None:
+        return None
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidRequest(
+            f"{what} must be a time with a time zone.",
+            hint="For example datetime(2026, 5, 1, tzinfo=UTC).",
+        )
+    return value.astimezone(UTC)
+
+
+def check_metadata(metadata: Mapping[str, Json]) -> Mapping[str, Json]:
+    """A JSON object of at most 16 KiB."""
+    if not isinstance(metadata, Mapping) or not all(isinstance(name, str) for name in metadata):
+        raise InvalidRequest("Metadata must be a mapping with text keys.")
+    try:
+        text = json.dumps(dict(metadata), allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRequest("Metadata must be plain JSON values.") from error
+    if len(_utf8("Metadata", text)) > METADATA_BYTES:
+        raise InvalidRequest(f"Metadata may have at most {METADATA_BYTES:,} bytes as JSON.")
+    return metadata

@@ -1,0 +1,8 @@
+"""The engine: one function per verb, and the class that holds the open scopes."""
+
+from __future__ import annotations
+
+from scrubjay.engine.engine import Engine
+from scrubjay.engine.opened import Policy, Ports
+
+__all__ = ["Engine", "Policy", "Ports"]

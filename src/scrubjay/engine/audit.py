@@ -1,0 +1,70 @@
+"""audit: reading the trail, checking that it is whole, and copying its head to safety."""
+
+from __future__ import annotations
+
+import hmac
+
+from scrubjay.domain.errors import SealBroken
+from scrubjay.domain.results import AuditEvent, Report
+from scrubjay.domain.rows import Head
+from scrubjay.engine.opened import OpenScope
+from scrubjay.ports import View
+
+_PAGE = 1000
+
+
+def trail(opened: OpenScope, after: int = 0, limit: int = _PAGE) -> tuple[AuditEvent, ...]:
+    """The events after a count, oldest first."""
+    rows = opened.read(lambda view: view.audit(after, limit))
+    return tuple(opened.trail.event(row) for row in rows)
+
+
+def verify(opened: OpenScope) -> Report:
+    """Whether the trail is whole: every link, its end in the head, its start of old."""
+    # The catalog's copy is read first: it may only ever lag behind the trail.
+    entry = opened.ports.store.catalog.entry(opened.address)
+    known = {entry.audit_count: entry.audit_mac} if entry else {}
+    return opened.read(lambda view: _verify(opened, view, known))
+
+
+def _verify(opened: OpenScope, view: View, known: dict[int, bytes]) -> Report:
+    mac, count, problems = bytes(32), 0, list[str]()
+    while rows := view.audit(count, _PAGE):
+        for row in rows:
+            if row.count != count + 1:
+                return _broken(count, f"Audit event {count + 1} is missing.")
+            count = row.count
+            mac = opened.trail.link(mac, count, row.cell)
+            if not hmac.compare_digest(mac, row.mac):
+                return _broken(count, f"Audit event {count} was altered.")
+            if known.get(count, mac) != mac:
+                problems.append(f"Audit event {count} is not the one the catalog knows.")
+            try:
+                opened.trail.event(row)
+            except SealBroken:
+                problems.append(f"Audit event {count} does not open.")
+    problems += _end(view.head(), count, mac, max(known, default=0))
+    return Report(checked=count, problems=tuple(problems))
+
+
+def _broken(count: int, problem: str) -> Report:
+    return Report(checked=count, problems=(problem,))
+
+
+def _end(head: Head, count: int, mac: bytes, known: int) -> list[str]:
+    problems = []
+    if (head.audit_count, head.audit_mac) != (count, mac):
+        problems.append("The audit trail does not end where the head says.")
+    if known > count:
+        problems.append(f"The audit trail ends at {count}, but the catalog knows {known} events.")
+    return problems
+
+
+def copy_head(opened: OpenScope) -> Head:
+    """Copy the audit head to the catalog, so that a trail cut short shows."""
+    head = opened.read(lambda view: view.head())
+    catalog = opened.ports.store.catalog
+    entry = catalog.entry(opened.address)
+    if entry is not None and entry.audit_count < head.audit_count:
+        catalog.note_audit(opened.address, head.audit_count, head.audit_mac)
+    return head

@@ -1,0 +1,243 @@
+"""Engine: every verb of scrubjay on any scope, for surfaces to translate to."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import datetime
+
+from scrubjay.domain.errors import ScrubjayError, StoreError
+from scrubjay.domain.memory import Memory
+from scrubjay.domain.origin import Actor
+from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
+from scrubjay.domain.results import (
+    AuditEvent,
+    BackedUp,
+    Changes,
+    Erasure,
+    Loaded,
+    Page,
+    Purged,
+    Report,
+    Retained,
+    Rotated,
+)
+from scrubjay.domain.rows import Freeze, Head
+from scrubjay.domain.scope import Scope
+from scrubjay.engine import amend, audit, jobs, read, receipts, scopes, transfer
+from scrubjay.engine import forget as forgetting
+from scrubjay.engine import purge as purging
+from scrubjay.engine import retain as retaining
+from scrubjay.engine import rotate as rotating
+from scrubjay.engine import verify as verifying
+from scrubjay.engine.opened import OpenScope, Ports
+
+_log = logging.getLogger(__name__)
+
+
+class Engine:
+    """All verbs on all scopes of one installation; safe for several threads."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._opened: dict[Scope, OpenScope] = {}
+        self._mutex = threading.RLock()
+        self._closed = False
+
+    # -- scopes ------------------------------------------------------------------------
+
+    def open(self, scope: Scope, *, create: bool = True, anew: bool = False) -> None:
+        """Make sure the scope is there and its keys open it."""
+        with self._mutex:
+            if anew:
+                self._opened.pop(scope, None)
+            self._open(scope, create=create, anew=anew)
+
+    def _open(self, scope: Scope, *, create: bool = True, anew: bool = False) -> OpenScope:
+        if self._closed:
+            raise StoreError("This engine is closed.", hint="Open the scope again.")
+        found = self._opened.get(scope)
+        if found is None:
+            with self._mutex:
+                found = self._opened.get(scope)
+                if found is None:
+                    found = scopes.open_scope(self._ports, scope, create=create, anew=anew)
+                    self._opened[scope] = found
+        return found
+
+    def _begin(self, scope: Scope) -> OpenScope:
+        """The open scope, after a slice of the work earlier verbs left due."""
+        opened = self._open(scope)
+        if opened.due:
+            jobs.advance(opened)
+        return opened
+
+    def scopes(self) -> tuple[Scope, ...]:
+        """Every scope of this installation that is not destroyed."""
+        return scopes.scopes(self._ports)
+
+    def head(self, scope: Scope) -> Head:
+        """The scope's head: how far it has come, frozen or not, what is due."""
+        return self._open(scope).read(lambda view: view.head())
+
+    def close(self) -> None:
+        """Write what is still to be written and let go of every file; again is fine."""
+        with self._mutex:
+            if self._closed:
+                return
+            for opened in self._opened.values():
+                _leave(opened)
+            self._closed = True
+            self._opened.clear()
+            self._ports.store.close()
+
+    # -- writing -----------------------------------------------------------------------
+
+    def retain(self, scope: Scope, request: Retain) -> Retained:
+        """Write a memory; durable when this returns, and only once per key."""
+        return retaining.retain(self._begin(scope), request)
+
+    def supersede(self, scope: Scope, request: Supersede) -> Retained:
+        """Replace a memory; the old one stays as history, out of sight."""
+        return retaining.supersede(self._begin(scope), request)
+
+    def pin(
+        self, scope: Scope, public_id: str, *, pinned: bool = True, actor: Actor = Actor.USER
+    ) -> Memory:
+        """Pin or unpin a memory."""
+        return amend.pin(self._begin(scope), public_id, pinned=pinned, actor=actor)
+
+    def expire(
+        self, scope: Scope, public_id: str, at: datetime | None, *, actor: Actor = Actor.USER
+    ) -> Memory:
+        """Set or, with None, lift the time a memory expires."""
+        return amend.expire(self._begin(scope), public_id, at, actor=actor)
+
+    def freeze(
+        self, scope: Scope, level: Freeze = Freeze.WRITES, *, actor: Actor = Actor.USER
+    ) -> Freeze:
+        """Stop writes, or writes and recall; `none` lifts it. Returns the level before."""
+        return amend.freeze(self._begin(scope), level, actor=actor)
+
+    # -- reading -----------------------------------------------------------------------
+
+    def get(
+        self,
+        scope: Scope,
+        public_id: str,
+        *,
+        as_of: datetime | None = None,
+        actor: Actor = Actor.USER,
+    ) -> Memory:
+        """One memory by id."""
+        return read.get(self._begin(scope), public_id, as_of=as_of, actor=actor)
+
+    def browse(self, scope: Scope, request: Browse, *, actor: Actor = Actor.USER) -> Page:
+        """Memories by filter, newest first."""
+        return read.browse(self._begin(scope), request, actor=actor)
+
+    def history(
+        self, scope: Scope, public_id: str, *, actor: Actor = Actor.USER
+    ) -> tuple[Memory, ...]:
+        """The chain of versions a memory belongs to, oldest first."""
+        return read.history(self._begin(scope), public_id, actor=actor)
+
+    def follow(self, scope: Scope, after: int) -> Changes:
+        """What changed after a seq, for a reader that keeps a copy."""
+        return read.follow(self._begin(scope), after)
+
+    # -- erasing -----------------------------------------------------------------------
+
+    def forget(self, scope: Scope, request: Forget) -> Erasure:
+        """Erase memories for good, with what was derived from them."""
+        return forgetting.forget(self._begin(scope), request)
+
+    def purge(
+        self,
+        scope: Scope,
+        *,
+        superseded_days: int = purging.SUPERSEDED_DAYS,
+        actor: Actor = Actor.SYSTEM,
+    ) -> Purged:
+        """Clean up what is expired, long superseded, or long forgotten."""
+        return purging.purge(self._begin(scope), superseded_days=superseded_days, actor=actor)
+
+    def rotate(self, scope: Scope, *, actor: Actor = Actor.USER) -> Rotated:
+        """Seal everything under new keys and delete the old ones."""
+        return rotating.rotate(self._begin(scope), actor=actor)
+
+    def destroy(self, scope: Scope, *, confirm: str | None) -> Erasure:
+        """Erase the whole scope, its keys first."""
+        with self._mutex:
+            receipt = scopes.destroy(self._ports, scope, confirm)
+            self._opened.pop(scope, None)
+            return receipt
+
+    def finish_due(self, scope: Scope) -> None:
+        """Finish all work that earlier verbs left due."""
+        jobs.finish(self._open(scope))
+
+    # -- whole scopes out and in ---------------------------------------------------------
+
+    def export(
+        self, scope: Scope, *, sealed: bool = False, actor: Actor = Actor.USER
+    ) -> transfer.Exported:
+        """Every memory as JSON, or as a sealed bundle with a key of its own."""
+        return transfer.export(self._begin(scope), sealed=sealed, actor=actor)
+
+    def load(
+        self, scope: Scope, raw: bytes, *, key: str | None = None, actor: Actor = Actor.USER
+    ) -> Loaded:
+        """Add what an export holds: all of it, or nothing if it is damaged."""
+        return transfer.load(self._begin(scope), raw, key=key, actor=actor)
+
+    def backup(
+        self, scope: Scope, *, days: int = transfer.BACKUP_DAYS, actor: Actor = Actor.USER
+    ) -> tuple[bytes, BackedUp]:
+        """A sealed copy of the scope under its own key, which expires."""
+        return transfer.backup(self._begin(scope), days=days, actor=actor)
+
+    def restore(
+        self, scope: Scope, raw: bytes, *, key: str | None = None, anew: bool = False
+    ) -> Loaded:
+        """Merge a backup into its scope; what was forgotten since stays forgotten."""
+        with self._mutex:
+            self._opened.pop(scope, None)
+            return transfer.restore(self._ports, scope, raw, key=key, anew=anew)
+
+    # -- checking ------------------------------------------------------------------------
+
+    def verify(self, scope: Scope) -> Report:
+        """Open everything and check what was promised."""
+        return verifying.verify(self._begin(scope))
+
+    def verify_erased(self, receipt: Erasure) -> Report:
+        """Search all that is kept for erased cells and prove that no key opens them."""
+        return verifying.verify_erased(self._ports, receipt)
+
+    def receipts(self, scope: Scope) -> tuple[Erasure, ...]:
+        """The erasure receipts kept for a scope, oldest first, also after destroy."""
+        address, _ = scopes.locate(self._ports, scope)
+        return receipts.kept(self._ports, address)
+
+    def audit(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> tuple[AuditEvent, ...]:
+        """The audit trail after a count, oldest first."""
+        opened = self._begin(scope)
+        opened.flush_reads()
+        return audit.trail(opened, after, limit)
+
+    def verify_audit(self, scope: Scope) -> Report:
+        """Whether the audit trail is whole."""
+        return audit.verify(self._begin(scope))
+
+
+def _leave(opened: OpenScope) -> None:
+    """Write the counted reads and copy the audit head, if that can still be done.
+
+    Closing never fails: a scope that was destroyed or a full disk only costs the count of reads.
+    """
+    try:
+        opened.flush_reads()
+        audit.copy_head(opened)
+    except ScrubjayError as error:
+        _log.warning("close.reads_not_written", extra={"code": error.code})

@@ -1,0 +1,64 @@
+"""Due work: what a committed verb left to be finished, advanced in small slices."""
+
+from __future__ import annotations
+
+from scrubjay.domain.rows import Collection, Due, Head
+from scrubjay.engine import due, rotate
+from scrubjay.engine.opened import OpenScope
+from scrubjay.ports import Tx
+
+
+def advance(opened: OpenScope) -> None:
+    """Work on what is due for at most one slice; every verb begins with this."""
+    if opened.due & Due.PUSH:
+        push(opened)
+    if opened.due & Due.SWEEP:
+        sweep(opened)
+    if opened.due & Due.ROTATE:
+        rotate.finish(opened, seconds=opened.ports.policy.slice_seconds)
+
+
+def finish(opened: OpenScope) -> None:
+    """Work on what is due until nothing is."""
+    while opened.read(lambda view: view.head()).due:
+        advance(opened)
+
+
+def push(opened: OpenScope) -> None:
+    """Copy tombstones to the catalog, where they outlive the scope's file."""
+    head, tombstones = opened.read(lambda view: (view.head(), frozenset(view.tombstones())))
+    catalog = opened.ports.store.catalog
+    catalog.bury(opened.address, tombstones - catalog.tombstones(opened.address))
+    due.clear(opened, Due.PUSH, head)
+
+
+def sweep(opened: OpenScope) -> None:
+    """Delete blobs no row points to.
+
+    It runs in a transaction because blobs are written in one: so none is on its way to its row.
+    """
+
+    def store(tx: Tx) -> tuple[Head, list[str]]:
+        names = opened.ports.blobs.names(opened.address)
+        used = _blobs_in_use(tx) if names else set()
+        return tx.head(), [name for name in names if name not in used and _is_body(name)]
+
+    head, orphans = opened.write(store, frozen_too=True, erasing=True)
+    for name in orphans:
+        opened.ports.blobs.delete(opened.address, name)
+    due.clear(opened, Due.SWEEP, head)
+
+
+def _is_body(name: str) -> bool:
+    """Whether a blob holds the body of a row: those are named by 32 hexadecimal digits."""
+    return len(name) == 32 and "." not in name
+
+
+def _blobs_in_use(tx: Tx) -> set[str]:
+    used: set[str] = set()
+    for collection in Collection:
+        after = 0
+        while rows := tx.changes(collection, after, 256):
+            used.update(row.blob for row in rows if row.blob is not None)
+            after = rows[-1].seq
+    return used

@@ -1,0 +1,233 @@
+"""An open scope: its keys, its address, and the guarded way to its rows."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from scrubjay import vault
+from scrubjay.domain.errors import Destroyed, Frozen, KeyMissing, NotFound, ScrubjayError
+from scrubjay.domain.memory import Memory
+from scrubjay.domain.records import decode
+from scrubjay.domain.rows import Collection, Due, Freeze, Head, Row
+from scrubjay.domain.scope import Scope
+from scrubjay.engine.trail import Trail
+from scrubjay.ports import Blobs, Clock, Keyring, Reach, Store, Tx, View, pass_by
+from scrubjay.vault import Purpose, Sealer
+
+Result = TypeVar("Result")
+LOOKUP = "lookup"
+_READ_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """When work is done at once and when it is left due."""
+
+    rotate_below: int = 32 * 1024 * 1024
+    """Scopes smaller than this rotate before forget returns."""
+    slice_seconds: float = 0.05
+    """How long a verb may work on what earlier verbs left due."""
+    drop_days: int = 30
+    """How long the row of an erased memory is kept, without content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """What the engine stands on."""
+
+    store: Store
+    blobs: Blobs
+    keyring: Keyring
+    clock: Clock
+    reach: Reach = pass_by
+    policy: Policy = field(default_factory=Policy)
+
+
+def day(time: datetime) -> int:
+    """The day of a time, counted from 1970-01-01."""
+    return int(time.astimezone(UTC).timestamp()) // 86_400
+
+
+def slot(collection: Collection, epoch: int) -> str:
+    """The keyring purpose of one epoch key."""
+    return f"{collection.value}.{epoch}"
+
+
+class OpenScope:
+    """One scope, ready for verbs; safe for several threads."""
+
+    def __init__(self, ports: Ports, scope: Scope, address: str) -> None:
+        self.ports = ports
+        self.scope = scope
+        self.address = address
+        lookup = ports.keyring.get(address, LOOKUP)
+        self._id_key = vault.derive(lookup, Purpose.ID, scope)
+        self._key_key = vault.derive(lookup, Purpose.KEY, scope)
+        self._session_key = vault.derive(lookup, Purpose.SESSION, scope)
+        self.trail = Trail.of(lookup, scope, ports.clock)
+        self._sealers: dict[tuple[Collection, Purpose, int], Sealer] = {}
+        self._mutex = threading.Lock()
+        self._reads: Counter[tuple[str, str]] = Counter()
+        self.epochs = dict.fromkeys(Collection, 1)
+        self.due = Due.NOTHING
+        self._progress: dict[Collection, tuple[int, int]] = {}
+
+    # -- hashes and sealers ------------------------------------------------------------
+
+    def row_id(self, public_id: str) -> bytes:
+        """Under which id the store knows a memory."""
+        return vault.keyed_hash(self._id_key, public_id)
+
+    def key_hash(self, key: str | None) -> bytes | None:
+        """The idempotency key as the store knows it."""
+        return None if key is None else vault.keyed_hash(self._key_key, key)
+
+    def session_hash(self, session: str | None) -> bytes | None:
+        """The session name as the store knows it."""
+        return None if session is None else vault.keyed_hash(self._session_key, session)
+
+    def sealer(self, collection: Collection, purpose: Purpose, epoch: int) -> Sealer:
+        """The sealer for one purpose and epoch; KeyMissing if the epoch's key is gone."""
+        found = self._sealers.get((collection, purpose, epoch))
+        if found is None:
+            found = self._new_sealer(collection, purpose, epoch)
+            with self._mutex:
+                self._sealers[collection, purpose, epoch] = found
+        return found
+
+    def _new_sealer(self, collection: Collection, purpose: Purpose, epoch: int) -> Sealer:
+        try:
+            secret = self.ports.keyring.get(self.address, slot(collection, epoch))
+        except KeyMissing as error:
+            raise KeyMissing(
+                f"A {collection.value} of {self.scope} is sealed under key {epoch}, which is gone.",
+                hint="The data file is older than the keys folder: restore from a backup.",
+            ) from error
+        return Sealer(secret, purpose, self.scope, collection.value, epoch)
+
+    def slots(self, collection: Collection) -> list[int]:
+        """The epochs of a collection whose keys are in the keyring."""
+        names = (p.partition(".") for p in self.ports.keyring.purposes(self.address))
+        return sorted(int(epoch) for name, _, epoch in names if name == collection.value)
+
+    def drop_sealers(self, collection: Collection, below: int) -> None:
+        """Let go of the keys of epochs that have been rotated away."""
+        with self._mutex:
+            for name in [n for n in self._sealers if n[0] is collection and n[2] < below]:
+                del self._sealers[name]
+
+    def resume_at(self, collection: Collection) -> int:
+        """Up to which seq this process has sealed anew for the present epoch."""
+        epoch, seq = self._progress.get(collection, (0, 0))
+        return seq if epoch == self.epochs[collection] else 0
+
+    def note_progress(self, collection: Collection, seq: int) -> None:
+        """Remember how far a rotation came, so that the next slice need not look again."""
+        self._progress[collection] = (self.epochs[collection], max(seq, 0))
+
+    def unseal(self, row: Row) -> Memory:
+        """The memory in a row that is not erased."""
+        return decode(self.open_body(Collection.MEMORY, row), number=row.born, version=row.version)
+
+    def open_body(self, collection: Collection, row: Row) -> bytes:
+        """The plaintext of a row's body, from its cell or from its blob."""
+        assert row.cell is not None
+        sealer = self.sealer(collection, Purpose.CELL, row.epoch)
+        body = vault.unpad(sealer.unseal(row.cell, row_id=row.id, version=row.version))
+        if row.blob is None:
+            return body
+        stream = self.ports.blobs.get(self.address, row.blob)
+        sealer = self.sealer(collection, Purpose.BLOB, row.epoch)
+        chunks = sealer.unseal_stream(stream, row_id=row.id, version=row.version)
+        return b"".join(chunks)
+
+    # -- the guarded way to the rows ---------------------------------------------------
+
+    def read(self, look: Callable[[View], Result]) -> Result:
+        """Run `look` on a consistent view; Destroyed if the scope is gone.
+
+        A rotation that ends between reading a row and opening it takes the row's key away; the
+        view is then merely old, and a fresh one is tried.
+        """
+        for _ in range(_READ_TRIES - 1):
+            epochs = self.epochs.copy()
+            try:
+                return self._look(look)
+            except KeyMissing:
+                if self._look(lambda _: self.epochs.copy()) == epochs:
+                    raise
+        return self._look(look)
+
+    def _look(self, look: Callable[[View], Result]) -> Result:
+        try:
+            with self.ports.store.read(self.address) as view:
+                self._note(view.head())
+                return look(view)
+        except NotFound as error:
+            self._explain_absence(error)
+            raise
+
+    def write(
+        self, work: Callable[[Tx], Result], *, frozen_too: bool = False, erasing: bool = False
+    ) -> Result:
+        """Run `work` in a transaction, unless the scope is destroyed or frozen for it."""
+        reads = self._take_reads()
+
+        def guarded(tx: Tx) -> Result:
+            head = tx.head()
+            self._note(head)
+            if head.frozen is not Freeze.NONE and not frozen_too:
+                raise Frozen(f"The scope {self.scope} is frozen.")
+            for (verb, actor), number in reads:
+                self.trail.record(tx, verb, actor, number=number)
+            return work(tx)
+
+        try:
+            result = self.ports.store.write(self.address, guarded, erasing=erasing)
+        except ScrubjayError as error:
+            self._give_back(reads)
+            if isinstance(error, NotFound):
+                self._explain_absence(error)
+            raise
+        return result
+
+    def _note(self, head: Head) -> None:
+        if head.destroyed:
+            raise Destroyed(f"The scope {self.scope} was destroyed.")
+        self.due = head.due
+        for collection in Collection:
+            self.epochs[collection] = head.at(collection).epoch
+
+    def _explain_absence(self, error: NotFound) -> None:
+        """Say Destroyed rather than NotFound when that is why the rows are gone."""
+        entry = self.ports.store.catalog.entry(self.address)
+        if entry is not None and entry.destroyed:
+            raise Destroyed(f"The scope {self.scope} was destroyed.") from error
+
+    # -- reads are audited in batches --------------------------------------------------
+
+    def note_read(self, verb: str, actor: str, number: int = 1) -> None:
+        """Count a read; it reaches the audit trail with the next write, or on close."""
+        with self._mutex:
+            self._reads[verb, actor] += number
+
+    def flush_reads(self) -> None:
+        """Write the counted reads to the audit trail now."""
+        if self._reads:
+            self.write(lambda _: None, frozen_too=True)
+
+    def _take_reads(self) -> list[tuple[tuple[str, str], int]]:
+        if not self._reads:
+            return []
+        with self._mutex:
+            reads, self._reads = self._reads, Counter()
+        return sorted(reads.items())
+
+    def _give_back(self, reads: list[tuple[tuple[str, str], int]]) -> None:
+        with self._mutex:
+            self._reads.update(dict(reads))

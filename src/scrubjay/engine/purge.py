@@ -1,0 +1,102 @@
+"""purge: timed clean-up of what is forgotten, superseded or expired.
+
+It erases and tombstones, but neither follows lineage nor rotates: nobody asked to be forgotten.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from scrubjay.domain.origin import Actor
+from scrubjay.domain.results import Purged
+from scrubjay.domain.rows import Collection, Due, Row
+from scrubjay.domain.text import check_count
+from scrubjay.engine import audit, due, jobs
+from scrubjay.engine.forget import erase_row, scan
+from scrubjay.engine.opened import OpenScope, day
+from scrubjay.ports import Failpoint, Tx
+
+SUPERSEDED_DAYS = 30
+_BATCH = 256
+
+
+def purge(
+    opened: OpenScope, *, superseded_days: int = SUPERSEDED_DAYS, actor: Actor = Actor.SYSTEM
+) -> Purged:
+    """Clean up what is past its time; returns what it took."""
+    check_count("superseded_days", superseded_days)
+    now = opened.ports.clock.now()
+    expired = _erase(opened, _expired(opened, now), "purge.expired", actor)
+    retired = _retired(opened, now - timedelta(days=superseded_days))
+    superseded = _erase(opened, retired, "purge.superseded", actor)
+    dropped = _drop(opened, day(now))
+    backups = _strike_backups(opened, day(now))
+    if opened.due & (Due.PUSH | Due.SWEEP):
+        jobs.advance(opened)
+    opened.ports.store.settle(opened.address)
+    audit.copy_head(opened)
+    return Purged(expired=expired, superseded=superseded, dropped=dropped, backups=backups)
+
+
+def _expired(opened: OpenScope, now: datetime) -> list[bytes]:
+    def over(row: Row) -> bool:
+        return not row.erased and opened.unseal(row).expired(now)
+
+    return opened.read(
+        lambda view: [
+            row.id for row in view.overdue(Collection.MEMORY, day(now), 2**31) if over(row)
+        ]
+    )
+
+
+def _retired(opened: OpenScope, limit: datetime) -> list[bytes]:
+    return opened.read(
+        lambda view: [
+            row.id
+            for row, memory in scan(opened, view)
+            if memory.retired_at is not None and memory.retired_at <= limit
+        ]
+    )
+
+
+def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
+    """Erase in small transactions, so that other writers are never kept waiting long."""
+
+    def store(tx: Tx, batch: list[bytes]) -> int:
+        rows = [tx.row(Collection.MEMORY, row_id) for row_id in batch]
+        living = [row for row in rows if row is not None and not row.erased]
+        for row in living:
+            erase_row(opened, tx, row)
+        if living:
+            due.leave(opened, tx, Due.PUSH)
+            opened.trail.record(tx, verb, actor, [row.id for row in living], number=len(living))
+        if any(row.blob for row in living):
+            due.leave(opened, tx, Due.SWEEP)
+        return len(living)
+
+    count = 0
+    for at in range(0, len(ids), _BATCH):
+        batch = ids[at : at + _BATCH]
+        count += opened.write(lambda tx, batch=batch: store(tx, batch), erasing=True)  # type: ignore[misc]
+        opened.ports.reach(Failpoint.PURGE_COMMITTED)
+    return count
+
+
+def _drop(opened: OpenScope, today: int) -> int:
+    def store(tx: Tx) -> int:
+        overdue = tx.overdue(Collection.MEMORY, today, 2**31)
+        return tx.drop(Collection.MEMORY, [row.id for row in overdue if row.erased])
+
+    dropped = opened.write(store, erasing=True)
+    opened.ports.reach(Failpoint.PURGE_COMMITTED)
+    return dropped
+
+
+def _strike_backups(opened: OpenScope, today: int) -> int:
+    """Delete the keys of backups whose time is over; without their printed key they are noise."""
+    catalog, keyring = opened.ports.store.catalog, opened.ports.keyring
+    over = [one for one in catalog.backups(opened.address) if one.expires < today]
+    for backup in over:
+        keyring.delete(opened.address, f"backup.{backup.name}")
+        catalog.remove_backup(backup)
+    return len(over)

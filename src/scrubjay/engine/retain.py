@@ -1,0 +1,116 @@
+"""retain and supersede: the two verbs that add a memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scrubjay.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from scrubjay.domain.memory import Memory
+from scrubjay.domain.origin import lowest
+from scrubjay.domain.requests import Retain, Supersede
+from scrubjay.domain.results import Outcome, Retained
+from scrubjay.domain.rows import Collection
+from scrubjay.engine import cells
+from scrubjay.engine.opened import OpenScope
+from scrubjay.ports import Failpoint, Tx
+
+
+def retain(opened: OpenScope, request: Retain) -> Retained:
+    """Write a memory; durable when this returns, and only once per key."""
+    clock = opened.ports.clock
+    now = clock.now()
+    if request.expires_at is not None and request.expires_at <= now:
+        raise InvalidRequest("The memory would have expired already.")
+    memory = request.memory(request.id or f"mem-{clock.new_id()}", now)
+    sealed = cells.seal(opened, memory, opened.epochs[Collection.MEMORY])
+
+    def store(tx: Tx) -> Retained:
+        if receipt := _seen_before(opened, tx, memory, stable=request.id is not None):
+            return receipt
+        settled = _with_sources(opened, tx, memory)
+        row = cells.put(opened, tx, settled, sealed if settled is memory else None)
+        for source in memory.sources:
+            tx.link(opened.row_id(source), row.id)
+        opened.trail.record(tx, "retain", request.actor, (row.id,))
+        return Retained(id=memory.id)
+
+    receipt = opened.write(store)
+    opened.ports.reach(Failpoint.RETAIN_COMMITTED)
+    return receipt
+
+
+def _seen_before(opened: OpenScope, tx: Tx, memory: Memory, *, stable: bool) -> Retained | None:
+    """The receipt for a memory that is known or was forgotten; None for a new one."""
+    key = opened.key_hash(memory.key)
+    row_id = opened.row_id(memory.id)
+    names = [name for name in (row_id if stable else None, key) if name is not None]
+    if names and tx.buried(names):
+        return Retained(id=memory.id, outcome=Outcome.FORGOTTEN)
+    known = tx.row_by_key(Collection.MEMORY, key) if key else None
+    if known is None and stable:
+        known = tx.row(Collection.MEMORY, row_id)
+    if known is None:
+        return None
+    return Retained(id=opened.unseal(known).id, outcome=Outcome.KNOWN)
+
+
+def _with_sources(opened: OpenScope, tx: Tx, memory: Memory) -> Memory:
+    """The memory no more trusted than what it was derived from."""
+    if not memory.sources:
+        return memory
+    sources = [read_live(opened, tx, source) for source in memory.sources]
+    origin = lowest([memory.origin, *(source.origin for source in sources)])
+    return memory if origin is memory.origin else replace(memory, origin=origin)
+
+
+def read_live(opened: OpenScope, tx: Tx, public_id: str) -> Memory:
+    """The memory with this id, superseded or not; NotFound if it is not here (any more)."""
+    row = tx.row(Collection.MEMORY, opened.row_id(public_id))
+    if row is None or row.erased:
+        raise NotFound(f"There is no memory {public_id} in this scope.")
+    return opened.unseal(row)
+
+
+def supersede(opened: OpenScope, request: Supersede) -> Retained:
+    """Replace the head of a chain; of several writers on one head exactly one wins."""
+    clock = opened.ports.clock
+    public_id, now = f"mem-{clock.new_id()}", clock.now()
+
+    def store(tx: Tx) -> Retained:
+        if request.key and (receipt := _replayed(opened, tx, request, public_id)):
+            return receipt
+        old = read_live(opened, tx, request.id)
+        _check_supersession(old, request)
+        new = request.memory(old, public_id, now)
+        retired = replace(old, superseded_by=new.id, retired_at=now, version=old.version + 1)
+        old_row = cells.put(opened, tx, retired)
+        new_row = cells.put(opened, tx, new)
+        opened.trail.record(tx, "supersede", request.actor, (old_row.id, new_row.id))
+        return Retained(id=new.id)
+
+    receipt = opened.write(store)
+    opened.ports.reach(Failpoint.SUPERSEDE_COMMITTED)
+    return receipt
+
+
+def _replayed(opened: OpenScope, tx: Tx, request: Supersede, public_id: str) -> Retained | None:
+    key = opened.key_hash(request.key)
+    assert key is not None
+    if tx.buried([key]):
+        return Retained(id=public_id, outcome=Outcome.FORGOTTEN)
+    known = tx.row_by_key(Collection.MEMORY, key)
+    if known is None:
+        return None
+    return Retained(id=opened.unseal(known).id, outcome=Outcome.KNOWN)
+
+
+def _check_supersession(old: Memory, request: Supersede) -> None:
+    if not old.live:
+        raise Conflict(
+            f"{old.id} was superseded already, by {old.superseded_by}.",
+            hint="Supersede the newest version; history shows the chain.",
+        )
+    if request.origin.trust < old.origin.trust:
+        raise Forbidden(
+            f"A memory of origin {old.origin} cannot be superseded by origin {request.origin}."
+        )

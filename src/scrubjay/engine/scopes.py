@@ -1,0 +1,178 @@
+"""Opening, making, listing and destroying scopes."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from itertools import count
+
+from scrubjay import vault
+from scrubjay.domain.errors import Destroyed, KeyMissing, NeedsConfirmation, NotFound, StoreError
+from scrubjay.domain.results import Erasure
+from scrubjay.domain.rows import CatalogEntry, Collection, Head
+from scrubjay.domain.scope import Scope
+from scrubjay.engine import receipts
+from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, slot
+from scrubjay.ports import Failpoint, Tx
+from scrubjay.vault import KEY_BYTES, Purpose, Sealer
+
+_DESTROYED = "destroyed"
+"""A slot of this name is written before the first key is deleted, so that a destroy that was
+cut off is finished, while a keys folder that is merely absent never deletes anything."""
+
+
+def open_scope(ports: Ports, scope: Scope, *, create: bool = True, anew: bool = False) -> OpenScope:
+    """Open a scope, making it if it never was; one that was destroyed only if `anew`."""
+    address, entry = locate(ports, scope)
+    if entry is not None and entry.destroyed:
+        if not anew:
+            raise Destroyed(f"The scope {scope} was destroyed.")
+        address, entry = _address(ports, scope, _generation(ports, scope) + 1), None
+    if entry is None:
+        if not create:
+            raise NotFound(f"There is no scope {scope}.", hint="It is made by the first write.")
+        make(ports, scope, address)
+    elif not ports.store.exists(address):
+        raise StoreError(
+            f"The data file of {scope} is missing.", hint="Put it back, or restore a backup."
+        )
+    return _opened(ports, scope, address)
+
+
+def _opened(ports: Ports, scope: Scope, address: str) -> OpenScope:
+    try:
+        opened = OpenScope(ports, scope, address)
+    except KeyMissing as error:
+        raise KeyMissing(f"The keys of {scope} are not in the keyring.") from error
+    opened.read(lambda view: view.head())
+    return opened
+
+
+def locate(ports: Ports, scope: Scope) -> tuple[str, CatalogEntry | None]:
+    """The address of the scope's latest life, and what the catalog says of it."""
+    address = _address(ports, scope, _generation(ports, scope))
+    if _DESTROYED in ports.keyring.purposes(address):
+        _finish_destroy(ports, address)
+    return address, ports.store.catalog.entry(address)
+
+
+def _generation(ports: Ports, scope: Scope) -> int:
+    """How often the scope was begun; 1 for one that never was destroyed."""
+    for generation in count(1):
+        entry = ports.store.catalog.entry(_address(ports, scope, generation + 1))
+        if entry is None:
+            return generation
+    raise AssertionError
+
+
+def _address(ports: Ports, scope: Scope, generation: int) -> str:
+    """Where a scope's rows are kept: says nothing, and is safe where case is not kept."""
+    key = vault.derive(ports.keyring.installation(), Purpose.ADDRESS)
+    name = vault.keyed_hash(key, vault.join(scope.tenant, scope.owner, generation))
+    return base64.b32encode(name).decode().rstrip("=").lower()
+
+
+def make(ports: Ports, scope: Scope, address: str, lookup: bytes | None = None) -> None:
+    """Make an empty scope: keys, then the file, then the catalog's entry."""
+    random, add = ports.clock.random, ports.keyring.add
+    add(address, LOOKUP, lookup or random(KEY_BYTES))
+    for collection in Collection:
+        add(address, slot(collection, 1), random(KEY_BYTES))
+    ports.reach(Failpoint.CREATE_KEYS_ADDED)
+    ports.store.create(address)
+    ports.reach(Failpoint.CREATE_STORED)
+    name = _seal_name(ports, scope, address)
+    ports.store.catalog.enroll(CatalogEntry(address=address, name=name))
+
+
+def _name_sealer(ports: Ports) -> Sealer:
+    return Sealer(ports.keyring.installation(), Purpose.NAME, None, "catalog")
+
+
+def _seal_name(ports: Ports, scope: Scope, address: str) -> bytes:
+    body = vault.pad(json.dumps([scope.tenant, scope.owner]).encode())
+    nonce = ports.clock.random(vault.NONCE_BYTES)
+    return _name_sealer(ports).seal(body, row_id=address.encode(), version=0, nonce=nonce)
+
+
+def scopes(ports: Ports) -> tuple[Scope, ...]:
+    """The scopes that are there, sorted by name."""
+    sealer = _name_sealer(ports)
+    names = [
+        json.loads(vault.unpad(sealer.unseal(e.name, row_id=e.address.encode(), version=0)))
+        for e in ports.store.catalog.entries()
+        if not e.destroyed
+    ]
+    return tuple(Scope(tenant, owner) for tenant, owner in sorted(names))
+
+
+def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
+    """Erase a whole scope, its keys first; a second time returns the same receipt."""
+    if confirm != str(scope):
+        raise NeedsConfirmation(
+            f"Destroying {scope} cannot be undone.", hint=f'Confirm with confirm="{scope}".'
+        )
+    address, entry = locate(ports, scope)
+    if entry is None:
+        raise NotFound(f"There is no scope {scope}.")
+    if not entry.destroyed:
+        ports.keyring.add(address, _DESTROYED, ports.clock.random(KEY_BYTES))
+        _finish_destroy(ports, address)
+    return receipts.kept(ports, address)[-1]
+
+
+def _finish_destroy(ports: Ports, address: str) -> None:
+    """Carry a destroy to its end, from wherever it was cut off."""
+    for purpose in ports.keyring.purposes(address):
+        if purpose != _DESTROYED:
+            ports.keyring.delete(address, purpose)
+    ports.reach(Failpoint.DESTROY_KEYS_DELETED)
+    head, rows = _empty(ports, address)
+    ports.reach(Failpoint.DESTROY_EMPTIED)
+    ports.store.remove(address)
+    ports.blobs.remove(address)
+    ports.reach(Failpoint.DESTROY_UNLINKED)
+    if not any(receipt.verb == "destroy" for receipt in receipts.kept(ports, address)):
+        receipts.keep(ports, _receipt(ports, address, head, rows))
+    ports.store.catalog.mark_destroyed(address)
+    ports.keyring.remove(address)
+
+
+def _empty(ports: Ports, address: str) -> tuple[Head, int]:
+    """Truncate the rows and mark the head, so that a process with an open handle is told."""
+
+    def store(tx: Tx) -> tuple[Head, int]:
+        head = tx.head()
+        rows = 0 if head.destroyed else sum(_count(tx, collection) for collection in Collection)
+        tx.truncate()
+        tx.set_head(replace(head, destroyed=True))
+        return head, rows
+
+    if not ports.store.exists(address):
+        return Head(), 0
+    emptied = ports.store.write(address, store, erasing=True)
+    ports.store.settle(address)
+    return emptied
+
+
+def _count(tx: Tx, collection: Collection) -> int:
+    number, after = 0, 0
+    while rows := tx.changes(collection, after, 256):
+        number += sum(not row.erased for row in rows)
+        after = rows[-1].seq
+    return number
+
+
+def _receipt(ports: Ports, address: str, head: Head, rows: int) -> Erasure:
+    """The receipt of a destroy: with every key gone there is no cell to be named."""
+    return Erasure(
+        address=address,
+        verb="destroy",
+        at=ports.clock.now(),
+        erased=rows,
+        rotated=True,
+        backups=receipts.backup_notes(ports, address),
+        audit_count=head.audit_count,
+        audit_mac=head.audit_mac.hex(),
+    )

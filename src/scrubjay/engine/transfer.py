@@ -1,0 +1,220 @@
+"""export, load, backup and restore: whole scopes out and in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from scrubjay.domain.errors import Conflict, Destroyed, InvalidRequest, KeyMissing
+from scrubjay.domain.memory import Memory
+from scrubjay.domain.origin import Actor
+from scrubjay.domain.results import BackedUp, Loaded
+from scrubjay.domain.rows import BackupEntry, Collection, Due
+from scrubjay.domain.scope import Scope
+from scrubjay.domain.text import check_count
+from scrubjay.engine import bundle, cells, due, receipts, scopes
+from scrubjay.engine.forget import scan
+from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, day, slot
+from scrubjay.ports import Failpoint, Tx, View
+from scrubjay.vault import KEY_BYTES
+
+BACKUP_DAYS = 30
+_ALL = 2**31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A scope as a file's bytes; `key` opens them if they are sealed."""
+
+    content: bytes
+    memories: int
+    key: str | None = None
+
+
+def export(opened: OpenScope, *, sealed: bool = False, actor: Actor = Actor.USER) -> Exported:
+    """Every memory that is not erased, superseded ones too, as JSON or as a sealed bundle."""
+    content = opened.read(lambda view: _collect(opened, view))
+    opened.note_read("export", actor)
+    opened.flush_reads()
+    number = len(content.memories)
+    if not sealed:
+        return Exported(content=bundle.to_json(content), memories=number)
+    random = opened.ports.clock.random
+    key, name = random(KEY_BYTES), random(16).hex()
+    raw = bundle.seal(content, name=name, key=key, random=random)
+    return Exported(content=raw, memories=number, key=bundle.print_key(key))
+
+
+def _collect(opened: OpenScope, view: View) -> bundle.Content:
+    memories = sorted((m for _, m in scan(opened, view)), key=lambda memory: memory.number)
+    made_at = opened.ports.clock.now().isoformat()
+    return bundle.Content(scope=opened.scope, made_at=made_at, memories=tuple(memories))
+
+
+def load(
+    opened: OpenScope, raw: bytes, *, key: str | None = None, actor: Actor = Actor.USER
+) -> Loaded:
+    """Add what an export holds; all of it or, if it is damaged anywhere, nothing."""
+    content = _read(raw, key)
+
+    def store(tx: Tx) -> Loaded:
+        loaded = _merge(opened, tx, content.memories)
+        opened.trail.record(tx, "load", actor, number=loaded.loaded)
+        return loaded
+
+    loaded = opened.write(store)
+    opened.ports.reach(Failpoint.LOAD_COMMITTED)
+    return loaded
+
+
+def _read(raw: bytes, key: str | None) -> bundle.Content:
+    if bundle.name_of(raw) is None:
+        return bundle.from_json(raw)
+    if key is None:
+        raise KeyMissing(
+            "The bundle is sealed and no key was given.",
+            hint="Give the key printed when it was made.",
+        )
+    return bundle.unseal(raw, bundle.read_key(key))
+
+
+def _merge(opened: OpenScope, tx: Tx, memories: tuple[Memory, ...]) -> Loaded:
+    """Write the memories that are new or newer here; never one that was forgotten here."""
+    names = {memory.id: opened.row_id(memory.id) for memory in memories}
+    keys = {memory.id: opened.key_hash(memory.key) for memory in memories}
+    buried = tx.buried([*names.values(), *(key for key in keys.values() if key)])
+    loaded = known = forgotten = 0
+    for memory in memories:
+        if names[memory.id] in buried or keys[memory.id] in buried:
+            forgotten += 1
+        elif _is_known(tx, names[memory.id], memory):
+            known += 1
+        else:
+            _check_chain(opened, tx, memory)
+            _write(opened, tx, memory)
+            loaded += 1
+    return Loaded(loaded=loaded, known=known, forgotten=forgotten)
+
+
+def _is_known(tx: Tx, row_id: bytes, memory: Memory) -> bool:
+    row = tx.row(Collection.MEMORY, row_id)
+    return row is not None and (row.erased or row.version >= memory.version)
+
+
+def _check_chain(opened: OpenScope, tx: Tx, memory: Memory) -> None:
+    """Refuse a second successor of one memory: a chain stays linear."""
+    if memory.supersedes is None:
+        return
+    row = tx.row(Collection.MEMORY, opened.row_id(memory.supersedes))
+    if row is None or row.erased:
+        return
+    other = opened.unseal(row).superseded_by
+    if other not in (memory.id, None):
+        raise Conflict(
+            f"{memory.id} supersedes {memory.supersedes}, which {other} superseded here.",
+            hint="Nothing was loaded. Forget one of the two, or load into another scope.",
+        )
+
+
+def _write(opened: OpenScope, tx: Tx, memory: Memory) -> None:
+    row = cells.put(opened, tx, memory)
+    for source in memory.sources:
+        tx.link(opened.row_id(source), row.id)
+
+
+# -- backup and restore ---------------------------------------------------------------------
+
+
+def backup(
+    opened: OpenScope, *, days: int = BACKUP_DAYS, actor: Actor = Actor.USER
+) -> tuple[bytes, BackedUp]:
+    """A sealed copy of the scope, with all that a restore on another machine needs.
+
+    Its key is kept in the keyring until it expires, and in the receipt for safekeeping.
+    """
+    check_count("days", days, least=1)
+    ports, random = opened.ports, opened.ports.clock.random
+    key, name = random(KEY_BYTES), random(16).hex()
+    content = opened.read(lambda view: _collect_all(opened, view))
+    raw = bundle.seal(content, name=name, key=key, random=random)
+    ports.keyring.add(opened.address, f"backup.{name}", key)
+    expires = day(ports.clock.now() + timedelta(days=days))
+    ports.store.catalog.add_backup(BackupEntry(address=opened.address, name=name, expires=expires))
+    opened.note_read("backup", actor)
+    opened.flush_reads()
+    made = BackedUp(
+        name=name,
+        memories=len(content.memories),
+        key=bundle.print_key(key),
+        expires=receipts.as_date(expires),
+    )
+    return raw, made
+
+
+def _collect_all(opened: OpenScope, view: View) -> bundle.Content:
+    return replace(
+        _collect(opened, view),
+        lookup=opened.ports.keyring.get(opened.address, LOOKUP),
+        tombstones=tuple(view.tombstones()),
+        audit=tuple((row.cell, row.mac) for row in view.audit(0, _ALL)),
+    )
+
+
+def restore(
+    ports: Ports, scope: Scope, raw: bytes, *, key: str | None = None, anew: bool = False
+) -> Loaded:
+    """Merge a backup into its scope, made anew if its data is gone.
+
+    The catalog's tombstones are applied in the same transaction, so that nothing forgotten
+    since the backup was made is ever to be seen again.
+    """
+    address, entry = scopes.locate(ports, scope)
+    content = bundle.unseal(raw, _backup_key(ports, address, raw, key))
+    if content.lookup is None:
+        raise InvalidRequest("That is an export, not a backup.", hint="Load it instead.")
+    if entry is not None and entry.destroyed and not anew:
+        raise Destroyed(f"The scope {scope} was destroyed.")
+    if entry is None or not (entry.destroyed or ports.store.exists(address)):
+        scopes.make(ports, scope, address, content.lookup)
+    opened = scopes.open_scope(ports, scope, anew=anew)
+    ports.reach(Failpoint.RESTORE_KEYS_ADDED)
+    loaded = opened.write(lambda tx: _restore(opened, tx, content), erasing=True)
+    ports.reach(Failpoint.RESTORE_COMMITTED)
+    return loaded
+
+
+def _backup_key(ports: Ports, address: str, raw: bytes, key: str | None) -> bytes:
+    if key is not None:
+        return bundle.read_key(key)
+    try:
+        return ports.keyring.get(address, f"backup.{bundle.name_of(raw)}")
+    except KeyMissing as error:
+        raise KeyMissing(
+            "The key of this backup is not in the keyring.",
+            hint="Give the key printed when the backup was made.",
+        ) from error
+
+
+def _restore(opened: OpenScope, tx: Tx, content: bundle.Content) -> Loaded:
+    _delete_lost_slots(opened, tx)
+    tx.bury(opened.ports.store.catalog.tombstones(opened.address))
+    if opened.ports.keyring.get(opened.address, LOOKUP) == content.lookup:
+        tx.bury(content.tombstones)
+        if tx.head().audit_count == 0:
+            for cell, mac in content.audit:
+                tx.append_audit(cell, mac)
+    loaded = _merge(opened, tx, content.memories)
+    due.leave(opened, tx, Due.PUSH)
+    opened.trail.record(tx, "restore", Actor.USER, number=loaded.loaded)
+    return loaded
+
+
+def _delete_lost_slots(opened: OpenScope, tx: Tx) -> None:
+    """Delete the keys of a file that was lost and made again, at epoch 1.
+
+    Inside a transaction no slot above the head's epoch can be one about to be used.
+    """
+    for collection in Collection:
+        for epoch in opened.slots(collection):
+            if epoch > tx.head().at(collection).epoch:
+                opened.ports.keyring.delete(opened.address, slot(collection, epoch))

@@ -1,0 +1,296 @@
+"""The narrow interfaces the engine stands on, with what each implementation promises.
+
+`scrubjay.testing` has one contract suite per port; an implementation is one when it passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+from scrubjay.domain.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
+
+Result = TypeVar("Result")
+
+
+class View(Protocol):
+    """One consistent state of a scope; nothing another writer commits later shows in it."""
+
+    def head(self) -> Head:
+        """The head as of this state."""
+
+    def row(self, collection: Collection, row_id: bytes) -> Row | None:
+        """The row with this id, erased or not; None if there never was one or it was dropped."""
+
+    def row_by_key(self, collection: Collection, key: bytes) -> Row | None:
+        """The row written under this idempotency key hash, if it is not erased."""
+
+    def rows_of_session(self, collection: Collection, session: bytes) -> Sequence[Row]:
+        """The rows with this session hash that are not erased, by seq."""
+
+    def changes(self, collection: Collection, after: int, limit: int) -> Sequence[Row]:
+        """Rows with seq > after, erased ones included, ascending, at most `limit`.
+
+        Complete only when after >= the collection's min_seq.
+        """
+
+    def latest(self, collection: Collection, before: int, limit: int) -> Sequence[Row]:
+        """Rows with seq < before that are not erased, descending, at most `limit`."""
+
+    def overdue(self, collection: Collection, day: int, limit: int) -> Sequence[Row]:
+        """Rows with expiry <= day, erased ones included, by seq, at most `limit`."""
+
+    def stale(self, collection: Collection, after: int, limit: int) -> Sequence[Row]:
+        """Rows not erased with seq > after and an epoch below the head's, ascending."""
+
+    def derived(self, source: bytes) -> Sequence[bytes]:
+        """Ids of the rows linked as derived from `source`."""
+
+    def buried(self, ids: Iterable[bytes]) -> frozenset[bytes]:
+        """Those of the ids that are tombstoned."""
+
+    def tombstones(self) -> Sequence[bytes]:
+        """Every tombstone of the scope."""
+
+    def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
+        """Audit rows with count > after, ascending, at most `limit`."""
+
+
+class Tx(View, Protocol):
+    """A view that may be changed; it sees its own changes at once.
+
+    All changes of a transaction become durable together or not at all.
+    """
+
+    def set_head(self, head: Head) -> None:
+        """Replace the head; the seqs in it are still raised only by `put`, `erase` and `drop`."""
+
+    def put(self, collection: Collection, row: Row) -> Row:
+        """Write the row, new or in place of the one with its id, under the next seq.
+
+        Returns it as stored: `seq` is the next, `born` the seq of its first write. Raises
+        Conflict when another row that is not erased has the same key hash.
+        """
+
+    def reseal(self, collection: Collection, row: Row) -> None:
+        """Exchange cell, vector, blob and epoch of an existing row; seq and version stay."""
+
+    def erase(self, collection: Collection, row_id: bytes, *, drop_day: int) -> Row | None:
+        """Take cell, vector, blob, hashes and lineage from a row and mark it erased.
+
+        It gets the next seq, `erased_seq` is raised to it, and `expiry` becomes `drop_day`.
+        Returns the row as it was; None, with no change, if it is absent or erased already.
+        """
+
+    def drop(self, collection: Collection, ids: Iterable[bytes]) -> int:
+        """Remove erased rows for good and raise min_seq above them; returns how many.
+
+        Rows that are not erased are left alone. Tombstones stay.
+        """
+
+    def bury(self, ids: Iterable[bytes]) -> None:
+        """Add tombstones; one that is there already stays as it is."""
+
+    def link(self, source: bytes, derived: bytes) -> None:
+        """Record that the row `derived` was made from `source`."""
+
+    def append_audit(self, cell: bytes, mac: bytes) -> None:
+        """Append one audit row and move the head's audit_count and audit_mac."""
+
+    def truncate(self) -> None:
+        """Remove every row, link, tombstone and audit row; the head stays as set."""
+
+
+class Catalog(Protocol):
+    """What is known of all scopes of one installation. Every change is durable on return."""
+
+    def enroll(self, entry: CatalogEntry) -> CatalogEntry:
+        """Add an entry unless its address is known; returns what the catalog holds."""
+
+    def entry(self, address: str) -> CatalogEntry | None:
+        """The entry of one address."""
+
+    def entries(self) -> Sequence[CatalogEntry]:
+        """All entries, by address."""
+
+    def mark_destroyed(self, address: str) -> None:
+        """Mark the scope destroyed for good."""
+
+    def note_audit(self, address: str, count: int, mac: bytes) -> None:
+        """Copy the audit head here; a copy older than the one held is ignored."""
+
+    def bury(self, address: str, ids: Iterable[bytes]) -> None:
+        """Add tombstones of a scope; they outlive its file."""
+
+    def tombstones(self, address: str) -> frozenset[bytes]:
+        """The tombstones held for a scope."""
+
+    def add_receipt(self, address: str, cell: bytes) -> None:
+        """Keep a sealed receipt."""
+
+    def receipts(self, address: str) -> Sequence[bytes]:
+        """The sealed receipts of a scope, oldest first."""
+
+    def add_backup(self, backup: BackupEntry) -> None:
+        """Note that a backup was made."""
+
+    def backups(self, address: str) -> Sequence[BackupEntry]:
+        """The backups noted for a scope, by expiry."""
+
+    def remove_backup(self, backup: BackupEntry) -> None:
+        """Strike a backup whose key is gone."""
+
+
+class Store(Protocol):
+    """Sealed rows of many scopes, each under an opaque address. It never sees plaintext.
+
+    Safe for use by several threads, and by several processes on one machine. A scope's writes
+    are serial; reads go on beside them. Raises Busy when a lock is held too long, Full when no
+    space is left, SchemaTooNew for a file of a newer version, and StoreError for anything else.
+    """
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog of this installation."""
+
+    def create(self, address: str) -> None:
+        """Make an empty scope unless it exists; durable on return."""
+
+    def exists(self, address: str) -> bool:
+        """Whether the scope's rows are there."""
+
+    def read(self, address: str) -> AbstractContextManager[View]:
+        """A view of the state at the first read; NotFound if the scope does not exist."""
+
+    def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
+        """Run `work` in a transaction of its own and return its result once it is durable.
+
+        `work` runs exactly once, alone, in any thread; what it raises is raised here and nothing
+        of it is kept. Transactions of several threads may share one sync. An `erasing` write may
+        use space held in reserve, so that erasure works on a full disk; others then raise Full.
+        """
+
+    def settle(self, address: str) -> None:
+        """Drive what erasure left in side files out of them, as far as readers allow."""
+
+    def size(self, address: str) -> int:
+        """Bytes the scope's rows take, roughly."""
+
+    def check(self, address: str) -> Sequence[str]:
+        """What is structurally wrong with the scope's file, one sentence each."""
+
+    def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
+        """Every byte kept for the scope, and the catalog's, as (place, bytes) pieces.
+
+        Includes what deletion may have left behind. Pieces of one place overlap by 64 bytes.
+        """
+
+    def remove(self, address: str) -> None:
+        """Delete the scope's files; absent ones are fine. The catalog is not touched."""
+
+    def close(self) -> None:
+        """Let go of every file; a later call on the store is a StoreError."""
+
+
+class Blobs(Protocol):
+    """Named sealed byte strings of a scope, for what is too large for a row.
+
+    Names are 1 to 64 characters of a-z, 0-9, `-` and `.`, not beginning with a dot.
+    """
+
+    def put(self, address: str, name: str, content: bytes) -> None:
+        """Write a blob: complete and durable on return, never seen half written."""
+
+    def get(self, address: str, name: str) -> bytes:
+        """Read a blob; NotFound if it is not there."""
+
+    def delete(self, address: str, name: str) -> None:
+        """Delete a blob, durably; an absent one is fine."""
+
+    def names(self, address: str) -> Sequence[str]:
+        """The names of a scope's blobs, sorted."""
+
+    def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
+        """Every byte kept for the scope as (place, bytes), half-written leftovers included."""
+
+    def remove(self, address: str) -> None:
+        """Delete every blob of a scope; none is fine."""
+
+
+class Keyring(Protocol):
+    """Key slots: random 32-byte keys, kept wrapped and apart from the data.
+
+    A slot is named by an address and a purpose such as `lookup` or `memory.3`. Raises Locked
+    while it is locked, and SealBroken when a slot does not open with this keyring's key.
+    """
+
+    def installation(self) -> bytes:
+        """The installation key, made on first use; every process gets the same one."""
+
+    def add(self, address: str, purpose: str, key: bytes) -> bytes:
+        """Keep `key` unless the slot is taken; returns the key the slot holds, durable."""
+
+    def get(self, address: str, purpose: str) -> bytes:
+        """The key in a slot; KeyMissing if there is none."""
+
+    def delete(self, address: str, purpose: str) -> None:
+        """Delete a slot for good, durably; an absent one is fine."""
+
+    def purposes(self, address: str) -> Sequence[str]:
+        """The purposes of an address that have a slot, sorted."""
+
+    def remove(self, address: str) -> None:
+        """Delete every slot of an address for good, durably."""
+
+
+class Clock(Protocol):
+    """Time, ids and randomness: everything that would make two runs differ."""
+
+    def now(self) -> datetime:
+        """The present time, aware, UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that never run backwards, for durations."""
+
+    def new_id(self) -> str:
+        """A fresh random UUID (version 4) as text."""
+
+    def random(self, size: int) -> bytes:
+        """Random bytes fit for keys and nonces."""
+
+
+class Failpoint(StrEnum):
+    """Named places of the protocol (`docs/protocol.md`) where a process may die."""
+
+    RETAIN_COMMITTED = "retain.committed"
+    BLOB_WRITTEN = "blob.written"
+    SUPERSEDE_COMMITTED = "supersede.committed"
+    FORGET_COMMITTED = "forget.committed"
+    FORGET_PUSHED = "forget.pushed"
+    ROTATE_SLOT_ADDED = "rotate.slot-added"
+    ROTATE_EPOCH_RAISED = "rotate.epoch-raised"
+    ROTATE_BATCH_SEALED = "rotate.batch-sealed"
+    ROTATE_RESEALED = "rotate.resealed"
+    ROTATE_SLOT_DELETED = "rotate.slot-deleted"
+    PURGE_COMMITTED = "purge.committed"
+    DESTROY_KEYS_DELETED = "destroy.keys-deleted"
+    DESTROY_EMPTIED = "destroy.emptied"
+    DESTROY_UNLINKED = "destroy.unlinked"
+    CREATE_KEYS_ADDED = "create.keys-added"
+    CREATE_STORED = "create.stored"
+    LOAD_COMMITTED = "load.committed"
+    RESTORE_KEYS_ADDED = "restore.keys-added"
+    RESTORE_COMMITTED = "restore.committed"
+    STORE_BEFORE_COMMIT = "store.before-commit"
+    STORE_AFTER_COMMIT = "store.after-commit"
+    STORE_MIGRATING = "store.migrating"
+
+
+Reach = Callable[[Failpoint], None]
+
+
+def pass_by(_: Failpoint) -> None:
+    """Reach a failpoint and go on: what every failpoint does outside tests."""

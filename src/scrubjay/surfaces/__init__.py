@@ -1,0 +1,1 @@
+"""Surfaces: they translate, and do nothing else."""

@@ -1,0 +1,10 @@
+"""The command line: parse, one call on the library, render."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command line."""
+    from scrubjay.surfaces.cli.app import run
+
+    run()

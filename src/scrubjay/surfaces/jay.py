@@ -1,0 +1,307 @@
+"""Jay: the handle on one scope, with every verb."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+
+from scrubjay import bootstrap, settings
+from scrubjay.domain.memory import NO_METADATA, Json, Kind, Memory
+from scrubjay.domain.origin import Actor, Origin
+from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
+from scrubjay.domain.results import (
+    AuditEvent,
+    BackedUp,
+    Erasure,
+    Loaded,
+    Page,
+    Purged,
+    Report,
+    Retained,
+    Rotated,
+)
+from scrubjay.domain.rows import Freeze
+from scrubjay.domain.scope import Scope
+from scrubjay.domain.text import check_choice
+from scrubjay.engine import Engine, receipts
+from scrubjay.engine.purge import SUPERSEDED_DAYS
+from scrubjay.engine.transfer import BACKUP_DAYS, Exported
+from scrubjay.surfaces import files
+
+Times = datetime | None
+
+
+def open(
+    scope: str = "default",
+    *,
+    home: str | os.PathLike[str] | None = None,
+    passphrase: str | None = None,
+    create: bool = True,
+    anew: bool = False,
+    actor: Actor = Actor.USER,
+) -> Jay:
+    """Open a scope: `"alice"` for `local/alice`, or `"tenant/owner"`.
+
+    `home` is the folder for data and keys, otherwise the environment decides. A scope that does
+    not exist is made, unless `create` is false; one that was destroyed only with `anew`.
+    """
+    name = Scope.parse(scope)
+    found = settings.read() if home is None else settings.at_home(Path(home))
+    if passphrase is not None:
+        found = replace(found, passphrase=passphrase)
+    engine = bootstrap.build(found)
+    try:
+        engine.open(name, create=create, anew=anew)
+    except BaseException:  # seam: nothing may stay open when opening fails, whatever it was
+        engine.close()
+        raise
+    return Jay(engine, name, actor=actor)
+
+
+class Jay:
+    """One scope and all verbs on it; safe for several threads, closed by `with` or `close`."""
+
+    def __init__(self, engine: Engine, scope: Scope, *, actor: Actor = Actor.USER) -> None:
+        self._engine = engine
+        self.scope = scope
+        self._actor = check_choice("The actor", actor, Actor)
+
+    def __enter__(self) -> Jay:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Jay {self.scope}>"
+
+    def close(self) -> None:
+        """Let go of every file; again is fine."""
+        self._engine.close()
+
+    # -- writing -----------------------------------------------------------------------
+
+    def retain(
+        self,
+        content: str,
+        *,
+        kind: Kind | str = Kind.FACT,
+        tags: Iterable[str] = (),
+        importance: float = 0.5,
+        pinned: bool = False,
+        key: str | None = None,
+        session: str | None = None,
+        speaker: str | None = None,
+        position: int | None = None,
+        origin: Origin | str = Origin.USER,
+        channel: str | None = None,
+        message_id: str | None = None,
+        said_at: Times = None,
+        sources: Iterable[str] = (),
+        valid_from: Times = None,
+        valid_to: Times = None,
+        expires_at: Times = None,
+        metadata: Mapping[str, Json] = NO_METADATA,
+    ) -> Retained:
+        """Write a memory; durable when this returns, and only once per key."""
+        request = Retain(
+            content=content,
+            kind=kind,  # type: ignore[arg-type]  # checked and turned into a Kind by Retain
+            tags=tags,  # type: ignore[arg-type]
+            importance=importance,
+            pinned=pinned,
+            key=key,
+            session=session,
+            speaker=speaker,
+            position=position,
+            origin=origin,  # type: ignore[arg-type]
+            actor=self._actor,
+            channel=channel,
+            message_id=message_id,
+            said_at=said_at,
+            sources=sources,  # type: ignore[arg-type]
+            valid_from=valid_from,
+            valid_to=valid_to,
+            expires_at=expires_at,
+            metadata=metadata,
+        )
+        return self._engine.retain(self.scope, request)
+
+    def supersede(
+        self,
+        id: str,
+        content: str,
+        *,
+        kind: Kind | str | None = None,
+        tags: Iterable[str] | None = None,
+        importance: float | None = None,
+        key: str | None = None,
+        session: str | None = None,
+        reason: str | None = None,
+        origin: Origin | str = Origin.USER,
+    ) -> Retained:
+        """Replace a memory; what is not said is taken from the old one, which stays as history."""
+        request = Supersede(
+            id=id,
+            content=content,
+            kind=kind,  # type: ignore[arg-type]  # checked and turned into a Kind by Supersede
+            tags=tags,  # type: ignore[arg-type]
+            importance=importance,
+            key=key,
+            session=session,
+            reason=reason,
+            origin=origin,  # type: ignore[arg-type]
+            actor=self._actor,
+        )
+        return self._engine.supersede(self.scope, request)
+
+    def pin(self, id: str) -> Memory:
+        """Pin a memory: it comes first in the brief and is not pruned."""
+        return self._engine.pin(self.scope, id, actor=self._actor)
+
+    def unpin(self, id: str) -> Memory:
+        """Take the pin off."""
+        return self._engine.pin(self.scope, id, pinned=False, actor=self._actor)
+
+    def expire(self, id: str, at: Times) -> Memory:
+        """Set the time a memory expires; None for never."""
+        return self._engine.expire(self.scope, id, at, actor=self._actor)
+
+    def freeze(self, level: Freeze | str = Freeze.WRITES) -> Freeze:
+        """Stop writes, or with `all` writes and recall; returns the level before."""
+        chosen = check_choice("The level", level, Freeze)
+        return self._engine.freeze(self.scope, chosen, actor=self._actor)
+
+    def unfreeze(self) -> Freeze:
+        """Let everything work again; returns the level before."""
+        return self._engine.freeze(self.scope, Freeze.NONE, actor=self._actor)
+
+    # -- reading -----------------------------------------------------------------------
+
+    def get(self, id: str, *, as_of: Times = None) -> Memory:
+        """One memory by id, superseded or not."""
+        return self._engine.get(self.scope, id, as_of=as_of, actor=self._actor)
+
+    def browse(
+        self,
+        *,
+        kinds: Iterable[Kind | str] = (),
+        tags: Iterable[str] = (),
+        session: str | None = None,
+        since: Times = None,
+        before: Times = None,
+        as_of: Times = None,
+        superseded: bool = False,
+        limit: int = 50,
+        cursor: int | None = None,
+    ) -> Page:
+        """Memories by filter, newest first."""
+        request = Browse(
+            kinds=kinds,  # type: ignore[arg-type]  # checked and made a set by Browse
+            tags=tags,  # type: ignore[arg-type]
+            session=session,
+            since=since,
+            before=before,
+            as_of=as_of,
+            superseded=superseded,
+            limit=limit,
+            cursor=cursor,
+        )
+        return self._engine.browse(self.scope, request, actor=self._actor)
+
+    def history(self, id: str) -> tuple[Memory, ...]:
+        """The chain of versions a memory belongs to, oldest first."""
+        return self._engine.history(self.scope, id, actor=self._actor)
+
+    # -- erasing -----------------------------------------------------------------------
+
+    def forget(
+        self,
+        ids: Iterable[str] = (),
+        *,
+        session: str | None = None,
+        tags: Iterable[str] = (),
+        before: Times = None,
+        unseen: bool = False,
+    ) -> Erasure:
+        """Erase memories for good, with their earlier versions and what was derived from them."""
+        request = Forget(
+            ids=ids,  # type: ignore[arg-type]  # checked and made a tuple by Forget
+            session=session,
+            tags=tags,  # type: ignore[arg-type]
+            before=before,
+            unseen=unseen,
+            actor=self._actor,
+        )
+        return self._engine.forget(self.scope, request)
+
+    def purge(self, *, superseded_days: int = SUPERSEDED_DAYS) -> Purged:
+        """Clean up what is expired, long superseded, or long forgotten."""
+        return self._engine.purge(self.scope, superseded_days=superseded_days, actor=self._actor)
+
+    def rotate(self) -> Rotated:
+        """Seal everything under new keys and delete the old ones."""
+        return self._engine.rotate(self.scope, actor=self._actor)
+
+    def destroy(self, *, confirm: str | None = None) -> Erasure:
+        """Erase the whole scope, its keys first; `confirm` must be its full name."""
+        return self._engine.destroy(self.scope, confirm=confirm)
+
+    # -- whole scopes out and in ---------------------------------------------------------
+
+    def export(
+        self, path: str | os.PathLike[str] | None = None, *, sealed: bool = False
+    ) -> Exported:
+        """Every memory as JSON, or sealed under the key in the answer; to a file if named."""
+        exported = self._engine.export(self.scope, sealed=sealed, actor=self._actor)
+        if path is not None:
+            files.write(Path(path), exported.content)
+        return exported
+
+    def load(self, source: bytes | str | os.PathLike[str], *, key: str | None = None) -> Loaded:
+        """Add what an export holds, from a file or its bytes: all of it or nothing."""
+        return self._engine.load(self.scope, files.read(source), key=key, actor=self._actor)
+
+    def backup(self, path: str | os.PathLike[str], *, days: int = BACKUP_DAYS) -> BackedUp:
+        """Write a sealed copy of the scope; keep the key in the answer in a safe place."""
+        raw, receipt = self._engine.backup(self.scope, days=days, actor=self._actor)
+        files.write(Path(path), raw)
+        return receipt
+
+    def restore(self, source: bytes | str | os.PathLike[str], *, key: str | None = None) -> Loaded:
+        """Merge a backup; what was forgotten since it was made stays forgotten."""
+        return self._engine.restore(self.scope, files.read(source), key=key)
+
+    # -- checking ------------------------------------------------------------------------
+
+    def verify(self, erased: Erasure | str | os.PathLike[str] | None = None) -> Report:
+        """Open everything and check it; with a receipt, or its file, prove that erasure."""
+        if erased is None:
+            return self._engine.verify(self.scope)
+        if not isinstance(erased, Erasure):
+            erased = receipts.from_json(files.read(erased).decode(errors="replace"))
+        return self._engine.verify_erased(erased)
+
+    def receipts(self) -> tuple[Erasure, ...]:
+        """The erasure receipts kept for this scope, oldest first."""
+        return self._engine.receipts(self.scope)
+
+    def audit(self, *, after: int = 0, limit: int = 1000) -> tuple[AuditEvent, ...]:
+        """The audit trail after a count, oldest first."""
+        return self._engine.audit(self.scope, after=after, limit=limit)
+
+    def verify_audit(self) -> Report:
+        """Whether the audit trail is whole."""
+        return self._engine.verify_audit(self.scope)
+
+
+__all__ = ["Jay", "open"]

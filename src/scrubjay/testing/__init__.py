@@ -1,0 +1,1 @@
+"""Contracts any implementation of a port can run, and the named fakes that pass them."""

@@ -1,0 +1,186 @@
+"""Seal and unseal: the only module that knows an algorithm. The bytes are in docs/format.md.
+
+Two verbs, no options. Every key is used for one purpose: sub-keys come from HKDF-SHA256, cells
+are AES-256-GCM under a random nonce, and the associated data says where a cell belongs, so that
+a cell moved to another row, scope, epoch or version does not open.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from scrubjay.domain.errors import SealBroken
+from scrubjay.domain.scope import Scope
+
+FORMAT: Final = 1
+AES_256_GCM: Final = 1
+KEY_BYTES: Final = 32
+NONCE_BYTES: Final = 12
+TAG_BYTES: Final = 16
+HASH_BYTES: Final = 16
+HEADER_BYTES: Final = 6
+OVERHEAD: Final = HEADER_BYTES + NONCE_BYTES + TAG_BYTES
+PAD_TO: Final = 64
+CHUNK_BYTES: Final = 64 * 1024
+_LABEL: Final = "scrubjay/1"
+Random = Callable[[int], bytes]
+
+
+class Purpose(StrEnum):
+    """What a sub-key is for; no key serves two of these."""
+
+    CELL = "cell"
+    VECTOR = "vector"
+    BLOB = "blob"
+    SEGMENT = "segment"
+    ID = "id"
+    KEY = "key"
+    SESSION = "session"
+    AUDIT = "audit"
+    CHAIN = "chain"
+    ADDRESS = "address"
+    NAME = "name"
+    RECEIPT = "receipt"
+    WRAP = "wrap"
+    COMMIT = "commit"
+    BUNDLE = "bundle"
+
+
+def join(*parts: str | bytes | int) -> bytes:
+    """The parts as one byte string, each behind its length, so that no two lists collide."""
+    out = bytearray()
+    for part in parts:
+        raw = part.encode() if isinstance(part, str) else part
+        raw = raw.to_bytes(8) if isinstance(raw, int) else raw
+        out += len(raw).to_bytes(4) + raw
+    return bytes(out)
+
+
+def derive(secret: bytes, purpose: Purpose, scope: Scope | None = None, epoch: int = 0) -> bytes:
+    """The sub-key of `secret` for one purpose in one scope and epoch."""
+    tenant, owner = (scope.tenant, scope.owner) if scope else ("", "")
+    info = join(_LABEL, purpose.value, tenant, owner, epoch)
+    return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(secret)
+
+
+def keyed_hash(key: bytes, message: str | bytes) -> bytes:
+    """HMAC-SHA256, cut to 16 bytes: equal only for equal messages under one key."""
+    raw = message.encode() if isinstance(message, str) else message
+    return hmac.digest(key, raw, "sha256")[:HASH_BYTES]
+
+
+def chain(key: bytes, previous: bytes, count: int, cell: bytes) -> bytes:
+    """The next link of an audit chain."""
+    return hmac.digest(key, join(previous, count, cell), "sha256")
+
+
+def pad(plaintext: bytes) -> bytes:
+    """Lengthen to the next multiple of 64 bytes, so that a cell's size says little."""
+    return plaintext + b"\x80" + bytes(-(len(plaintext) + 1) % PAD_TO)
+
+
+def unpad(padded: bytes) -> bytes:
+    """Undo `pad`."""
+    plaintext = padded.rstrip(b"\x00")
+    if not plaintext.endswith(b"\x80"):
+        raise SealBroken("A cell opened, but its padding is wrong.")
+    return plaintext[:-1]
+
+
+def epoch_of(cell: bytes) -> int:
+    """The epoch a cell says it was sealed in."""
+    return int.from_bytes(cell[2:HEADER_BYTES])
+
+
+def nonce_of(cell: bytes) -> bytes:
+    """The nonce of a cell: random bytes that name it and nothing else."""
+    return cell[HEADER_BYTES : HEADER_BYTES + NONCE_BYTES]
+
+
+class Sealer:
+    """Seals and unseals the cells of one purpose under one key; safe for several threads."""
+
+    __slots__ = ("_aad", "_cipher", "_header", "epoch")
+
+    def __init__(
+        self, secret: bytes, purpose: Purpose, scope: Scope | None, collection: str, epoch: int = 0
+    ) -> None:
+        tenant, owner = (scope.tenant, scope.owner) if scope else ("", "")
+        self.epoch = epoch
+        self._cipher = AESGCM(derive(secret, purpose, scope, epoch))
+        self._header = bytes((FORMAT, AES_256_GCM)) + epoch.to_bytes(4)
+        self._aad = join(_LABEL, purpose.value, tenant, owner, collection)
+
+    def seal(self, plaintext: bytes, *, row_id: bytes, version: int, nonce: bytes) -> bytes:
+        """The plaintext as a cell that opens only at this id and version."""
+        aad = self._aad + join(row_id, self.epoch, version)
+        return self._header + nonce + self._cipher.encrypt(nonce, plaintext, aad)
+
+    def unseal(self, cell: bytes, *, row_id: bytes, version: int) -> bytes:
+        """The plaintext of a cell; SealBroken unless it is the one sealed at this place."""
+        if len(cell) < OVERHEAD or cell[:HEADER_BYTES] != self._header:
+            raise SealBroken("A cell is cut short or has an unknown header.")
+        aad = self._aad + join(row_id, self.epoch, version)
+        body = cell[HEADER_BYTES + NONCE_BYTES :]
+        try:
+            return self._cipher.decrypt(nonce_of(cell), body, aad)
+        except InvalidTag as error:
+            raise SealBroken(
+                "A cell does not open: it was altered or moved, or the key is another one."
+            ) from error
+
+    def seal_stream(self, body: bytes, *, row_id: bytes, version: int, random: Random) -> bytes:
+        """A long body as a row of cells, each bound to its place and to being the last or not."""
+        chunks = [body[at : at + CHUNK_BYTES] for at in range(0, len(body), CHUNK_BYTES)] or [b""]
+        last = len(chunks) - 1
+        return b"".join(
+            self.seal(
+                chunk,
+                row_id=join(row_id, index, index == last),
+                version=version,
+                nonce=random(NONCE_BYTES),
+            )
+            for index, chunk in enumerate(chunks)
+        )
+
+    def unseal_stream(self, stream: bytes, *, row_id: bytes, version: int) -> Iterator[bytes]:
+        """The chunks of a long body, in order; SealBroken if one is altered, moved or missing."""
+        step = CHUNK_BYTES + OVERHEAD
+        last = max(0, -(-len(stream) // step) - 1)
+        for index in range(last + 1):
+            place = join(row_id, index, index == last)
+            cell = stream[index * step : (index + 1) * step]
+            yield self.unseal(cell, row_id=place, version=version)
+
+
+def stream_nonces(stream: bytes) -> Iterator[bytes]:
+    """The nonces of the cells a stream is made of."""
+    for at in range(0, len(stream), CHUNK_BYTES + OVERHEAD):
+        yield nonce_of(stream[at:])
+
+
+def wrap(wrapping_key: bytes, key: bytes, *, address: str, purpose: str, nonce: bytes) -> bytes:
+    """A key as a slot: a commitment to the wrapping key, then the sealed key."""
+    sealer = Sealer(wrapping_key, Purpose.WRAP, None, address)
+    slot = sealer.seal(key, row_id=purpose.encode(), version=0, nonce=nonce)
+    return derive(wrapping_key, Purpose.COMMIT)[:HASH_BYTES] + slot
+
+
+def unwrap(wrapping_key: bytes, slot: bytes, *, address: str, purpose: str) -> bytes:
+    """The key in a slot; SealBroken if the wrapping key is another one or the slot was altered."""
+    commitment = derive(wrapping_key, Purpose.COMMIT)[:HASH_BYTES]
+    if not hmac.compare_digest(commitment, slot[:HASH_BYTES]):
+        raise SealBroken(
+            "A key slot was wrapped by another key.",
+            hint="Use the key file or passphrase that belongs to this keys folder.",
+        )
+    sealer = Sealer(wrapping_key, Purpose.WRAP, None, address)
+    return sealer.unseal(slot[HASH_BYTES:], row_id=purpose.encode(), version=0)

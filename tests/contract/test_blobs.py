@@ -1,0 +1,38 @@
+"""Every implementation of blobs keeps the contract of the port."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from scrubjay.adapters import blobs
+from scrubjay.adapters.blobs.files import FileBlobs
+from scrubjay.adapters.blobs.memory import MemoryBlobs
+from scrubjay.ports import Blobs
+from scrubjay.testing.blobs_contract import BlobsContract, OpenBlobs
+from scrubjay.testing.registry import implementations
+
+
+class TestMemoryBlobs(BlobsContract):
+    tested = MemoryBlobs
+
+    @pytest.fixture
+    def open_blobs(self) -> OpenBlobs:
+        opened = MemoryBlobs()
+        return lambda: opened
+
+
+class TestFileBlobs(BlobsContract):
+    tested = FileBlobs
+
+    @pytest.fixture
+    def open_blobs(self, tmp_path: Path) -> OpenBlobs:
+        return partial(FileBlobs, tmp_path / "blobs")
+
+
+def test_every_implementation_runs_the_contract() -> None:
+    """One added to the package without a suite here fails this test."""
+    suites = (TestMemoryBlobs, TestFileBlobs)
+    assert implementations(blobs, Blobs) == {suite.tested for suite in suites}

@@ -1,0 +1,442 @@
+"""What the passphrase keyring promises beyond the contract: locked, recoverable, adoptable."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from scrubjay.adapters.clock import SystemClock
+from scrubjay.adapters.disk import Disk, Step, Watch
+from scrubjay.adapters.keyrings.file import FileKeyring
+from scrubjay.adapters.keyrings.lines import write_line
+from scrubjay.adapters.keyrings.passphrase import Cost, PassphraseKeyring
+from scrubjay.domain.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
+from scrubjay.testing.clock import FakeClock
+from scrubjay.testing.disk import Killed, PowerCut, Steps
+
+CHEAP = Cost(memory_kib=64, passes=1, lanes=1)
+PHRASE = "correct horse battery staple"
+ONE, TWO = bytes([1]) * 32, bytes([2]) * 32
+AT = ("scope", "memory.1")
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    return tmp_path / "keys"
+
+
+def create(keys: Path) -> tuple[PassphraseKeyring, str]:
+    return PassphraseKeyring.create(keys, SystemClock(), PHRASE, cost=CHEAP)
+
+
+def locked(keys: Path) -> PassphraseKeyring:
+    return PassphraseKeyring(keys, SystemClock(), cost=CHEAP)
+
+
+def unlocked(keys: Path, phrase: str = PHRASE) -> PassphraseKeyring:
+    keyring = locked(keys)
+    keyring.unlock(phrase)
+    return keyring
+
+
+def contents(keys: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in keys.rglob("*") if path.is_file()}
+
+
+class TestLocked:
+    def test_every_call_on_a_locked_keyring_raises_locked(self, keys: Path) -> None:
+        create(keys)[0].add(*AT, ONE)
+        before = contents(keys)
+        keyring = locked(keys)
+        calls: tuple[Callable[[], object], ...] = (
+            keyring.installation,
+            lambda: keyring.add(*AT, TWO),
+            lambda: keyring.get(*AT),
+            lambda: keyring.delete(*AT),
+            lambda: keyring.purposes("scope"),
+            lambda: keyring.remove("scope"),
+            lambda: keyring.change_passphrase("another"),
+            keyring.renew_recovery,
+        )
+        for call in calls:
+            with pytest.raises(Locked):
+                call()
+        assert contents(keys) == before
+
+    def test_another_passphrase_does_not_open_it(self, keys: Path) -> None:
+        create(keys)[0].add(*AT, ONE)
+        before = contents(keys)
+        keyring = locked(keys)
+        with pytest.raises(Locked, match="That passphrase does not open it"):
+            keyring.unlock(PHRASE + " ")
+        with pytest.raises(Locked):
+            keyring.get(*AT)
+        assert contents(keys) == before
+
+    def test_an_empty_passphrase_is_refused(self, keys: Path) -> None:
+        with pytest.raises(InvalidRequest):
+            PassphraseKeyring.create(keys, SystemClock(), "", cost=CHEAP)
+        assert not PassphraseKeyring.present(keys)
+
+    def test_locking_overwrites_the_master_key(self, keys: Path) -> None:
+        keyring, _ = create(keys)
+        held = keyring._master
+        assert held is not None
+        assert any(held)
+        keyring.lock()
+        assert not any(held)
+        with pytest.raises(Locked):
+            keyring.get(*AT)
+
+    def test_a_locked_keyring_opens_again(self, keys: Path) -> None:
+        keyring, _ = create(keys)
+        keyring.add(*AT, ONE)
+        keyring.lock()
+        keyring.lock()
+        keyring.unlock(PHRASE)
+        assert keyring.get(*AT) == ONE
+
+    def test_an_accent_typed_in_two_keys_is_the_same_passphrase(self, keys: Path) -> None:
+        PassphraseKeyring.create(keys, SystemClock(), "caf\u00e9", cost=CHEAP)
+        unlocked(keys, "cafe\u0301")
+
+    def test_a_folder_without_a_passphrase_says_so(self, keys: Path) -> None:
+        assert not PassphraseKeyring.present(keys)
+        with pytest.raises(KeyMissing, match="passphrase file"):
+            locked(keys).unlock(PHRASE)
+
+    def test_a_second_create_changes_nothing(self, keys: Path) -> None:
+        create(keys)[0].add(*AT, ONE)
+        before = contents(keys)
+        with pytest.raises((Conflict, KeyMissing)):
+            create(keys)
+        assert contents(keys) == before
+
+
+class TestChange:
+    def test_the_new_passphrase_opens_it_and_the_old_one_does_not(self, keys: Path) -> None:
+        keyring, recovery = create(keys)
+        keyring.add(*AT, ONE)
+        slots = contents(keys / "slots")
+        keyring.change_passphrase("another one")
+        assert unlocked(keys, "another one").get(*AT) == ONE
+        with pytest.raises(Locked):
+            unlocked(keys)
+        assert contents(keys / "slots") == slots
+        opened = locked(keys)
+        opened.unlock_with_recovery(recovery)
+        assert opened.get(*AT) == ONE
+
+    def test_the_old_passphrase_file_was_overwritten(self, keys: Path) -> None:
+        keyring, _ = create(keys)
+        before = (keys / "passphrase").read_bytes()
+        (keys / "second").hardlink_to(keys / "passphrase")
+        keyring.change_passphrase("another one")
+        assert (keys / "second").read_bytes() != before
+
+    def test_a_change_that_dies_leaves_the_old_passphrase_or_the_new(self, tmp_path: Path) -> None:
+        for number in count():
+            keys = tmp_path / str(number)
+            create(keys)[0].add(*AT, ONE)
+            dying = PassphraseKeyring(
+                keys, SystemClock(), cost=CHEAP, disk=Disk(_after_reading(number))
+            )
+            dying.unlock(PHRASE)
+            try:
+                dying.change_passphrase("another one")
+            except Killed:
+                assert _opens(keys, PHRASE) != _opens(keys, "another one")
+            else:
+                assert _opens(keys, "another one")
+                return
+
+
+class TestRecovery:
+    def test_the_printed_key_opens_it(self, keys: Path) -> None:
+        keyring, recovery = create(keys)
+        keyring.add(*AT, ONE)
+        opened = locked(keys)
+        opened.unlock_with_recovery(recovery)
+        assert opened.get(*AT) == ONE
+        opened.change_passphrase("found again")
+        assert unlocked(keys, "found again").get(*AT) == ONE
+
+    def test_it_is_eight_groups_of_five(self, keys: Path) -> None:
+        groups = create(keys)[1].split("-")
+        assert [len(group) for group in groups] == [5] * 8
+        assert set("".join(groups)) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
+
+    def test_case_spaces_and_lookalikes_do_not_matter(self, keys: Path) -> None:
+        _, recovery = create(keys)
+        for typed in (
+            recovery.lower(),
+            f"  {recovery.replace('-', ' ')}\n",
+            recovery.replace("-", ""),
+            recovery.replace("O", "0").replace("I", "1").replace("B", "8"),
+        ):
+            locked(keys).unlock_with_recovery(typed)
+
+    def test_every_single_typing_error_is_found(self, keys: Path) -> None:
+        _, recovery = create(keys)
+        letters = recovery.replace("-", "")
+        wrong = {
+            letters[:at] + other + letters[at + 1 :]
+            for at in range(len(letters))
+            for other in "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+        }
+        wrong |= {letters[:at] + letters[at + 1 :] for at in range(len(letters))}
+        wrong |= {
+            letters[:at] + letters[at + 1] + letters[at] + letters[at + 2 :]
+            for at in range(len(letters) - 1)
+        }
+        keyring = locked(keys)
+        for typed in wrong - {letters}:
+            with pytest.raises(InvalidRequest, match="typing error"):
+                keyring.unlock_with_recovery(typed)
+
+    @pytest.mark.parametrize("typed", ["", "-", "AAAAA", "ä" * 40, "=" * 40, "A" * 40, "1" * 400])
+    def test_what_is_no_recovery_key_is_a_typing_error(self, keys: Path, typed: str) -> None:
+        create(keys)
+        with pytest.raises(InvalidRequest, match="typing error"):
+            locked(keys).unlock_with_recovery(typed)
+
+    def test_the_key_of_another_keyring_does_not_open_it(self, tmp_path: Path) -> None:
+        _, other = create(tmp_path / "other")
+        create(tmp_path / "keys")
+        with pytest.raises(Locked, match="That recovery key does not open it"):
+            locked(tmp_path / "keys").unlock_with_recovery(other)
+
+    def test_a_renewed_key_takes_the_place_of_the_old_one(self, keys: Path) -> None:
+        keyring, old = create(keys)
+        new = keyring.renew_recovery()
+        locked(keys).unlock_with_recovery(new)
+        with pytest.raises(Locked):
+            locked(keys).unlock_with_recovery(old)
+        unlocked(keys)
+
+
+class TestFiles:
+    def test_by_default_a_guess_costs_64_mib_and_three_passes(self, keys: Path) -> None:
+        PassphraseKeyring.create(keys, SystemClock(), PHRASE)
+        words = (keys / "passphrase").read_text().split()
+        assert words[:6] == ["scrubjay-passphrase", "1", "argon2id", "65536", "3", "4"]
+        unlocked(keys)
+
+    @pytest.mark.parametrize("name", ["passphrase", "recovery"])
+    def test_damage_to_any_byte_is_damage_not_a_wrong_passphrase(
+        self, keys: Path, name: str
+    ) -> None:
+        _, recovery = create(keys)
+        good = (keys / name).read_bytes()
+        unlock = {
+            "passphrase": lambda: locked(keys).unlock(PHRASE),
+            "recovery": lambda: locked(keys).unlock_with_recovery(recovery),
+        }[name]
+        for at in range(len(good)):
+            (keys / name).write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
+            with pytest.raises(SealBroken, match=f"{name} file .* damaged"):
+                unlock()
+        (keys / name).write_bytes(good)
+        unlock()
+
+    @pytest.mark.parametrize(
+        "cost",
+        [(2**30, 3, 4), (65536, 10**9, 4), (65536, 3, 10**6), (0, 1, 1), (64, 0, 1), (64, 1, 0)],
+    )
+    def test_a_file_that_asks_for_absurd_work_is_refused(
+        self, keys: Path, cost: tuple[int, int, int]
+    ) -> None:
+        create(keys)
+        words = (keys / "passphrase").read_text().split()
+        line = write_line("passphrase", "argon2id", *map(str, cost), *words[6:8])
+        (keys / "passphrase").write_bytes(line)
+        with pytest.raises(SealBroken, match="absurd"):
+            locked(keys).unlock(PHRASE)
+
+    def test_the_slots_of_a_passphrase_and_of_recovery_do_not_change_places(
+        self, keys: Path
+    ) -> None:
+        create(keys)
+        words = (keys / "passphrase").read_text().split()
+        slot = (keys / "recovery").read_text().split()[2]
+        (keys / "passphrase").write_bytes(write_line("passphrase", *words[2:7], slot))
+        with pytest.raises(Locked):
+            unlocked(keys)
+
+    def test_no_file_holds_the_master_key(self, keys: Path) -> None:
+        keyring, _ = create(keys)
+        keyring.add(*AT, ONE)
+        assert keyring._master is not None
+        master = bytes(keyring._master)
+        for content in contents(keys).values():
+            assert master not in content
+            assert master.hex().encode() not in content
+
+
+class TestAdopt:
+    def test_the_keys_of_a_key_file_open_with_the_passphrase(self, keys: Path) -> None:
+        installation = _filled(keys)
+        keyring, recovery = PassphraseKeyring.adopt(keys, SystemClock(), PHRASE, cost=CHEAP)
+        _check_filled(keyring, installation)
+        _check_filled(unlocked(keys), installation)
+        locked(keys).unlock_with_recovery(recovery)
+        assert not (keys / "key").exists()
+
+    def test_the_old_key_opens_no_slot_any_more(self, keys: Path) -> None:
+        _filled(keys)
+        old = (keys / "key").read_bytes()
+        PassphraseKeyring.adopt(keys, SystemClock(), PHRASE, cost=CHEAP)
+        (keys / "passphrase").unlink()
+        (keys / "key").write_bytes(old)
+        with pytest.raises(SealBroken):
+            FileKeyring(keys, SystemClock()).get(*AT)
+
+    def test_a_key_file_keyring_is_locked_from_then_on(self, keys: Path) -> None:
+        _filled(keys)
+        file_keyring = FileKeyring(keys, SystemClock())
+        PassphraseKeyring.adopt(keys, SystemClock(), PHRASE, cost=CHEAP)
+        before = contents(keys)
+        for call in (
+            lambda: file_keyring.get(*AT),
+            lambda: file_keyring.add("scope", "memory.9", ONE),
+            file_keyring.installation,
+            lambda: file_keyring.remove("scope"),
+        ):
+            with pytest.raises(Locked):
+                call()
+        assert contents(keys) == before
+
+    def test_wherever_it_dies_every_key_is_kept_and_the_next_unlock_ends_it(
+        self, tmp_path: Path
+    ) -> None:
+        for number in count():
+            keys = tmp_path / str(number)
+            installation = _filled(keys)
+            try:
+                _adopt(keys, Disk(Steps(die_at=number)))
+            except Killed:
+                _check_after_crash(keys, installation)
+            else:
+                assert number > 30
+                return
+
+    def test_after_a_power_cut_anywhere_every_key_is_kept(self, tmp_path: Path) -> None:
+        for number in count():
+            home = tmp_path / str(number)
+            home.mkdir()
+            power = PowerCut(home)
+            installation = _filled(home / "keys", Disk(power))
+            power.die_after(number)
+            try:
+                _adopt(home / "keys", Disk(power))
+            except Killed:
+                restored = power.restore(tmp_path / f"{number}-restored")
+                _check_after_crash(restored / "keys", installation)
+            else:
+                restored = power.restore(tmp_path / f"{number}-restored")
+                _check_filled(unlocked(restored / "keys"), installation)
+                return
+
+    def test_a_key_added_meanwhile_is_not_lost(self, keys: Path) -> None:
+        _filled(keys)
+        added: list[str] = []
+        started = threading.Event()
+
+        def add_until_locked() -> None:
+            keyring = FileKeyring(keys, SystemClock())
+            for number in count(100):
+                started.set()
+                try:
+                    keyring.add("scope", f"memory.{number}", ONE)
+                except Locked:
+                    return
+                added.append(f"memory.{number}")
+
+        adder = threading.Thread(target=add_until_locked)
+        adder.start()
+        started.wait()
+        keyring, _ = PassphraseKeyring.adopt(keys, SystemClock(), PHRASE, cost=CHEAP)
+        adder.join()
+        assert [keyring.get("scope", purpose) for purpose in added] == [ONE] * len(added)
+
+    def test_a_damaged_slot_stops_it_before_anything_is_written(self, keys: Path) -> None:
+        _filled(keys)
+        (keys / "slots" / "scope" / "memory.1").write_bytes(b"damaged")
+        before = contents(keys)
+        with pytest.raises(SealBroken):
+            _adopt(keys, Disk())
+        assert contents(keys) == before
+
+    def test_a_folder_without_a_key_file_cannot_be_adopted(self, keys: Path) -> None:
+        with pytest.raises(KeyMissing):
+            _adopt(keys, Disk())
+        assert not PassphraseKeyring.present(keys)
+
+    def test_a_folder_with_a_key_file_is_adopted_not_created(self, keys: Path) -> None:
+        _filled(keys)
+        with pytest.raises(Conflict):
+            create(keys)
+        assert not PassphraseKeyring.present(keys)
+
+    def test_a_damaged_key_file_that_slots_need_is_kept(self, keys: Path) -> None:
+        """The next unlock must not shred a key that an undamaged copy could still replace."""
+        _filled(keys)
+        with pytest.raises(Killed):
+            _adopt(keys, Disk(_stop_before_first_slot()))
+        damaged = b"x" + (keys / "key").read_bytes()[1:]
+        (keys / "key").write_bytes(damaged)
+        with pytest.raises(SealBroken, match="key file"):
+            unlocked(keys)
+        assert (keys / "key").read_bytes() == damaged
+
+
+def _filled(keys: Path, disk: Disk | None = None) -> bytes:
+    keyring = FileKeyring(keys, SystemClock(), disk=disk)
+    keyring.add(*AT, ONE)
+    keyring.add("scope", "lookup", TWO)
+    keyring.add("other", "memory.1", TWO)
+    return keyring.installation()
+
+
+def _check_filled(keyring: PassphraseKeyring | FileKeyring, installation: bytes) -> None:
+    assert keyring.get(*AT) == ONE
+    assert keyring.get("scope", "lookup") == TWO
+    assert keyring.get("other", "memory.1") == TWO
+    assert keyring.installation() == installation
+
+
+def _check_after_crash(keys: Path, installation: bytes) -> None:
+    if not PassphraseKeyring.present(keys):
+        _check_filled(FileKeyring(keys, SystemClock()), installation)
+        _adopt(keys, Disk())
+    _check_filled(unlocked(keys), installation)
+    assert not (keys / "key").exists()
+    _check_filled(unlocked(keys), installation)
+
+
+def _adopt(keys: Path, disk: Disk) -> None:
+    PassphraseKeyring.adopt(keys, FakeClock("adopt"), PHRASE, cost=CHEAP, disk=disk)
+
+
+def _opens(keys: Path, phrase: str) -> bool:
+    try:
+        return unlocked(keys, phrase).get(*AT) == ONE
+    except Locked:
+        return False
+
+
+def _stop_before_first_slot() -> Watch:
+    def watch(step: Step, path: Path) -> None:
+        if step is Step.CREATE and path.parent.parent.name == "slots":
+            raise Killed
+
+    return watch
+
+
+def _after_reading(number: int) -> Steps:
+    """Dies `number` steps after the two files that unlocking reads."""
+    return Steps(die_at=number + 2)
