@@ -151,7 +151,11 @@ def refused_cells() -> Iterator[Vector]:
     yield {"why": "a byte appended", **HERE.vector(), "cell": (cell + b"\x00").hex()}
     for at in range(len(cell)):
         flipped = cell[:at] + bytes([cell[at] ^ 1]) + cell[at + 1 :]
-        yield {"why": f"{field(cell, at)}, byte {at} flipped", **HERE.vector(), "cell": flipped.hex()}
+        yield {
+            "why": f"{field(cell, at)}, byte {at} flipped",
+            **HERE.vector(),
+            "cell": flipped.hex(),
+        }
     for size in range(len(cell)):
         yield {"why": f"cut to {size} bytes", **HERE.vector(), "cell": cell[:size].hex()}
 
@@ -192,7 +196,8 @@ def refused_streams() -> Iterator[Vector]:
         yield {
             "why": why,
             "chunks": [
-                {"of_body": body, "sealed_as": number, "last": last} for body, number, last in chunks
+                {"of_body": body, "sealed_as": number, "last": last}
+                for body, number, last in chunks
             ],
             "stream_sha256": hashlib.sha256(assembled(chunks)).hexdigest(),
         }
@@ -231,15 +236,16 @@ def slot_vector(wrapping_key: bytes, address: str, purpose: str) -> Vector:
 
 def refused_slots() -> Iterator[Vector]:
     good = slot_vector(HERE.secret, "scope", "memory.3")
+    del good["nonce"], good["key"]
     slot = bytes.fromhex(good["slot"])
-    yield {**good, "why": "another address", "address": "other"}
-    yield {**good, "why": "another purpose", "purpose": "memory.4"}
-    yield {**good, "why": "another key", "wrapping_key": pattern("other", 32).hex()}
+    yield {"why": "another address", **good, "address": "other"}
+    yield {"why": "another purpose", **good, "purpose": "memory.4"}
+    yield {"why": "another key", **good, "wrapping_key": pattern("other", 32).hex()}
     for at in range(len(slot)):
         flipped = slot[:at] + bytes([slot[at] ^ 1]) + slot[at + 1 :]
-        yield {**good, "why": f"byte {at} flipped", "slot": flipped.hex()}
+        yield {"why": f"byte {at} flipped", **good, "slot": flipped.hex()}
     for size in range(len(slot)):
-        yield {**good, "why": f"cut to {size} bytes", "slot": slot[:size].hex()}
+        yield {"why": f"cut to {size} bytes", **good, "slot": slot[:size].hex()}
 
 
 def key_files() -> Vector:

@@ -7,6 +7,7 @@ a cell moved to another row, scope, epoch or version does not open.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -29,8 +30,12 @@ HASH_BYTES: Final = 16
 HEADER_BYTES: Final = 6
 OVERHEAD: Final = HEADER_BYTES + NONCE_BYTES + TAG_BYTES
 PAD_TO: Final = 64
+_EIGHT: Final = (8).to_bytes(4)
 CHUNK_BYTES: Final = 64 * 1024
 _LABEL: Final = "scrubjay/1"
+_BLOCK: Final = 64
+_INNER: Final = bytes(byte ^ 0x36 for byte in range(256))
+_OUTER: Final = bytes(byte ^ 0x5C for byte in range(256))
 Random = Callable[[int], bytes]
 
 
@@ -71,15 +76,40 @@ def derive(secret: bytes, purpose: Purpose, scope: Scope | None = None, epoch: i
     return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(secret)
 
 
-def keyed_hash(key: bytes, message: str | bytes) -> bytes:
+class Mac:
+    """HMAC-SHA256 under one key; safe for several threads.
+
+    The two halves of the key are absorbed once and copied for every message, which halves the
+    cost of the three that each retain takes.
+    """
+
+    __slots__ = ("_inner", "_outer")
+
+    def __init__(self, key: bytes) -> None:
+        block = key.ljust(_BLOCK, b"\x00")
+        self._inner = hashlib.sha256(block.translate(_INNER))
+        self._outer = hashlib.sha256(block.translate(_OUTER))
+
+    def digest(self, message: bytes) -> bytes:
+        """The full code of a message, 32 bytes."""
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(message)
+        outer.update(inner.digest())
+        return outer.digest()
+
+    def short(self, message: str) -> bytes:
+        """A keyed hash of 16 bytes: equal only for equal messages."""
+        return self.digest(message.encode())[:HASH_BYTES]
+
+
+def keyed_hash(key: bytes, message: bytes) -> bytes:
     """HMAC-SHA256, cut to 16 bytes: equal only for equal messages under one key."""
-    raw = message.encode() if isinstance(message, str) else message
-    return hmac.digest(key, raw, "sha256")[:HASH_BYTES]
+    return Mac(key).digest(message)[:HASH_BYTES]
 
 
-def chain(key: bytes, previous: bytes, count: int, cell: bytes) -> bytes:
+def chain(mac: Mac, previous: bytes, count: int, cell: bytes) -> bytes:
     """The next link of an audit chain."""
-    return hmac.digest(key, join(previous, count, cell), "sha256")
+    return mac.digest(join(previous, count, cell))
 
 
 def pad(plaintext: bytes) -> bytes:
@@ -108,7 +138,7 @@ def nonce_of(cell: bytes) -> bytes:
 class Sealer:
     """Seals and unseals the cells of one purpose under one key; safe for several threads."""
 
-    __slots__ = ("_aad", "_cipher", "_header", "epoch")
+    __slots__ = ("_aad", "_aad_epoch", "_cipher", "_header", "epoch")
 
     def __init__(
         self, secret: bytes, purpose: Purpose, scope: Scope | None, collection: str, epoch: int = 0
@@ -118,17 +148,23 @@ class Sealer:
         self._cipher = AESGCM(derive(secret, purpose, scope, epoch))
         self._header = bytes((FORMAT, AES_256_GCM)) + epoch.to_bytes(4)
         self._aad = join(_LABEL, purpose.value, tenant, owner, collection)
+        self._aad_epoch = join(epoch)
+
+    def _place(self, row_id: bytes, version: int) -> bytes:
+        """The associated data of a cell: `join` of all eight parts, put together by hand."""
+        size = len(row_id).to_bytes(4)
+        return b"".join((self._aad, size, row_id, self._aad_epoch, _EIGHT, version.to_bytes(8)))
 
     def seal(self, plaintext: bytes, *, row_id: bytes, version: int, nonce: bytes) -> bytes:
         """The plaintext as a cell that opens only at this id and version."""
-        aad = self._aad + join(row_id, self.epoch, version)
+        aad = self._place(row_id, version)
         return self._header + nonce + self._cipher.encrypt(nonce, plaintext, aad)
 
     def unseal(self, cell: bytes, *, row_id: bytes, version: int) -> bytes:
         """The plaintext of a cell; SealBroken unless it is the one sealed at this place."""
         if len(cell) < OVERHEAD or cell[:HEADER_BYTES] != self._header:
             raise SealBroken("A cell is cut short or has an unknown header.")
-        aad = self._aad + join(row_id, self.epoch, version)
+        aad = self._place(row_id, version)
         body = cell[HEADER_BYTES + NONCE_BYTES :]
         try:
             return self._cipher.decrypt(nonce_of(cell), body, aad)

@@ -33,6 +33,7 @@ class Step(StrEnum):
     READ = "read"
     FOLDER = "folder"
     CREATE = "create"
+    CLAIM = "claim"
     WRITE = "write"
     SYNC = "sync"
     LINK = "link"
@@ -201,6 +202,7 @@ class Disk:
                 fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             except FileExistsError:
                 continue
+            self.watch(Step.CLAIM, draft)
             fcntl.flock(fd, fcntl.LOCK_EX)
             # A sweep may have taken it for a leftover in the moment before it was locked.
             if os.fstat(fd).st_nlink:

@@ -172,9 +172,21 @@ def _check_provenance(value: dict[str, Any]) -> None:
         _foreign_time(value["said_at"])
 
 
-def _check_flag(value: object) -> None:
-    if not isinstance(value, bool):
-        raise InvalidRequest("It must be true or false.")
+def _list(check: Callable[[Any], tuple[str, ...]]) -> Callable[[Any], object]:
+    def checked(value: object) -> None:
+        if not isinstance(value, list) or list(check(value)) != value:
+            raise InvalidRequest("It must be a list of texts, each once.")
+
+    return checked
+
+
+def _present(check: Callable[[Any], object]) -> Callable[[Any], object]:
+    def checked(value: object) -> None:
+        if value is None:
+            raise InvalidRequest("It must not be null.")
+        check(value)
+
+    return checked
 
 
 def _optional(check: Callable[[Any], object]) -> Callable[[Any], object]:
@@ -198,13 +210,13 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "recorded_at": _foreign_time,
     "origin": lambda value: text.check_choice("The origin", value, Origin),
     "provenance": _check_provenance,
-    "tags": text.check_tags,
-    "sources": lambda value: text.check_ids("It", value),
+    "tags": _list(text.check_tags),
+    "sources": _list(lambda value: text.check_ids("It", value)),
     "importance": lambda value: text.check_share("It", value),
-    "pinned": _check_flag,
+    "pinned": lambda value: text.check_flag("It", value),
     "metadata": text.check_metadata,
-    "number": lambda value: text.check_count("It", value),
-    "version": lambda value: text.check_count("It", value, least=1),
+    "number": _present(lambda value: text.check_count("It", value)),
+    "version": _present(lambda value: text.check_count("It", value, least=1)),
     "speaker": lambda value: text.check_name("It", value),
     "position": lambda value: text.check_count("It", value),
     "key": lambda value: text.check_name("It", value),

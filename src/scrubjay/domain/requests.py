@@ -49,13 +49,12 @@ class Retain:
         _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
         _set(self, "tags", text.check_tags(self.tags))
         _set(self, "sources", text.check_ids("Sources", self.sources))
+        text.check_flag("Pinned", self.pinned)
         _set(self, "importance", text.check_share("The importance", self.importance))
         text.check_metadata(self.metadata)
         text.check_count("The position", self.position)
-        for name in ("key", "session", "speaker", "channel", "message_id"):
-            text.check_name(f"The {name}", getattr(self, name))
-        for name in ("said_at", "valid_from", "valid_to", "expires_at"):
-            _set(self, name, text.check_time(f"The time {name}", getattr(self, name)))
+        _check_names(self, ("key", "session", "speaker", "channel", "message_id"))
+        _check_times(self, ("said_at", "valid_from", "valid_to", "expires_at"))
         if self.id is not None:
             text.check_id(self.id)
 
@@ -118,8 +117,7 @@ class Supersede:
             _set(self, "importance", text.check_share("The importance", self.importance))
         _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
         _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
-        for name in ("key", "session", "reason"):
-            text.check_name(f"The {name}", getattr(self, name))
+        _check_names(self, ("key", "session", "reason"))
 
     def memory(self, old: Memory, public_id: str, recorded_at: datetime) -> Memory:
         """The memory that takes the place of `old`."""
@@ -160,16 +158,18 @@ class Browse:
     """Where the page before this one ended: its `next`."""
 
     def __post_init__(self) -> None:
-        kinds = (self.kinds,) if isinstance(self.kinds, str) else self.kinds
-        checked = frozenset(text.check_choice("The kind", kind, Kind) for kind in kinds)
+        kinds = (self.kinds,) if isinstance(self.kinds, str) else self.kinds or ()
+        checked = frozenset(
+            text.check_choice("The kind", kind, Kind) for kind in text.each("Kinds", kinds)
+        )
         _set(self, "kinds", checked)
         _set(self, "tags", frozenset(text.check_tags(self.tags)))
         text.check_name("The session", self.session)
-        for name in ("since", "before", "as_of"):
-            _set(self, name, text.check_time(f"The time {name}", getattr(self, name)))
-        text.check_count("The limit", self.limit, least=1)
-        if self.limit > BROWSE_LIMIT:
-            raise InvalidRequest(f"The limit is at most {BROWSE_LIMIT:,}.")
+        _check_times(self, ("since", "before", "as_of"))
+        text.check_flag("Superseded", self.superseded)
+        limit = text.check_count("The limit", self.limit, least=1)
+        if limit is None or limit > BROWSE_LIMIT:
+            raise InvalidRequest(f"The limit is a number from 1 to {BROWSE_LIMIT:,}.")
         text.check_count("The cursor", self.cursor)
 
     def accepts(self, memory: Memory, now: datetime) -> bool:
@@ -208,18 +208,33 @@ class Forget:
         _set(self, "before", text.check_time("The time before", self.before))
         _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
         text.check_name("The session", self.session)
+        text.check_flag("Unseen", self.unseen)
         targets = [bool(self.ids), self.session is not None, bool(self.tags), bool(self.before)]
         if sum(targets) != 1:
             raise InvalidRequest(
                 "Forget takes exactly one target: ids, session, tags or before.",
                 hint='For example forget(["mem-…"]) or forget(session="…").',
             )
+        if self.unseen and not self.ids:
+            raise InvalidRequest("Only ids can be forgotten unseen.")
 
     def matches(self, memory: Memory) -> bool:
         """Whether a target by tags or age covers the memory."""
         if self.before is not None:
             return memory.recorded_at < self.before
         return self.tags <= frozenset(memory.tags)
+
+
+def _check_names(request: object, names: tuple[str, ...]) -> None:
+    for name in names:
+        if (value := getattr(request, name)) is not None:
+            text.check_name(f"The {name}", value)
+
+
+def _check_times(request: object, names: tuple[str, ...]) -> None:
+    for name in names:
+        if (value := getattr(request, name)) is not None:
+            _set(request, name, text.check_time(f"The time {name}", value))
 
 
 def _set(request: object, name: str, value: object) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TypeVar
 
 from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.memory import Json
+from scrubjay.domain.memory import NO_METADATA, Json
 
 CONTENT_BYTES = 64 * 1024
 METADATA_BYTES = 16 * 1024
@@ -66,13 +66,21 @@ def check_id(public_id: str) -> str:
     return public_id
 
 
+def each(what: str, texts: Iterable[str]) -> Iterator[str]:
+    """The texts of a list, one by one."""
+    if not isinstance(texts, Iterable):
+        raise InvalidRequest(f"{what} must be a list of texts.")
+    for text in texts:
+        _utf8("A text in the list", text)
+        yield text
+
+
 def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """At most 64 tags of 1 to 128 characters, each once, in the order given."""
     if isinstance(tags, str):
         raise InvalidRequest("Tags must be a list of texts.", hint='For example tags=["travel"].')
-    unique = tuple(dict.fromkeys(tags))
+    unique = tuple(dict.fromkeys(each("Tags", tags))) if tags else ()
     for tag in unique:
-        _utf8("A tag", tag)
         if not tag.strip() or len(tag) > TAG_CHARS:
             raise InvalidRequest(f"A tag must have 1 to {TAG_CHARS} characters.")
     if len(unique) > TAGS:
@@ -84,7 +92,7 @@ def check_ids(what: str, ids: Iterable[str], limit: int = SOURCES) -> tuple[str,
     """A list of public ids, each once."""
     if isinstance(ids, str):
         raise InvalidRequest(f"{what} must be a list of ids.", hint='For example ["mem-…"].')
-    unique = tuple(dict.fromkeys(check_id(one) for one in ids))
+    unique = tuple(dict.fromkeys(map(check_id, each(what, ids)))) if ids else ()
     if len(unique) > limit:
         raise InvalidRequest(f"{what} may name at most {limit} ids.")
     return unique
@@ -92,6 +100,8 @@ def check_ids(what: str, ids: Iterable[str], limit: int = SOURCES) -> tuple[str,
 
 def check_choice(what: str, value: str, choices: type[_Choice]) -> _Choice:
     """A member of an enumeration, by its value."""
+    if value.__class__ is choices:
+        return value
     try:
         return choices(value)
     except ValueError as error:
@@ -115,6 +125,13 @@ def check_count(what: str, value: int | None, *, least: int = 0) -> int | None:
     return value
 
 
+def check_flag(what: str, value: bool) -> bool:
+    """True or false, and nothing that merely counts as one of them."""
+    if not isinstance(value, bool):
+        raise InvalidRequest(f"{what} must be true or false.")
+    return value
+
+
 def check_time(what: str, value: datetime | None) -> datetime | None:
     """None, or an aware time, as UTC."""
     if value is None:
@@ -124,11 +141,16 @@ def check_time(what: str, value: datetime | None) -> datetime | None:
             f"{what} must be a time with a time zone.",
             hint="For example datetime(2026, 5, 1, tzinfo=UTC).",
         )
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidRequest(f"{what} is outside the years 1 to 9999 in UTC.") from error
 
 
 def check_metadata(metadata: Mapping[str, Json]) -> Mapping[str, Json]:
     """A JSON object of at most 16 KiB."""
+    if metadata is NO_METADATA:
+        return metadata
     if not isinstance(metadata, Mapping) or not all(isinstance(name, str) for name in metadata):
         raise InvalidRequest("Metadata must be a mapping with text keys.")
     try:

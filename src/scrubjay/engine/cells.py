@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from scrubjay import vault
+from scrubjay.domain.errors import KeyMissing
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.records import encode
 from scrubjay.domain.results import ErasedCell
@@ -29,40 +30,95 @@ class Sealed:
 
 def seal(opened: OpenScope, memory: Memory, epoch: int) -> Sealed:
     """The memory as a row sealed in an epoch."""
-    row = Row(
-        id=opened.row_id(memory.id),
+    row_id = opened.row_id(memory.id)
+    body = seal_body(
+        opened,
+        Collection.MEMORY,
+        encode(memory),
+        row_id=row_id,
         version=memory.version,
         epoch=epoch,
-        cell=None,
+    )
+    row = Row(
+        id=row_id,
+        version=memory.version,
+        epoch=epoch,
+        cell=body.cell,
+        blob=body.blob,
         session=opened.session_hash(memory.provenance.session),
         key=opened.key_hash(memory.key),
         expiry=None if memory.expires_at is None else day(memory.expires_at),
     )
-    return seal_body(opened, Collection.MEMORY, row, encode(memory))
+    return Sealed(row, body.stream)
 
 
-def seal_body(opened: OpenScope, collection: Collection, row: Row, body: bytes) -> Sealed:
-    """The row with its body sealed in the row's epoch, in its cell or in a new blob."""
+def seal_ahead(opened: OpenScope, memory: Memory) -> Sealed | None:
+    """The memory sealed before its transaction begins, in the epoch as last seen.
+
+    None if another process rotated that epoch's key away since; then only the head can tell.
+    """
+    try:
+        return seal(opened, memory, opened.epoch(Collection.MEMORY))
+    except KeyMissing:
+        return None
+
+
+def reseal(opened: OpenScope, collection: Collection, row: Row, epoch: int) -> Sealed:
+    """The same row, sealed in another epoch."""
+    plaintext = opened.open_body(collection, row)
+    body = seal_body(opened, collection, plaintext, row_id=row.id, version=row.version, epoch=epoch)
+    return Sealed(replace(row, epoch=epoch, cell=body.cell, blob=body.blob), body.stream)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A sealed body: its cell, and the blob the cell points to if it is a long one."""
+
+    cell: bytes
+    blob: str | None = None
+    stream: bytes | None = None
+
+
+def seal_body(
+    opened: OpenScope,
+    collection: Collection,
+    body: bytes,
+    *,
+    row_id: bytes,
+    version: int,
+    epoch: int,
+) -> Body:
+    """Seal a body at its place, in a cell or, if it is long, in a blob the cell names."""
     random = opened.ports.clock.random
     name, stream = None, None
     if len(body) > CELL_BYTES:
         name = random(16).hex()
-        sealer = opened.sealer(collection, Purpose.BLOB, row.epoch)
-        stream = sealer.seal_stream(body, row_id=row.id, version=row.version, random=random)
+        sealer = opened.sealer(collection, Purpose.BLOB, epoch)
+        stream = sealer.seal_stream(body, row_id=row_id, version=version, random=random)
         body = name.encode()
-    cell = opened.sealer(collection, Purpose.CELL, row.epoch).seal(
-        vault.pad(body), row_id=row.id, version=row.version, nonce=random(vault.NONCE_BYTES)
-    )
-    return Sealed(replace(row, cell=cell, blob=name), stream)
+    nonce = random(vault.NONCE_BYTES)
+    sealer = opened.sealer(collection, Purpose.CELL, epoch)
+    cell = sealer.seal(vault.pad(body), row_id=row_id, version=version, nonce=nonce)
+    return Body(cell, name, stream)
 
 
-def put(opened: OpenScope, tx: Tx, memory: Memory, sealed: Sealed | None = None) -> Row:
-    """Write a memory, sealed anew if the epoch moved on since it was sealed."""
+def current(opened: OpenScope, tx: Tx, memory: Memory, sealed: Sealed | None) -> Sealed:
+    """The memory as a row, sealed anew if the epoch moved on since it was sealed."""
     epoch = tx.head().memory.epoch
     if sealed is None or sealed.row.epoch != epoch:
-        sealed = seal(opened, memory, epoch)
+        return seal(opened, memory, epoch)
+    return sealed
+
+
+def put(opened: OpenScope, tx: Tx, memory: Memory) -> Row:
+    """Seal a memory in the present epoch and write it."""
     if memory.version > 1:
-        _leave_blob(opened, tx, sealed.row.id)
+        _leave_blob(opened, tx, opened.row_id(memory.id))
+    return write(opened, tx, current(opened, tx, memory, None))
+
+
+def write(opened: OpenScope, tx: Tx, sealed: Sealed) -> Row:
+    """Write a row that is sealed in the present epoch."""
     write_blob(opened, sealed)
     return tx.put(Collection.MEMORY, sealed.row)
 

@@ -24,7 +24,6 @@ def clear(opened: OpenScope, work: Due, seen: Head) -> None:
         if _unchanged(head, seen, work):
             left = head.due & ~work
             tx.set_head(replace(head, due=left, due_since=head.due_since if left else None))
-            opened.due = left
 
     if seen.due & work:
         opened.write(store, frozen_too=True, erasing=True)

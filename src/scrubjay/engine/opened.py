@@ -17,7 +17,7 @@ from scrubjay.domain.rows import Collection, Due, Freeze, Head, Row
 from scrubjay.domain.scope import Scope
 from scrubjay.engine.trail import Trail
 from scrubjay.ports import Blobs, Clock, Keyring, Reach, Store, Tx, View, pass_by
-from scrubjay.vault import Purpose, Sealer
+from scrubjay.vault import Mac, Purpose, Sealer
 
 Result = TypeVar("Result")
 LOOKUP = "lookup"
@@ -66,30 +66,29 @@ class OpenScope:
         self.scope = scope
         self.address = address
         lookup = ports.keyring.get(address, LOOKUP)
-        self._id_key = vault.derive(lookup, Purpose.ID, scope)
-        self._key_key = vault.derive(lookup, Purpose.KEY, scope)
-        self._session_key = vault.derive(lookup, Purpose.SESSION, scope)
+        self._id_mac = Mac(vault.derive(lookup, Purpose.ID, scope))
+        self._key_mac = Mac(vault.derive(lookup, Purpose.KEY, scope))
+        self._session_mac = Mac(vault.derive(lookup, Purpose.SESSION, scope))
         self.trail = Trail.of(lookup, scope, ports.clock)
         self._sealers: dict[tuple[Collection, Purpose, int], Sealer] = {}
         self._mutex = threading.Lock()
         self._reads: Counter[tuple[str, str]] = Counter()
-        self.epochs = dict.fromkeys(Collection, 1)
-        self.due = Due.NOTHING
+        self._seen = Head()
         self._progress: dict[Collection, tuple[int, int]] = {}
 
     # -- hashes and sealers ------------------------------------------------------------
 
     def row_id(self, public_id: str) -> bytes:
         """Under which id the store knows a memory."""
-        return vault.keyed_hash(self._id_key, public_id)
+        return self._id_mac.short(public_id)
 
     def key_hash(self, key: str | None) -> bytes | None:
         """The idempotency key as the store knows it."""
-        return None if key is None else vault.keyed_hash(self._key_key, key)
+        return None if key is None else self._key_mac.short(key)
 
     def session_hash(self, session: str | None) -> bytes | None:
         """The session name as the store knows it."""
-        return None if session is None else vault.keyed_hash(self._session_key, session)
+        return None if session is None else self._session_mac.short(session)
 
     def sealer(self, collection: Collection, purpose: Purpose, epoch: int) -> Sealer:
         """The sealer for one purpose and epoch; KeyMissing if the epoch's key is gone."""
@@ -121,14 +120,23 @@ class OpenScope:
             for name in [n for n in self._sealers if n[0] is collection and n[2] < below]:
                 del self._sealers[name]
 
+    def epoch(self, collection: Collection) -> int:
+        """The epoch of a collection as last seen; every write checks it against the head."""
+        return self._seen.at(collection).epoch
+
+    @property
+    def due(self) -> Due:
+        """What is left to be finished, as last seen."""
+        return self._seen.due
+
     def resume_at(self, collection: Collection) -> int:
         """Up to which seq this process has sealed anew for the present epoch."""
         epoch, seq = self._progress.get(collection, (0, 0))
-        return seq if epoch == self.epochs[collection] else 0
+        return seq if epoch == self.epoch(collection) else 0
 
     def note_progress(self, collection: Collection, seq: int) -> None:
         """Remember how far a rotation came, so that the next slice need not look again."""
-        self._progress[collection] = (self.epochs[collection], max(seq, 0))
+        self._progress[collection] = (self.epoch(collection), max(seq, 0))
 
     def unseal(self, row: Row) -> Memory:
         """The memory in a row that is not erased."""
@@ -155,11 +163,11 @@ class OpenScope:
         view is then merely old, and a fresh one is tried.
         """
         for _ in range(_READ_TRIES - 1):
-            epochs = self.epochs.copy()
             try:
                 return self._look(look)
             except KeyMissing:
-                if self._look(lambda _: self.epochs.copy()) == epochs:
+                seen = self._seen
+                if self._look(lambda view: view.head()) == seen:
                     raise
         return self._look(look)
 
@@ -199,9 +207,7 @@ class OpenScope:
     def _note(self, head: Head) -> None:
         if head.destroyed:
             raise Destroyed(f"The scope {self.scope} was destroyed.")
-        self.due = head.due
-        for collection in Collection:
-            self.epochs[collection] = head.at(collection).epoch
+        self._seen = head
 
     def _explain_absence(self, error: NotFound) -> None:
         """Say Destroyed rather than NotFound when that is why the rows are gone."""

@@ -22,16 +22,17 @@ def retain(opened: OpenScope, request: Retain) -> Retained:
     if request.expires_at is not None and request.expires_at <= now:
         raise InvalidRequest("The memory would have expired already.")
     memory = request.memory(request.id or f"mem-{clock.new_id()}", now)
-    sealed = cells.seal(opened, memory, opened.epochs[Collection.MEMORY])
+    sealed = cells.seal_ahead(opened, memory)
 
     def store(tx: Tx) -> Retained:
         if receipt := _seen_before(opened, tx, memory, stable=request.id is not None):
             return receipt
         settled = _with_sources(opened, tx, memory)
-        row = cells.put(opened, tx, settled, sealed if settled is memory else None)
+        current = cells.current(opened, tx, settled, sealed if settled is memory else None)
+        opened.trail.record(tx, "retain", request.actor, (current.row.id,))
+        cells.write(opened, tx, current)
         for source in memory.sources:
-            tx.link(opened.row_id(source), row.id)
-        opened.trail.record(tx, "retain", request.actor, (row.id,))
+            tx.link(opened.row_id(source), current.row.id)
         return Retained(id=memory.id)
 
     receipt = opened.write(store)
@@ -41,6 +42,8 @@ def retain(opened: OpenScope, request: Retain) -> Retained:
 
 def _seen_before(opened: OpenScope, tx: Tx, memory: Memory, *, stable: bool) -> Retained | None:
     """The receipt for a memory that is known or was forgotten; None for a new one."""
+    if memory.key is None and not stable:
+        return None
     key = opened.key_hash(memory.key)
     row_id = opened.row_id(memory.id)
     names = [name for name in (row_id if stable else None, key) if name is not None]

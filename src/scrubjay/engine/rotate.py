@@ -33,7 +33,7 @@ def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
     resealed = finish(opened)
     opened.ports.store.settle(opened.address)
     audit.copy_head(opened)
-    epochs = {collection.value: opened.epochs[collection] for collection in Collection}
+    epochs = {collection.value: opened.epoch(collection) for collection in Collection}
     return Rotated(resealed=resealed, epochs=epochs)
 
 
@@ -94,8 +94,7 @@ def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tupl
 
 
 def _reseal(opened: OpenScope, tx: Tx, collection: Collection, row: Row, epoch: int) -> None:
-    body = opened.open_body(collection, row)
-    sealed = cells.seal_body(opened, collection, replace(row, epoch=epoch), body)
+    sealed = cells.reseal(opened, collection, row, epoch)
     cells.write_blob(opened, sealed)
     tx.reseal(collection, sealed.row)
 

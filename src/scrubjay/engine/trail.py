@@ -12,9 +12,10 @@ from scrubjay.domain.results import AuditEvent
 from scrubjay.domain.rows import AuditRow
 from scrubjay.domain.scope import Scope
 from scrubjay.ports import Clock, Tx
-from scrubjay.vault import Purpose, Sealer
+from scrubjay.vault import Mac, Purpose, Sealer
 
 _SUBJECTS = 64
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -23,7 +24,7 @@ _MICROSECOND = timedelta(microseconds=1)
 class Trail:
     """The keys of one scope's audit trail; they live as long as the scope."""
 
-    chain_key: bytes
+    mac: Mac
     sealer: Sealer
     clock: Clock
 
@@ -31,7 +32,7 @@ class Trail:
     def of(cls, lookup: bytes, scope: Scope, clock: Clock) -> Trail:
         """The trail whose keys come from a scope's lookup key."""
         sealer = Sealer(lookup, Purpose.AUDIT, scope, "audit")
-        return cls(vault.derive(lookup, Purpose.CHAIN, scope), sealer, clock)
+        return cls(Mac(vault.derive(lookup, Purpose.CHAIN, scope)), sealer, clock)
 
     def record(
         self, tx: Tx, verb: str, actor: str, ids: Iterable[bytes] = (), *, number: int = 1
@@ -41,14 +42,14 @@ class Trail:
         count = head.audit_count + 1
         micros = (self.clock.now() - _START) // _MICROSECOND
         names = [row_id[:8].hex() for row_id in list(ids)[:_SUBJECTS]]
-        body = json.dumps([verb, actor, micros, number, *names], separators=(",", ":")).encode()
+        body = _encode([verb, actor, micros, number, *names]).encode()
         nonce = self.clock.random(vault.NONCE_BYTES)
         cell = self.sealer.seal(vault.pad(body), row_id=b"", version=count, nonce=nonce)
         tx.append_audit(cell, self.link(head.audit_mac, count, cell))
 
     def link(self, previous: bytes, count: int, cell: bytes) -> bytes:
         """The link of the chain that follows `previous`."""
-        return vault.chain(self.chain_key, previous, count, cell)
+        return vault.chain(self.mac, previous, count, cell)
 
     def event(self, row: AuditRow) -> AuditEvent:
         """The event in an audit row; SealBroken if it was altered or moved."""

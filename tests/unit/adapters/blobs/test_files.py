@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scrubjay.adapters.blobs.files import FileBlobs
-from scrubjay.adapters.disk import Disk
+from scrubjay.adapters.disk import Disk, Step
 from scrubjay.domain.errors import Full, NotFound, StoreError
 from scrubjay.testing.disk import Killed, PowerCut, Steps
 
@@ -82,7 +82,7 @@ def test_a_removed_scope_does_not_come_back_after_a_power_cut(tmp_path: Path) ->
 
 def leave_half_a_blob(root: Path) -> None:
     with pytest.raises(Killed):
-        FileBlobs(root, disk=Disk(Steps(die_at=5))).put("scope", "late", NEW)
+        FileBlobs(root, disk=Disk(Steps(die_at=6))).put("scope", "late", NEW)
     assert len(list((root / "scope").iterdir())) == 2
 
 
@@ -108,6 +108,44 @@ def test_remove_removes_what_a_dead_writer_left(root: Path) -> None:
     leave_half_a_blob(root)
     FileBlobs(root).remove("scope")
     assert list(root.iterdir()) == []
+
+
+@pytest.mark.parametrize("moment", [Step.CLAIM, Step.WRITE, Step.SYNC, Step.RENAME])
+def test_a_writer_at_work_is_not_taken_for_a_dead_one(root: Path, moment: Step) -> None:
+    """Somebody else puts, and so sweeps, in the middle of a put."""
+    seen: list[Path] = []
+
+    def interrupt(step: Step, path: Path) -> None:
+        if step is moment and not seen:
+            seen.append(path)
+            FileBlobs(root).put("scope", "other", OLD)
+
+    FileBlobs(root, disk=Disk(interrupt)).put(*AT, NEW)
+    assert seen
+    assert FileBlobs(root).get(*AT) == NEW
+    assert sorted(content for _, content in FileBlobs(root).raw("scope")) == [NEW, OLD]
+
+
+def test_a_scope_removed_in_the_middle_of_a_put_is_made_again(root: Path) -> None:
+    seen: list[Path] = []
+
+    def interrupt(step: Step, path: Path) -> None:
+        if step is Step.CREATE and not seen:
+            seen.append(path)
+            FileBlobs(root).remove("scope")
+
+    FileBlobs(root, disk=Disk(interrupt)).put(*AT, NEW)
+    assert seen
+    assert [content for _, content in FileBlobs(root).raw("scope")] == [NEW]
+
+
+def test_a_scope_removed_again_and_again_is_a_store_error(root: Path) -> None:
+    def interrupt(step: Step, _: Path) -> None:
+        if step is Step.CREATE:
+            FileBlobs(root).remove("scope")
+
+    with pytest.raises(StoreError, match="again and again"):
+        FileBlobs(root, disk=Disk(interrupt)).put(*AT, NEW)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
+from typing import Final
 
 from scrubjay.adapters.stores.sqlite import faults
 
-_CHUNK = 1 << 20
+_CHUNK: Final = 1 << 20
+_RECHECK_SECONDS: Final = 1.0
 
 
 class Ballast:
@@ -17,19 +20,23 @@ class Ballast:
     def __init__(self, path: Path, size: int) -> None:
         self._path = os.fspath(path)
         self._size = size
+        self._seen_until = 0.0
 
     def demand(self) -> None:
-        """Make sure that the reserve is there; Full if there is no space for it."""
-        if not self._size or self._is_there():
+        """Make sure that the reserve is there; Full if there is no space for it.
+
+        That another process gave it up is noticed within a second.
+        """
+        now = monotonic()
+        if not self._size or now < self._seen_until:
             return
-        try:
+        if not self._is_there():
             self._allocate()
-        except OSError as error:
-            self.release()
-            raise faults.fault(error) from error
+        self._seen_until = now + _RECHECK_SECONDS
 
     def release(self) -> bool:
         """Give the reserve up; whether there was one."""
+        self._seen_until = 0.0
         with suppress(FileNotFoundError):
             os.unlink(self._path)
             return True
@@ -42,11 +49,15 @@ class Ballast:
             return False
 
     def _allocate(self) -> None:
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _fill(fd, self._size)
-        finally:
-            os.close(fd)
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                _fill(fd, self._size)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            self.release()
+            raise faults.fault(error) from error
 
 
 def _fill(fd: int, size: int) -> None:

@@ -86,7 +86,7 @@ class CommitQueue:
         assert request.gate is not None
         try:
             request.gate.acquire()
-        except BaseException:
+        except BaseException:  # seam: who stops waiting must leave the queue, whatever stopped it
             self._withdraw(request)
             raise
         return request.appointed

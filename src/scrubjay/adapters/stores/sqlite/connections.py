@@ -106,7 +106,7 @@ class Readers:
     def _open(self) -> apsw.Connection:
         try:
             connection = self._connect()
-        except BaseException:
+        except BaseException:  # seam: the place in the pool is free again
             self._gone()
             raise
         with self._changed:

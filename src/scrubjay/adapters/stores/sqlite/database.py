@@ -4,103 +4,56 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
-from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.stores.sqlite import faults
-from scrubjay.adapters.stores.sqlite.ballast import Ballast
 from scrubjay.adapters.stores.sqlite.commit import CommitQueue
-from scrubjay.adapters.stores.sqlite.connections import Opening, Readers, discard
-from scrubjay.adapters.stores.sqlite.lock import FileLock, held
-from scrubjay.adapters.stores.sqlite.schema import Schema
-from scrubjay.adapters.stores.sqlite.transaction import Session
+from scrubjay.adapters.stores.sqlite.connections import Readers, discard
+from scrubjay.adapters.stores.sqlite.kind import LOCK, Kind
+from scrubjay.adapters.stores.sqlite.lock import Anchor, FileLock, held
 from scrubjay.adapters.stores.sqlite.writer import FileWriter
-from scrubjay.ports import Reach
 
-# The database goes first: without it the rest is nothing, while it without its log is old.
-SIDES = ("", "-wal", "-shm", "-journal", ".new", ".new-wal", ".new-shm", ".new-journal")
-LOCK = ".lock"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """What the files of one kind have in common: shape, sessions, and how they are opened."""
-
-    schema: Schema
-    begin: Callable[[apsw.Connection], Session]
-    opening: Opening
-    ballast: Ballast
-    reach: Reach
-
-    def exists(self, path: str) -> bool:
-        """Whether the file is there, complete."""
-        return os.path.exists(path)
-
-    def create(self, path: str) -> None:
-        """Make the file unless it exists; durable, and never seen half made."""
-        if self.exists(path):
-            return
-        with faults.translated(), held(path + LOCK, self.opening.timeout):
-            if not self.exists(path):
-                self.ballast.demand()
-                unlink(
-                    path
-                )  # a log left by a removal cut short would be replayed into the new file
-                self._build(path + ".new")
-                os.rename(path + ".new", path)
-                Disk().sync_folder(Path(path).parent)
-
-    def _build(self, path: str) -> None:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        connection = apsw.Connection(path, apsw.SQLITE_OPEN_READWRITE, self.opening.vfs)
-        try:
-            # Nobody has seen the file yet, so there is nothing a journal could bring back.
-            connection.pragma("journal_mode", "off")
-            connection.pragma("synchronous", "full")
-            self.schema.build(connection)
-            connection.pragma("journal_mode", "wal")
-        finally:
-            connection.close()
-
-    def remove(self, path: str) -> None:
-        """Unlink all files of the database at `path`, durably; absent ones are fine."""
-        with faults.translated(), held(path + LOCK, self.opening.timeout):
-            unlink(path)
-            os.unlink(path + LOCK)
-            Disk().sync_folder(Path(path).parent)
-
-
-def unlink(path: str) -> None:
-    """Unlink the database at `path` and all that SQLite keeps beside it."""
-    for side in SIDES:
-        if os.path.lexists(path + side):
-            os.unlink(path + side)
+_SETTLING_MS: Final = 50
 
 
 class Database:
     """One file of a store, open in this process."""
 
-    def __init__(self, kind: Kind, path: str) -> None:
-        self.path = path
+    def __init__(self, kind: Kind, address: str) -> None:
+        self.address = address
         self.users = 0
-        self.inode = _inode(path)
         self._kind = kind
-        timeout = kind.opening.timeout
-        self._readers = Readers(self._connect, timeout)
+        self._path = kind.path(address)
+        self._timeout = kind.opening.timeout
+        if not os.path.exists(self._path):
+            raise faults.absent()
+        with faults.translated():
+            self._anchor = Anchor(self._path + LOCK)
+        self._readers = Readers(self._connect, self._timeout)
         self._writer = FileWriter(
             connect=self._connect,
             begin=kind.begin,
-            lock=FileLock(path + LOCK),
+            lock=FileLock(self._path + LOCK),
             ballast=kind.ballast,
             reach=kind.reach,
             failed=lambda: self._readers.close(apsw.Connection.close),
         )
-        self._queue = CommitQueue(self._writer, timeout)
-        self._readers.give(self._readers.take())  # whatever is wrong with the file shows here
+        self._queue = CommitQueue(self._writer, self._timeout)
+        self._try_out()
+
+    def _try_out(self) -> None:
+        """Open the file once, so that whatever is wrong with it shows."""
+        try:
+            self.give(self.take())
+        except BaseException:  # seam: nobody gets the object that would close the file
+            self._anchor.close()
+            raise
+
+    def is_current(self) -> bool:
+        """Whether the file was not removed since it was opened."""
+        return self._anchor.holds()
 
     def take(self) -> apsw.Connection:
         """Borrow a connection to read with."""
@@ -119,38 +72,39 @@ class Database:
         connection = self.take()
         sound = False
         try:
-            with faults.translated(), held(self.path + LOCK, self._kind.opening.timeout):
+            with faults.translated(), held(self._path + LOCK, self._timeout):
                 self._checkpoint(connection)
             sound = True
         finally:
             self.give(connection, sound=sound)
 
     def _checkpoint(self, connection: apsw.Connection) -> None:
-        connection.set_busy_timeout(_PATIENCE_MS)
+        connection.set_busy_timeout(_SETTLING_MS)
         try:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.BusyError:
-            pass  # as far as readers allow
+            pass  # a reader needs the log; what it still holds goes with the next settling
         except apsw.FullError:
             if not self._kind.ballast.release():
                 raise
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
-            connection.set_busy_timeout(int(self._kind.opening.timeout * 1000))
+            connection.set_busy_timeout(int(self._timeout * 1000))
 
     def close(self, *, checkpoint: bool = True) -> None:
         """Close every connection that is not lent; those are closed when they come back."""
         close = apsw.Connection.close if checkpoint else discard
         self._writer.close(close)
         self._readers.close(close)
+        self._anchor.close()
 
     def _connect(self) -> apsw.Connection:
-        connection = self._kind.opening.connect(self.path)
+        connection = self._kind.opening.connect(self._path)
         try:
-            if _inode(self.path) != self.inode:
+            if not self.is_current():
                 raise faults.absent()
             self._bring_up(connection)
-        except BaseException:
+        except BaseException:  # seam: nobody gets the connection, so it is closed here
             discard(connection)
             raise
         return connection
@@ -160,19 +114,7 @@ class Database:
         try:
             if schema.is_current(connection):
                 return
-            with held(self.path + LOCK, self._kind.opening.timeout):
+            with held(self._path + LOCK, self._timeout):
                 schema.migrate(connection, self._kind.reach)
         except (apsw.Error, OSError) as error:
             raise faults.fault(error, connection.system_errno) from error
-
-
-_PATIENCE_MS = 50
-
-
-def _inode(path: str) -> int:
-    try:
-        return os.stat(path).st_ino
-    except FileNotFoundError as error:
-        raise faults.absent() from error
-    except OSError as error:
-        raise faults.fault(error) from error

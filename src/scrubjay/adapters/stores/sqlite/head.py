@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from scrubjay.domain.rows import Collection, Due, Freeze, Head, Position
@@ -29,7 +30,7 @@ class HeadColumns:
     def head(self) -> Head:
         """The head these columns make."""
         if self._head is None:
-            self._head = _head(self.columns)
+            self._head = _head(tuple(self.columns))
         return self._head
 
     def set(self, head: Head) -> None:
@@ -75,13 +76,16 @@ class HeadColumns:
         self._head = None
 
 
-def _head(columns: list[Any]) -> Head:
+# Heads and positions are values, and most are met again: a read finds the head of the last one,
+# a write moves one position of three.
+@lru_cache(maxsize=256)
+def _head(columns: tuple[Any, ...]) -> Head:
     return Head(
-        memory=_position(columns, 0),
-        turn=_position(columns, 4),
-        session=_position(columns, 8),
+        memory=_position(*columns[0:4]),
+        turn=_position(*columns[4:8]),
+        session=_position(*columns[8:12]),
         frozen=_FREEZE[columns[12]],
-        destroyed=bool(columns[13]),
+        destroyed=columns[13] == 1,
         audit_count=columns[14],
         audit_mac=columns[15],
         due=_DUE[columns[16]],
@@ -89,6 +93,6 @@ def _head(columns: list[Any]) -> Head:
     )
 
 
-def _position(columns: list[Any], at: int) -> Position:
-    seq, epoch, erased_seq, min_seq = columns[at : at + 4]
+@lru_cache(maxsize=1024)
+def _position(seq: int, epoch: int, erased_seq: int, min_seq: int) -> Position:
     return Position(seq=seq, epoch=epoch, erased_seq=erased_seq, min_seq=min_seq)

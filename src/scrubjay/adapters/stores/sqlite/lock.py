@@ -11,7 +11,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from time import monotonic
 from typing import Final
 
@@ -51,9 +51,7 @@ class FileLock:
 
     def is_named(self) -> bool:
         """Whether the locked file is still the one its path leads to."""
-        with suppress(FileNotFoundError):
-            return self._fd is not None and os.fstat(self._fd).st_ino == os.stat(self._path).st_ino
-        return False
+        return self._fd is not None and os.fstat(self._fd).st_nlink > 0
 
     def _queue(self, timeout: float) -> None:
         waiter = _Waiter(self._path)
@@ -77,7 +75,7 @@ class _Waiter:
         """The locked file; Busy if it was not to be had in time."""
         try:
             self._done.wait(max(0.0, timeout))
-        except BaseException:
+        except BaseException:  # seam: the lock may come yet, and nobody would give it back
             self._leave()
             raise
         if self._leave(unless_done=True):
@@ -106,9 +104,37 @@ class _Waiter:
             self._done.set()
 
 
+class Anchor:
+    """An open lock file, to tell whether a database is still the one that was opened.
+
+    A lock file is unlinked with its database, and made anew with a new one.
+    """
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, _FLAGS, 0o600)
+
+    def holds(self) -> bool:
+        """Whether the file is not unlinked."""
+        return os.fstat(self._fd).st_nlink > 0
+
+    def close(self) -> None:
+        """Let go of the file; once is enough."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def renew(path: str) -> None:
+    """Put a new lock file in the place of the one at `path`, whose lock the caller holds."""
+    os.unlink(path)
+    os.close(os.open(path, _FLAGS, 0o600))
+
+
 @contextmanager
 def held(path: str, timeout: float) -> Iterator[None]:
-    """Hold the lock of `path` for once, whatever file has that name by then."""
+    """Hold the lock of `path` for once; the file locked has that name while it is held."""
     deadline = monotonic() + timeout
     lock = FileLock(path)
     try:

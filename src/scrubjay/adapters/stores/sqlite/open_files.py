@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from scrubjay.adapters.stores.sqlite import faults
-from scrubjay.adapters.stores.sqlite.database import Database, Kind
+from scrubjay.adapters.stores.sqlite.database import Database
+from scrubjay.adapters.stores.sqlite.kind import Kind
 from scrubjay.adapters.stores.sqlite.transaction import SqliteView
 from scrubjay.domain.errors import StoreError
 
@@ -19,9 +20,10 @@ _INHERITED: Final[list[Database]] = []
 
 
 class OpenFiles:
-    """Databases by path, most recently used last."""
+    """Databases of one kind by address, most recently used last."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, kind: Kind, limit: int) -> None:
+        self._kind = kind
         self._limit = limit
         self._pid = os.getpid()
         self._mutex = threading.Lock()
@@ -29,46 +31,46 @@ class OpenFiles:
         self._files: OrderedDict[str, Database] = OrderedDict()
         self._closed = False
 
-    def lease(self, kind: Kind, path: str) -> Database:
-        """The database at `path`, not to be closed before it is released."""
+    def lease(self, address: str) -> Database:
+        """The database of an address, not to be closed before it is released."""
         self.check()
-        database = self._known(path)
-        while database is None:
+        database = self._known(address)
+        if database is None:
             with self._opening:
-                database = self._known(path) or self._open(kind, path)
-        try:
-            if os.stat(path).st_ino == database.inode:
-                return database
-        except FileNotFoundError:
-            if _is_destroyed(database):
-                return database
-        self.withdraw(path)
+                database = self._known(address) or self._open(address)
+        if database.is_current() or self._is_last_word(database):
+            return database
+        self.withdraw(address)
         self.release(database)
-        return self.lease(kind, path)
+        return self.lease(address)
+
+    def _is_last_word(self, database: Database) -> bool:
+        """Whether a removed file says itself that it is destroyed, and no other took its place."""
+        return not self._kind.exists(database.address) and _is_destroyed(database)
 
     def release(self, database: Database) -> None:
         """Say that a lease is over."""
         with self._mutex:
             database.users -= 1
-            left = not database.users and self._files.get(database.path) is not database
+            left = not database.users and self._files.get(database.address) is not database
         if left:
             database.close()
         elif len(self._files) > self._limit:
             self._evict()
 
     @contextmanager
-    def using(self, kind: Kind, path: str) -> Iterator[Database]:
-        """The database at `path` for the length of a block."""
-        database = self.lease(kind, path)
+    def using(self, address: str) -> Iterator[Database]:
+        """The database of an address for the length of a block."""
+        database = self.lease(address)
         try:
             yield database
         finally:
             self.release(database)
 
-    def withdraw(self, path: str) -> None:
-        """Close the database at `path` as soon as nobody uses it; the next lease opens it anew."""
+    def withdraw(self, address: str) -> None:
+        """Close a database as soon as nobody uses it; the next lease opens it anew."""
         with self._mutex:
-            database = self._files.pop(path, None)
+            database = self._files.pop(address, None)
         if database is not None and not database.users:
             database.close()
 
@@ -94,29 +96,29 @@ class OpenFiles:
                 hint="Open a store of its own in every process.",
             )
 
-    def _known(self, path: str) -> Database | None:
+    def _known(self, address: str) -> Database | None:
         with self._mutex:
-            database = self._files.get(path)
+            database = self._files.get(address)
             if database is not None:
-                self._files.move_to_end(path)
+                self._files.move_to_end(address)
                 database.users += 1
             return database
 
-    def _open(self, kind: Kind, path: str) -> Database:
-        database = Database(kind, path)
+    def _open(self, address: str) -> Database:
+        database = Database(self._kind, address)
         database.users = 1
         with self._mutex:
             if not self._closed:
-                self._files[path] = database
+                self._files[address] = database
                 return database
         database.close()
         raise faults.closed()
 
     def _evict(self) -> None:
         with self._mutex:
-            idle = [path for path, database in self._files.items() if not database.users]
+            idle = [name for name, database in self._files.items() if not database.users]
             spare = idle[: max(0, len(self._files) - self._limit)]
-            evicted = [self._files.pop(path) for path in spare]
+            evicted = [self._files.pop(name) for name in spare]
         for database in evicted:
             database.close()
 

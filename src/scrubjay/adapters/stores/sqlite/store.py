@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-import apsw
-
 from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.ballast import Ballast
 from scrubjay.adapters.stores.sqlite.catalog import SqliteCatalog
 from scrubjay.adapters.stores.sqlite.connections import Opening
-from scrubjay.adapters.stores.sqlite.database import Database, Kind
+from scrubjay.adapters.stores.sqlite.database import Database
 from scrubjay.adapters.stores.sqlite.inspection import findings, size
+from scrubjay.adapters.stores.sqlite.kind import Begin, Kind
 from scrubjay.adapters.stores.sqlite.open_files import OpenFiles
 from scrubjay.adapters.stores.sqlite.residue import residue
 from scrubjay.adapters.stores.sqlite.schema import CATALOG, SCOPE, Schema
 from scrubjay.adapters.stores.sqlite.transaction import Session, SqliteTx, SqliteView
-from scrubjay.domain.errors import NotFound, SchemaTooNew, StoreError
+from scrubjay.domain.errors import SchemaTooNew, StoreError
 from scrubjay.ports import Reach, Result, Tx, View, pass_by
 
 BALLAST_BYTES: Final = 4 << 20
-_ADDRESS: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_CATALOG: Final = "catalog"
 
 
 class SqliteStore:
@@ -55,107 +53,104 @@ class SqliteStore:
         ballast = Ballast(directory / "ballast", ballast_bytes)
         opening = Opening(vfs=vfs, timeout=lock_timeout, spare=ballast.release)
 
-        def kind(schema: Schema, begin: Callable[[apsw.Connection], Session]) -> Kind:
-            return Kind(schema=schema, begin=begin, opening=opening, ballast=ballast, reach=reach)
+        def kind(folder: Path, schema: Schema, begin: Begin) -> Kind:
+            return Kind(
+                folder=os.fspath(folder), schema=schema, begin=begin,
+                opening=opening, ballast=ballast, reach=reach,
+            )  # fmt: skip
 
-        self._folder = os.fspath(scopes)
-        self._scopes = kind(schema, SqliteTx)
-        self._catalogs = kind(CATALOG, Session)
-        self._catalog_path = os.fspath(directory / "catalog.sqlite")
-        self._files = OpenFiles(max_open)
+        self._scope_kind = kind(scopes, schema, SqliteTx)
+        self._catalog_kind = kind(directory, CATALOG, Session)
+        self._scopes = OpenFiles(self._scope_kind, max_open)
+        self._catalogs = OpenFiles(self._catalog_kind, 1)
         self._catalog = SqliteCatalog(self._using_catalog)
 
     @property
     def catalog(self) -> SqliteCatalog:
         """The catalog of this installation."""
-        self._files.check()
+        self._catalogs.check()
         return self._catalog
 
     def create(self, address: str) -> None:
-        self._files.check()
-        self._scopes.create(self._path(address))
+        self._scopes.check()
+        self._scope_kind.create(address)
 
     def exists(self, address: str) -> bool:
-        self._files.check()
-        return self._scopes.exists(self._path(address))
+        self._scopes.check()
+        return self._scope_kind.exists(address)
 
     def read(self, address: str) -> AbstractContextManager[View]:
-        return Reading(self._files, self._scopes, self._path(address))
+        return Reading(self._scopes, address)
 
     def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
-        database = self._files.lease(self._scopes, self._path(address))
+        database = self._scopes.lease(address)
         try:
             result: Result = database.write(work, erasing=erasing)
             return result
         finally:
-            self._files.release(database)
+            self._scopes.release(database)
 
     def settle(self, address: str) -> None:
-        with self._files.using(self._scopes, self._path(address)) as database:
+        with self._scopes.using(address) as database:
             database.settle()
 
     def size(self, address: str) -> int:
-        with Reading(self._files, self._scopes, self._path(address)) as view:
+        with Reading(self._scopes, address) as view:
             return size(view)
 
     def check(self, address: str) -> Sequence[str]:
         try:
-            with Reading(self._files, self._scopes, self._path(address)) as view:
+            with Reading(self._scopes, address) as view:
                 return list(findings(view))
-        except (NotFound, SchemaTooNew):
+        except SchemaTooNew:
             raise
         except StoreError as error:
             return [error.message]
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
-        self._files.check()
+        self._scopes.check()
         with faults.translated():
-            yield from residue(self._path(address))
-            yield from residue(self._catalog_path)
+            yield from residue(self._scope_kind.path(address))
+            yield from residue(self._catalog_kind.path(_CATALOG))
 
     def remove(self, address: str) -> None:
-        self._files.check()
-        path = self._path(address)
-        self._files.withdraw(path)
-        self._scopes.remove(path)
+        self._scopes.check()
+        self._scopes.withdraw(address)
+        self._scope_kind.remove(address)
 
     def close(self) -> None:
-        self._files.close()
+        self._scopes.close()
+        self._catalogs.close()
 
     def abandon(self) -> None:
         """Let go of every file as a process that dies does: logs stay as they are."""
-        self._files.close(checkpoint=False)
-
-    def _path(self, address: str) -> str:
-        if not _ADDRESS.fullmatch(address):
-            raise StoreError("An address is 1 to 100 letters, digits, - and _.")
-        return f"{self._folder}/{address}.sqlite"
+        self._scopes.close(checkpoint=False)
+        self._catalogs.close(checkpoint=False)
 
     @contextmanager
     def _using_catalog(self) -> Iterator[Database]:
-        self._files.check()
-        self._catalogs.create(self._catalog_path)
-        with self._files.using(self._catalogs, self._catalog_path) as database:
+        self._catalogs.check()
+        self._catalog_kind.create(_CATALOG)
+        with self._catalogs.using(_CATALOG) as database:
             yield database
 
 
 class Reading:
     """A view for the length of a block, on a connection of its own."""
 
-    __slots__ = ("_connection", "_database", "_files", "_kind", "_path", "_view")
+    __slots__ = ("_address", "_connection", "_database", "_files", "_view")
 
-    def __init__(self, files: OpenFiles, kind: Kind, path: str) -> None:
+    def __init__(self, files: OpenFiles, address: str) -> None:
         self._files = files
-        self._kind = kind
-        self._path = path
+        self._address = address
 
     def __enter__(self) -> SqliteView:
-        self._database = self._files.lease(self._kind, self._path)
+        self._database = self._files.lease(self._address)
         try:
             self._connection = self._database.take()
             self._view = SqliteView(self._connection)
             self._view.run("BEGIN")
-        except BaseException:
+        except BaseException:  # seam: there will be no exit to release it
             self._files.release(self._database)
             raise
         return self._view

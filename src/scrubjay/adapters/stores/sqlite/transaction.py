@@ -21,27 +21,41 @@ _APPEND_AUDIT: Final = QUERIES["append_audit"]
 class Session:
     """Statements on one connection, each failure of which is an error of the domain."""
 
-    __slots__ = ("_connection", "_cursor", "failure")
+    __slots__ = ("_cursor", "connection", "failure")
 
     def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
+        self.connection = connection
         self._cursor: apsw.Cursor | None = connection.cursor()
         self.failure: StoreError | None = None
         """What SQLite failed with: the transaction is lost, whatever became of the error."""
 
     def end(self) -> None:
-        """Say that the transaction is over: whoever kept this object cannot use it."""
+        """Say that the session is over: whoever kept this object cannot use it."""
         self._cursor = None
 
-    def save(self) -> object:
-        """What `restore` needs to undo what is kept outside the database."""
-        return None
+    def begin(self) -> None:
+        """Begin to write; nobody else can until the end of the transaction."""
+        self.run("BEGIN IMMEDIATE")
 
-    def restore(self, saved: object) -> None:
-        """Be as at `save`; the database is rolled back by the caller."""
+    def commit(self) -> None:
+        """Make all changes durable."""
+        self.run("COMMIT")
+
+    def rollback(self) -> None:
+        """Undo all changes."""
+        self.run("ROLLBACK")
 
     def flush(self) -> None:
         """Write what was kept back for the end of the transaction."""
+
+    def save(self) -> object:
+        """Set a mark to go back to with `restore`."""
+        self.run("SAVEPOINT request")
+        return None
+
+    def restore(self, _saved: object) -> None:
+        """Undo all changes since `save`."""
+        self.run("ROLLBACK TO request")
 
     def run(self, sql: str, bindings: Sequence[Any] = ()) -> apsw.Cursor:
         """Execute one statement."""
@@ -50,7 +64,7 @@ class Session:
         try:
             return self._cursor.execute(sql, bindings)
         except apsw.Error as error:
-            self.failure = faults.fault(error, self._connection.system_errno)
+            self.failure = faults.fault(error, self.connection.system_errno)
             raise self.failure from error
 
     def all(self, sql: str, bindings: Sequence[Any] = ()) -> list[Any]:
@@ -59,7 +73,7 @@ class Session:
         try:
             return cursor.fetchall()
         except apsw.Error as error:
-            self.failure = faults.fault(error, self._connection.system_errno)
+            self.failure = faults.fault(error, self.connection.system_errno)
             raise self.failure from error
 
 
@@ -123,23 +137,43 @@ class SqliteView(Session):
 class SqliteTx(SqliteView):
     """A scope that may be changed; the head is read once and written once."""
 
-    __slots__ = ()
+    __slots__ = ("_head_of",)
 
-    def save(self) -> object:
-        return None if self._head is None else tuple(self._head.columns)
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__(connection)
+        self._head_of: int | None = None
+        """The version of the data that the head kept from the last transaction belongs to."""
 
-    def restore(self, saved: object) -> None:
-        if self._head is not None and isinstance(saved, tuple):
-            moved = self._head.moved
-            self._head = HeadColumns(saved)
-            self._head.moved = moved
-        else:
+    def begin(self) -> None:
+        super().begin()
+        # By this number SQLite itself knows whether what it has cached is still true.
+        if self._head is not None and self.connection.data_version() != self._head_of:
             self._head = None
 
     def flush(self) -> None:
+        """Write the head if it was moved."""
         if self._head is not None and self._head.moved:
             self.run(_MOVE_HEAD, self._head.columns)
             self._head.moved = False
+
+    def commit(self) -> None:
+        super().commit()
+        self._head_of = self.connection.data_version()
+
+    def rollback(self) -> None:
+        self._head = None
+        super().rollback()
+
+    def save(self) -> object:
+        super().save()
+        return None if self._head is None else (tuple(self._head.columns), self._head.moved)
+
+    def restore(self, saved: object) -> None:
+        super().restore(saved)
+        self._head = None
+        if isinstance(saved, tuple):
+            self._head = HeadColumns(saved[0])
+            self._head.moved = saved[1]
 
     def set_head(self, head: Head) -> None:
         self._columns().set(head)
@@ -156,7 +190,7 @@ class SqliteTx(SqliteView):
                 row.cell, row.vector, row.blob,
             ),
         )  # fmt: skip
-        born = seq if self._connection.changes() else self._rewrite(collection, row, seq)
+        born = seq if self.connection.changes() else self._rewrite(collection, row, seq)
         head.next_seq(collection)
         return _stored(row, seq, born)
 
@@ -182,7 +216,7 @@ class SqliteTx(SqliteView):
     def reseal(self, collection: Collection, row: Row) -> None:
         found = (row.epoch, row.cell, row.vector, row.blob, row.id, row.version)
         self.run(TABLES[collection].reseal, found)
-        if not self._connection.changes():
+        if not self.connection.changes():
             raise Conflict("The row to seal anew was changed or erased meanwhile.")
 
     def erase(self, collection: Collection, row_id: bytes, *, drop_day: int) -> Row | None:

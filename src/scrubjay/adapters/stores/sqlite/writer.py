@@ -35,13 +35,13 @@ class FileWriter:
         self._ballast = ballast
         self._reach = reach
         self._failed = failed
-        self._connection: apsw.Connection | None = None
+        self._session: Session | None = None
         self._wary = False
 
     def acquire(self, timeout: float) -> None:
         try:
-            if self._connection is None:
-                self._connection = self._open()
+            if self._session is None:
+                self._session = self._open()
             self._lock.acquire(timeout)
         except OSError as error:
             raise faults.fault(error) from error
@@ -51,9 +51,9 @@ class FileWriter:
 
     def close(self, close: Callable[[apsw.Connection], None]) -> None:
         """Let go of the connection and of the lock file."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            close(connection)
+        session, self._session = self._session, None
+        if session is not None:
+            close(session.connection)
         self._lock.close()
 
     def commit(self, batch: Sequence[Request]) -> None:
@@ -83,91 +83,87 @@ class FileWriter:
     def _attempt(self, batch: Sequence[Request]) -> None:
         if not batch:
             return
-        connection = self._ready()
-        session = self._begin(connection)
+        session = self._ready()
         try:
-            session.run("BEGIN IMMEDIATE")
-            if self._run(session, batch):
+            session.begin()
+            if _run(session, batch):
                 session.flush()
                 self._reach(Failpoint.STORE_BEFORE_COMMIT)
-                session.run("COMMIT")
+                session.commit()
             else:
-                session.run("ROLLBACK")
-        except BaseException as error:
-            self._undo(connection, error)
+                session.rollback()
+        except BaseException as error:  # seam: the transaction ends before the lock is given back
+            self._undo(session, error)
             raise
-        finally:
-            session.end()
         self._reach(Failpoint.STORE_AFTER_COMMIT)
 
-    def _run(self, session: Session, batch: Sequence[Request]) -> bool:
-        """Run all works; whether there is anything to commit."""
-        if len(batch) == 1:
-            return _run_alone(session, batch[0])
-        for request in batch:
-            _run_amid(session, request, is_own=request is batch[0])
-        return True
-
-    def _undo(self, connection: apsw.Connection, error: BaseException) -> None:
+    def _undo(self, session: Session, error: BaseException) -> None:
         """Roll back; after anything but a lack of space or luck, the connection is not used again.
 
         A sync that failed is never repeated: the kernel may have dropped the pages it could not
         write and call the next sync a success.
         """
+        session.end()
+        self._session = None
         sound = not isinstance(error, StoreError) or faults.is_passing(error)
+        connection = session.connection
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
         except apsw.Error:
             sound = False
-        if not sound:
-            self._connection = None
+        if sound:
+            self._session = self._begin(connection)
+        else:
             self._wary = True
             connection.close()
             self._failed()
 
-    def _open(self) -> apsw.Connection:
+    def _open(self) -> Session:
         connection = self._connect()
         connection.pragma("journal_mode", "wal")
-        return connection
+        return self._begin(connection)
 
-    def _ready(self) -> apsw.Connection:
-        """The connection, after a failure only once the log it left is out of the way.
+    def _ready(self) -> Session:
+        """The session, after a failure only once the log it left is out of the way.
 
         The log may hold a transaction that nobody was told of and that is not on the disk; what
         is appended to it would be lost with it.
         """
-        if self._connection is None:
-            self._connection = self._open()
+        if self._session is None:
+            self._session = self._open()
         if self._wary:
-            try:
-                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            except apsw.BusyError:
-                pass  # a reader has kept the index of the log, which does not name it
-            except apsw.Error as error:
-                connection, self._connection = self._connection, None
-                failure = faults.fault(error, connection.system_errno)
-                discard(connection)
-                raise failure from error
+            self._empty_log(self._session)
             self._wary = False
-        return self._connection
+        return self._session
+
+    def _empty_log(self, session: Session) -> None:
+        try:
+            session.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            pass  # a reader has kept the index of the log, which does not name the transaction
+        except apsw.Error as error:
+            self._session = None
+            failure = faults.fault(error, session.connection.system_errno)
+            discard(session.connection)
+            raise failure from error
 
 
-def _run_alone(session: Session, request: Request) -> bool:
-    try:
-        request.result = request.work(session)
-    except BaseException as error:  # seam: it is raised where the work was submitted
-        request.error = error
-    if session.failure is not None:
-        request.error = None
-        raise session.failure
-    return request.error is None
+def _run(session: Session, batch: Sequence[Request]) -> bool:
+    """Run all works; whether there is anything to commit."""
+    if len(batch) == 1:
+        _run_work(session, batch[0], is_own=True)
+        return batch[0].error is None
+    for request in batch:
+        saved = session.save()
+        _run_work(session, request, is_own=request is batch[0])
+        if request.error is not None:
+            session.restore(saved)
+        session.run("RELEASE request")
+    return True
 
 
-def _run_amid(session: Session, request: Request, *, is_own: bool) -> None:
-    """Run one of several works, so that its failure leaves no trace in the others."""
-    session.run("SAVEPOINT request")
-    saved = session.save()
+def _run_work(session: Session, request: Request, *, is_own: bool) -> None:
     try:
         request.result = request.work(session)
     except BaseException as error:  # seam: it is raised where the work was submitted
@@ -177,7 +173,3 @@ def _run_amid(session: Session, request: Request, *, is_own: bool) -> None:
     if session.failure is not None:
         request.error = None
         raise session.failure
-    if request.error is not None:
-        session.run("ROLLBACK TO request")
-        session.restore(saved)
-    session.run("RELEASE request")

@@ -1,0 +1,96 @@
+"""Engines to test with: a home outlives its engines, as a disk outlives its processes.
+
+home = MemoryHome()
+engine = home.engine()
+home.crashes.at(Failpoint.FORGET_COMMITTED)
+with pytest.raises(SimulatedCrash):
+    engine.forget(scope, request)
+engine = home.engine()      # the next process, on what the last one left
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from scrubjay.adapters.blobs.memory import MemoryBlobs
+from scrubjay.adapters.keyrings.memory import MemoryKeyring
+from scrubjay.adapters.stores.memory import MemoryStore
+from scrubjay.engine import Engine, Policy, Ports
+from scrubjay.ports import Failpoint
+from scrubjay.testing.clock import FakeClock
+
+
+class SimulatedCrash(BaseException):
+    """The process died at a failpoint; nothing that catches errors may catch this."""
+
+
+class Crashes:
+    """Every failpoint that was reached, and the one at which the process is to die."""
+
+    def __init__(self) -> None:
+        self.reached: Counter[Failpoint] = Counter()
+        self._at: Failpoint | None = None
+        self._visits = 0
+
+    def at(self, failpoint: Failpoint, *, visit: int = 1) -> None:
+        """Die at this failpoint when it is reached for the `visit`-th time from now on."""
+        self._at, self._visits = failpoint, visit
+
+    def __call__(self, failpoint: Failpoint) -> None:
+        """Reach a failpoint: go on, or die here."""
+        self.reached[failpoint] += 1
+        if failpoint is self._at:
+            self._visits -= 1
+            if not self._visits:
+                self._at = None
+                raise SimulatedCrash(failpoint)
+
+
+class LastingStore(MemoryStore):
+    """A memory store that outlives the engine that closes it, as files do."""
+
+    def close(self) -> None:
+        """Stay open for the next engine."""
+
+
+class MemoryHome:
+    """An installation in memory; every engine made here works on the same rows and keys."""
+
+    def __init__(self, seed: int | str = 0, *, clock: FakeClock | None = None) -> None:
+        self.clock = clock or FakeClock(seed)
+        self.crashes = Crashes()
+        self.store = LastingStore(reach=self.crashes)
+        self.blobs = MemoryBlobs()
+        self.keyring = MemoryKeyring(self.clock)
+
+    def engine(self, policy: Policy | None = None) -> Engine:
+        """A fresh engine on this home, as a new process would make it."""
+        return Engine(self.ports(policy))
+
+    def ports(self, policy: Policy | None = None) -> Ports:
+        """What an engine of this home stands on."""
+        return Ports(
+            store=self.store,
+            blobs=self.blobs,
+            keyring=self.keyring,
+            clock=self.clock,
+            reach=self.crashes,
+            policy=policy or Policy(),
+        )
+
+
+class SqliteHome:
+    """An installation in a folder: the embedded default, but for the clock."""
+
+    def __init__(self, folder: Path, seed: int | str = 0) -> None:
+        self.folder = folder
+        self.clock = FakeClock(seed)
+        self.crashes = Crashes()
+
+    def engine(self, policy: Policy | None = None) -> Engine:
+        """A fresh engine on this home, as a new process would make it."""
+        from scrubjay import bootstrap, settings
+
+        found = settings.at_home(self.folder)
+        return bootstrap.build(found, clock=self.clock, reach=self.crashes, policy=policy)

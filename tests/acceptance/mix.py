@@ -1,0 +1,313 @@
+"""A random mix of verbs on two scopes, each written down before it begins and once it is done."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from scrubjay.domain.memory import Kind, Memory
+from scrubjay.domain.requests import Forget, Retain, Supersede
+from scrubjay.domain.scope import Scope
+from scrubjay.engine import Engine, bundle
+from scrubjay.testing.clock import START
+from tests.acceptance.model import ALIVE, Fields, Model, Op, digest, look
+
+MAIN, MAYFLY = "acme/main", "acme/mayfly"
+SESSIONS: Final = 6
+CROWD: Final = 80
+LARGE: Final = 65_000
+WEIGHTS: Final = {
+    "retain": 30,
+    "replay": 10,
+    "derive": 6,
+    "large": 4,
+    "burst": 4,
+    "supersede": 12,
+    "pin": 6,
+    "forget": 6,
+    "forget_session": 2,
+    "rotate": 2,
+    "purge": 2,
+    "load": 3,
+    "backup": 2,
+    "restore": 3,
+    "mayfly": 8,
+}
+
+
+class Ledger:
+    """Who keeps count outside the store: in memory, and in a file that is synced on every ack."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self.models = {MAIN: Model(), MAYFLY: Model()}
+        self._scopes: dict[int, str] = {}
+        self._mutex = threading.Lock()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        self._fd = None if file is None else os.open(file, flags, 0o600)
+
+    def begin(self, op: Op) -> None:
+        """Write down what is about to be done."""
+        self._write({"begin": asdict(op)})
+
+    def acknowledge(self, number: int, answer: Fields) -> None:
+        """Write down what the engine answered, durably."""
+        self._write({"ack": number, "answer": answer})
+        if self._fd is not None:
+            os.fsync(self._fd)
+
+    def looked(self, scope: str, shown: Fields) -> None:
+        """Write down what a scope shows."""
+        self._write({"look": scope, "shown": shown})
+
+    def _write(self, entry: Fields) -> None:
+        with self._mutex:
+            if self._fd is not None:
+                os.write(self._fd, json.dumps(entry).encode() + b"\n")
+            self.read(entry)
+
+    def read(self, entry: Fields) -> None:
+        """Take in one entry."""
+        if "begin" in entry:
+            op = Op(**entry["begin"])
+            self._scopes[op.number] = op.scope
+            self.models[op.scope].begin(op)
+        elif "ack" in entry:
+            self.models[self._scopes.pop(entry["ack"])].acknowledge(entry["ack"], entry["answer"])
+        else:
+            model = self.models[entry["look"]]
+            model.problems = model.compare(entry["shown"])
+
+    @property
+    def acknowledged(self) -> int:
+        """How many operations the engine answered."""
+        return sum(model.acknowledged for model in self.models.values())
+
+
+class Mix:
+    """Carries out random verbs on an engine."""
+
+    def __init__(
+        self, engine: Engine, ledger: Ledger, *, seed: int, number: int, folder: Path
+    ) -> None:
+        self.number = number
+        self._engine = engine
+        self._ledger = ledger
+        self._random = random.Random(seed)
+        self._folder = folder
+        self._tag = f"{seed}/{number}"
+
+    def begin(self) -> None:
+        """Look at both scopes, and make the main one if it is not there."""
+        for name, model in self._ledger.models.items():
+            shown = look(self._engine, name)
+            self._ledger.looked(name, shown)
+            model.adopt(shown)
+        if self._ledger.models[MAIN].life != ALIVE:
+            self._create(MAIN)
+
+    def step(self, favour: str | None = None) -> None:
+        """One verb; every other time it is the favoured one, if there is one."""
+        if favour is not None and self._random.random() < 0.5:
+            verb = favour
+        elif len(self._main.memories) > CROWD:
+            verb = "forget_session"
+        else:
+            verb = self._random.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        getattr(self, f"_{verb}")()
+
+    @property
+    def _main(self) -> Model:
+        return self._ledger.models[MAIN]
+
+    def _do(self, scope: str, verb: str, args: Fields, call: Callable[[Scope], Fields]) -> None:
+        self.number += 1
+        self._carry_out(Op(number=self.number, scope=scope, verb=verb, args=args), call)
+
+    def _carry_out(self, op: Op, call: Callable[[Scope], Fields]) -> None:
+        self._ledger.begin(op)
+        self._ledger.acknowledge(op.number, call(Scope.parse(op.scope)))
+
+    def _words(self, number: int, size: int = 0) -> str:
+        return f"memory {number} of {self._tag} ".ljust(size, "x")
+
+    def _any(self, *, live: bool = False) -> str | None:
+        found = [one for one, h in self._main.memories.items() if not (live and h.superseded_by)]
+        return self._random.choice(found) if found else None
+
+    # -- the verbs -------------------------------------------------------------------------
+
+    def _retain(self, scope: str = MAIN, **given: str) -> None:
+        self.number += 1
+        self._carry_out(*self._retention(self.number, scope, **given))
+
+    def _retention(
+        self, number: int, scope: str = MAIN, *, key: str = "", source: str = "", size: int = 0
+    ) -> tuple[Op, Callable[[Scope], Fields]]:
+        session = f"session-{self._random.randrange(SESSIONS)}"
+        request = Retain(
+            content=self._words(number, size),
+            key=key or f"key-{number}",
+            session=session,
+            sources=(source,) if source else (),
+            metadata={"filler": "y" * 2_000} if size else {},
+        )
+        args = {
+            "content": digest(request.content),
+            "key": request.key,
+            "session": session,
+            "sources": list(request.sources),
+        }
+
+        def call(where: Scope) -> Fields:
+            done = self._engine.retain(where, request)
+            return {"id": done.id, "outcome": done.outcome}
+
+        return Op(number=number, scope=scope, verb="retain", args=args), call
+
+    def _replay(self) -> None:
+        self._retain(key=f"key-{self._random.randint(1, self.number + 1)}")
+
+    def _derive(self) -> None:
+        self._retain(source=self._any() or "")
+
+    def _large(self) -> None:
+        self.number += 1
+        self._carry_out(*self._retention(self.number, size=LARGE))
+
+    def _burst(self) -> None:
+        """Several threads at once, so that they share commits."""
+        writes = []
+        for _ in range(6):
+            self.number += 1
+            writes.append(self._retention(self.number))
+        threads = [threading.Thread(target=self._carry_out, args=write) for write in writes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _supersede(self) -> None:
+        old = self._any(live=True)
+        if old is None:
+            return
+        request = Supersede(
+            id=old, content=self._words(self.number + 1), key=f"key-{self.number + 1}"
+        )
+        args = {"supersedes": old, "content": digest(request.content), "key": request.key}
+        self._do(MAIN, "supersede", args, lambda s: {"id": self._engine.supersede(s, request).id})
+
+    def _pin(self) -> None:
+        one = self._any()
+        if one is None:
+            return
+        pinned = self._random.random() < 0.7
+
+        def call(scope: Scope) -> Fields:
+            self._engine.pin(scope, one, pinned=pinned)
+            return {}
+
+        self._do(MAIN, "pin", {"id": one, "pinned": pinned}, call)
+
+    def _forget(self) -> None:
+        one = self._any()
+        if one is not None:
+            self._erase([one], Forget(ids=(one,)))
+
+    def _forget_session(self) -> None:
+        session = f"session-{self._random.randrange(SESSIONS)}"
+        ids = [one for one, held in self._main.memories.items() if held.session == session]
+        self._erase(ids, Forget(session=session))
+
+    def _erase(self, ids: list[str], request: Forget) -> None:
+        self._do(
+            MAIN,
+            "forget",
+            {"ids": ids},
+            lambda scope: {"erased": self._engine.forget(scope, request).erased},
+        )
+
+    def _rotate(self) -> None:
+        self._do(MAIN, "rotate", {}, lambda scope: self._engine.rotate(scope) and {})
+
+    def _purge(self) -> None:
+        def call(scope: Scope) -> Fields:
+            return {"superseded": self._engine.purge(scope, superseded_days=0).superseded}
+
+        self._do(MAIN, "purge", {}, call)
+
+    def _load(self) -> None:
+        """Load three memories at once; all of them or none."""
+        number = self.number + 1
+        memories = [
+            Memory(
+                id=f"mem-{number}-{place}",
+                kind=Kind.FACT,
+                content=self._words(number, 60 + place),
+                recorded_at=START,
+                key=f"key-{number}-{place}",
+            )
+            for place in range(3)
+        ]
+        raw = bundle.to_json(
+            bundle.Content(scope=Scope.parse(MAIN), made_at="", memories=tuple(memories))
+        )
+        args = {one.id: {"content": digest(one.content), "key": one.key} for one in memories}
+        self._do(
+            MAIN,
+            "load",
+            {"memories": args},
+            lambda scope: {"loaded": self._engine.load(scope, raw).loaded},
+        )
+
+    def _backup(self) -> None:
+        fresh = self._folder / "fresh"
+
+        def call(scope: Scope) -> Fields:
+            raw, receipt = self._engine.backup(scope)
+            fresh.write_bytes(raw)
+            fresh.rename(self._folder / f"{receipt.name}.backup")
+            return {"memories": receipt.memories}
+
+        self._do(MAIN, "backup", {}, call)
+
+    def _restore(self) -> None:
+        """Restore a backup into the scope it came from, which then changes nothing."""
+        backups = sorted(self._folder.glob("*.backup"))
+        if not backups:
+            self._backup()
+            return
+        raw = self._random.choice(backups).read_bytes()
+        self._do(
+            MAIN, "restore", {}, lambda scope: {"loaded": self._engine.restore(scope, raw).loaded}
+        )
+
+    # -- a scope of many short lives --------------------------------------------------------
+
+    def _mayfly(self) -> None:
+        if self._ledger.models[MAYFLY].life != ALIVE:
+            self._create(MAYFLY)
+        elif self._random.random() < 0.4:
+            self._retain(MAYFLY)
+        else:
+            self._destroy()
+
+    def _create(self, name: str) -> None:
+        def call(scope: Scope) -> Fields:
+            self._engine.open(scope, anew=True)
+            return {}
+
+        self._do(name, "create", {}, call)
+
+    def _destroy(self) -> None:
+        self._do(
+            MAYFLY,
+            "destroy",
+            {},
+            lambda scope: {"erased": self._engine.destroy(scope, confirm=MAYFLY).erased},
+        )

@@ -1,0 +1,83 @@
+"""Short forms for what nearly every engine test does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from scrubjay.domain.memory import Memory
+from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
+from scrubjay.domain.results import Erasure
+from scrubjay.domain.rows import Collection, Head, Row
+from scrubjay.domain.scope import Scope
+from scrubjay.engine import Engine
+from scrubjay.engine.scopes import locate
+from scrubjay.testing.engines import MemoryHome
+
+ALICE = Scope("local", "alice")
+BOB = Scope("local", "bob")
+LONG = "ä" * (32 * 1024)
+"""The longest content there may be: with its fields it is too long for a cell."""
+
+
+def retain(engine: Engine, content: str, *, scope: Scope = ALICE, **fields: Any) -> str:
+    """Write a memory; its id."""
+    return engine.retain(scope, Retain(content=content, **fields)).id
+
+
+def supersede(engine: Engine, public_id: str, content: str, **fields: Any) -> str:
+    """Replace a memory; the id of the new one."""
+    return engine.supersede(ALICE, Supersede(id=public_id, content=content, **fields)).id
+
+
+def forget(engine: Engine, *ids: str, scope: Scope = ALICE, **target: Any) -> Erasure:
+    """Erase memories."""
+    return engine.forget(scope, Forget(ids=ids, **target))
+
+
+def browse(engine: Engine, *, scope: Scope = ALICE, **filters: Any) -> tuple[Memory, ...]:
+    """The memories a filter shows, newest first."""
+    return engine.browse(scope, Browse(**filters)).memories
+
+
+def contents(engine: Engine, *, scope: Scope = ALICE, **filters: Any) -> list[str]:
+    """What the memories a filter shows say, newest first."""
+    return [memory.content for memory in browse(engine, scope=scope, **filters)]
+
+
+def everything(engine: Engine, *, scope: Scope = ALICE) -> list[Memory]:
+    """Every memory of a scope that is not erased, oldest first."""
+    return list(engine.follow(scope, 0).memories)
+
+
+def address(home: MemoryHome, scope: Scope = ALICE) -> str:
+    """Where the store keeps a scope."""
+    return locate(home.ports(), scope)[0]
+
+
+def rows(home: MemoryHome, scope: Scope = ALICE) -> list[Row]:
+    """A scope's rows as the store holds them, in the order they changed."""
+    with home.store.read(address(home, scope)) as view:
+        return list(view.changes(Collection.MEMORY, 0, 2**31))
+
+
+def head(home: MemoryHome, scope: Scope = ALICE) -> Head:
+    """A scope's head as the store holds it."""
+    with home.store.read(address(home, scope)) as view:
+        return view.head()
+
+
+def slots(home: MemoryHome, scope: Scope = ALICE) -> list[str]:
+    """The purposes that have a key, without the lookup key and those of backups."""
+    purposes = home.keyring.purposes(address(home, scope))
+    return [one for one in purposes if one != "lookup" and not one.startswith("backup.")]
+
+
+def verbs(engine: Engine, *, scope: Scope = ALICE) -> list[str]:
+    """The verbs of the audit trail, oldest first."""
+    return [event.verb for event in engine.audit(scope)]
+
+
+def ids(memories: Iterable[Memory]) -> list[str]:
+    """The ids of memories, in their order."""
+    return [memory.id for memory in memories]

@@ -1,0 +1,258 @@
+"""retain: durable once, only once, and never what was forgotten."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from scrubjay.domain.errors import InvalidRequest, NotFound
+from scrubjay.domain.memory import Kind, Memory, Provenance
+from scrubjay.domain.origin import Actor, Origin
+from scrubjay.domain.requests import Retain
+from scrubjay.domain.results import Outcome
+from scrubjay.engine import Engine
+from scrubjay.testing.engines import MemoryHome
+from tests.unit.engine.scene import (
+    ALICE,
+    BOB,
+    LONG,
+    address,
+    browse,
+    contents,
+    forget,
+    head,
+    retain,
+    rows,
+)
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+EVERYTHING: dict[str, Any] = {
+    "content": "Tea,\r\nwith milk\n",
+    "kind": Kind.PREFERENCE,
+    "tags": ("drink", "größe"),
+    "importance": 0.9,
+    "pinned": True,
+    "key": "k",
+    "session": "s",
+    "speaker": "Alice",
+    "position": 3,
+    "origin": Origin.AGENT,
+    "actor": Actor.AGENT,
+    "channel": "chat",
+    "message_id": "m",
+    "said_at": NOON,
+    "valid_from": NOON,
+    "valid_to": NOON,
+    "expires_at": NOON,
+    "metadata": {"a": [1, None, {"b": "ä"}]},
+}
+
+
+def test_what_was_retained_is_got_with_every_field(engine: Engine) -> None:
+    source = retain(engine, "source", origin=Origin.AGENT)
+    receipt = engine.retain(ALICE, Retain(**EVERYTHING, sources=(source,)))
+    memory = engine.get(ALICE, receipt.id)
+    assert receipt.outcome is Outcome.STORED
+    assert memory == Memory(
+        id=receipt.id,
+        recorded_at=memory.recorded_at,
+        number=2,
+        sources=(source,),
+        provenance=Provenance(
+            actor=Actor.AGENT, session="s", channel="chat", message_id="m", said_at=NOON
+        ),
+        **{
+            name: EVERYTHING[name]
+            for name in EVERYTHING
+            if name not in ("session", "actor", "channel", "message_id", "said_at")
+        },
+    )
+
+
+def test_a_new_process_finds_it(home: MemoryHome, engine: Engine) -> None:
+    public_id = retain(engine, "tea")
+    engine.close()
+    assert home.engine().get(ALICE, public_id).content == "tea"
+
+
+def test_it_is_recorded_at_the_time_of_the_call(home: MemoryHome, engine: Engine) -> None:
+    before = home.clock.now()
+    memory = engine.get(ALICE, retain(engine, "tea"))
+    assert before < memory.recorded_at < home.clock.now()
+
+
+def test_ids_are_new_and_say_that_they_name_memories(engine: Engine) -> None:
+    first, second = retain(engine, "tea"), retain(engine, "tea")
+    assert first != second
+    assert first.startswith("mem-")
+
+
+def test_a_second_write_under_the_same_key_changes_nothing(
+    home: MemoryHome, engine: Engine
+) -> None:
+    first = retain(engine, "tea", key="drink")
+    before = head(home)
+    receipt = engine.retain(ALICE, Retain(content="coffee", key="drink"))
+    assert (receipt.id, receipt.outcome) == (first, Outcome.KNOWN)
+    assert contents(engine) == ["tea"]
+    assert head(home) == before
+
+
+def test_a_key_counts_within_its_scope_only(engine: Engine) -> None:
+    retain(engine, "tea", key="drink")
+    receipt = engine.retain(BOB, Retain(content="coffee", key="drink"))
+    assert receipt.outcome is Outcome.STORED
+
+
+def test_a_key_is_remembered_by_the_next_process(home: MemoryHome, engine: Engine) -> None:
+    first = retain(engine, "tea", key="drink")
+    assert retain(home.engine(), "coffee", key="drink") == first
+
+
+def test_a_stable_id_is_kept_and_written_once(engine: Engine) -> None:
+    receipt = engine.retain(ALICE, Retain(content="tea", id="hist1_0af"))
+    again = engine.retain(ALICE, Retain(content="coffee", id="hist1_0af"))
+    assert (receipt.id, receipt.outcome) == ("hist1_0af", Outcome.STORED)
+    assert (again.id, again.outcome) == ("hist1_0af", Outcome.KNOWN)
+    assert contents(engine) == ["tea"]
+
+
+def test_a_key_decides_before_a_stable_id(engine: Engine) -> None:
+    first = retain(engine, "tea", key="drink")
+    receipt = engine.retain(ALICE, Retain(content="coffee", key="drink", id="mine"))
+    assert (receipt.id, receipt.outcome) == (first, Outcome.KNOWN)
+
+
+@pytest.mark.parametrize("fields", [{"id": "mine"}, {"key": "drink"}, {"id": "mine", "key": "k"}])
+def test_what_was_forgotten_stays_out(engine: Engine, fields: dict[str, Any]) -> None:
+    forget(engine, retain(engine, "tea", **fields))
+    receipt = engine.retain(ALICE, Retain(content="tea", **fields))
+    assert receipt.outcome is Outcome.FORGOTTEN
+    assert contents(engine) == []
+
+
+def test_a_forgotten_key_stays_out_under_a_new_id(engine: Engine) -> None:
+    forget(engine, retain(engine, "tea", key="drink"))
+    receipt = engine.retain(ALICE, Retain(content="tea", key="drink", id="other"))
+    assert receipt.outcome is Outcome.FORGOTTEN
+
+
+def test_a_forgotten_id_stays_out_under_a_new_key(engine: Engine) -> None:
+    forget(engine, retain(engine, "tea", id="mine"))
+    receipt = engine.retain(ALICE, Retain(content="tea", id="mine", key="new"))
+    assert receipt.outcome is Outcome.FORGOTTEN
+
+
+def test_sources_lower_the_origin(engine: Engine) -> None:
+    web = retain(engine, "from a page", origin=Origin.WEB)
+    own = retain(engine, "from the user")
+    derived = retain(engine, "both", sources=(own, web))
+    assert engine.get(ALICE, derived).origin is Origin.WEB
+
+
+def test_sources_never_raise_the_origin(engine: Engine) -> None:
+    own = retain(engine, "from the user")
+    derived = retain(engine, "guessed", sources=(own,), origin=Origin.AGENT)
+    assert engine.get(ALICE, derived).origin is Origin.AGENT
+
+
+def test_an_unknown_source_is_refused_and_nothing_is_written(engine: Engine) -> None:
+    known = retain(engine, "tea")
+    with pytest.raises(NotFound, match="mem-nowhere"):
+        retain(engine, "derived", sources=(known, "mem-nowhere"))
+    assert contents(engine) == ["tea"]
+
+
+def test_a_forgotten_source_is_refused(engine: Engine) -> None:
+    gone = retain(engine, "tea")
+    forget(engine, gone)
+    with pytest.raises(NotFound):
+        retain(engine, "derived", sources=(gone,))
+
+
+def test_what_would_have_expired_already_is_refused(home: MemoryHome, engine: Engine) -> None:
+    with pytest.raises(InvalidRequest, match="expired"):
+        retain(engine, "tea", expires_at=home.clock.now() - timedelta(seconds=1))
+
+
+def test_a_memory_is_gone_from_sight_when_it_expires(home: MemoryHome, engine: Engine) -> None:
+    public_id = retain(engine, "tea", expires_at=home.clock.now() + timedelta(hours=1))
+    assert contents(engine) == ["tea"]
+    home.clock.advance(seconds=3600)
+    assert contents(engine) == []
+    with pytest.raises(NotFound):
+        engine.get(ALICE, public_id)
+
+
+@pytest.mark.parametrize("content", ["a" * 65_536, LONG, "\n" * 65_535 + "x", '"\\' * 32_768])
+def test_the_longest_content_comes_back_whole(engine: Engine, content: str) -> None:
+    assert engine.get(ALICE, retain(engine, content)).content == content
+    assert contents(engine) == [content]
+
+
+def test_a_long_body_goes_to_a_blob_and_a_short_one_does_not(
+    home: MemoryHome, engine: Engine
+) -> None:
+    retain(engine, "tea")
+    retain(engine, LONG)
+    short, long = rows(home)
+    assert short.blob is None
+    assert home.blobs.names(address(home)) == [long.blob]
+
+
+def test_a_long_memory_that_is_known_leaves_no_second_blob(
+    home: MemoryHome, engine: Engine
+) -> None:
+    retain(engine, LONG, key="k")
+    retain(engine, LONG, key="k")
+    assert len(home.blobs.names(address(home))) == 1
+
+
+def test_nothing_readable_reaches_the_store(home: MemoryHome, engine: Engine) -> None:
+    """Neither content nor tags, session, key, speaker or ids stand anywhere in clear."""
+    words = ("Nightingale", "Kestrel", "Wagtail", "Siskin", "Brambling", "Dunnock", "Whinchat")
+    content, tag, session, key, speaker, public_id, source = words
+    retain(engine, source, id=source)
+    retain(
+        engine, content + "x" * 65_000, tags=(tag,), session=session, key=key, speaker=speaker,
+        id=public_id, sources=(source,), metadata={tag: tag * 100},
+    )  # fmt: skip
+    pieces = [*home.store.raw(address(home)), *home.blobs.raw(address(home))]
+    kept = b"".join(place.encode() + piece for place, piece in pieces)
+    assert not [word for word in words if word.encode() in kept]
+
+
+def test_scopes_do_not_see_each_other(engine: Engine) -> None:
+    public_id = retain(engine, "tea")
+    assert contents(engine, scope=BOB) == []
+    with pytest.raises(NotFound):
+        engine.get(BOB, public_id)
+
+
+def test_equal_memories_of_two_scopes_share_nothing_in_the_store(
+    home: MemoryHome, engine: Engine
+) -> None:
+    for scope in (ALICE, BOB):
+        engine.retain(scope, Retain(content="tea", id="same", key="k", session="s"))
+    (alices,), (bobs,) = rows(home, ALICE), rows(home, BOB)
+    assert address(home, ALICE) != address(home, BOB)
+    for name in ("id", "key", "session", "cell"):
+        assert getattr(alices, name) != getattr(bobs, name), name
+
+
+def test_an_engine_that_slept_through_a_rotation_still_writes(home: MemoryHome) -> None:
+    """The key it would have sealed with is gone; it seals under the one that is there now."""
+    sleeper, other = home.engine(), home.engine()
+    sleeper.open(ALICE)
+    forget(other, retain(other, "gone"))
+    public_id = retain(sleeper, "tea")
+    assert other.get(ALICE, public_id).content == "tea"
+
+
+def test_each_memory_is_numbered_in_the_order_of_creation(engine: Engine) -> None:
+    for content in "abc":
+        retain(engine, content)
+    engine.pin(ALICE, browse(engine)[-1].id)
+    assert [memory.number for memory in browse(engine)] == [3, 2, 1]
