@@ -1,6 +1,8 @@
-"""What every test shares: the --more flag and how hard Hypothesis searches."""
+"""What every test shares: the --more flag, the seed of the loops, and what they measured."""
 
 from __future__ import annotations
+
+import random
 
 import pytest
 from hypothesis import settings
@@ -11,13 +13,42 @@ settings.register_profile("more", max_examples=2_000, deadline=None, print_blob=
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--more", action="store_true", help="also run the long loops, with new seeds")
+    parser.addoption("--seed", type=int, help="the seed of the loops, to repeat a failure")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    settings.load_profile("more" if config.getoption("--more") else "steady")
+    more = config.getoption("--more")
+    settings.load_profile("more" if more else "steady")
+    if config.option.seed is None:
+        # Set here, before xdist copies the options, so that all its processes have the same one.
+        config.option.seed = random.SystemRandom().randrange(2**32) if more else 0
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"seed: {config.option.seed}"
 
 
 @pytest.fixture(scope="session")
 def more(request: pytest.FixtureRequest) -> bool:
     """Whether the long loops were asked for."""
     return bool(request.config.getoption("--more"))
+
+
+@pytest.fixture(scope="session")
+def seed(request: pytest.FixtureRequest) -> int:
+    """What every seeded loop begins from: fixed by default, new with --more."""
+    return int(request.config.option.seed)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what tests measured, that is what they recorded as properties."""
+    measured = [
+        f"{report.nodeid.split('::')[-1]}: "
+        + ", ".join(f"{name} {value}" for name, value in report.user_properties)
+        for report in terminalreporter.getreports("passed")
+        if report.user_properties and report.when == "call"
+    ]
+    if measured:
+        terminalreporter.section("measured")
+        for line in measured:
+            terminalreporter.write_line(line)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
-from scrubjay.adapters.keyrings.file import PHRASE_FILE, FileKeyring
+from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.adapters.stores.sqlite import exhibit
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
@@ -48,7 +48,7 @@ def build(
 
 def keyring(settings: Settings, clock: Clock) -> Keyring:
     """The keyring of the keys folder: by passphrase if it has one, else by key file."""
-    if not (settings.keys / PHRASE_FILE).exists():
+    if not PassphraseKeyring.present(settings.keys):
         return FileKeyring(settings.keys, clock)
     locked = PassphraseKeyring(settings.keys, clock)
     if settings.passphrase is None:

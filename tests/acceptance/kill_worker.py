@@ -7,18 +7,18 @@ from pathlib import Path
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Policy
 from scrubjay.ports import Failpoint, pass_by
-from scrubjay.testing.killing import Job, die_at, serve
+from scrubjay.testing.killing import Job, Tick, die_at, serve
 from tests.acceptance.mix import Ledger, Mix
 
 POLICY = Policy(drop_days=0)
 
 
-def work(job: Job) -> None:
+def work(job: Job, tick: Tick) -> None:
     """Carry out random verbs, written down in the ledger, and die where the job says."""
     home = Path(job["home"])
     reach = die_at(Failpoint(job["failpoint"]), job["arrival"]) if job["failpoint"] else pass_by
     engine = bootstrap.build(settings.at_home(home), reach=reach, policy=POLICY)
-    ledger = Ledger(Path(job["ledger"]))
+    ledger = Ledger(Path(job["ledger"]), tick)
     outside = Path(job["outside"])
     mix = Mix(engine, ledger, seed=job["seed"], number=job["number"], folder=outside)
     mix.begin()

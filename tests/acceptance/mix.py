@@ -7,6 +7,7 @@ import os
 import random
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -44,11 +45,12 @@ WEIGHTS: Final = {
 class Ledger:
     """Who keeps count outside the store: in memory, and in a file that is synced on every ack."""
 
-    def __init__(self, file: Path | None = None) -> None:
+    def __init__(self, file: Path | None = None, tick: Callable[[], object] = bool) -> None:
         self.models = {MAIN: Model(), MAYFLY: Model()}
         self._scopes: dict[int, str] = {}
         self._mutex = threading.Lock()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        self._tick = tick
         self._fd = None if file is None else os.open(file, flags, 0o600)
 
     def begin(self, op: Op) -> None:
@@ -60,6 +62,7 @@ class Ledger:
         self._write({"ack": number, "answer": answer})
         if self._fd is not None:
             os.fsync(self._fd)
+        self._tick()
 
     def looked(self, scope: str, shown: Fields) -> None:
         """Write down what a scope shows."""
@@ -93,9 +96,17 @@ class Mix:
     """Carries out random verbs on an engine."""
 
     def __init__(
-        self, engine: Engine, ledger: Ledger, *, seed: int, number: int, folder: Path
+        self,
+        engine: Engine,
+        ledger: Ledger,
+        *,
+        seed: int | str,
+        number: int,
+        folder: Path,
+        threads: bool = True,
     ) -> None:
         self.number = number
+        self._weights = {**WEIGHTS, "burst": WEIGHTS["burst"] if threads else 0}
         self._engine = engine
         self._ledger = ledger
         self._random = random.Random(seed)
@@ -118,7 +129,7 @@ class Mix:
         elif len(self._main.memories) > CROWD:
             verb = "forget_session"
         else:
-            verb = self._random.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+            verb = self._random.choices([*self._weights], [*self._weights.values()])[0]
         getattr(self, f"_{verb}")()
 
     @property
@@ -142,9 +153,9 @@ class Mix:
 
     # -- the verbs -------------------------------------------------------------------------
 
-    def _retain(self, scope: str = MAIN, **given: str) -> None:
+    def _retain(self, scope: str = MAIN, *, key: str = "", source: str = "", size: int = 0) -> None:
         self.number += 1
-        self._carry_out(*self._retention(self.number, scope, **given))
+        self._carry_out(*self._retention(self.number, scope, key=key, source=source, size=size))
 
     def _retention(
         self, number: int, scope: str = MAIN, *, key: str = "", source: str = "", size: int = 0
@@ -177,8 +188,7 @@ class Mix:
         self._retain(source=self._any() or "")
 
     def _large(self) -> None:
-        self.number += 1
-        self._carry_out(*self._retention(self.number, size=LARGE))
+        self._retain(size=LARGE)
 
     def _burst(self) -> None:
         """Several threads at once, so that they share commits."""
@@ -186,11 +196,9 @@ class Mix:
         for _ in range(6):
             self.number += 1
             writes.append(self._retention(self.number))
-        threads = [threading.Thread(target=self._carry_out, args=write) for write in writes]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(len(writes)) as threads:
+            for done in [threads.submit(self._carry_out, *write) for write in writes]:
+                done.result()
 
     def _supersede(self) -> None:
         old = self._any(live=True)
@@ -233,7 +241,9 @@ class Mix:
         )
 
     def _rotate(self) -> None:
-        self._do(MAIN, "rotate", {}, lambda scope: self._engine.rotate(scope) and {})
+        self._do(
+            MAIN, "rotate", {}, lambda scope: {"resealed": self._engine.rotate(scope).resealed}
+        )
 
     def _purge(self) -> None:
         def call(scope: Scope) -> Fields:

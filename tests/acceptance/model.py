@@ -7,12 +7,14 @@ next look at the scope shows which; from then on it is as certain as an acknowle
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from scrubjay.domain.errors import Destroyed, NotFound
 from scrubjay.domain.requests import Browse
 from scrubjay.domain.results import Outcome
+from scrubjay.domain.rows import Due
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
 
@@ -170,7 +172,7 @@ class Model:
         old.superseded_by = answer["id"]
         self._add(answer["id"], **args, pinned=old.pinned)
 
-    def _pin(self, args: Fields, answer: Fields) -> None:
+    def _pin(self, args: Fields, _answer: Fields) -> None:
         self.memories[args["id"]].pinned = args["pinned"]
 
     def _forget(self, args: Fields, answer: Fields) -> None:
@@ -178,7 +180,7 @@ class Model:
         self._expect("forget", answer["erased"], len(gone))
         self._erase(gone)
 
-    def _purge(self, args: Fields, answer: Fields) -> None:
+    def _purge(self, _args: Fields, answer: Fields) -> None:
         gone = [one for one, held in self.memories.items() if held.superseded_by]
         self._expect("purge", answer["superseded"], len(gone))
         self._erase(gone)
@@ -191,16 +193,16 @@ class Model:
     def _rotate(self, args: Fields, answer: Fields) -> None:
         """A rotation changes nothing that can be seen."""
 
-    def _backup(self, args: Fields, answer: Fields) -> None:
+    def _backup(self, _args: Fields, answer: Fields) -> None:
         self._expect("backup", answer["memories"], len(self.memories))
 
-    def _restore(self, args: Fields, answer: Fields) -> None:
+    def _restore(self, _args: Fields, answer: Fields) -> None:
         self._expect("restore into a scope that lost nothing", answer["loaded"], 0)
 
-    def _create(self, args: Fields, answer: Fields) -> None:
+    def _create(self, _args: Fields, _answer: Fields) -> None:
         self.life = ALIVE
 
-    def _destroy(self, args: Fields, answer: Fields) -> None:
+    def _destroy(self, _args: Fields, answer: Fields) -> None:
         self._expect("destroy", answer["erased"], len(self.memories))
         self.life = DESTROYED
         self._erase(list(self.memories))
@@ -226,7 +228,7 @@ class Model:
         if gone:  # all or nothing: what is left of them is "back"
             self._erase(asked)
 
-    def _settle_purge(self, args: Fields, shown: Fields) -> None:
+    def _settle_purge(self, _args: Fields, shown: Fields) -> None:
         retired = [one for one, held in self.memories.items() if held.superseded_by]
         self._erase([one for one in retired if one not in shown["memories"]])
 
@@ -234,7 +236,7 @@ class Model:
         if any(one in shown["memories"] for one in args["memories"]):
             self._load(args, {"loaded": len(args["memories"])})
 
-    def _settle_create(self, args: Fields, shown: Fields) -> None:
+    def _settle_create(self, _args: Fields, shown: Fields) -> None:
         if shown["life"] == ALIVE:
             self.life = ALIVE
 
@@ -249,3 +251,20 @@ def _with_content(content: str, shown: Fields) -> list[str]:
 
 def _unseen(args: Fields, shown: Fields) -> None:
     """Whether it happened cannot be seen, and makes no difference."""
+
+
+def judge(engine: Engine, name: str, model: Model) -> Iterator[str]:
+    """What is wrong with a scope: with what it shows, with due work, with its files and keys."""
+    shown = look(engine, name)
+    yield from model.compare(shown)
+    scope = Scope.parse(name)
+    if shown["life"] == DESTROYED:
+        yield from engine.verify_erased(engine.receipts(scope)[-1]).problems
+    if shown["life"] != ALIVE:
+        return
+    engine.finish_due(scope)
+    if engine.head(scope).due is not Due.NOTHING:
+        yield "Due work is left."
+    yield from engine.verify(scope).problems
+    for receipt in engine.receipts(scope)[-2:]:
+        yield from engine.verify_erased(receipt).problems

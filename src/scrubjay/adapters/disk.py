@@ -202,13 +202,21 @@ class Disk:
                 fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             except FileExistsError:
                 continue
-            self.watch(Step.CLAIM, draft)
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            # A sweep may have taken it for a leftover in the moment before it was locked.
-            if os.fstat(fd).st_nlink:
+            if self._is_ours(fd, draft):
                 return fd, draft
             os.close(fd)
         raise AssertionError("unreachable: count() does not end")
+
+    def _is_ours(self, fd: int, draft: Path) -> bool:
+        """Lock a new file against sweeps; whether none took it for a leftover before that."""
+        try:
+            self.watch(Step.CLAIM, draft)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        except OSError:
+            os.close(fd)
+            draft.unlink(missing_ok=True)
+            raise
+        return os.fstat(fd).st_nlink > 0
 
     def _sweep(self, leftover: Path) -> None:
         with _opened(leftover, os.O_WRONLY | os.O_NOFOLLOW) as fd:

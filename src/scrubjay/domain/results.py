@@ -156,6 +156,8 @@ class Changes:
     memories: tuple[Memory, ...]
     erased: frozenset[bytes]
     seq: int
+    """Up to where this answer goes: what to ask for next is what comes after it."""
+    min_seq: int
     anew: bool = False
     """The reader must drop what it has first: changes before this were cleaned up."""
 

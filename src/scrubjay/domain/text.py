@@ -18,6 +18,7 @@ NAME_CHARS = 512
 TAG_CHARS = 128
 TAGS = 64
 SOURCES = 256
+DAYS = 36_500
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -123,6 +124,14 @@ def check_count(what: str, value: int | None, *, least: int = 0) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**53:
         raise InvalidRequest(f"{what} must be a whole number from {least}.")
     return value
+
+
+def check_days(what: str, value: int, *, least: int = 0) -> int:
+    """A number of days, at most a hundred years of them."""
+    days = check_count(what, value, least=least)
+    if days is None or days > DAYS:
+        raise InvalidRequest(f"{what} must be a number of days from {least} to {DAYS:,}.")
+    return days
 
 
 def check_flag(what: str, value: bool) -> bool:

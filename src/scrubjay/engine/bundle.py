@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -64,8 +64,10 @@ def from_json(raw: bytes) -> Content:
         document = json.loads(raw)
     except json.JSONDecodeError as error:
         raise _damaged(f"line {error.lineno}, column {error.colno}", error.msg) from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise _damaged("the beginning", "it is not JSON text") from error
+    except UnicodeDecodeError as error:
+        raise _damaged(f"byte {error.start:,}", "it is not Unicode text") from error
+    except (ValueError, RecursionError) as error:
+        raise _damaged("the beginning", "it is not JSON text of ours") from error
     if not isinstance(document, dict) or document.get("format") != EXPORT:
         raise _damaged("format", f"it is not a {EXPORT}")
     _check_version(document)
@@ -78,6 +80,7 @@ def from_json(raw: bytes) -> Content:
 
 def _read_all(records: Iterable[tuple[str, Json]]) -> tuple[Memory, ...]:
     memories: dict[str, Memory] = {}
+    places: dict[str, str] = {}
     for place, one in records:
         try:
             memory = from_record(one)
@@ -86,7 +89,29 @@ def _read_all(records: Iterable[tuple[str, Json]]) -> tuple[Memory, ...]:
         if memory.id in memories:
             raise _damaged(place, "its id stands there twice")
         memories[memory.id] = memory
+        places[memory.id] = place
+    for public_id, problem in _broken_links(memories):
+        raise _damaged(places[public_id], problem)
     return tuple(sorted(memories.values(), key=lambda memory: memory.number))
+
+
+def _broken_links(memories: dict[str, Memory]) -> Iterator[tuple[str, str]]:
+    """Where versions do not form a line: both sides of a link must agree, and none may close."""
+    for one in memories.values():
+        after = memories.get(one.superseded_by or "")
+        if after is not None and after.supersedes != one.id:
+            yield one.id, "its successor does not name it"
+        before = memories.get(one.supersedes or "")
+        if before is not None and before.superseded_by != one.id:
+            yield one.id, "the memory it supersedes does not name it"
+    in_line: set[str] = set()
+    for start in memories.values():
+        link = None if start.supersedes in memories else start
+        while link is not None:
+            in_line.add(link.id)
+            link = memories.get(link.superseded_by or "")
+    for public_id in memories.keys() - in_line:
+        yield public_id, "its versions form a circle"
 
 
 def _check_version(document: dict[str, Any]) -> None:
@@ -143,7 +168,7 @@ def name_of(raw: bytes) -> str | None:
     line = raw[:_HEADER_LIMIT].partition(b"\n")[0]
     try:
         header = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(header, dict) or header.get("format") != BUNDLE:
         return None
@@ -157,7 +182,7 @@ def unseal(raw: bytes, key: bytes) -> Content:
     name = name_of(raw)
     if name is None:
         raise _damaged("the beginning", f"it is not a {BUNDLE}")
-    stream = raw[raw.index(b"\n") + 1 :]
+    stream = raw.partition(b"\n")[2]
     sealer = Sealer(key, Purpose.BUNDLE, None, "bundle")
     chunks: list[bytes] = []
     try:
@@ -171,11 +196,13 @@ def unseal(raw: bytes, key: bytes) -> Content:
             ) from error
         at = len(raw) - len(stream) + len(chunks) * (CHUNK_BYTES + OVERHEAD)
         raise _damaged(f"byte {at:,}", "a chunk was altered or is missing") from error
-    return _parse([json.loads(line) for line in b"".join(chunks).split(b"\n")])
+    try:
+        return _parse([json.loads(line) for line in b"".join(chunks).split(b"\n")])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _damaged("its content", "it is not what a bundle holds") from error
 
 
 def _parse(lines: list[dict[str, Any]]) -> Content:
-    """Read what is authentic: only a writer with the key can have made it."""
     first = lines[0]
     by_type: dict[str, list[dict[str, Any]]] = {}
     for line in lines[1:]:
@@ -207,7 +234,7 @@ def print_key(key: bytes) -> str:
 
 def read_key(text: str) -> bytes:
     """A bundle key from its text; InvalidRequest if it cannot be one."""
-    letters = text.replace("-", "").replace(" ", "").upper()
+    letters = str(text).replace("-", "").replace(" ", "").upper()
     try:
         key = base64.b32decode(letters + "=" * (-len(letters) % 8))
     except (binascii.Error, ValueError) as error:

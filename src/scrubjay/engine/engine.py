@@ -6,7 +6,7 @@ import logging
 import threading
 from datetime import datetime
 
-from scrubjay.domain.errors import ScrubjayError, StoreError
+from scrubjay.domain.errors import Busy, Full, ScrubjayError, StoreError
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
@@ -69,7 +69,11 @@ class Engine:
         """The open scope, after a slice of the work earlier verbs left due."""
         opened = self._open(scope)
         if opened.due:
-            jobs.advance(opened)
+            try:
+                jobs.advance(opened)
+            except (Busy, Full) as error:
+                # Due work must not keep the verb from being done: it stays due, and shows.
+                _log.warning("jobs.left_due", extra={"code": error.code})
         return opened
 
     def scopes(self) -> tuple[Scope, ...]:
@@ -142,9 +146,9 @@ class Engine:
         """The chain of versions a memory belongs to, oldest first."""
         return read.history(self._begin(scope), public_id, actor=actor)
 
-    def follow(self, scope: Scope, after: int) -> Changes:
-        """What changed after a seq, for a reader that keeps a copy."""
-        return read.follow(self._begin(scope), after)
+    def follow(self, scope: Scope, after: int = 0, *, min_seq: int = 0) -> Changes:
+        """What changed after the `seq` and `min_seq` of the last answer, for who keeps a copy."""
+        return read.follow(self._begin(scope), after, min_seq=min_seq)
 
     # -- erasing -----------------------------------------------------------------------
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from scrubjay.domain.errors import KeyMissing, NotFound, SealBroken
+from scrubjay.domain.errors import Busy, Full, KeyMissing, NotFound, SealBroken
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.requests import Forget
 from scrubjay.domain.results import ErasedCell, Erasure
@@ -16,6 +17,7 @@ from scrubjay.engine.opened import OpenScope, day
 from scrubjay.ports import Failpoint, Tx, View
 
 _PAGE = 256
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -35,18 +37,24 @@ def forget(opened: OpenScope, request: Forget) -> Erasure:
         lambda tx: _erase(opened, tx, request, targets), frozen_too=True, erasing=True
     )
     opened.ports.reach(Failpoint.FORGET_COMMITTED)
-    if taken.rows or request.unseen:
-        jobs.push(opened)
-        opened.ports.reach(Failpoint.FORGET_PUSHED)
+    try:
+        _complete(opened, taken)
+    except (Busy, Full) as error:
+        # What was named is erased and stays so. The rest is marked due in the head: the next
+        # verbs go on with it, and the receipt says that the keys are still to go.
+        _log.warning("forget.left_due", extra={"code": error.code})
+    return _receipt(opened, taken)
+
+
+def _complete(opened: OpenScope, taken: _Taken) -> None:
+    """Do what can be done at once of what the erasure left due."""
+    jobs.push(opened)
+    opened.ports.reach(Failpoint.FORGET_PUSHED)
     if any(row.blob for row in taken.rows.values()):
         jobs.sweep(opened)
     if taken.rows and opened.ports.store.size(opened.address) < opened.ports.policy.rotate_below:
         rotate.finish(opened)
     opened.ports.store.settle(opened.address)
-    receipt = _receipt(opened, taken)
-    if taken.rows:
-        receipts.keep(opened.ports, receipt)
-    return receipt
 
 
 def _targets(opened: OpenScope, request: Forget) -> list[bytes]:
@@ -151,7 +159,7 @@ def erase_row(opened: OpenScope, tx: Tx, row: Row) -> None:
 
 def _receipt(opened: OpenScope, taken: _Taken) -> Erasure:
     head = audit.copy_head(opened)
-    return Erasure(
+    receipt = Erasure(
         address=opened.address,
         verb="forget",
         at=opened.ports.clock.now(),
@@ -164,3 +172,6 @@ def _receipt(opened: OpenScope, taken: _Taken) -> Erasure:
         audit_count=head.audit_count,
         audit_mac=head.audit_mac.hex(),
     )
+    if taken.rows:
+        receipts.keep(opened.ports, receipt)
+    return receipt

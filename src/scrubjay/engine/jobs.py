@@ -27,6 +27,8 @@ def finish(opened: OpenScope) -> None:
 def push(opened: OpenScope) -> None:
     """Copy tombstones to the catalog, where they outlive the scope's file."""
     head, tombstones = opened.read(lambda view: (view.head(), frozenset(view.tombstones())))
+    if not head.due & Due.PUSH:
+        return
     catalog = opened.ports.store.catalog
     catalog.bury(opened.address, tombstones - catalog.tombstones(opened.address))
     due.clear(opened, Due.PUSH, head)

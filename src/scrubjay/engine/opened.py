@@ -5,12 +5,21 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from scrubjay import vault
-from scrubjay.domain.errors import Destroyed, Frozen, KeyMissing, NotFound, ScrubjayError
+from scrubjay.domain.errors import (
+    Destroyed,
+    Frozen,
+    Full,
+    KeyMissing,
+    NotFound,
+    ScrubjayError,
+    SealBroken,
+)
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.records import decode
 from scrubjay.domain.rows import Collection, Due, Freeze, Head, Row
@@ -149,7 +158,10 @@ class OpenScope:
         body = vault.unpad(sealer.unseal(row.cell, row_id=row.id, version=row.version))
         if row.blob is None:
             return body
-        stream = self.ports.blobs.get(self.address, row.blob)
+        try:
+            stream = self.ports.blobs.get(self.address, row.blob)
+        except NotFound as error:
+            raise SealBroken("The blob of a row is missing.") from error
         sealer = self.sealer(collection, Purpose.BLOB, row.epoch)
         chunks = sealer.unseal_stream(stream, row_id=row.id, version=row.version)
         return b"".join(chunks)
@@ -159,16 +171,12 @@ class OpenScope:
     def read(self, look: Callable[[View], Result]) -> Result:
         """Run `look` on a consistent view; Destroyed if the scope is gone.
 
-        A rotation that ends between reading a row and opening it takes the row's key away; the
-        view is then merely old, and a fresh one is tried.
+        A rotation that ends between reading a row and opening it takes the row's key or blob
+        away; the view is then merely old, and a fresh one is tried. Damage shows every time.
         """
         for _ in range(_READ_TRIES - 1):
-            try:
+            with suppress(KeyMissing, SealBroken):
                 return self._look(look)
-            except KeyMissing:
-                seen = self._seen
-                if self._look(lambda view: view.head()) == seen:
-                    raise
         return self._look(look)
 
     def _look(self, look: Callable[[View], Result]) -> Result:
@@ -223,8 +231,11 @@ class OpenScope:
             self._reads[verb, actor] += number
 
     def flush_reads(self) -> None:
-        """Write the counted reads to the audit trail now."""
-        if self._reads:
+        """Write the counted reads to the audit trail now, or later if there is no space."""
+        if not self._reads:
+            return
+        # Reading goes on while the disk is full: the reads stay counted.
+        with suppress(Full):
             self.write(lambda _: None, frozen_too=True)
 
     def _take_reads(self) -> list[tuple[tuple[str, str], int]]:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import Purged
 from scrubjay.domain.rows import Collection, Due, Row
-from scrubjay.domain.text import check_count
+from scrubjay.domain.text import check_days
 from scrubjay.engine import audit, due, jobs
 from scrubjay.engine.forget import erase_row, scan
 from scrubjay.engine.opened import OpenScope, day
@@ -24,15 +24,16 @@ def purge(
     opened: OpenScope, *, superseded_days: int = SUPERSEDED_DAYS, actor: Actor = Actor.SYSTEM
 ) -> Purged:
     """Clean up what is past its time; returns what it took."""
-    check_count("superseded_days", superseded_days)
+    check_days("superseded_days", superseded_days)
     now = opened.ports.clock.now()
     expired = _erase(opened, _expired(opened, now), "purge.expired", actor)
     retired = _retired(opened, now - timedelta(days=superseded_days))
     superseded = _erase(opened, retired, "purge.superseded", actor)
     dropped = _drop(opened, day(now))
     backups = _strike_backups(opened, day(now))
-    if opened.due & (Due.PUSH | Due.SWEEP):
-        jobs.advance(opened)
+    jobs.push(opened)
+    # Always, not only when marked: a writer that died may have left a blob without a row.
+    jobs.sweep(opened)
     opened.ports.store.settle(opened.address)
     audit.copy_head(opened)
     return Purged(expired=expired, superseded=superseded, dropped=dropped, backups=backups)

@@ -110,20 +110,23 @@ def _peek(opened: OpenScope, view: View, public_id: str) -> Memory | None:
     return None if row is None or row.erased else opened.unseal(row)
 
 
-def follow(opened: OpenScope, after: int, *, limit: int = 4096) -> Changes:
+def follow(opened: OpenScope, after: int, *, min_seq: int = 0, limit: int = 4096) -> Changes:
     """What changed after a seq, for a reader that keeps a copy, such as an index.
 
-    A reader that slept across a clean-up is told to start anew, and gets everything.
+    `after` and `min_seq` are those of the last answer. A reader that slept across a clean-up is
+    told to start anew, and gets everything from the beginning; so is one that is ahead of the
+    scope, because its copy is of rows that were lost.
     """
 
     def look(view: View) -> Changes:
         position = view.head().memory
-        anew = after < position.min_seq
+        anew = max(after, min_seq) < position.min_seq or after > position.seq
         rows = view.changes(Collection.MEMORY, 0 if anew else after, limit)
         return Changes(
             memories=tuple(opened.unseal(row) for row in rows if not row.erased),
             erased=frozenset(row.id for row in rows if row.erased),
-            seq=rows[-1].seq if rows else max(after, position.seq),
+            seq=rows[-1].seq if rows else position.seq,
+            min_seq=position.min_seq,
             anew=anew,
         )
 

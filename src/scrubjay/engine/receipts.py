@@ -34,17 +34,30 @@ def from_json(text: str) -> Erasure:
             raise InvalidRequest("That receipt is of another format or version.")
         body["at"] = datetime.fromisoformat(body["at"])
         body["cells"] = tuple(ErasedCell(**cell) for cell in body["cells"])
-        for cell in body["cells"]:
-            bytes.fromhex(cell.nonce)
         body["backups"] = tuple(
             BackupNote(name=note["name"], expires=date.fromisoformat(note["expires"]))
             for note in body["backups"]
         )
-        return Erasure(**body)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return _checked(Erasure(**body))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidRequest(
             "That is not an erasure receipt.", hint="Give the JSON that forget or destroy printed."
         ) from error
+
+
+def _checked(receipt: Erasure) -> Erasure:
+    """The receipt, unless a field holds something else than in a receipt."""
+    texts = (receipt.address, receipt.verb, receipt.audit_mac)
+    counts = (receipt.erased, receipt.derived, receipt.already, receipt.audit_count)
+    sizes = {len(bytes.fromhex(cell.nonce)) for cell in receipt.cells}
+    if (
+        not all(isinstance(one, str) for one in texts)
+        or not all(isinstance(one, int) for one in (*counts, *(c.epoch for c in receipt.cells)))
+        or not sizes <= {vault.NONCE_BYTES}
+        or receipt.at.tzinfo is None
+    ):
+        raise ValueError(receipt.verb)
+    return receipt
 
 
 def _sealer(ports: Ports) -> Sealer:

@@ -70,8 +70,13 @@ def read_live(opened: OpenScope, tx: Tx, public_id: str) -> Memory:
     """The memory with this id, superseded or not; NotFound if it is not here (any more)."""
     row = tx.row(Collection.MEMORY, opened.row_id(public_id))
     if row is None or row.erased:
-        raise NotFound(f"There is no memory {public_id} in this scope.")
+        raise not_here(public_id)
     return opened.unseal(row)
+
+
+def not_here(public_id: str) -> NotFound:
+    """What is said of an id that nothing is to be seen of."""
+    return NotFound(f"There is no memory {public_id} in this scope.")
 
 
 def supersede(opened: OpenScope, request: Supersede) -> Retained:
@@ -83,6 +88,8 @@ def supersede(opened: OpenScope, request: Supersede) -> Retained:
         if request.key and (receipt := _replayed(opened, tx, request, public_id)):
             return receipt
         old = read_live(opened, tx, request.id)
+        if old.expired(now):
+            raise not_here(request.id)
         _check_supersession(old, request)
         new = request.memory(old, public_id, now)
         retired = replace(old, superseded_by=new.id, retired_at=now, version=old.version + 1)

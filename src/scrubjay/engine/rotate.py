@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from scrubjay.domain.errors import SealBroken
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import Rotated
 from scrubjay.domain.rows import Collection, Due, Row
@@ -60,14 +61,16 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
     clock = opened.ports.clock
     deadline = None if seconds is None else clock.monotonic() + seconds
     resealed = 0
+    # Where to go on depends on the present epoch, which the caller may just have raised.
+    opened.read(lambda view: view.head())
     for collection in Collection:
         after = opened.resume_at(collection)
         while after >= 0:
-            if deadline is not None and clock.monotonic() >= deadline:
-                return resealed
             after, count = _reseal_batch(opened, collection, after)
             opened.note_progress(collection, after)
             resealed += count
+            if count and deadline is not None and clock.monotonic() >= deadline:
+                return resealed
     opened.ports.reach(Failpoint.ROTATE_RESEALED)
     _delete_old_slots(opened)
     return resealed
@@ -79,10 +82,9 @@ def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tupl
     def store(tx: Tx) -> tuple[int, int, list[str]]:
         rows = tx.stale(collection, after, _BATCH)
         epoch = tx.head().at(collection).epoch
-        for row in rows:
-            _reseal(opened, tx, collection, row, epoch)
-        left = [row.blob for row in rows if row.blob is not None]
-        return rows[-1].seq if len(rows) == _BATCH else -1, len(rows), left
+        left = [_reseal(opened, tx, collection, row, epoch) for row in rows]
+        last = rows[-1].seq if len(rows) == _BATCH else -1
+        return last, len(rows), [blob for blob in left if blob is not None]
 
     if not opened.read(lambda view: view.stale(collection, after, 1)):
         return -1, 0
@@ -93,10 +95,18 @@ def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tupl
     return last, count
 
 
-def _reseal(opened: OpenScope, tx: Tx, collection: Collection, row: Row, epoch: int) -> None:
-    sealed = cells.reseal(opened, collection, row, epoch)
+def _reseal(opened: OpenScope, tx: Tx, collection: Collection, row: Row, epoch: int) -> str | None:
+    """Seal one row anew; returns the blob that nothing points to any more."""
+    try:
+        sealed = cells.reseal(opened, collection, row, epoch)
+    except SealBroken:
+        # Damage must not keep the key of erased cells alive: the row moves on as it is, and
+        # opens as little as before.
+        tx.reseal(collection, replace(row, epoch=epoch))
+        return None
     cells.write_blob(opened, sealed)
     tx.reseal(collection, sealed.row)
+    return row.blob
 
 
 def _delete_old_slots(opened: OpenScope) -> None:

@@ -128,32 +128,33 @@ def _finish_destroy(ports: Ports, address: str) -> None:
         if purpose != _DESTROYED:
             ports.keyring.delete(address, purpose)
     ports.reach(Failpoint.DESTROY_KEYS_DELETED)
-    head, rows = _empty(ports, address)
+    _empty(ports, address)
     ports.reach(Failpoint.DESTROY_EMPTIED)
     ports.store.remove(address)
     ports.blobs.remove(address)
     ports.reach(Failpoint.DESTROY_UNLINKED)
-    if not any(receipt.verb == "destroy" for receipt in receipts.kept(ports, address)):
-        receipts.keep(ports, _receipt(ports, address, head, rows))
+    _keep_receipt(ports, address, Head(), 0)
     ports.store.catalog.mark_destroyed(address)
     ports.keyring.remove(address)
 
 
-def _empty(ports: Ports, address: str) -> tuple[Head, int]:
-    """Truncate the rows and mark the head, so that a process with an open handle is told."""
+def _empty(ports: Ports, address: str) -> None:
+    """Truncate the rows and mark the head, so that a process with an open handle is told.
 
-    def store(tx: Tx) -> tuple[Head, int]:
+    The receipt is kept while the rows can still be counted: nobody could do so afterwards.
+    """
+
+    def store(tx: Tx) -> None:
         head = tx.head()
-        rows = 0 if head.destroyed else sum(_count(tx, collection) for collection in Collection)
+        if not head.destroyed:
+            rows = sum(_count(tx, collection) for collection in Collection)
+            _keep_receipt(ports, address, head, rows)
         tx.truncate()
         tx.set_head(replace(head, destroyed=True))
-        return head, rows
 
-    if not ports.store.exists(address):
-        return Head(), 0
-    emptied = ports.store.write(address, store, erasing=True)
-    ports.store.settle(address)
-    return emptied
+    if ports.store.exists(address):
+        ports.store.write(address, store, erasing=True)
+        ports.store.settle(address)
 
 
 def _count(tx: Tx, collection: Collection) -> int:
@@ -164,9 +165,11 @@ def _count(tx: Tx, collection: Collection) -> int:
     return number
 
 
-def _receipt(ports: Ports, address: str, head: Head, rows: int) -> Erasure:
-    """The receipt of a destroy: with every key gone there is no cell to be named."""
-    return Erasure(
+def _keep_receipt(ports: Ports, address: str, head: Head, rows: int) -> None:
+    """Keep the receipt of a destroy, once: with every key gone there is no cell to be named."""
+    if any(receipt.verb == "destroy" for receipt in receipts.kept(ports, address)):
+        return
+    receipt = Erasure(
         address=address,
         verb="destroy",
         at=ports.clock.now(),
@@ -176,3 +179,4 @@ def _receipt(ports: Ports, address: str, head: Head, rows: int) -> Erasure:
         audit_count=head.audit_count,
         audit_mac=head.audit_mac.hex(),
     )
+    receipts.keep(ports, receipt)

@@ -11,7 +11,7 @@ from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import BackedUp, Loaded
 from scrubjay.domain.rows import BackupEntry, Collection, Due
 from scrubjay.domain.scope import Scope
-from scrubjay.domain.text import check_count
+from scrubjay.domain.text import check_days
 from scrubjay.engine import bundle, cells, due, receipts, scopes
 from scrubjay.engine.forget import scan
 from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, day, slot
@@ -90,8 +90,7 @@ def _merge(opened: OpenScope, tx: Tx, memories: tuple[Memory, ...]) -> Loaded:
         elif _is_known(tx, names[memory.id], memory):
             known += 1
         else:
-            _check_chain(opened, tx, memory)
-            _write(opened, tx, memory)
+            _write(opened, tx, _in_line(opened, tx, memory))
             loaded += 1
     return Loaded(loaded=loaded, known=known, forgotten=forgotten)
 
@@ -101,17 +100,34 @@ def _is_known(tx: Tx, row_id: bytes, memory: Memory) -> bool:
     return row is not None and (row.erased or row.version >= memory.version)
 
 
-def _check_chain(opened: OpenScope, tx: Tx, memory: Memory) -> None:
-    """Refuse a second successor of one memory: a chain stays linear."""
-    if memory.supersedes is None:
-        return
-    row = tx.row(Collection.MEMORY, opened.row_id(memory.supersedes))
-    if row is None or row.erased:
-        return
-    other = opened.unseal(row).superseded_by
-    if other not in (memory.id, None):
+def _in_line(opened: OpenScope, tx: Tx, memory: Memory) -> Memory:
+    """The memory as it fits the versions that are here; a chain that would fork is refused."""
+    here = _peek(opened, tx, memory.id)
+    if here is not None and here.superseded_by is not None:
+        _check_successor(here, memory.superseded_by or here.superseded_by)
+        memory = replace(
+            memory,
+            superseded_by=here.superseded_by,
+            retired_at=memory.retired_at or here.retired_at,
+        )
+    before = _peek(opened, tx, memory.supersedes)
+    if before is not None and before.superseded_by is None:
+        retired = replace(before, superseded_by=memory.id, retired_at=memory.recorded_at)
+        cells.put(opened, tx, replace(retired, version=before.version + 1))
+    elif before is not None:
+        _check_successor(before, memory.id)
+    return memory
+
+
+def _peek(opened: OpenScope, tx: Tx, public_id: str | None) -> Memory | None:
+    row = None if public_id is None else tx.row(Collection.MEMORY, opened.row_id(public_id))
+    return None if row is None or row.erased else opened.unseal(row)
+
+
+def _check_successor(old: Memory, successor: str) -> None:
+    if old.superseded_by != successor:
         raise Conflict(
-            f"{memory.id} supersedes {memory.supersedes}, which {other} superseded here.",
+            f"{old.id} was superseded by {successor}, but here by {old.superseded_by}.",
             hint="Nothing was loaded. Forget one of the two, or load into another scope.",
         )
 
@@ -132,7 +148,7 @@ def backup(
 
     Its key is kept in the keyring until it expires, and in the receipt for safekeeping.
     """
-    check_count("days", days, least=1)
+    check_days("days", days, least=1)
     ports, random = opened.ports, opened.ports.clock.random
     key, name = random(KEY_BYTES), random(16).hex()
     content = opened.read(lambda view: _collect_all(opened, view))

@@ -22,6 +22,8 @@ from typing import Any
 from scrubjay.ports import Failpoint, Reach
 
 Job = dict[str, Any]
+Tick = Callable[[], object]
+Work = Callable[[Job, Tick], None]
 FAILED = 70
 
 
@@ -38,46 +40,52 @@ def die_at(failpoint: Failpoint, arrival: int) -> Reach:
     return reach
 
 
-def serve(work: Callable[[Job], None]) -> None:
+def serve(work: Work) -> None:
     """Be a nursery: for each job on stdin fork a child that does it, and say how it ended.
 
-    A job's `kill_after`, in seconds, is when the child is killed unless it has ended by then.
+    A job with `ticks` and `seconds` is killed that many seconds after it ticked so often.
     """
     for line in sys.stdin:
         job: Job = json.loads(line)
+        ticks, tick = os.pipe()
         child = os.fork()
         if child == 0:
-            _work(work, job)
-        status = _outlive(child, job.get("kill_after"))
+            _work(work, job, tick)
+        os.close(tick)
+        if "ticks" in job:
+            _kill(child, ticks, job["ticks"], job["seconds"])
+        status = os.waitpid(child, 0)[1]
+        os.close(ticks)
         sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
         sys.stdout.flush()
 
 
-def _work(work: Callable[[Job], None], job: Job) -> None:
+def _work(work: Work, job: Job, tick: int) -> None:
     try:
-        work(job)
+        work(job, lambda: os.write(tick, b"."))
     except BaseException:  # seam: the child must never return into its parent's loop
         traceback.print_exc()
         os._exit(FAILED)
     os._exit(0)
 
 
-def _outlive(child: int, kill_after: float | None) -> int:
-    """Wait for the child, which is killed when its time is up; how it ended."""
-    if kill_after is not None:
-        ended = os.pidfd_open(child)
-        if not select.select([ended], [], [], kill_after)[0]:
-            os.kill(child, signal.SIGKILL)
-        os.close(ended)
-    return os.waitpid(child, 0)[1]
+def _kill(child: int, ticks: int, number: int, seconds: float) -> None:
+    """Kill the child once its time is up, unless it ends before."""
+    while number > 0 and (seen := os.read(ticks, number)):
+        number -= len(seen)
+    ended = os.pidfd_open(child)
+    if not select.select([ended], [], [], seconds)[0]:
+        os.kill(child, signal.SIGKILL)
+    os.close(ended)
 
 
 class Nursery:
-    """The handle on a nursery: one script that serves, and how each of its children ended."""
+    """The handle on a nursery: a module that serves, and how each of its children ended."""
 
-    def __init__(self, script: Path) -> None:
-        self._process = subprocess.Popen(  # noqa: S603  # a script of the tests
-            [sys.executable, str(script)],
+    def __init__(self, module: str, folder: Path) -> None:
+        self._process = subprocess.Popen(  # noqa: S603  # a module of the tests
+            [sys.executable, "-m", module],
+            cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,19 +1,20 @@
-"""A file system for SQLite that counts what reaches the disk, and can make syncs slow.
+"""A file system for SQLite that counts what reaches the disk, and can make it slow or refuse.
 
-    with CountingVfs("counted") as vfs:
-        store = SqliteStore(folder, vfs=vfs.name)
-        before = vfs.counts()
-        store.write(address, work)
-        assert (vfs.counts() - before).syncs == 1
-        store.close()
+with CountingVfs("counted") as vfs:
+    store = SqliteStore(folder, vfs=vfs.name)
+    before = vfs.counts()
+    store.write(address, work)
+    assert (vfs.counts() - before).syncs == 1
+    store.close()
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from types import TracebackType
 from typing import Final
 
@@ -21,6 +22,20 @@ import apsw
 
 Name = str | apsw.URIFilename | None
 FRAME_HEADER_BYTES: Final = 24
+
+
+class Act(StrEnum):
+    """What is about to be done to a file."""
+
+    WRITE = "write"
+    SYNC = "sync"
+
+
+Before = Callable[[Act], None]
+
+
+def willing(_: Act) -> None:
+    """Do what is asked: what a disk does while it is sound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +58,17 @@ class Counts:
 
 
 class CountingVfs(apsw.VFS):
-    """The system's own files, with counters; `sync_delay_ms` is what each sync takes longer."""
+    """The system's own files, with counters.
 
-    def __init__(self, name: str, *, sync_delay_ms: float = 0.0) -> None:
+    `sync_delay_ms` is what each sync takes longer; `before` is called before each write and sync,
+    and what it raises, such as `apsw.FullError`, is what SQLite is told instead.
+    """
+
+    def __init__(self, name: str, *, sync_delay_ms: float = 0.0, before: Before = willing) -> None:
         super().__init__(name, base="")
         self.name = name
         self.sync_delay_ms = sync_delay_ms
+        self.before = before
         self._mutex = threading.Lock()
         self._syncs = self._writes = self._bytes = self._frames = 0
 
@@ -95,9 +115,11 @@ class _CountingFile(apsw.VFSFile):
         self._vfs = vfs
 
     def xSync(self, flags: int) -> None:  # noqa: N802  # SQLite's name
+        self._vfs.before(Act.SYNC)
         super().xSync(flags)
         self._vfs.note_sync()
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802  # SQLite's name
+        self._vfs.before(Act.WRITE)
         super().xWrite(data, offset)
         self._vfs.note_write(len(data))

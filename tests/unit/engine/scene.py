@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from scrubjay.domain.memory import Memory
@@ -12,6 +13,7 @@ from scrubjay.domain.rows import Collection, Head, Row
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
 from scrubjay.engine.scopes import locate
+from scrubjay.ports import Tx
 from scrubjay.testing.engines import MemoryHome
 
 ALICE = Scope("local", "alice")
@@ -81,3 +83,20 @@ def verbs(engine: Engine, *, scope: Scope = ALICE) -> list[str]:
 def ids(memories: Iterable[Memory]) -> list[str]:
     """The ids of memories, in their order."""
     return [memory.id for memory in memories]
+
+
+def change(home: MemoryHome, work: Callable[[Tx], object], scope: Scope = ALICE) -> None:
+    """Change a scope's rows behind the engine's back, as damage or a thief would."""
+    home.store.write(address(home, scope), work)
+
+
+def flip_cell(home: MemoryHome, seq: int, *, at: int = -1) -> None:
+    """Flip one bit in the cell of the row with this seq."""
+
+    def flip(tx: Tx) -> None:
+        (row,) = (one for one in tx.changes(Collection.MEMORY, seq - 1, 1) if one.seq == seq)
+        cell = bytearray(row.cell or b"")
+        cell[at] ^= 1
+        tx.reseal(Collection.MEMORY, replace(row, cell=bytes(cell)))
+
+    change(home, flip)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,10 +68,17 @@ class Opening:
         return connection
 
 
+def shut(connection: apsw.Connection) -> None:
+    """Close a connection; the last one of a file brings the log into it, as far as it can."""
+    # What could not be brought in stays in the log, and the next to open the file reads it there.
+    with suppress(apsw.Error):
+        connection.close()
+
+
 def discard(connection: apsw.Connection) -> None:
     """Close a connection and leave the file and its log as they are."""
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-    connection.close()
+    shut(connection)
 
 
 class Readers:
@@ -122,7 +130,7 @@ class Readers:
                 self._idle.append(connection)
                 self._changed.notify()
                 return
-        connection.close()
+        shut(connection)
         if ours:
             self._gone()
 

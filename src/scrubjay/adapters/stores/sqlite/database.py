@@ -10,7 +10,7 @@ import apsw
 
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.commit import CommitQueue
-from scrubjay.adapters.stores.sqlite.connections import Readers, discard
+from scrubjay.adapters.stores.sqlite.connections import Readers, discard, shut
 from scrubjay.adapters.stores.sqlite.kind import LOCK, Kind
 from scrubjay.adapters.stores.sqlite.lock import Anchor, FileLock, held
 from scrubjay.adapters.stores.sqlite.writer import FileWriter
@@ -38,7 +38,7 @@ class Database:
             lock=FileLock(self._path + LOCK),
             ballast=kind.ballast,
             reach=kind.reach,
-            failed=lambda: self._readers.close(apsw.Connection.close),
+            failed=lambda: self._readers.close(shut),
         )
         self._queue = CommitQueue(self._writer, self._timeout)
         self._try_out()
@@ -93,7 +93,7 @@ class Database:
 
     def close(self, *, checkpoint: bool = True) -> None:
         """Close every connection that is not lent; those are closed when they come back."""
-        close = apsw.Connection.close if checkpoint else discard
+        close = shut if checkpoint else discard
         self._writer.close(close)
         self._readers.close(close)
         self._anchor.close()

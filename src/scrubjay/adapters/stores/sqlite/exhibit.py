@@ -33,7 +33,7 @@ def inspect(path: Path) -> Exhibit:
             connection = apsw.Connection(str(copy))
             mark = connection.pragma("application_id")
             shown = _scope(connection) if mark == SCOPE.mark else _catalog(connection, mark)
-            own = [MAGIC, *_schema_texts(connection)]
+            own = [MAGIC, *_schema_texts(connection), *_addresses(connection, mark)]
             connection.close()
         except apsw.Error as error:
             raise faults.fault(error) from error
@@ -47,6 +47,13 @@ def _schema_texts(connection: apsw.Connection) -> Iterator[bytes]:
     ):
         yield f"{kind}{name}{table}".encode()
         yield (sql or "").encode()
+
+
+def _addresses(connection: apsw.Connection, mark: int) -> Iterator[bytes]:
+    """The names of the scopes' files: keyed hashes in letters, shown as what they are."""
+    if mark == CATALOG.mark:
+        for (address,) in connection.execute("SELECT address FROM entry"):
+            yield address.encode()
 
 
 def _copy(path: Path, folder: Path) -> Path:

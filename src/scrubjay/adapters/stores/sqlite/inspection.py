@@ -10,7 +10,7 @@ from scrubjay.adapters.stores.sqlite.transaction import SqliteView
 
 def size(view: SqliteView) -> int:
     """Bytes of the file once its log is in it."""
-    return int(view.all(QUERIES["size"])[0][0])
+    return int(view.all(QUERIES["page_count"])[0][0] * view.all(QUERIES["page_size"])[0][0])
 
 
 def findings(view: SqliteView) -> Iterator[str]:

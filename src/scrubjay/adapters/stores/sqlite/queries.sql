@@ -83,8 +83,11 @@ SELECT count, cell, mac FROM audit WHERE count > ? ORDER BY count LIMIT ?
 -- append_audit --
 INSERT INTO audit (count, cell, mac) VALUES (?, ?, ?)
 
--- size --
-SELECT page_count * page_size FROM pragma_page_count, pragma_page_size
+-- page_count --
+PRAGMA page_count
+
+-- page_size --
+PRAGMA page_size
 
 -- integrity --
 PRAGMA integrity_check(20)

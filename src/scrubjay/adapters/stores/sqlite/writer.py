@@ -9,7 +9,7 @@ import apsw
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.ballast import Ballast
 from scrubjay.adapters.stores.sqlite.commit import Request
-from scrubjay.adapters.stores.sqlite.connections import discard
+from scrubjay.adapters.stores.sqlite.connections import discard, shut
 from scrubjay.adapters.stores.sqlite.lock import FileLock
 from scrubjay.adapters.stores.sqlite.transaction import Session
 from scrubjay.domain.errors import Full, StoreError
@@ -116,7 +116,7 @@ class FileWriter:
             self._session = self._begin(connection)
         else:
             self._wary = True
-            connection.close()
+            shut(connection)
             self._failed()
 
     def _open(self) -> Session:

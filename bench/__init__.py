@@ -1,0 +1,1 @@
+"""Measurements: every figure beside a floor or a peer that ran in the same minutes."""

@@ -1,0 +1,77 @@
+"""`python -m bench [NAME…] [--quick] [--output FILE]`: measure, and say so in Markdown."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Final
+
+from bench import cold, growth, machine, reading, retain, rotation, syncs, writers
+from bench.report import Section, render
+from bench.subject import scratch
+
+BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
+    "syncs": syncs.run,
+    "cpu": retain.cpu,
+    "bytes": retain.written,
+    "writers": writers.run,
+    "growth": growth.run,
+    "rotation": rotation.run,
+    "cold": cold.run,
+    "reading": reading.run,
+}
+RESULTS: Final = Path(__file__).parent / "results.md"
+_ONE_THREAD: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def main() -> int:
+    """Run what is asked for; a full run is written to `bench/results.md`."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="a minute, to see that it works")
+    parser.add_argument("--output", type=Path, help="where the report goes")
+    chosen = parser.parse_args()
+    if unknown := [name for name in chosen.names if name not in BENCHMARKS]:
+        parser.error(f"no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
+    # Before anything loads numpy: its threads would only compete with what is measured.
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    names = chosen.names or list(BENCHMARKS)
+    report = _report(names, quick=chosen.quick)
+    is_full = not chosen.names and not chosen.quick
+    output = chosen.output or (RESULTS if is_full else None)
+    if output is not None:
+        output.write_text(report)
+    print(report)
+    return 0
+
+
+def _report(names: list[str], *, quick: bool) -> str:
+    begun, load = perf_counter(), machine.load()
+    with scratch() as folder:
+        median, ninth = machine.sync_seconds(folder)
+    sections = [_run(name, quick=quick) for name in names]
+    preamble = [
+        f"Made by `python -m bench{' --quick' if quick else ''}` in "
+        f"{perf_counter() - begun:.0f} s. A figure is a median, in parentheses its quartiles; its "
+        "floor or peer ran in turns with it, and a ratio is the median of ratios of such turns.",
+        f"- {machine.processor()}\n- {machine.versions()}\n"
+        f"- load average {load} before, {machine.load()} after\n"
+        f"- a sync after appending 4 KiB: {median * 1000:.2f} ms (p50), {ninth * 1000:.2f} ms "
+        "(p90), before",
+    ]
+    return render(preamble, sections)
+
+
+def _run(name: str, *, quick: bool) -> Section:
+    begun = perf_counter()
+    section = BENCHMARKS[name](quick=quick)
+    print(f"{name}: {perf_counter() - begun:.0f} s", file=sys.stderr)
+    return section
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""What a fresh interpreter pays before it remembers anything."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Final
+
+from bench.measure import Spread
+from bench.report import Line, Section, duration
+from bench.subject import Subject, scratch
+
+MOST_SECONDS: Final = 0.025
+_HEAVY: Final = ("numpy", "cryptography", "apsw")
+_PASS: Final = "pass"
+_IMPORT: Final = "import scrubjay"
+_GET: Final = (
+    "import sys, scrubjay; jay = scrubjay.open('bench', home=sys.argv[1], create=False); "
+    "jay.get(sys.argv[2]); jay.close()"
+)
+_LOADED: Final = "import sys; old = set(sys.modules); import scrubjay; print(*set(sys.modules)-old)"
+
+
+def run(*, quick: bool) -> Section:
+    """Time a bare interpreter, an import, and an open with one get, in turns."""
+    rounds = 20 if quick else 40
+    with scratch() as folder:
+        with Subject(folder) as subject:
+            known = subject.fill(200)[0]
+        idle, imported, opened = _alternate(
+            rounds, ((_PASS,), (_IMPORT,), (_GET, str(folder), known))
+        )
+    modules, micros = _loaded()
+    section = Section(
+        "Cold start",
+        reason="what is loaded is listed above, with Python's own account of its time.",
+    )
+    section.notes.append(
+        f"Fresh interpreters, {rounds} of each kind in turns; the difference to `python -c pass` "
+        f"is taken run by run. `import scrubjay` loads {len(modules)} modules that a bare "
+        f"interpreter has not ({', '.join(modules)}), {micros / 1000:.1f} ms by `-X importtime`."
+    )
+    heavy = [name for name in _HEAVY if name in modules]
+    section.lines += [
+        _line("`import scrubjay`", imported, idle, most=MOST_SECONDS),
+        Line(
+            what=f"of {', '.join(_HEAVY)} it loads",
+            figure=", ".join(heavy) or "none",
+            target="none",
+            reached=not heavy,
+        ),
+        _line("open a scope of 200, get one, close", opened, idle),
+    ]
+    return section
+
+
+def _alternate(rounds: int, programs: tuple[tuple[str, ...], ...]) -> list[list[float]]:
+    taken: list[list[float]] = [[] for _ in programs]
+    for turn in range(rounds + 1):
+        for times, program in zip(taken, programs, strict=True):
+            begun = perf_counter()
+            _python("-c", *program)
+            if turn:  # the first of each only fills the caches
+                times.append(perf_counter() - begun)
+    return taken
+
+
+def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    here = Path(__file__).parent
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, check=True, cwd=here, capture_output=True, text=True)
+
+
+def _loaded() -> tuple[list[str], float]:
+    """The modules an import loads, and its time by Python's own account, in microseconds."""
+    modules = sorted(_python("-c", _LOADED).stdout.split())
+    lines = _python("-X", "importtime", "-c", _IMPORT).stderr.splitlines()
+    (own,) = [line for line in lines if line.endswith("| scrubjay")]
+    return modules, float(own.split("|")[1])
+
+
+def _line(what: str, taken: list[float], idle: list[float], most: float | None = None) -> Line:
+    above = Spread.of([one - other for one, other in zip(taken, idle, strict=True)])
+    return Line(
+        what=f"{what}, above `python -c pass`",
+        figure=duration(above, "ms"),
+        floor=duration(Spread.of(idle), "ms"),
+        ratio=f"{Spread.of(taken).median / Spread.of(idle).median:.2f}x",
+        target="-" if most is None else f"< {most * 1000:g} ms",
+        reached=None if most is None else above.median < most,
+    )

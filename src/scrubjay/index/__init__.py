@@ -1,0 +1,1 @@
+"""One scope in memory: words to terms, postings, vectors, columns; nothing here touches a store."""

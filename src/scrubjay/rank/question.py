@@ -1,0 +1,130 @@
+"""What a question is after: whose words, from when, and what kind of answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from scrubjay.rank.dates import Window, windows
+
+USER_NAMES = frozenset({"user", "human", "customer", "client", "me"})
+ASSISTANT_NAMES = frozenset({"assistant", "ai", "agent", "bot", "model", "chatbot"})
+SHORTEST_NICKNAME = 3
+
+_WORD = re.compile(r"[^\W_]+")
+_FIRST_PERSON = re.compile(
+    r"\b(?:i|i'm|i've|i'd|i'll|me|my|mine|myself|we|our|ours|us"
+    r"|ich|mich|mir|mein\w*|wir|uns|unser\w*|je|j|moi|mon|ma|mes|nous|notre|nos"
+    r"|yo|mi|mis|mí|nosotros|nuestr\w+|io|mio|mia|miei|mie|eu|meu|minha|meus|minhas"
+    r"|ik|mij|mijn|wij|ons|jag|mig|min|mina|mitt|я|меня|мне|мой|моя|моё|мои|моих|моей|моего|мы|нас)\b"
+    r"|我|俺|私|僕",
+    re.IGNORECASE,
+)
+_TOLD = (
+    r"(?:recommend|suggest|advis|propos|tell|told|said|say|mention|gave|give|provid|list|explain"
+    r"|describ|show|help|creat|wrote|write|shar|made|make|generat|compar|outlin|use|offer|respond"
+    r"|answer|refer|includ|highlight|point|walk|discuss|cover|come up)\w*"
+)
+_SECOND_PERSON = re.compile(
+    rf"\b(?:did|have|had|were|was)\s+you\b|\byou\s+(?:just\s+|also\s+|had\s+|have\s+|previously\s+"
+    rf"|earlier\s+|once\s+|'d\s+|'ve\s+)?(?:recommended|suggested|advised|proposed|told|said"
+    rf"|mentioned|gave|provided|listed|explained|described|showed|helped|created|wrote|shared|made"
+    rf"|generated|compared|outlined|used|offered|answered|referred|included|highlighted)\b"
+    rf"|\byour\s+(?:previous|earlier|last|first|second)?\s*{_TOLD}"
+    rf"|\b(?:hast|hattest)\s+du\b|\bas-tu\b|\btu\s+m'as\b|\bhai\s+(?:detto|consigliato)\b"
+    rf"|\bты\s+(?:\w+\s+)?(?:сказал|совет|рекоменд|предл)\w*|你.{{0,4}}(?:推荐|建议|说|提|给|告诉|列)"
+    rf"|あなた.{{0,6}}(?:勧め|提案|言)",
+    re.IGNORECASE,
+)
+_WHEN = re.compile(
+    r"\bwhen\b|\b(?:what|which)\s+(?:date|day|month|year|time|week|season)\b|\bhow\s+long\b"
+    r"|\bhow\s+many\s+(?:days?|weeks?|months?|years?|hours?)\b|\bhow\s+old\b|\bhow\s+soon\b"
+    r"|\bwann\b|\bwie\s+lange\b|\bquand\b|\bcuándo\b|\bquando\b|\bwanneer\b|\bnär\b|\bкогда\b"
+    r"|什么时候|何时|几号|哪天|哪年|多久|いつ|何日|何月",
+    re.IGNORECASE,
+)
+_REQUEST = re.compile(
+    r"^(?:can|could|would|will|please|help|show|give|suggest|recommend|explain|walk|how\s+(?:can|do"
+    r"|should|would|could|might)\s+(?:i|we|you)|what\s+(?:should|can|would|could|are\s+some|is\s+the"
+    r"\s+best)|which\s+\w+\s+(?:should|would)|where\s+(?:should|can|do\s+you)|do\s+you\s+have|any"
+    r"|i'm|i\s+am|i\s+want|i\s+need|i'd|i've\s+been|if\s+i)\b",
+    re.IGNORECASE,
+)
+_ADVICE = re.compile(
+    r"\b(?:suggest|recommend|advice|advise|tips?|ideas?|options?|should\s+i|can\s+i|could\s+i|do\s+i"
+    r"|how\s+to|help\s+me|do\s+you\s+think|walk\s+me|show\s+me)\b",
+    re.IGNORECASE,
+)
+_ORDER = re.compile(r"\b(?:order|first|last|earliest|latest|before|after|sequence)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedQuery:
+    """A question as the ranking sees it."""
+
+    named: tuple[int, ...] = ()
+    """Codes of the speakers it names, in order."""
+    asked: frozenset[int] = frozenset()
+    """Codes of the speakers whose words it is after: those it names, or by role."""
+    windows: tuple[Window, ...] = ()
+    when: bool = False
+    advice: bool = False
+    """Whether it asks for help to be given now, where standing wishes count."""
+
+
+def parse(
+    question: str,
+    speakers: Sequence[str],
+    *,
+    asked_at: datetime | None = None,
+    latest: datetime | None = None,
+) -> ParsedQuery:
+    """Read a question against the speakers of a scope; `latest` is the time of its last memory."""
+    named = _named(question, speakers)
+    return ParsedQuery(
+        named=named,
+        asked=frozenset(named) or _by_role(question, speakers),
+        windows=tuple(windows(question, asked_at, latest)),
+        when=bool(_WHEN.search(question)),
+        advice=asks_advice(question),
+    )
+
+
+def asks_advice(question: str) -> bool:
+    """Whether the question wants something made or advised now, not something remembered."""
+    return bool(_REQUEST.search(question.strip()) or _ADVICE.search(question))
+
+
+def _named(question: str, speakers: Sequence[str]) -> tuple[int, ...]:
+    """Speakers by any word of their name, or by a nickname that begins it."""
+    words = [word.casefold() for word in _WORD.findall(question.replace("'s", " ").replace("’s", " "))]
+    found: dict[int, int] = {}
+    for code, name in enumerate(speakers):
+        parts = {part.casefold() for part in _WORD.findall(name)}
+        if parts & (USER_NAMES | ASSISTANT_NAMES):
+            continue
+        places = [place for place, word in enumerate(words) if _calls(word, parts)]
+        if places:
+            found[code] = places[0]
+    return tuple(sorted(found, key=found.__getitem__))
+
+
+def _calls(word: str, parts: set[str]) -> bool:
+    if word in parts:
+        return True
+    return len(word) >= SHORTEST_NICKNAME and any(
+        part.startswith(word) and len(part) <= 2 * len(word) + 1 for part in parts
+    )
+
+
+def _by_role(question: str, speakers: Sequence[str]) -> frozenset[int]:
+    """You-questions are after the assistant's words, first-person ones after the user's."""
+    if _SECOND_PERSON.search(question):
+        wanted = ASSISTANT_NAMES
+    elif _FIRST_PERSON.search(question):
+        wanted = USER_NAMES
+    else:
+        return frozenset()
+    return frozenset(code for code, name in enumerate(speakers) if name.casefold() in wanted)

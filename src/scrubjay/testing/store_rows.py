@@ -1,0 +1,350 @@
+"""What every store must do with rows: order, lookups, erasure, and all that goes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, TypeVar
+
+import pytest
+
+from scrubjay.domain.errors import Conflict, StoreError
+from scrubjay.domain.rows import AuditRow, Collection, Due, Freeze, Head, Position, Row
+from scrubjay.ports import Store, Tx, View
+
+Result = TypeVar("Result")
+ALICE: Final = "alice-address"
+BOB: Final = "bob-address"
+MEMORY, TURN, SESSION = Collection
+ANY: Final = 1_000
+
+
+def a_row(name: str, **fields: object) -> Row:
+    """A row with an id and a cell made from `name`."""
+    row = Row(
+        id=name.encode().ljust(16, b"."), version=1, epoch=1, cell=b"cell of " + name.encode()
+    )
+    return replace(row, **fields)  # type: ignore[arg-type]
+
+
+def put(store: Store, *rows: Row, collection: Collection = MEMORY) -> list[Row]:
+    """Write rows in one transaction; as stored."""
+    return store.write(ALICE, lambda tx: [tx.put(collection, row) for row in rows])
+
+
+def erase(store: Store, *rows: Row, drop_day: int = 7) -> None:
+    """Erase memories in one transaction."""
+
+    def work(tx: Tx) -> None:
+        for row in rows:
+            tx.erase(MEMORY, row.id, drop_day=drop_day)
+
+    store.write(ALICE, work)
+
+
+def look(store: Store, ask: Callable[[View], Result]) -> Result:
+    """What a fresh view answers."""
+    with store.read(ALICE) as view:
+        return ask(view)
+
+
+def head(store: Store) -> Head:
+    """The head as a fresh view has it."""
+    return look(store, lambda view: view.head())
+
+
+class RowContract:
+    """Rows, their order and the head."""
+
+    @pytest.fixture
+    def store(self) -> Store:
+        """A store with an empty scope for ALICE and one for BOB."""
+        raise NotImplementedError("Say how to open the store.")
+
+    def test_an_empty_scope_has_the_first_head_and_no_rows(self, store: Store) -> None:
+        assert head(store) == Head()
+        for collection in Collection:
+            assert look(store, lambda view, c=collection: view.changes(c, 0, ANY)) == []  # type: ignore[misc]
+
+    def test_a_row_is_stored_under_the_next_seq_and_found_by_its_id(self, store: Store) -> None:
+        one, two = put(store, a_row("one"), a_row("two"))
+        assert (one.seq, one.born, two.seq, two.born) == (1, 1, 2, 2)
+        assert one == replace(a_row("one"), seq=1, born=1)
+        assert look(store, lambda view: view.row(MEMORY, two.id)) == two
+        assert head(store).memory.seq == 2
+
+    def test_every_field_of_a_row_is_kept(self, store: Store) -> None:
+        full = a_row(
+            "full", version=2**40, epoch=2**31, cell=bytes(range(256)) * 300, vector=b"\x00v",
+            blob="blob-1", session=b"s" * 16, key=b"k" * 16, expiry=20_000,
+        )  # fmt: skip
+        for row in (full, a_row("bare", cell=b"")):
+            (stored,) = put(store, row)
+            assert look(store, lambda view, i=row.id: view.row(MEMORY, i)) == stored  # type: ignore[misc]
+            assert replace(stored, seq=0, born=0) == row
+
+    def test_a_row_that_was_never_written_is_none(self, store: Store) -> None:
+        put(store, a_row("one"))
+        assert look(store, lambda view: view.row(MEMORY, b"?" * 16)) is None
+        assert look(store, lambda view: view.row_by_key(MEMORY, b"?" * 16)) is None
+
+    def test_each_collection_has_an_order_of_its_own(self, store: Store) -> None:
+        put(store, a_row("one"), a_row("two"))
+        (turn,) = put(store, a_row("one"), collection=TURN)
+        assert (turn.seq, turn.born) == (1, 1)
+        assert look(store, lambda view: view.row(SESSION, turn.id)) is None
+        assert [head(store).at(c).seq for c in Collection] == [2, 1, 0]
+
+    def test_a_row_written_again_moves_to_the_end_and_keeps_its_birth(self, store: Store) -> None:
+        one, two = put(store, a_row("one"), a_row("two"))
+        (again,) = put(store, a_row("one", version=2, cell=b"new", session=b"s"))
+        assert (again.seq, again.born) == (3, 1)
+        assert look(store, lambda view: view.changes(MEMORY, 0, ANY)) == [two, again]
+        assert look(store, lambda view: view.row(MEMORY, one.id)) == again
+
+    def test_a_row_is_found_by_the_key_it_was_written_under(self, store: Store) -> None:
+        (row,) = put(store, a_row("one", key=b"k"))
+        assert look(store, lambda view: view.row_by_key(MEMORY, b"k")) == row
+        assert look(store, lambda view: view.row_by_key(TURN, b"k")) is None
+
+    def test_a_key_that_another_row_has_is_a_conflict(self, store: Store) -> None:
+        (row,) = put(store, a_row("one", key=b"k"), collection=MEMORY)
+        with pytest.raises(Conflict):
+            put(store, a_row("two", key=b"k"))
+        assert look(store, lambda view: view.changes(MEMORY, 0, ANY)) == [row]
+        assert head(store).memory.seq == 1
+
+    def test_a_conflict_leaves_the_transaction_as_it_was(self, store: Store) -> None:
+        put(store, a_row("one", key=b"k"))
+
+        def work(tx: Tx) -> None:
+            with pytest.raises(Conflict):
+                tx.put(MEMORY, a_row("two", key=b"k"))
+            tx.put(MEMORY, a_row("three"))
+
+        store.write(ALICE, work)
+        names = [row.id[:5] for row in look(store, lambda view: view.changes(MEMORY, 0, ANY))]
+        assert names == [b"one..", b"three"]
+        assert head(store).memory.seq == 2
+
+    def test_a_row_may_be_written_again_under_its_own_key(self, store: Store) -> None:
+        put(store, a_row("one", key=b"k"))
+        (again,) = put(store, a_row("one", key=b"k", version=2))
+        assert look(store, lambda view: view.row_by_key(MEMORY, b"k")) == again
+
+    def test_a_key_given_up_or_erased_is_free(self, store: Store) -> None:
+        put(store, a_row("one", key=b"k"), a_row("two", key=b"l"))
+        put(store, a_row("one", version=2))
+        erase(store, a_row("two"))
+        assert look(store, lambda view: view.row_by_key(MEMORY, b"l")) is None
+        put(store, a_row("three", key=b"k"), a_row("four", key=b"l"))
+
+    def test_the_same_key_in_another_collection_is_no_conflict(self, store: Store) -> None:
+        put(store, a_row("one", key=b"k"))
+        put(store, a_row("two", key=b"k"), collection=TURN)
+
+    def test_rows_of_a_session_come_by_seq_without_erased_ones(self, store: Store) -> None:
+        put(store, *(a_row(name, session=b"s") for name in ("one", "two", "three")))
+        put(store, a_row("other", session=b"t"), a_row("none"), a_row("one", session=b"s"))
+        erase(store, a_row("two"))
+        rows = look(store, lambda view: view.rows_of_session(MEMORY, b"s"))
+        assert [row.id[:5] for row in rows] == [b"three", b"one.."]
+        assert look(store, lambda view: view.rows_of_session(TURN, b"s")) == []
+
+    def test_changes_are_complete_and_ascending_with_erased_rows(self, store: Store) -> None:
+        put(store, *(a_row(name) for name in ("one", "two", "three")))
+        erase(store, a_row("one"))
+        rows = look(store, lambda view: view.changes(MEMORY, 1, ANY))
+        assert [(row.seq, row.erased) for row in rows] == [(2, False), (3, False), (4, True)]
+        assert [row.seq for row in look(store, lambda view: view.changes(MEMORY, 2, 1))] == [3]
+        assert look(store, lambda view: view.changes(MEMORY, 4, ANY)) == []
+
+    def test_latest_is_descending_without_erased_rows(self, store: Store) -> None:
+        put(store, *(a_row(name) for name in ("one", "two", "three", "four")))
+        erase(store, a_row("three"))
+        assert [r.seq for r in look(store, lambda view: view.latest(MEMORY, 99, ANY))] == [4, 2, 1]
+        assert [r.seq for r in look(store, lambda view: view.latest(MEMORY, 4, 1))] == [2]
+
+    def test_overdue_rows_come_by_seq_with_erased_ones(self, store: Store) -> None:
+        put(store, a_row("late", expiry=9), a_row("now", expiry=5), a_row("never"))
+        put(store, a_row("gone"), a_row("past", expiry=1))
+        erase(store, a_row("gone"), drop_day=2)
+        rows = look(store, lambda view: view.overdue(MEMORY, 5, ANY))
+        assert [row.id[:4] for row in rows] == [b"now.", b"past", b"gone"]
+        assert [row.seq for row in look(store, lambda view: view.overdue(MEMORY, 5, 1))] == [2]
+        assert look(store, lambda view: view.overdue(MEMORY, 0, ANY)) == []
+
+    def test_stale_rows_are_those_of_an_epoch_below_the_heads(self, store: Store) -> None:
+        put(store, *(a_row(name) for name in ("one", "two", "three")))
+        put(store, a_row("turn"), collection=TURN)
+        assert look(store, lambda view: view.stale(MEMORY, 0, ANY)) == []
+        raised = Head(memory=Position(epoch=2))
+        store.write(ALICE, lambda tx: tx.set_head(raised))
+        put(store, a_row("new", epoch=2))
+        erase(store, a_row("one"))
+        stale = look(store, lambda view: view.stale(MEMORY, 0, ANY))
+        assert [row.seq for row in stale] == [2, 3]
+        assert [row.seq for row in look(store, lambda view: view.stale(MEMORY, 2, 1))] == [3]
+        assert look(store, lambda view: view.stale(TURN, 0, ANY)) == []
+
+    def test_reseal_exchanges_what_is_sealed_and_nothing_else(self, store: Store) -> None:
+        (row,) = put(store, a_row("one", session=b"s", key=b"k", expiry=5))
+        sealed = replace(row, epoch=2, cell=b"new", vector=b"v", blob="b")
+        impostor = replace(sealed, seq=9, born=9, session=b"t", key=b"l", expiry=6)
+        store.write(ALICE, lambda tx: tx.reseal(MEMORY, impostor))
+        assert look(store, lambda view: view.row(MEMORY, row.id)) == sealed
+        assert head(store).memory.seq == 1
+
+    def test_what_changed_since_it_was_read_is_not_resealed(self, store: Store) -> None:
+        old, gone = put(store, a_row("one"), a_row("gone"))
+        put(store, a_row("one", version=2))
+        erase(store, gone)
+        for row in (old, gone, a_row("absent")):
+            with pytest.raises(Conflict):
+                store.write(ALICE, lambda tx, row=row: tx.reseal(MEMORY, row))  # type: ignore[misc]
+
+    def test_a_transaction_sees_its_own_changes(self, store: Store) -> None:
+        def work(tx: Tx) -> None:
+            row = tx.put(MEMORY, a_row("one", key=b"k"))
+            tx.append_audit(b"cell", b"m" * 32)
+            tx.bury([b"t"])
+            tx.link(row.id, b"d")
+            assert tx.row_by_key(MEMORY, b"k") == row
+            assert (tx.head().memory.seq, tx.head().audit_count) == (1, 1)
+            assert (tx.tombstones(), tx.derived(row.id)) == ([b"t"], [b"d"])
+            assert [found.count for found in tx.audit(0, ANY)] == [1]
+            tx.erase(MEMORY, row.id, drop_day=1)
+            assert tx.row_by_key(MEMORY, b"k") is None
+
+        store.write(ALICE, work)
+
+    def test_setting_the_head_sets_all_but_the_seqs(self, store: Store) -> None:
+        put(store, a_row("one"), a_row("two"))
+        erase(store, a_row("two"))
+        wanted = Head(
+            memory=Position(seq=77, epoch=3, erased_seq=77, min_seq=77),
+            frozen=Freeze.ALL, destroyed=True, audit_count=4, audit_mac=b"m" * 32,
+            due=Due.PUSH | Due.ROTATE, due_since=12,
+        )  # fmt: skip
+        store.write(ALICE, lambda tx: tx.set_head(wanted))
+        moved = replace(wanted, memory=Position(seq=3, epoch=3, erased_seq=3))
+        assert head(store) == moved
+
+    def test_audit_rows_are_appended_and_move_the_head(self, store: Store) -> None:
+        for number in range(1, 4):
+            mac = bytes([number]) * 32
+            store.write(ALICE, lambda tx, mac=mac: tx.append_audit(b"cell", mac))  # type: ignore[misc]
+        assert (head(store).audit_count, head(store).audit_mac) == (3, b"\x03" * 32)
+        rows = look(store, lambda view: view.audit(1, ANY))
+        assert rows == [AuditRow(count=n, cell=b"cell", mac=bytes([n]) * 32) for n in (2, 3)]
+        assert [row.count for row in look(store, lambda view: view.audit(0, 1))] == [1]
+
+
+class ErasureContract:
+    """Erasing, dropping, tombstones and lineage."""
+
+    def test_erasing_takes_everything_but_the_trace(self, store: Store) -> None:
+        row = a_row("one", version=4, epoch=1, vector=b"v", blob="b", session=b"s", key=b"k")
+        (row, *_) = put(store, row, a_row("two"))
+        taken = store.write(ALICE, lambda tx: tx.erase(MEMORY, row.id, drop_day=30))
+        assert taken == row
+        assert look(store, lambda view: view.row(MEMORY, row.id)) == Row(
+            id=row.id, version=4, epoch=1, cell=None, expiry=30, erased=True, seq=3, born=1
+        )
+        assert head(store).memory == Position(seq=3, erased_seq=3)
+
+    def test_erasing_what_is_absent_or_erased_changes_nothing(self, store: Store) -> None:
+        put(store, a_row("one"))
+        erase(store, a_row("one"))
+        before = head(store)
+        for row_id in (a_row("one").id, a_row("absent").id):
+            taken = store.write(ALICE, lambda tx, i=row_id: tx.erase(MEMORY, i, drop_day=1))  # type: ignore[misc]
+            assert taken is None
+        assert head(store) == before
+
+    def test_erasing_cuts_the_links_on_both_sides(self, store: Store) -> None:
+        one, two, three = put(store, a_row("one"), a_row("two"), a_row("three"))
+
+        def work(tx: Tx) -> None:
+            tx.link(one.id, two.id)
+            tx.link(two.id, three.id)
+            tx.link(one.id, three.id)
+
+        store.write(ALICE, work)
+        erase(store, two)
+        assert look(store, lambda view: view.derived(one.id)) == [three.id]
+        assert look(store, lambda view: view.derived(two.id)) == []
+
+    def test_an_erased_row_may_be_written_again(self, store: Store) -> None:
+        put(store, a_row("one", key=b"k"))
+        erase(store, a_row("one"))
+        (again,) = put(store, a_row("one", version=2, key=b"k"))
+        assert (again.seq, again.born, again.erased) == (3, 1, False)
+        assert look(store, lambda view: view.row_by_key(MEMORY, b"k")) == again
+
+    def test_put_does_not_erase(self, store: Store) -> None:
+        with pytest.raises(StoreError):
+            put(store, a_row("one", cell=None, erased=True))
+
+    def test_only_erased_rows_are_dropped_and_min_seq_says_so(self, store: Store) -> None:
+        rows = put(store, a_row("one"), a_row("two"), a_row("three"))
+        erase(store, *rows[:2])
+        ids = [row.id for row in rows]
+        wanted = [*ids, *ids, b"absent"]
+        assert store.write(ALICE, lambda tx: tx.drop(MEMORY, wanted)) == 2
+        assert head(store).memory == Position(seq=5, erased_seq=5, min_seq=5)
+        assert look(store, lambda view: view.changes(MEMORY, 0, ANY)) == rows[2:]
+        assert look(store, lambda view: view.row(MEMORY, rows[0].id)) is None
+
+    def test_dropping_nothing_changes_nothing(self, store: Store) -> None:
+        (row,) = put(store, a_row("one"))
+        assert store.write(ALICE, lambda tx: tx.drop(MEMORY, [row.id])) == 0
+        assert head(store).memory == Position(seq=1)
+
+    def test_min_seq_is_never_lowered(self, store: Store) -> None:
+        one, two = put(store, a_row("one"), a_row("two"))
+        erase(store, one, two)
+        for row, seq in ((two, 4), (one, 4)):
+            store.write(ALICE, lambda tx, i=row.id: tx.drop(MEMORY, [i]))  # type: ignore[misc]
+            assert head(store).memory.min_seq == seq
+
+    def test_a_dropped_row_is_born_anew(self, store: Store) -> None:
+        (row,) = put(store, a_row("one"))
+        erase(store, row)
+        store.write(ALICE, lambda tx: tx.drop(MEMORY, [row.id]))
+        (again,) = put(store, a_row("one"))
+        assert (again.seq, again.born) == (3, 3)
+
+    def test_tombstones_are_added_once_and_outlive_the_row(self, store: Store) -> None:
+        (row,) = put(store, a_row("one"))
+        erase(store, row)
+        store.write(ALICE, lambda tx: tx.bury([row.id, b"never-stored"]))
+        store.write(ALICE, lambda tx: tx.bury([row.id]))
+        store.write(ALICE, lambda tx: tx.drop(MEMORY, [row.id]))
+        assert sorted(look(store, lambda view: view.tombstones())) == sorted(
+            [row.id, b"never-stored"]
+        )
+        asked = [row.id, b"other"]
+        assert look(store, lambda view: view.buried(asked)) == {row.id}
+
+    def test_a_link_is_recorded_once(self, store: Store) -> None:
+        for derived in (b"d", b"e", b"d"):
+            store.write(ALICE, lambda tx, d=derived: tx.link(b"s", d))  # type: ignore[misc]
+        assert sorted(look(store, lambda view: view.derived(b"s"))) == [b"d", b"e"]
+        assert look(store, lambda view: view.derived(b"d")) == []
+
+    def test_truncating_leaves_the_head_alone(self, store: Store) -> None:
+        def work(tx: Tx) -> None:
+            for collection in Collection:
+                tx.put(collection, a_row("one"))
+            tx.bury([b"t"])
+            tx.link(b"s", b"d")
+            tx.append_audit(b"cell", b"m" * 32)
+
+        store.write(ALICE, work)
+        before = head(store)
+        store.write(ALICE, lambda tx: tx.truncate())
+        assert head(store) == before
+        with store.read(ALICE) as view:
+            assert [view.changes(c, 0, ANY) for c in Collection] == [[], [], []]
+            assert (view.tombstones(), view.derived(b"s"), view.audit(0, ANY)) == ([], [], [])

@@ -1,0 +1,167 @@
+"""What a simulation knows of a scope from outside: what must be there, and what never again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from scrubjay.domain.errors import Destroyed, NotFound, ScrubjayError, StoreError
+from scrubjay.domain.memory import Memory
+from scrubjay.domain.results import Outcome as Fate
+from scrubjay.domain.results import Retained
+from scrubjay.ports import Failpoint
+from tests.properties.worlds import Outcome, Snapshot
+
+Seen = Snapshot | type[ScrubjayError]
+POINTS_OF_NO_RETURN = frozenset(
+    {Failpoint.DESTROY_KEYS_DELETED, Failpoint.DESTROY_EMPTIED, Failpoint.DESTROY_UNLINKED}
+)
+
+
+class Verb(Enum):
+    """What a step does, as far as it decides what may change."""
+
+    ADD = auto()
+    """retain, supersede and load"""
+    RESTORE = auto()
+    FORGET = auto()
+    PURGE = auto()
+    DESTROY = auto()
+    ANEW = auto()
+    """open a scope that may have been destroyed, to begin it anew"""
+    OTHER = auto()
+
+
+@dataclass
+class Ledger:
+    """The outside record of one scope."""
+
+    born: bool = False
+    destroyed: bool = False
+    lost: bool = False
+    """The data file is gone, and no backup has been restored since."""
+    doomed: bool = False
+    """A destroy died before anybody could see it; whoever opens the scope next finishes it."""
+    life: int = 1
+    memories: dict[str, Memory] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    """Ids forgotten or purged in this life."""
+    gone_contents: set[str] = field(default_factory=set)
+    past: set[str] = field(default_factory=set)
+    """Ids forgotten or purged in earlier lives: no backup brings them back."""
+    known: list[str] = field(default_factory=list)
+    """Every id ever seen, oldest first."""
+    handles: dict[int, int] = field(default_factory=dict)
+    """Which life of the scope each engine has open."""
+
+    # -- before a step -----------------------------------------------------------------
+
+    def closure(self, named: Iterable[str]) -> set[str]:
+        """What forgetting the named ids must take: what came of them, and earlier versions."""
+        found: set[str] = set()
+        waiting = [one for one in named if one in self.memories]
+        while waiting:
+            one = waiting.pop()
+            if one in found:
+                continue
+            found.add(one)
+            earlier = self.memories[one].supersedes
+            waiting += [m.id for m in self.memories.values() if one in m.sources]
+            waiting += [earlier] if earlier in self.memories else []
+        return found
+
+    def where(self, matches: Callable[[Memory], bool]) -> list[str]:
+        """The ids of the memories that are there and match."""
+        return [memory.id for memory in self.memories.values() if matches(memory)]
+
+    # -- after a step ------------------------------------------------------------------
+
+    def judge_handle(self, which: int, verb: Verb, outcome: Outcome) -> None:
+        """A handle says Destroyed if, and only if, the life it belongs to is over."""
+        over = self.destroyed or self.handles.get(which, self.life) < self.life
+        told = outcome.error is Destroyed
+        if verb in (Verb.ADD, Verb.FORGET, Verb.PURGE, Verb.OTHER) and not self.doomed:
+            assert told == over or outcome.crash, f"engine {which}: told {told}, is over {over}"
+        if outcome.crash or verb is Verb.RESTORE or (verb is Verb.DESTROY and outcome.ok):
+            self.handles.pop(which, None)
+        elif verb is Verb.ANEW:
+            self.handles.pop(which, None)
+            if outcome.ok:
+                self.handles[which] = self.life
+        elif not self.destroyed and self.born and not self.lost:
+            self.handles.setdefault(which, self.life)
+
+    def begin_life(self) -> None:
+        """The scope is begun anew, and empty."""
+        self.life += self.born
+        self.past |= self.gone
+        self.gone, self.gone_contents, self.memories = set(), set(), {}
+        self.born, self.destroyed, self.lost, self.doomed = True, False, False, False
+
+    def judge(self, verb: Verb, outcome: Outcome, seen: Seen, *, due: set[str]) -> None:
+        """What is there after a step is what the step may have left; `due` is what it may take."""
+        if seen is Destroyed:
+            self._judge_end(verb)
+        elif isinstance(seen, Snapshot):
+            self._judge_rows(verb, outcome, seen, due)
+        else:
+            assert self.lost, f"the scope is alive, but {seen} was seen"
+            assert seen in (NotFound, StoreError)
+        if verb is Verb.DESTROY and (outcome.ok or outcome.crash in POINTS_OF_NO_RETURN):
+            assert self.destroyed, "a scope that was destroyed is still there"
+        if verb is Verb.DESTROY and outcome.crash and not self.destroyed:
+            self.doomed = True
+
+    def _judge_end(self, verb: Verb) -> None:
+        assert self.destroyed or self.doomed or verb is Verb.DESTROY, "destroyed by nobody"
+        self.destroyed, self.doomed, self.lost = True, False, False
+        self.memories = {}
+
+    def _judge_rows(self, verb: Verb, outcome: Outcome, seen: Snapshot, due: set[str]) -> None:
+        before, after = self.memories.keys(), seen.memories.keys()
+        vanished, appeared = before - after, after - before
+        self._judge_vanished(verb, outcome, vanished, due)
+        assert not appeared & self.gone, "what was forgotten came back"
+        if verb is Verb.RESTORE:
+            assert not appeared & self.past, "a backup brought back what was forgotten"
+            self.lost = self.lost and outcome.error is not None
+        assert verb in (Verb.ADD, Verb.RESTORE) or not appeared, "something came from nowhere"
+        for one in before & after:
+            assert self.memories[one].content == seen.memories[one].content
+            assert self.memories[one].version <= seen.memories[one].version
+        self._note(seen, vanished, appeared)
+        self._judge_receipt(outcome.result)
+
+    def _judge_vanished(
+        self, verb: Verb, outcome: Outcome, vanished: set[str], due: set[str]
+    ) -> None:
+        if verb is Verb.FORGET and outcome.ok:
+            assert vanished == due, "forget took too much or too little"
+        elif verb is Verb.FORGET and outcome.crash:
+            assert vanished in (set(), due), "a forget that died did a part of its work"
+        elif verb is Verb.PURGE:
+            assert vanished <= due, "purge took what was not due"
+        else:
+            assert not vanished, "something acknowledged is gone"
+
+    def _note(self, seen: Snapshot, vanished: set[str], appeared: set[str]) -> None:
+        self.gone |= vanished
+        self.gone_contents |= {self.memories[one].content for one in vanished}
+        self.memories = dict(seen.memories)
+        self.known += sorted(appeared.difference(self.known))
+        contents = {memory.content for memory in self.memories.values()}
+        assert not contents & self.gone_contents, "forgotten content is there under another id"
+
+    def _judge_receipt(self, receipt: object) -> None:
+        if not isinstance(receipt, Retained):
+            return
+        if receipt.outcome is Fate.FORGOTTEN:
+            assert receipt.id not in self.memories
+        else:
+            assert receipt.id in self.memories, "an acknowledged memory is not there"
+
+    def lose(self) -> None:
+        """The data file was deleted: what it held may come back, what was forgotten may not."""
+        self.lost = True
+        self.memories = {}

@@ -1,0 +1,272 @@
+"""Two worlds that a simulation drives by the same steps: SQLite on files, and memory alone.
+
+Each has two engines and an observer. All that could make the worlds differ is the same in both:
+one seeded clock, one installation key. So not only what is seen is compared, but every byte that
+says something of the protocol: heads, tombstones, audit links, key slots, blobs.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from scrubjay.adapters.blobs.files import FileBlobs
+from scrubjay.adapters.blobs.memory import MemoryBlobs
+from scrubjay.adapters.keyrings.file import FileKeyring
+from scrubjay.adapters.keyrings.memory import MemoryKeyring
+from scrubjay.adapters.stores.memory import MemoryStore
+from scrubjay.adapters.stores.sqlite.store import SqliteStore
+from scrubjay.domain.errors import ScrubjayError
+from scrubjay.domain.memory import Memory
+from scrubjay.domain.rows import Head
+from scrubjay.domain.scope import Scope
+from scrubjay.engine import Engine, Policy, Ports
+from scrubjay.engine.forget import scan
+from scrubjay.engine.opened import OpenScope
+from scrubjay.ports import Blobs, Failpoint, Keyring, Reach, Result, Store, Tx, View
+from scrubjay.testing.clock import FakeClock
+
+RAM_DISK: Final = Path("/dev/shm")
+COMMITS: Final = frozenset({Failpoint.STORE_BEFORE_COMMIT, Failpoint.STORE_AFTER_COMMIT})
+INSTALLATION: Final = bytes(range(32))
+
+
+class SimulatedCrash(BaseException):
+    """The process died at a failpoint; nothing of the engine may catch this and go on."""
+
+
+class Fuse:
+    """Kills the engine that acts as soon as it reaches the failpoint that is armed.
+
+    The commits of the catalog do not count, because only the SQLite store announces them.
+    """
+
+    def __init__(self) -> None:
+        self.armed: Failpoint | None = None
+        self._in_scope = False
+
+    def __call__(self, reached: Failpoint) -> None:
+        if reached is self.armed and (self._in_scope or reached not in COMMITS):
+            self.armed = None
+            raise SimulatedCrash(reached)
+
+    @contextmanager
+    def writing_a_scope(self) -> Iterator[None]:
+        """Count the commits inside as those of a scope."""
+        self._in_scope = True
+        try:
+            yield
+        finally:
+            self._in_scope = False
+
+
+class FusedSqlite(SqliteStore):
+    """The SQLite store, with failpoints that blow the fuse."""
+
+    def __init__(self, directory: Path, fuse: Fuse) -> None:
+        super().__init__(directory, reach=fuse, ballast_bytes=0)
+        self._fuse = fuse
+
+    def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
+        with self._fuse.writing_a_scope():
+            return super().write(address, work, erasing=erasing)
+
+
+class SharedMemory(MemoryStore):
+    """A memory store that outlives the engines on it."""
+
+    def __init__(self, fuse: Fuse) -> None:
+        super().__init__(reach=fuse)
+        self._fuse = fuse
+
+    def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
+        with self._fuse.writing_a_scope():
+            return super().write(address, work, erasing=erasing)
+
+    def close(self) -> None:
+        """Stay open: the other engine and the next one use it, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a verb ended: with a result, an error of the domain, or at a failpoint."""
+
+    result: object = None
+    error: type[ScrubjayError] | None = None
+    crash: Failpoint | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the verb was acknowledged."""
+        return self.error is None and self.crash is None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything a scope holds at one moment, seen by somebody who is no part of the steps."""
+
+    head: Head
+    memories: dict[str, Memory]
+    tombstones: frozenset[bytes]
+    pushed: frozenset[bytes]
+    slots: tuple[str, ...]
+    blobs: tuple[str, ...]
+
+
+class World(ABC):
+    """Two engines on the same data, an observer, and a clock that one seed decides."""
+
+    def __init__(self, seed: int, policy: Policy) -> None:
+        self.clock = FakeClock(seed)
+        self.fuse = Fuse()
+        self._policy = policy
+        self._lives: dict[Scope, OpenScope] = {}
+
+    def begin(self) -> None:
+        """Start the engines on what is there."""
+        self.keyring().add("installation", "root", INSTALLATION)
+        self.observer = self._engine()
+        self.engines = [self._engine(), self._engine()]
+
+    @abstractmethod
+    def keyring(self) -> Keyring:
+        """The keyring of a process that starts now."""
+
+    @abstractmethod
+    def blobs(self) -> Blobs:
+        """The blobs as such a process has them."""
+
+    @abstractmethod
+    def store(self) -> Store:
+        """The store as such a process has it."""
+
+    @abstractmethod
+    def kill(self, which: int) -> None:
+        """End an engine as a dying process does, without another word."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Let go of everything."""
+
+    def _engine(self) -> Engine:
+        reach: Reach = self.fuse
+        return Engine(
+            Ports(
+                store=self.store(), blobs=self.blobs(), keyring=self.keyring(),
+                clock=self.clock, reach=reach, policy=self._policy,
+            )
+        )  # fmt: skip
+
+    def restart(self, which: int) -> None:
+        """End an engine in good order and start another in its place."""
+        self.engines[which].close()
+        self.engines[which] = self._engine()
+
+    def act(
+        self, which: int, verb: Callable[[Engine], object], armed: Failpoint | None = None
+    ) -> Outcome:
+        """Let an engine carry out a verb; one that dies of it is replaced."""
+        self.fuse.armed = armed
+        try:
+            return Outcome(verb(self.engines[which]))
+        except ScrubjayError as error:
+            return Outcome(error=type(error))
+        except SimulatedCrash as crash:
+            self.kill(which)
+            self.engines[which] = self._engine()
+            return Outcome(crash=crash.args[0])
+        finally:
+            self.fuse.armed = None
+
+    # -- the observer ------------------------------------------------------------------
+
+    def meet(self, scope: Scope) -> None:
+        """Let the observer have the latest life of a scope, which must be there."""
+        self.observer.open(scope, create=False, anew=True)
+        self._lives[scope] = self.observer._open(scope)
+
+    def snapshot(self, scope: Scope) -> Snapshot:
+        """What the scope holds; it neither finishes due work nor refreshes any engine's handle."""
+        opened = self._lives[scope]
+        ports = opened.ports
+
+        def look(view: View) -> Snapshot:
+            return Snapshot(
+                head=view.head(),
+                memories={memory.id: memory for _, memory in scan(opened, view)},
+                tombstones=frozenset(view.tombstones()),
+                pushed=ports.store.catalog.tombstones(opened.address),
+                slots=tuple(ports.keyring.purposes(opened.address)),
+                blobs=tuple(ports.blobs.names(opened.address)),
+            )
+
+        return opened.read(look)
+
+    def lose(self, scope: Scope) -> None:
+        """Delete the data file of a scope, as an accident would."""
+        opened = self._lives[scope]
+        opened.ports.store.remove(opened.address)
+
+
+class MemoryWorld(World):
+    """The executable specification: every adapter keeps all in memory."""
+
+    def __init__(self, seed: int, policy: Policy) -> None:
+        super().__init__(seed, policy)
+        self._store = SharedMemory(self.fuse)
+        self._blobs = MemoryBlobs()
+        self._keyring = MemoryKeyring(FakeClock("keyring"))
+
+    def keyring(self) -> Keyring:
+        return self._keyring
+
+    def blobs(self) -> Blobs:
+        return self._blobs
+
+    def store(self) -> Store:
+        return self._store
+
+    def kill(self, which: int) -> None:
+        """There is nothing to let go of."""
+
+    def end(self) -> None:
+        """There is nothing to let go of."""
+
+
+class FileWorld(World):
+    """What people use: SQLite files, blob files and a key file."""
+
+    def __init__(self, seed: int, policy: Policy) -> None:
+        super().__init__(seed, policy)
+        base = RAM_DISK if RAM_DISK.is_dir() else None
+        self._home = Path(tempfile.mkdtemp(prefix="scrubjay-simulation-", dir=base))
+
+    def keyring(self) -> Keyring:
+        # The noise of the files must not be drawn from the clock both worlds share in step.
+        return FileKeyring(self._home / "keys", FakeClock("keyring"))
+
+    def blobs(self) -> Blobs:
+        return FileBlobs(self._home / "blobs")
+
+    def store(self) -> Store:
+        return FusedSqlite(self._home / "data", self.fuse)
+
+    def kill(self, which: int) -> None:
+        _abandon(self.engines[which])
+
+    def end(self) -> None:
+        for engine in (*self.engines, self.observer):
+            _abandon(engine)
+        shutil.rmtree(self._home)
+
+
+def _abandon(engine: Engine) -> None:
+    store = engine._ports.store
+    assert isinstance(store, SqliteStore)
+    store.abandon()

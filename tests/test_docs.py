@@ -1,0 +1,49 @@
+"""What the documents show is run, and what they point to is there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+
+
+def _blocks() -> list[tuple[str, str]]:
+    return [
+        (f"{page.relative_to(ROOT)}:{number}", block)
+        for page in PAGES
+        for number, block in enumerate(_BLOCK.findall(page.read_text()), start=1)
+    ]
+
+
+@pytest.mark.parametrize(("name", "block"), _blocks(), ids=[name for name, _ in _blocks()])
+def test_every_python_example_runs_as_it_stands(name: str, block: str, tmp_path: Path) -> None:
+    environment = {"SCRUBJAY_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", block],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_shows_what_the_library_does() -> None:
+    assert any(name.startswith("README.md") for name, _ in _blocks())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_between_documents_leads_somewhere(page: Path) -> None:
+    broken = [
+        link for link in _LINK.findall(page.read_text()) if not (page.parent / link).exists()
+    ]
+    assert broken == []

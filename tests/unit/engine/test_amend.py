@@ -1,0 +1,165 @@
+"""pin, expire and freeze: small changes that keep the content."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from scrubjay.domain.errors import Frozen, InvalidRequest, NotFound
+from scrubjay.domain.requests import Retain
+from scrubjay.domain.rows import Freeze
+from scrubjay.engine import Engine
+from scrubjay.testing.engines import MemoryHome
+from tests.unit.engine.scene import (
+    ALICE,
+    BOB,
+    LONG,
+    address,
+    contents,
+    forget,
+    head,
+    retain,
+    supersede,
+    verbs,
+)
+
+LATER = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def test_a_pin_is_seen_and_raises_the_version(engine: Engine) -> None:
+    public_id = retain(engine, "tea")
+    pinned = engine.pin(ALICE, public_id)
+    assert (pinned.pinned, pinned.version) == (True, 2)
+    assert engine.get(ALICE, public_id) == pinned
+
+
+def test_a_pin_is_taken_off(engine: Engine) -> None:
+    public_id = retain(engine, "tea", pinned=True)
+    assert not engine.pin(ALICE, public_id, pinned=False).pinned
+    assert not engine.get(ALICE, public_id).pinned
+
+
+def test_a_second_pin_changes_nothing(home: MemoryHome, engine: Engine) -> None:
+    public_id = retain(engine, "tea")
+    engine.pin(ALICE, public_id)
+    before = head(home)
+    engine.pin(ALICE, public_id)
+    assert head(home) == before
+
+
+def test_an_expiry_is_set_and_lifted(engine: Engine) -> None:
+    public_id = retain(engine, "tea")
+    assert engine.expire(ALICE, public_id, LATER).expires_at == LATER
+    assert engine.get(ALICE, public_id).expires_at == LATER
+    assert engine.expire(ALICE, public_id, None).expires_at is None
+
+
+def test_an_expiry_in_the_past_is_at_once(home: MemoryHome, engine: Engine) -> None:
+    public_id = retain(engine, "tea")
+    engine.expire(ALICE, public_id, home.clock.now() - timedelta(days=1))
+    assert contents(engine) == []
+
+
+def test_an_expired_memory_can_be_had_back_until_it_is_purged(
+    home: MemoryHome, engine: Engine
+) -> None:
+    public_id = retain(engine, "tea", expires_at=home.clock.now() + timedelta(days=1))
+    home.clock.advance(days=2)
+    engine.expire(ALICE, public_id, None)
+    assert contents(engine) == ["tea"]
+
+
+def test_a_time_without_a_zone_is_refused(engine: Engine) -> None:
+    public_id = retain(engine, "tea")
+    with pytest.raises(InvalidRequest):
+        engine.expire(ALICE, public_id, datetime(2030, 1, 1))  # noqa: DTZ001
+
+
+def test_what_is_not_here_can_be_neither_pinned_nor_expired(engine: Engine) -> None:
+    gone = retain(engine, "tea")
+    forget(engine, gone)
+    for public_id in (gone, "mem-nowhere"):
+        with pytest.raises(NotFound):
+            engine.pin(ALICE, public_id)
+        with pytest.raises(NotFound):
+            engine.expire(ALICE, public_id, LATER)
+
+
+def test_a_change_to_a_long_memory_leaves_one_blob(home: MemoryHome, engine: Engine) -> None:
+    public_id = retain(engine, LONG)
+    engine.pin(ALICE, public_id)
+    engine.finish_due(ALICE)
+    assert engine.get(ALICE, public_id).content == LONG
+    assert len(home.blobs.names(address(home))) == 1
+
+
+# -- freeze ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [Freeze.WRITES, Freeze.ALL])
+def test_a_frozen_scope_takes_no_write(engine: Engine, level: Freeze) -> None:
+    public_id = retain(engine, "tea", expires_at=LATER)
+    export = engine.export(ALICE).content
+    raw, _ = engine.backup(ALICE)
+    engine.freeze(ALICE, level)
+    for write in (
+        lambda: retain(engine, "coffee"),
+        lambda: supersede(engine, public_id, "coffee"),
+        lambda: engine.pin(ALICE, public_id),
+        lambda: engine.expire(ALICE, public_id, None),
+        lambda: engine.load(ALICE, export),
+        lambda: engine.restore(ALICE, raw),
+        lambda: engine.purge(ALICE),
+    ):
+        with pytest.raises(Frozen):
+            write()
+    assert contents(engine, superseded=True) == ["tea"]
+
+
+@pytest.mark.parametrize("level", [Freeze.WRITES, Freeze.ALL])
+def test_a_frozen_scope_is_still_its_owners_to_see_take_and_erase(
+    engine: Engine, level: Freeze
+) -> None:
+    public_id, other = retain(engine, "tea"), retain(engine, "coffee")
+    engine.freeze(ALICE, level)
+    assert engine.get(ALICE, public_id).content == "tea"
+    assert contents(engine) == ["coffee", "tea"]
+    assert len(engine.history(ALICE, public_id)) == 1
+    assert engine.export(ALICE).memories == 2
+    assert engine.backup(ALICE)[1].memories == 2
+    assert engine.verify(ALICE).sound
+    assert forget(engine, public_id).erased == 1
+    assert engine.rotate(ALICE).resealed == 1
+    assert contents(engine) == ["coffee"]
+    assert engine.head(ALICE).frozen is level
+    assert engine.destroy(ALICE, confirm="local/alice").erased == 1
+    assert other
+
+
+def test_freeze_answers_with_the_level_before(engine: Engine) -> None:
+    engine.open(ALICE)
+    assert engine.freeze(ALICE) is Freeze.NONE
+    assert engine.freeze(ALICE, Freeze.ALL) is Freeze.WRITES
+    assert engine.freeze(ALICE, Freeze.NONE) is Freeze.ALL
+    assert retain(engine, "tea")
+
+
+def test_the_same_level_again_is_not_an_event(engine: Engine) -> None:
+    engine.freeze(ALICE)
+    engine.freeze(ALICE)
+    assert verbs(engine) == ["freeze.writes"]
+
+
+def test_a_freeze_holds_for_every_process_and_the_next_ones(home: MemoryHome) -> None:
+    engine, other = home.engine(), home.engine()
+    other.open(ALICE)
+    engine.freeze(ALICE)
+    for one in (other, home.engine()):
+        with pytest.raises(Frozen):
+            retain(one, "tea")
+
+
+def test_a_freeze_stops_its_own_scope_only(engine: Engine) -> None:
+    engine.freeze(ALICE)
+    assert engine.retain(BOB, Retain(content="tea"))

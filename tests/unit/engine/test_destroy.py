@@ -1,0 +1,273 @@
+"""destroy: keys first, everything after, and a name that must be taken up anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrubjay.domain.errors import (
+    Destroyed,
+    KeyMissing,
+    NeedsConfirmation,
+    NotFound,
+    StoreError,
+)
+from scrubjay.domain.requests import Retain
+from scrubjay.engine import Engine
+from scrubjay.ports import Failpoint
+from scrubjay.testing.engines import MemoryHome, SimulatedCrash
+from tests.unit.engine.scene import ALICE, BOB, LONG, address, contents, forget, retain
+
+NAME = "local/alice"
+
+
+@pytest.mark.parametrize("confirm", [None, "", "alice", "local/bob", "LOCAL/ALICE", True])
+def test_without_the_full_name_nothing_is_destroyed(engine: Engine, confirm: object) -> None:
+    retain(engine, "tea")
+    with pytest.raises(NeedsConfirmation) as refusal:
+        engine.destroy(ALICE, confirm=confirm)  # type: ignore[arg-type]
+    assert NAME in refusal.value.hint
+    assert contents(engine) == ["tea"]
+
+
+def test_nothing_of_the_scope_is_left(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, LONG)
+    place = address(home)
+    engine.backup(ALICE)
+    engine.destroy(ALICE, confirm=NAME)
+    assert not home.store.exists(place)
+    assert home.keyring.purposes(place) == []
+    assert home.blobs.names(place) == []
+    assert engine.scopes() == ()
+
+
+def test_the_receipt_says_how_much_there_was(home: MemoryHome, engine: Engine) -> None:
+    for content in "abc":
+        retain(engine, content)
+    gone = forget(engine, retain(engine, "d"))
+    _, made = engine.backup(ALICE)
+    receipt = engine.destroy(ALICE, confirm=NAME)
+    assert (receipt.verb, receipt.erased, receipt.rotated) == ("destroy", 3, True)
+    assert [note.name for note in receipt.backups] == [made.name]
+    assert receipt.audit_count == gone.audit_count + 1
+    assert engine.receipts(ALICE) == (gone, receipt)
+    assert engine.verify_erased(receipt).sound
+
+
+def test_a_second_destroy_returns_the_same_receipt(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, "tea")
+    first = engine.destroy(ALICE, confirm=NAME)
+    assert engine.destroy(ALICE, confirm=NAME) == first
+    assert home.engine().destroy(ALICE, confirm=NAME) == first
+    assert len(engine.receipts(ALICE)) == 1
+
+
+def test_a_scope_that_never_was_cannot_be_destroyed(engine: Engine) -> None:
+    with pytest.raises(NotFound):
+        engine.destroy(ALICE, confirm=NAME)
+
+
+def test_another_scope_is_not_touched(engine: Engine) -> None:
+    retain(engine, "tea")
+    retain(engine, "coffee", scope=BOB)
+    engine.destroy(ALICE, confirm=NAME)
+    assert contents(engine, scope=BOB) == ["coffee"]
+    assert engine.scopes() == (BOB,)
+    assert engine.verify(BOB).sound
+
+
+def test_every_verb_says_that_it_was_destroyed(engine: Engine) -> None:
+    public_id = retain(engine, "tea")
+    export = engine.export(ALICE).content
+    engine.destroy(ALICE, confirm=NAME)
+    for verb in (
+        lambda: retain(engine, "tea"),
+        lambda: engine.get(ALICE, public_id),
+        lambda: contents(engine),
+        lambda: engine.history(ALICE, public_id),
+        lambda: engine.pin(ALICE, public_id),
+        lambda: forget(engine, public_id),
+        lambda: engine.freeze(ALICE),
+        lambda: engine.rotate(ALICE),
+        lambda: engine.purge(ALICE),
+        lambda: engine.export(ALICE),
+        lambda: engine.load(ALICE, export),
+        lambda: engine.backup(ALICE),
+        lambda: engine.verify(ALICE),
+        lambda: engine.audit(ALICE),
+        lambda: engine.follow(ALICE, 0),
+        lambda: engine.open(ALICE),
+        lambda: engine.open(ALICE, create=False),
+    ):
+        with pytest.raises(Destroyed):
+            verb()
+
+
+def test_a_process_with_an_open_handle_is_told(home: MemoryHome) -> None:
+    """Never an acknowledged write into nothing."""
+    engine, other = home.engine(), home.engine()
+    public_id = retain(other, "tea")
+    engine.destroy(ALICE, confirm=NAME)
+    for verb in (
+        lambda: retain(other, "coffee"),
+        lambda: other.get(ALICE, public_id),
+        lambda: forget(other, public_id),
+        lambda: other.export(ALICE),
+    ):
+        with pytest.raises(Destroyed):
+            verb()
+    other.close()
+
+
+def test_a_process_with_an_open_handle_is_told_while_it_happens(home: MemoryHome) -> None:
+    engine, other = home.engine(), home.engine()
+    retain(other, "tea")
+    home.crashes.at(Failpoint.DESTROY_EMPTIED)
+    with pytest.raises(SimulatedCrash):
+        engine.destroy(ALICE, confirm=NAME)
+    with pytest.raises(Destroyed):
+        retain(other, "coffee")
+
+
+def test_a_file_put_back_after_a_destroy_opens_nothing(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, "tea")
+    place = address(home)
+    state = home.store._scopes[place]
+    engine.destroy(ALICE, confirm=NAME)
+    home.store._scopes[place] = state
+    successor = home.engine()
+    with pytest.raises(Destroyed):
+        contents(successor)
+    assert successor.verify_erased(successor.receipts(ALICE)[-1]).problems
+
+
+# -- anew ----------------------------------------------------------------------------------------
+
+
+def test_anew_makes_an_empty_scope_of_the_same_name(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, "tea", key="k", id="mine")
+    old = address(home)
+    engine.destroy(ALICE, confirm=NAME)
+    engine.open(ALICE, anew=True)
+    assert address(home) != old
+    assert engine.audit(ALICE) == ()
+    assert contents(engine) == []
+    assert retain(engine, "coffee", key="k", id="mine") == "mine"
+    assert contents(home.engine()) == ["coffee"]
+    assert engine.scopes() == (ALICE,)
+
+
+def test_a_life_after_the_next_is_destroyed_on_its_own(engine: Engine) -> None:
+    receipts = []
+    for content in "abc":
+        engine.open(ALICE, anew=True)
+        retain(engine, content)
+        receipts.append(engine.destroy(ALICE, confirm=NAME))
+    assert len({receipt.address for receipt in receipts}) == 3
+    assert all(engine.verify_erased(receipt).sound for receipt in receipts)
+
+
+def test_anew_opens_a_scope_that_was_never_destroyed_as_it_is(engine: Engine) -> None:
+    retain(engine, "tea")
+    engine.open(ALICE, anew=True)
+    assert contents(engine) == ["tea"]
+
+
+# -- opening -------------------------------------------------------------------------------------
+
+
+def test_a_scope_is_made_by_the_first_who_opens_it(home: MemoryHome, engine: Engine) -> None:
+    engine.open(ALICE)
+    assert engine.scopes() == (ALICE,)
+    assert home.store.exists(address(home))
+
+
+def test_a_scope_is_not_made_by_who_says_so(home: MemoryHome, engine: Engine) -> None:
+    with pytest.raises(NotFound):
+        engine.open(ALICE, create=False)
+    assert engine.scopes() == ()
+    assert home.keyring.purposes(address(home)) == []
+
+
+def test_scopes_are_listed_by_name(engine: Engine) -> None:
+    for scope in (BOB, ALICE):
+        engine.open(scope)
+    assert engine.scopes() == (ALICE, BOB)
+
+
+def test_a_missing_data_file_is_an_error_and_no_empty_scope(
+    home: MemoryHome, engine: Engine
+) -> None:
+    retain(engine, "tea")
+    home.store.remove(address(home))
+    with pytest.raises(StoreError, match="missing"):
+        home.engine().open(ALICE)
+
+
+def test_missing_keys_are_an_error_and_destroy_nothing(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, "tea")
+    place = address(home)
+    keys = {one: home.keyring.get(place, one) for one in home.keyring.purposes(place)}
+    home.keyring.remove(place)
+    with pytest.raises(KeyMissing):
+        home.engine().open(ALICE)
+    for purpose, key in keys.items():
+        home.keyring.add(place, purpose, key)
+    assert contents(home.engine()) == ["tea"]
+
+
+# -- cut off -------------------------------------------------------------------------------------
+
+DESTROYING = [
+    Failpoint.DESTROY_KEYS_DELETED,
+    Failpoint.DESTROY_EMPTIED,
+    Failpoint.DESTROY_UNLINKED,
+]
+
+
+@pytest.mark.parametrize("failpoint", DESTROYING)
+def test_a_destroy_that_was_cut_off_is_carried_to_its_end(
+    home: MemoryHome, failpoint: Failpoint
+) -> None:
+    engine = home.engine()
+    engine.retain(ALICE, Retain(content=LONG))
+    place = address(home)
+    home.crashes.at(failpoint)
+    with pytest.raises(SimulatedCrash):
+        engine.destroy(ALICE, confirm=NAME)
+    successor = home.engine()
+    with pytest.raises(Destroyed):
+        successor.open(ALICE)
+    assert home.keyring.purposes(place) == []
+    assert not home.store.exists(place)
+    assert home.blobs.names(place) == []
+    (receipt,) = successor.receipts(ALICE)
+    assert successor.destroy(ALICE, confirm=NAME) == receipt
+    assert successor.verify_erased(receipt).sound
+
+
+@pytest.mark.parametrize("failpoint", DESTROYING)
+def test_the_receipt_of_a_destroy_that_was_cut_off_says_how_much_there_was(
+    home: MemoryHome, failpoint: Failpoint
+) -> None:
+    engine = home.engine()
+    for content in "abc":
+        retain(engine, content)
+    home.crashes.at(failpoint)
+    with pytest.raises(SimulatedCrash):
+        engine.destroy(ALICE, confirm=NAME)
+    assert home.engine().destroy(ALICE, confirm=NAME).erased == 3
+
+
+@pytest.mark.parametrize("failpoint", [Failpoint.CREATE_KEYS_ADDED, Failpoint.CREATE_STORED])
+def test_making_a_scope_that_was_cut_off_is_made_by_the_next(
+    home: MemoryHome, failpoint: Failpoint
+) -> None:
+    home.crashes.at(failpoint)
+    with pytest.raises(SimulatedCrash):
+        home.engine().open(ALICE)
+    successor = home.engine()
+    with pytest.raises(NotFound):
+        successor.open(ALICE, create=False)
+    retain(successor, "tea")
+    assert contents(home.engine()) == ["tea"]
+    assert successor.verify(ALICE).sound

@@ -1,0 +1,245 @@
+"""export and load: everything out and in again, all of it or nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrubjay.domain.errors import Conflict, SealBroken
+from scrubjay.domain.memory import Memory
+from scrubjay.domain.origin import Origin
+from scrubjay.domain.requests import Supersede
+from scrubjay.domain.results import Loaded
+from scrubjay.engine import Engine
+from scrubjay.testing.engines import MemoryHome
+from tests.strategies import retains
+from tests.unit.engine.scene import (
+    ALICE,
+    BOB,
+    LONG,
+    contents,
+    everything,
+    forget,
+    head,
+    ids,
+    retain,
+    supersede,
+)
+
+Damage = Callable[[dict[str, Any]], object]
+
+
+def transfer(engine: Engine, target: Engine, *, sealed: bool, scope: Any = BOB) -> Loaded:
+    """Everything of Alice, loaded into another scope."""
+    exported = engine.export(ALICE, sealed=sealed)
+    return target.load(scope, exported.content, key=exported.key)
+
+
+def plain(memories: list[Memory]) -> list[Memory]:
+    """The memories in the order of creation, without their numbers: erased ones leave gaps."""
+    return [replace(one, number=0) for one in sorted(memories, key=lambda one: one.number)]
+
+
+# -- without loss --------------------------------------------------------------------------------
+
+
+@st.composite
+def scopes(draw: st.DrawFn) -> Engine:
+    """An engine whose Alice holds arbitrary memories with chains, lineage, pins and gaps."""
+    engine = MemoryHome().engine()
+    engine.open(ALICE)
+    known: list[str] = []
+    for request in draw(st.lists(retains(), max_size=5)):
+        step = draw(st.sampled_from(["new", "derive", "correct", "pin", "forget"]))
+        chosen = draw(st.sampled_from(known)) if known else ""
+        sources = (chosen,) if step == "derive" and chosen else ()
+        known.append(engine.retain(ALICE, replace(request, sources=sources)).id)
+        if step == "correct" and chosen and engine.get(ALICE, chosen).live:
+            known.append(supersede(engine, chosen, request.content))
+        elif step == "pin" and chosen:
+            engine.pin(ALICE, chosen)
+        elif step == "forget" and chosen:
+            forget(engine, chosen)
+            known = ids(everything(engine))
+    return engine
+
+
+@given(scopes(), st.booleans())
+def test_what_is_exported_and_loaded_is_the_same(engine: Engine, sealed: bool) -> None:
+    before = everything(engine)
+    loaded = transfer(engine, engine, sealed=sealed)
+    assert loaded == Loaded(loaded=len(before))
+    assert plain(everything(engine, scope=BOB)) == plain(before)
+    assert engine.verify(BOB).sound
+    for memory in before:
+        theirs = engine.history(BOB, memory.id)
+        assert ids(theirs) == ids(engine.history(ALICE, memory.id))
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_another_installation_takes_it_too(engine: Engine, sealed: bool) -> None:
+    supersede(engine, retain(engine, LONG, key="k", session="s"), "short")
+    other = MemoryHome("another").engine()
+    transfer(engine, other, sealed=sealed, scope=ALICE)
+    assert plain(everything(other)) == plain(everything(engine))
+    assert retain(other, "again", key="k") == everything(engine)[0].id
+    assert forget(other, session="s").erased == 1
+
+
+def test_an_export_is_json_a_person_can_read(engine: Engine) -> None:
+    public_id = retain(engine, "Grüner Tee", tags=("drink",))
+    exported = engine.export(ALICE)
+    document = json.loads(exported.content)
+    assert "Grüner Tee" in exported.content.decode()
+    assert (document["format"], document["version"]) == ("scrubjay-export", 1)
+    assert (document["scope"], document["count"]) == ("local/alice", 1)
+    assert document["memories"][0]["id"] == public_id
+    assert exported.key is None
+
+
+def test_a_sealed_export_shows_nothing(engine: Engine) -> None:
+    retain(engine, "Nightingale", tags=("Wagtail",))
+    exported = engine.export(ALICE, sealed=True)
+    for word in (b"Nightingale", b"Wagtail", b"alice"):
+        assert word not in exported.content
+
+
+def test_superseded_memories_are_in_an_export_and_erased_ones_are_not(engine: Engine) -> None:
+    supersede(engine, retain(engine, "tea"), "coffee")
+    forget(engine, retain(engine, "gone"))
+    exported = engine.export(ALICE)
+    assert exported.memories == 2
+    assert b"gone" not in exported.content
+
+
+def test_two_sealed_exports_have_nothing_in_common(engine: Engine) -> None:
+    retain(engine, "tea")
+    first, second = (engine.export(ALICE, sealed=True) for _ in range(2))
+    assert first.key != second.key
+    with pytest.raises(SealBroken):
+        engine.load(BOB, first.content, key=second.key)
+
+
+def test_an_empty_scope_is_exported_and_loaded(engine: Engine) -> None:
+    engine.open(ALICE)
+    for sealed in (False, True):
+        assert transfer(engine, engine, sealed=sealed) == Loaded()
+
+
+# -- merging -------------------------------------------------------------------------------------
+
+
+def test_a_second_load_changes_nothing(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, "tea")
+    transfer(engine, engine, sealed=False)
+    before = head(home, BOB).memory
+    assert transfer(engine, engine, sealed=False) == Loaded(known=1)
+    assert head(home, BOB).memory == before
+
+
+def test_what_was_forgotten_here_stays_out(engine: Engine) -> None:
+    gone = retain(engine, "tea", key="k")
+    export = engine.export(ALICE).content
+    forget(engine, gone)
+    assert engine.load(ALICE, export) == Loaded(forgotten=1)
+    assert contents(engine) == []
+
+
+def test_a_memory_whose_key_was_forgotten_here_stays_out(engine: Engine) -> None:
+    retain(engine, "tea", key="k")
+    forget(engine, retain(engine, "tea", scope=BOB, key="k"), scope=BOB)
+    assert transfer(engine, engine, sealed=False) == Loaded(forgotten=1)
+
+
+def test_a_newer_version_takes_the_place_of_an_older_one(engine: Engine) -> None:
+    public_id = retain(engine, "tea")
+    transfer(engine, engine, sealed=False)
+    engine.pin(ALICE, public_id)
+    assert transfer(engine, engine, sealed=False) == Loaded(loaded=1)
+    assert engine.get(BOB, public_id).pinned
+
+
+def test_an_older_version_changes_nothing(engine: Engine) -> None:
+    public_id = retain(engine, "tea")
+    export = engine.export(ALICE).content
+    engine.pin(ALICE, public_id)
+    assert engine.load(ALICE, export) == Loaded(known=1)
+    assert engine.get(ALICE, public_id).pinned
+
+
+def test_a_correction_made_elsewhere_is_taken_over(engine: Engine) -> None:
+    old = retain(engine, "tea")
+    transfer(engine, engine, sealed=False)
+    supersede(engine, old, "coffee")
+    transfer(engine, engine, sealed=False)
+    assert contents(engine, scope=BOB) == ["coffee"]
+    assert engine.verify(BOB).sound
+
+
+def test_a_chain_never_forks(home: MemoryHome, engine: Engine) -> None:
+    """Two corrections of one memory are refused, and nothing is loaded."""
+    old = retain(engine, "tea")
+    transfer(engine, engine, sealed=False)
+    engine.supersede(BOB, Supersede(id=old, content="water"))
+    supersede(engine, old, "coffee")
+    before = head(home, BOB).memory
+    with pytest.raises(Conflict):
+        transfer(engine, engine, sealed=False)
+    assert head(home, BOB).memory == before
+
+
+def test_a_correction_made_elsewhere_retires_what_was_changed_here(engine: Engine) -> None:
+    old = retain(engine, "tea")
+    transfer(engine, engine, sealed=False)
+    engine.pin(BOB, old)
+    new = supersede(engine, old, "coffee")
+    transfer(engine, engine, sealed=False)
+    assert contents(engine, scope=BOB) == ["coffee"]
+    before, after = engine.history(BOB, old)
+    assert (before.superseded_by, before.pinned) == (new, True)
+    assert before.retired_at == after.recorded_at
+    assert engine.verify(BOB).sound
+
+
+def test_a_correction_made_here_is_not_undone_by_a_change_elsewhere(engine: Engine) -> None:
+    old = retain(engine, "tea")
+    transfer(engine, engine, sealed=False)
+    engine.supersede(BOB, Supersede(id=old, content="water"))
+    engine.pin(ALICE, old)
+    engine.pin(ALICE, old, pinned=False)
+    engine.pin(ALICE, old)
+    assert transfer(engine, engine, sealed=False) == Loaded(loaded=1)
+    assert contents(engine, scope=BOB) == ["water"]
+    assert engine.get(BOB, old).pinned
+    assert engine.verify(BOB).sound
+
+
+def test_a_correction_of_what_was_purged_elsewhere_is_taken_over(engine: Engine) -> None:
+    old = retain(engine, "tea")
+    transfer(engine, engine, sealed=False)
+    supersede(engine, old, "coffee")
+    engine.purge(ALICE, superseded_days=0)
+    transfer(engine, engine, sealed=False)
+    assert contents(engine, scope=BOB) == ["coffee"]
+    assert engine.verify(BOB).sound
+
+
+def test_a_key_that_names_another_memory_here_is_refused(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, "tea", key="k")
+    retain(engine, "coffee", scope=BOB, key="k")
+    before = head(home, BOB)
+    with pytest.raises(Conflict):
+        transfer(engine, engine, sealed=False)
+    assert head(home, BOB).memory == before.memory
+
+
+def test_origins_are_kept(engine: Engine) -> None:
+    retain(engine, "tea", origin=Origin.WEB)
+    transfer(engine, engine, sealed=True)
+    assert everything(engine, scope=BOB)[0].origin is Origin.WEB

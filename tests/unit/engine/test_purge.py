@@ -1,0 +1,169 @@
+"""purge: timed clean-up, each thing at its time, tombstones for good."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from scrubjay.domain.errors import InvalidRequest, KeyMissing, NotFound
+from scrubjay.domain.requests import Retain
+from scrubjay.domain.results import Outcome, Purged
+from scrubjay.domain.rows import Due
+from scrubjay.engine import Engine
+from scrubjay.ports import Failpoint
+from scrubjay.testing.engines import MemoryHome, SimulatedCrash
+from tests.unit.engine.scene import (
+    ALICE,
+    LONG,
+    address,
+    contents,
+    forget,
+    head,
+    retain,
+    rows,
+    slots,
+    supersede,
+)
+
+DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
+
+
+def test_nothing_to_clean_up_is_fine(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, "tea")
+    before = head(home)
+    assert engine.purge(ALICE) == Purged()
+    assert head(home) == before
+
+
+def test_what_has_expired_is_erased_and_not_an_hour_before(
+    home: MemoryHome, engine: Engine
+) -> None:
+    public_id = retain(engine, "tea", expires_at=home.clock.now() + 2 * HOUR)
+    home.clock.advance(HOUR)
+    assert engine.purge(ALICE).expired == 0
+    home.clock.advance(HOUR)
+    assert engine.purge(ALICE).expired == 1
+    assert [row.erased for row in rows(home)] == [True]
+    with pytest.raises(NotFound):
+        engine.expire(ALICE, public_id, None)
+
+
+def test_what_was_superseded_is_erased_after_its_window(home: MemoryHome, engine: Engine) -> None:
+    supersede(engine, retain(engine, "tea"), "coffee")
+    home.clock.advance(29 * DAY)
+    assert engine.purge(ALICE).superseded == 0
+    home.clock.advance(1 * DAY)
+    assert engine.purge(ALICE).superseded == 1
+    assert contents(engine, superseded=True) == ["coffee"]
+    assert engine.verify(ALICE).sound
+
+
+def test_the_window_may_be_chosen(engine: Engine) -> None:
+    supersede(engine, retain(engine, "tea"), "coffee")
+    assert engine.purge(ALICE, superseded_days=0).superseded == 1
+
+
+@pytest.mark.parametrize("days", [-1, 1.5, True, "7", 10**9, 2**52])
+def test_a_window_that_is_no_number_of_days_is_refused(engine: Engine, days: object) -> None:
+    with pytest.raises(InvalidRequest):
+        engine.purge(ALICE, superseded_days=days)  # type: ignore[arg-type]
+
+
+def test_the_row_of_what_was_forgotten_goes_after_thirty_days(
+    home: MemoryHome, engine: Engine
+) -> None:
+    forget(engine, retain(engine, "tea"))
+    home.clock.advance(29 * DAY)
+    assert engine.purge(ALICE).dropped == 0
+    home.clock.advance(1 * DAY)
+    assert engine.purge(ALICE).dropped == 1
+    assert rows(home) == []
+
+
+def test_what_was_purged_goes_the_same_way(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, "tea", expires_at=home.clock.now() + HOUR)
+    home.clock.advance(DAY)
+    assert engine.purge(ALICE) == Purged(expired=1)
+    home.clock.advance(30 * DAY)
+    assert engine.purge(ALICE) == Purged(dropped=1)
+
+
+def test_tombstones_stay_when_rows_go(home: MemoryHome, engine: Engine) -> None:
+    forget(engine, retain(engine, "tea", id="mine", key="k"))
+    home.clock.advance(31 * DAY)
+    engine.purge(ALICE)
+    for fields in ({"id": "mine"}, {"key": "k"}):
+        receipt = engine.retain(ALICE, Retain(content="tea", **fields))  # type: ignore[arg-type]
+        assert receipt.outcome is Outcome.FORGOTTEN
+
+
+def test_tombstones_of_what_was_purged_reach_the_catalog(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, "tea", expires_at=home.clock.now() + HOUR)
+    home.clock.advance(DAY)
+    engine.purge(ALICE)
+    assert len(home.store.catalog.tombstones(address(home))) == 1
+    assert head(home).due is Due.NOTHING
+
+
+def test_neither_lineage_is_followed_nor_keys_rotated(home: MemoryHome, engine: Engine) -> None:
+    source = retain(engine, "tea", expires_at=home.clock.now() + HOUR)
+    retain(engine, "derived", sources=(source,))
+    home.clock.advance(DAY)
+    engine.purge(ALICE)
+    assert contents(engine) == ["derived"]
+    assert slots(home) == ["memory.1", "session.1", "turn.1"]
+
+
+def test_the_blob_of_what_was_purged_goes_too(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, LONG, expires_at=home.clock.now() + HOUR)
+    home.clock.advance(DAY)
+    engine.purge(ALICE)
+    assert home.blobs.names(address(home)) == []
+
+
+def test_a_blob_whose_writer_died_goes_too(home: MemoryHome) -> None:
+    engine = home.engine()
+    retain(engine, "tea")
+    home.crashes.at(Failpoint.BLOB_WRITTEN)
+    with pytest.raises(SimulatedCrash):
+        retain(engine, LONG)
+    assert len(home.blobs.names(address(home))) == 1
+    home.engine().purge(ALICE)
+    assert home.blobs.names(address(home)) == []
+
+
+def test_more_than_one_batch_is_cleaned_up(home: MemoryHome, engine: Engine) -> None:
+    for number in range(300):
+        retain(engine, str(number), expires_at=home.clock.now() + HOUR)
+    home.clock.advance(DAY)
+    assert engine.purge(ALICE).expired == 300
+    home.clock.advance(31 * DAY)
+    assert engine.purge(ALICE).dropped == 300
+
+
+def test_the_key_of_a_backup_goes_the_day_after_it_expired(
+    home: MemoryHome, engine: Engine
+) -> None:
+    raw, _ = engine.backup(ALICE, days=7)
+    home.clock.advance(7 * DAY)
+    assert engine.purge(ALICE).backups == 0
+    home.clock.advance(1 * DAY)
+    assert engine.purge(ALICE).backups == 1
+    assert home.store.catalog.backups(address(home)) == []
+    with pytest.raises(KeyMissing):
+        engine.restore(ALICE, raw)
+
+
+def test_a_purge_is_on_record_with_its_numbers(home: MemoryHome, engine: Engine) -> None:
+    supersede(engine, retain(engine, "tea"), "coffee", key="k")
+    engine.expire(ALICE, contents_id(engine), home.clock.now() + HOUR)
+    home.clock.advance(31 * DAY)
+    engine.purge(ALICE)
+    events = [(event.verb, event.number) for event in engine.audit(ALICE)]
+    assert events[-2:] == [("purge.expired", 1), ("purge.superseded", 1)]
+
+
+def contents_id(engine: Engine) -> str:
+    return engine.follow(ALICE, 0).memories[-1].id
