@@ -25,7 +25,7 @@ _LOADED: Final = "import sys; old = set(sys.modules); import scrubjay; print(*se
 
 def run(*, quick: bool) -> Section:
     """Time a bare interpreter, an import, and an open with one get, in turns."""
-    rounds = 20 if quick else 40
+    rounds = 8 if quick else 30
     with scratch() as folder:
         with Subject(folder) as subject:
             known = subject.fill(200)[0]

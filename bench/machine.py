@@ -11,9 +11,19 @@ from time import perf_counter
 _CPU_MODEL = Path("/proc/cpuinfo")
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def load() -> str:
     """The load averages of this moment."""
     return " / ".join(f"{average:.2f}" for average in os.getloadavg())
+
+
+def is_busy() -> bool:
+    """Whether others have had the cores in the last minute."""
+    return os.getloadavg()[0] > cores() / 2
 
 
 def versions() -> str:
@@ -29,13 +39,12 @@ def versions() -> str:
 
 def processor() -> str:
     """The processor and how many of its cores there are to use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     model = platform.machine()
     if _CPU_MODEL.exists():
         lines = _CPU_MODEL.read_text().splitlines()
         names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
         model = names[0] if names else model
-    return f"{cores} cores, {model}, {platform.system()} {platform.release()}"
+    return f"{cores()} cores, {model}, {platform.system()} {platform.release()}"
 
 
 def sync_seconds(folder: Path, times: int = 300) -> tuple[float, float]:

@@ -93,7 +93,7 @@ def spread(ratios: Spread) -> str:
 def render(preamble: Sequence[str], sections: Sequence[Section]) -> str:
     """The whole report."""
     missed = [
-        f"- {section.title}: {line.what}: {line.ratio if line.ratio != '-' else line.figure}, "
+        f"- {section.title}: {line.what}: {line.figure}, {line.ratio} of {line.floor}; "
         f"wanted {line.target}"
         for section in sections
         for line in section.lines

@@ -47,3 +47,13 @@ def test_every_link_between_documents_leads_somewhere(page: Path) -> None:
         link for link in _LINK.findall(page.read_text()) if not (page.parent / link).exists()
     ]
     assert broken == []
+
+
+def test_every_promise_has_a_test_and_the_page_says_so() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "promises.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -108,7 +108,7 @@ def keyed_hashes() -> Iterator[Vector]:
 def chains() -> Iterator[Vector]:
     previous = bytes(32)
     for count, cell in enumerate((b"first", b"second", HERE.seal(b"third")), start=1):
-        out = vault.chain(HERE.secret, previous, count, cell)
+        out = vault.chain(vault.Mac(HERE.secret), previous, count, cell)
         yield {
             "key": HERE.secret.hex(),
             "previous": previous.hex(),

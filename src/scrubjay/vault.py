@@ -86,7 +86,8 @@ class Mac:
     __slots__ = ("_inner", "_outer")
 
     def __init__(self, key: bytes) -> None:
-        block = key.ljust(_BLOCK, b"\x00")
+        short = key if len(key) <= _BLOCK else hashlib.sha256(key).digest()
+        block = short.ljust(_BLOCK, b"\x00")
         self._inner = hashlib.sha256(block.translate(_INNER))
         self._outer = hashlib.sha256(block.translate(_OUTER))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import apsw
@@ -128,13 +128,23 @@ class Case:
         clock = FakeClock(f"{self.seed}/after")
         engine = bootstrap.build(settings.at_home(home), clock=clock, policy=POLICY)
         try:
-            return [
-                found
+            found = [
+                problem
                 for name, model in self.ledger.models.items()
-                for found in judge(engine, name, model)
+                for problem in judge(engine, name, model)
             ]
         finally:
             engine.close()
+        return [*found, *(damage for file in home.rglob("*.sqlite") for damage in damages(file))]
+
+
+def damages(file: Path) -> Iterator[str]:
+    """What SQLite itself finds wrong with a file."""
+    connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
+    for (finding,) in connection.execute("PRAGMA integrity_check"):
+        if finding != "ok":
+            yield f"{file.name}: {finding}"
+    connection.close()
 
 
 class Machine:

@@ -83,7 +83,7 @@ class Ledger:
         told = outcome.error is Destroyed
         if verb in (Verb.ADD, Verb.FORGET, Verb.PURGE, Verb.OTHER) and not self.doomed:
             assert told == over or outcome.crash, f"engine {which}: told {told}, is over {over}"
-        if outcome.crash or verb is Verb.RESTORE or (verb is Verb.DESTROY and outcome.ok):
+        if verb is Verb.RESTORE or (verb is Verb.DESTROY and outcome.ok):
             self.handles.pop(which, None)
         elif verb is Verb.ANEW:
             self.handles.pop(which, None)
@@ -131,7 +131,7 @@ class Ledger:
             assert self.memories[one].content == seen.memories[one].content
             assert self.memories[one].version <= seen.memories[one].version
         self._note(seen, vanished, appeared)
-        self._judge_receipt(outcome.result)
+        self._judge_receipt(outcome.result, appeared)
 
     def _judge_vanished(
         self, verb: Verb, outcome: Outcome, vanished: set[str], due: set[str]
@@ -153,13 +153,12 @@ class Ledger:
         contents = {memory.content for memory in self.memories.values()}
         assert not contents & self.gone_contents, "forgotten content is there under another id"
 
-    def _judge_receipt(self, receipt: object) -> None:
-        if not isinstance(receipt, Retained):
-            return
-        if receipt.outcome is Fate.FORGOTTEN:
-            assert receipt.id not in self.memories
-        else:
-            assert receipt.id in self.memories, "an acknowledged memory is not there"
+    def _judge_receipt(self, receipt: object, appeared: set[str]) -> None:
+        if isinstance(receipt, Retained):
+            expected = {receipt.id} if receipt.outcome is Fate.STORED else set()
+            assert appeared == expected, "something else was stored than the receipt says"
+            if receipt.outcome is Fate.KNOWN:
+                assert receipt.id in self.memories, "an acknowledged memory is not there"
 
     def lose(self) -> None:
         """The data file was deleted: what it held may come back, what was forgotten may not."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -56,12 +56,19 @@ class Fuse:
             self.armed = None
             raise SimulatedCrash(reached)
 
-    @contextmanager
-    def writing_a_scope(self) -> Iterator[None]:
-        """Count the commits inside as those of a scope."""
+    def of_a_scope(self, write: Callable[..., Result], work: Callable[[Tx], Result]) -> Result:
+        """Carry out a write of a scope: what its work does to the catalog does not count."""
+
+        def uncounted(tx: Tx) -> Result:
+            self._in_scope = False
+            try:
+                return work(tx)
+            finally:
+                self._in_scope = True
+
         self._in_scope = True
         try:
-            yield
+            return write(uncounted)
         finally:
             self._in_scope = False
 
@@ -74,8 +81,8 @@ class FusedSqlite(SqliteStore):
         self._fuse = fuse
 
     def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
-        with self._fuse.writing_a_scope():
-            return super().write(address, work, erasing=erasing)
+        write = partial(super().write, address, erasing=erasing)
+        return self._fuse.of_a_scope(write, work)
 
 
 class SharedMemory(MemoryStore):
@@ -86,8 +93,8 @@ class SharedMemory(MemoryStore):
         self._fuse = fuse
 
     def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
-        with self._fuse.writing_a_scope():
-            return super().write(address, work, erasing=erasing)
+        write = partial(super().write, address, erasing=erasing)
+        return self._fuse.of_a_scope(write, work)
 
     def close(self) -> None:
         """Stay open: the other engine and the next one use it, too."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -193,13 +195,27 @@ class TestSlots:
 
 
 class TestHashes:
+    @given(key=some.binary(max_size=130), messages=some.lists(some.binary(max_size=200)))
+    def test_a_mac_is_the_hmac_of_the_standard_library(
+        self, key: bytes, messages: list[bytes]
+    ) -> None:
+        mac = vault.Mac(key)
+        expected = [hmac.digest(key, message, "sha256") for message in messages]
+        assert [mac.digest(message) for message in messages] == expected
+
+    @given(key=keys, message=some.text())
+    def test_a_keyed_hash_is_the_same_for_a_text_and_its_bytes(
+        self, key: bytes, message: str
+    ) -> None:
+        assert vault.Mac(key).short(message) == vault.keyed_hash(key, message.encode())
+
     def test_a_keyed_hash_depends_on_key_and_message(self) -> None:
-        hashes = {vault.keyed_hash(key, text) for key in (SECRET, bytes(32)) for text in "ab"}
-        assert len(hashes) == 4
+        pairs = [(key, text) for key in (SECRET, bytes(32)) for text in (b"a", b"b")]
+        assert len({vault.keyed_hash(key, text) for key, text in pairs}) == 4
 
     def test_a_link_depends_on_everything_before_it(self) -> None:
         links = {
-            vault.chain(key, previous, count, cell)
+            vault.chain(vault.Mac(key), previous, count, cell)
             for key in (SECRET, bytes(32))
             for previous in (bytes(32), SECRET)
             for count in (1, 2)

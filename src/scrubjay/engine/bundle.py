@@ -177,11 +177,17 @@ def name_of(raw: bytes) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def unseal(raw: bytes, key: bytes) -> Content:
-    """The content of a sealed bundle; InvalidRequest names the place that is damaged."""
+def sealed_name(raw: bytes) -> str:
+    """The name of a sealed bundle; InvalidRequest if the file is none."""
     name = name_of(raw)
     if name is None:
         raise _damaged("the beginning", f"it is not a {BUNDLE}")
+    return name
+
+
+def unseal(raw: bytes, key: bytes) -> Content:
+    """The content of a sealed bundle; InvalidRequest names the place that is damaged."""
+    name = sealed_name(raw)
     stream = raw.partition(b"\n")[2]
     sealer = Sealer(key, Purpose.BUNDLE, None, "bundle")
     chunks: list[bytes] = []

@@ -54,8 +54,7 @@ class Engine:
             self._open(scope, create=create, anew=anew)
 
     def _open(self, scope: Scope, *, create: bool = True, anew: bool = False) -> OpenScope:
-        if self._closed:
-            raise StoreError("This engine is closed.", hint="Open the scope again.")
+        self._check_open()
         found = self._opened.get(scope)
         if found is None:
             with self._mutex:
@@ -64,6 +63,12 @@ class Engine:
                     found = scopes.open_scope(self._ports, scope, create=create, anew=anew)
                     self._opened[scope] = found
         return found
+
+    def _check_open(self) -> Ports:
+        """What the engine stands on, unless it was closed."""
+        if self._closed:
+            raise StoreError("This engine is closed.", hint="Open the scope again.")
+        return self._ports
 
     def _begin(self, scope: Scope) -> OpenScope:
         """The open scope, after a slice of the work earlier verbs left due."""
@@ -78,7 +83,7 @@ class Engine:
 
     def scopes(self) -> tuple[Scope, ...]:
         """Every scope of this installation that is not destroyed."""
-        return scopes.scopes(self._ports)
+        return scopes.scopes(self._check_open())
 
     def head(self, scope: Scope) -> Head:
         """The scope's head: how far it has come, frozen or not, what is due."""
@@ -173,7 +178,7 @@ class Engine:
     def destroy(self, scope: Scope, *, confirm: str | None) -> Erasure:
         """Erase the whole scope, its keys first."""
         with self._mutex:
-            receipt = scopes.destroy(self._ports, scope, confirm)
+            receipt = scopes.destroy(self._check_open(), scope, confirm)
             self._opened.pop(scope, None)
             return receipt
 
@@ -206,8 +211,10 @@ class Engine:
     ) -> Loaded:
         """Merge a backup into its scope; what was forgotten since stays forgotten."""
         with self._mutex:
-            self._opened.pop(scope, None)
-            return transfer.restore(self._ports, scope, raw, key=key, anew=anew)
+            ports = self._check_open()
+            if opened := self._opened.pop(scope, None):
+                _leave(opened)
+            return transfer.restore(ports, scope, raw, key=key, anew=anew)
 
     # -- checking ------------------------------------------------------------------------
 
@@ -217,12 +224,13 @@ class Engine:
 
     def verify_erased(self, receipt: Erasure) -> Report:
         """Search all that is kept for erased cells and prove that no key opens them."""
-        return verifying.verify_erased(self._ports, receipt)
+        return verifying.verify_erased(self._check_open(), receipt)
 
     def receipts(self, scope: Scope) -> tuple[Erasure, ...]:
         """The erasure receipts kept for a scope, oldest first, also after destroy."""
-        address, _ = scopes.locate(self._ports, scope)
-        return receipts.kept(self._ports, address)
+        ports = self._check_open()
+        address, _ = scopes.locate(ports, scope)
+        return receipts.kept(ports, address)
 
     def audit(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> tuple[AuditEvent, ...]:
         """The audit trail after a count, oldest first."""

@@ -19,6 +19,7 @@ from scrubjay.domain.errors import (
     NotFound,
     ScrubjayError,
     SealBroken,
+    StoreError,
 )
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.records import decode
@@ -30,6 +31,9 @@ from scrubjay.vault import Mac, Purpose, Sealer
 
 Result = TypeVar("Result")
 LOOKUP = "lookup"
+DESTROYED = "destroyed"
+"""A slot of this name is written before the first key is deleted, so that a destroy that was
+cut off is finished, while a keys folder that is merely absent never deletes anything."""
 _READ_TRIES = 5
 
 
@@ -70,7 +74,9 @@ def slot(collection: Collection, epoch: int) -> str:
 class OpenScope:
     """One scope, ready for verbs; safe for several threads."""
 
-    def __init__(self, ports: Ports, scope: Scope, address: str) -> None:
+    def __init__(
+        self, ports: Ports, scope: Scope, address: str, *, restoring: bool = False
+    ) -> None:
         self.ports = ports
         self.scope = scope
         self.address = address
@@ -83,6 +89,7 @@ class OpenScope:
         self._mutex = threading.Lock()
         self._reads: Counter[tuple[str, str]] = Counter()
         self._seen = Head()
+        self._restoring = restoring
         self._progress: dict[Collection, tuple[int, int]] = {}
 
     # -- hashes and sealers ------------------------------------------------------------
@@ -215,12 +222,28 @@ class OpenScope:
     def _note(self, head: Head) -> None:
         if head.destroyed:
             raise Destroyed(f"The scope {self.scope} was destroyed.")
+        if not head.audit_count and not self._restoring:
+            self._check_whole()
         self._seen = head
+
+    def _check_whole(self) -> None:
+        """Refuse a file that was lost and made again, until a restore has filled it.
+
+        It has no tombstones yet, so what was forgotten could be written to it as something new.
+        """
+        catalog = self.ports.store.catalog
+        entry = catalog.entry(self.address)
+        if (entry is not None and entry.audit_count) or catalog.tombstones(self.address):
+            raise StoreError(
+                f"The data file of {self.scope} was lost, and is empty.",
+                hint="Restore a backup; one that was cut off can be repeated.",
+            )
 
     def _explain_absence(self, error: NotFound) -> None:
         """Say Destroyed rather than NotFound when that is why the rows are gone."""
         entry = self.ports.store.catalog.entry(self.address)
-        if entry is not None and entry.destroyed:
+        ended = entry is not None and entry.destroyed
+        if ended or DESTROYED in self.ports.keyring.purposes(self.address):
             raise Destroyed(f"The scope {self.scope} was destroyed.") from error
 
     # -- reads are audited in batches --------------------------------------------------

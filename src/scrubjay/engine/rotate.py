@@ -38,7 +38,9 @@ def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
     return Rotated(resealed=resealed, epochs=epochs)
 
 
-def raise_epoch(opened: OpenScope, tx: Tx, collection: Collection) -> None:
+def raise_epoch(
+    opened: OpenScope, tx: Tx, collection: Collection, epoch: int | None = None
+) -> None:
     """Move a collection to a new epoch: from this transaction on nobody seals under the old.
 
     The new key is durable before the head names it; one that an interrupted attempt left in the
@@ -46,7 +48,7 @@ def raise_epoch(opened: OpenScope, tx: Tx, collection: Collection) -> None:
     """
     head = tx.head()
     position = head.at(collection)
-    epoch = position.epoch + 1
+    epoch = epoch or position.epoch + 1
     key = opened.ports.clock.random(KEY_BYTES)
     opened.ports.keyring.add(opened.address, slot(collection, epoch), key)
     opened.ports.reach(Failpoint.ROTATE_SLOT_ADDED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 
@@ -13,16 +14,19 @@ from scrubjay.domain.results import Erasure
 from scrubjay.domain.rows import CatalogEntry, Collection, Head
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import receipts
-from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, slot
+from scrubjay.engine.opened import DESTROYED, LOOKUP, OpenScope, Ports, slot
 from scrubjay.ports import Failpoint, Tx
 from scrubjay.vault import KEY_BYTES, Purpose, Sealer
 
-_DESTROYED = "destroyed"
-"""A slot of this name is written before the first key is deleted, so that a destroy that was
-cut off is finished, while a keys folder that is merely absent never deletes anything."""
 
-
-def open_scope(ports: Ports, scope: Scope, *, create: bool = True, anew: bool = False) -> OpenScope:
+def open_scope(
+    ports: Ports,
+    scope: Scope,
+    *,
+    create: bool = True,
+    anew: bool = False,
+    restoring: bool = False,
+) -> OpenScope:
     """Open a scope, making it if it never was; one that was destroyed only if `anew`."""
     address, entry = locate(ports, scope)
     if entry is not None and entry.destroyed:
@@ -37,12 +41,12 @@ def open_scope(ports: Ports, scope: Scope, *, create: bool = True, anew: bool = 
         raise StoreError(
             f"The data file of {scope} is missing.", hint="Put it back, or restore a backup."
         )
-    return _opened(ports, scope, address)
+    return _opened(ports, scope, address, restoring=restoring)
 
 
-def _opened(ports: Ports, scope: Scope, address: str) -> OpenScope:
+def _opened(ports: Ports, scope: Scope, address: str, *, restoring: bool) -> OpenScope:
     try:
-        opened = OpenScope(ports, scope, address)
+        opened = OpenScope(ports, scope, address, restoring=restoring)
     except KeyMissing as error:
         raise KeyMissing(f"The keys of {scope} are not in the keyring.") from error
     opened.read(lambda view: view.head())
@@ -52,7 +56,7 @@ def _opened(ports: Ports, scope: Scope, address: str) -> OpenScope:
 def locate(ports: Ports, scope: Scope) -> tuple[str, CatalogEntry | None]:
     """The address of the scope's latest life, and what the catalog says of it."""
     address = _address(ports, scope, _generation(ports, scope))
-    if _DESTROYED in ports.keyring.purposes(address):
+    if DESTROYED in ports.keyring.purposes(address):
         _finish_destroy(ports, address)
     return address, ports.store.catalog.entry(address)
 
@@ -64,6 +68,11 @@ def _generation(ports: Ports, scope: Scope) -> int:
         if entry is None:
             return generation
     raise AssertionError
+
+
+def earlier_lives(ports: Ports, scope: Scope) -> list[str]:
+    """The addresses of the scope's lives that ended in destruction, but for the latest."""
+    return [_address(ports, scope, number) for number in range(1, _generation(ports, scope))]
 
 
 def _address(ports: Ports, scope: Scope, generation: int) -> str:
@@ -117,15 +126,16 @@ def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
     if entry is None:
         raise NotFound(f"There is no scope {scope}.")
     if not entry.destroyed:
-        ports.keyring.add(address, _DESTROYED, ports.clock.random(KEY_BYTES))
+        ports.keyring.add(address, DESTROYED, ports.clock.random(KEY_BYTES))
         _finish_destroy(ports, address)
     return receipts.kept(ports, address)[-1]
 
 
 def _finish_destroy(ports: Ports, address: str) -> None:
     """Carry a destroy to its end, from wherever it was cut off."""
+    _shut(ports, address)
     for purpose in ports.keyring.purposes(address):
-        if purpose != _DESTROYED:
+        if purpose != DESTROYED:
             ports.keyring.delete(address, purpose)
     ports.reach(Failpoint.DESTROY_KEYS_DELETED)
     _empty(ports, address)
@@ -138,21 +148,34 @@ def _finish_destroy(ports: Ports, address: str) -> None:
     ports.keyring.remove(address)
 
 
+def _shut(ports: Ports, address: str) -> None:
+    """Mark the head, so that a process with an open handle is told before the first key goes.
+
+    It may have the keys in its memory, and would go on to write what nobody else can open.
+    """
+    # A file that cannot be written must not keep its keys; emptying it says what is wrong.
+    with suppress(NotFound, StoreError):
+        ports.store.write(address, _mark_destroyed, erasing=True)
+
+
+def _mark_destroyed(tx: Tx) -> None:
+    tx.set_head(replace(tx.head(), destroyed=True))
+
+
 def _empty(ports: Ports, address: str) -> None:
-    """Truncate the rows and mark the head, so that a process with an open handle is told.
+    """Truncate the rows.
 
     The receipt is kept while the rows can still be counted: nobody could do so afterwards.
     """
 
     def store(tx: Tx) -> None:
-        head = tx.head()
-        if not head.destroyed:
-            rows = sum(_count(tx, collection) for collection in Collection)
-            _keep_receipt(ports, address, head, rows)
+        rows = sum(_count(tx, collection) for collection in Collection)
+        _keep_receipt(ports, address, tx.head(), rows)
         tx.truncate()
-        tx.set_head(replace(head, destroyed=True))
+        _mark_destroyed(tx)
 
-    if ports.store.exists(address):
+    # Another process may carry the same destroy to its end, and be faster.
+    with suppress(NotFound):
         ports.store.write(address, store, erasing=True)
         ports.store.settle(address)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from scrubjay import vault
 from scrubjay.domain.errors import Conflict, Destroyed, InvalidRequest, KeyMissing
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.origin import Actor
@@ -12,11 +14,11 @@ from scrubjay.domain.results import BackedUp, Loaded
 from scrubjay.domain.rows import BackupEntry, Collection, Due
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import check_days
-from scrubjay.engine import bundle, cells, due, receipts, scopes
+from scrubjay.engine import bundle, cells, due, receipts, rotate, scopes
 from scrubjay.engine.forget import scan
-from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, day, slot
+from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, day
 from scrubjay.ports import Failpoint, Tx, View
-from scrubjay.vault import KEY_BYTES
+from scrubjay.vault import KEY_BYTES, Mac, Purpose
 
 BACKUP_DAYS = 30
 _ALL = 2**31
@@ -188,11 +190,15 @@ def restore(
     content = bundle.unseal(raw, _backup_key(ports, address, raw, key))
     if content.lookup is None:
         raise InvalidRequest("That is an export, not a backup.", hint="Load it instead.")
+    if content.scope != scope:
+        raise InvalidRequest(
+            f"That is a backup of {content.scope}.", hint=f"To copy it into {scope}, load it."
+        )
     if entry is not None and entry.destroyed and not anew:
         raise Destroyed(f"The scope {scope} was destroyed.")
     if entry is None or not (entry.destroyed or ports.store.exists(address)):
         scopes.make(ports, scope, address, content.lookup)
-    opened = scopes.open_scope(ports, scope, anew=anew)
+    opened = scopes.open_scope(ports, scope, anew=anew, restoring=True)
     ports.reach(Failpoint.RESTORE_KEYS_ADDED)
     loaded = opened.write(lambda tx: _restore(opened, tx, content), erasing=True)
     ports.reach(Failpoint.RESTORE_COMMITTED)
@@ -200,11 +206,12 @@ def restore(
 
 
 def _backup_key(ports: Ports, address: str, raw: bytes, key: str | None) -> bytes:
+    name = bundle.sealed_name(raw)
     if key is not None:
         return bundle.read_key(key)
     try:
-        return ports.keyring.get(address, f"backup.{bundle.name_of(raw)}")
-    except KeyMissing as error:
+        return ports.keyring.get(address, f"backup.{name}")
+    except (KeyMissing, InvalidRequest) as error:
         raise KeyMissing(
             "The key of this backup is not in the keyring.",
             hint="Give the key printed when the backup was made.",
@@ -212,25 +219,44 @@ def _backup_key(ports: Ports, address: str, raw: bytes, key: str | None) -> byte
 
 
 def _restore(opened: OpenScope, tx: Tx, content: bundle.Content) -> Loaded:
-    _delete_lost_slots(opened, tx)
+    _pass_lost_epochs(opened, tx)
     tx.bury(opened.ports.store.catalog.tombstones(opened.address))
     if opened.ports.keyring.get(opened.address, LOOKUP) == content.lookup:
         tx.bury(content.tombstones)
         if tx.head().audit_count == 0:
             for cell, mac in content.audit:
                 tx.append_audit(cell, mac)
-    loaded = _merge(opened, tx, content.memories)
+    memories = tuple(_not_forgotten_before(opened, content))
+    loaded = _merge(opened, tx, memories)
     due.leave(opened, tx, Due.PUSH)
     opened.trail.record(tx, "restore", Actor.USER, number=loaded.loaded)
-    return loaded
+    left_out = len(content.memories) - len(memories)
+    return replace(loaded, forgotten=loaded.forgotten + left_out)
 
 
-def _delete_lost_slots(opened: OpenScope, tx: Tx) -> None:
-    """Delete the keys of a file that was lost and made again, at epoch 1.
+def _not_forgotten_before(opened: OpenScope, content: bundle.Content) -> Iterator[Memory]:
+    """The memories that no earlier life of the scope forgot; the backup may be of one of these."""
+    assert content.lookup is not None
+    buried = frozenset[bytes]().union(
+        *map(
+            opened.ports.store.catalog.tombstones, scopes.earlier_lives(opened.ports, opened.scope)
+        )
+    )
+    of_id = Mac(vault.derive(content.lookup, Purpose.ID, opened.scope))
+    of_key = Mac(vault.derive(content.lookup, Purpose.KEY, opened.scope))
+    for memory in content.memories:
+        names = {of_id.short(memory.id)} | ({of_key.short(memory.key)} if memory.key else set())
+        if buried.isdisjoint(names):
+            yield memory
 
-    Inside a transaction no slot above the head's epoch can be one about to be used.
+
+def _pass_lost_epochs(opened: OpenScope, tx: Tx) -> None:
+    """Go on above the epochs of a file that was lost and made again, at epoch 1.
+
+    Receipts, and processes that had it open, know those numbers as the names of other keys.
     """
     for collection in Collection:
-        for epoch in opened.slots(collection):
-            if epoch > tx.head().at(collection).epoch:
-                opened.ports.keyring.delete(opened.address, slot(collection, epoch))
+        last = max(opened.slots(collection))
+        if last > tx.head().at(collection).epoch:
+            rotate.raise_epoch(opened, tx, collection, last + 1)
+            due.leave(opened, tx, Due.ROTATE)

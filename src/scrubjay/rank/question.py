@@ -120,11 +120,6 @@ def _calls(word: str, parts: set[str]) -> bool:
 
 
 def _by_role(question: str, speakers: Sequence[str]) -> frozenset[int]:
-    """You-questions are after the assistant's words, first-person ones after the user's."""
-    if _SECOND_PERSON.search(question):
-        wanted = ASSISTANT_NAMES
-    elif _FIRST_PERSON.search(question):
-        wanted = USER_NAMES
-    else:
-        return frozenset()
+    """What-did-you questions are after the assistant's words, all others after the user's."""
+    wanted = ASSISTANT_NAMES if _SECOND_PERSON.search(question) else USER_NAMES
     return frozenset(code for code, name in enumerate(speakers) if name.casefold() in wanted)

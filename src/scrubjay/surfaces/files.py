@@ -19,10 +19,14 @@ def read(source: bytes | str | os.PathLike[str]) -> bytes:
         raise NotFound("There is no such file.", hint="Check the path.") from error
     except OSError as error:
         raise InvalidRequest(f"The file cannot be read: {error.strerror}.") from error
+    except (TypeError, ValueError) as error:
+        raise InvalidRequest("That is not a path.") from error
 
 
 def write(path: Path, content: bytes) -> None:
     """Write a file its owner alone may read; a file of that name is replaced at once or kept."""
+    if not path.name or "\x00" in str(path):
+        raise InvalidRequest("That path names no file.")
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from scrubjay import bootstrap, settings
 from scrubjay.adapters.blobs.memory import MemoryBlobs
 from scrubjay.adapters.keyrings.memory import MemoryKeyring
 from scrubjay.adapters.stores.memory import MemoryStore
@@ -90,7 +91,5 @@ class SqliteHome:
 
     def engine(self, policy: Policy | None = None) -> Engine:
         """A fresh engine on this home, as a new process would make it."""
-        from scrubjay import bootstrap, settings
-
         found = settings.at_home(self.folder)
         return bootstrap.build(found, clock=self.clock, reach=self.crashes, policy=policy)

@@ -8,6 +8,7 @@ import pytest
 
 from scrubjay.domain.errors import Frozen, InvalidRequest, NotFound
 from scrubjay.domain.requests import Retain
+from scrubjay.domain.results import Outcome
 from scrubjay.domain.rows import Freeze
 from scrubjay.engine import Engine
 from scrubjay.testing.engines import MemoryHome
@@ -162,4 +163,4 @@ def test_a_freeze_holds_for_every_process_and_the_next_ones(home: MemoryHome) ->
 
 def test_a_freeze_stops_its_own_scope_only(engine: Engine) -> None:
     engine.freeze(ALICE)
-    assert engine.retain(BOB, Retain(content="tea"))
+    assert engine.retain(BOB, Retain(content="tea")).outcome is Outcome.STORED

@@ -252,7 +252,7 @@ def test_tombstones_are_in_the_scope_and_in_the_catalog(home: MemoryHome, engine
 def test_other_processes_cannot_bring_it_back(home: MemoryHome) -> None:
     engine, other = home.engine(), home.engine()
     gone = retain(engine, "a", id="mine", key="k")
-    assert other.get(ALICE, gone)
+    assert other.get(ALICE, gone).id == gone
     export = other.export(ALICE).content
     forget(engine, gone)
     assert other.load(ALICE, export).forgotten == 1

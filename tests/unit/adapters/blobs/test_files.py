@@ -110,18 +110,22 @@ def test_remove_removes_what_a_dead_writer_left(root: Path) -> None:
     assert list(root.iterdir()) == []
 
 
-@pytest.mark.parametrize("moment", [Step.CLAIM, Step.WRITE, Step.SYNC, Step.RENAME])
-def test_a_writer_at_work_is_not_taken_for_a_dead_one(root: Path, moment: Step) -> None:
-    """Somebody else puts, and so sweeps, in the middle of a put."""
-    seen: list[Path] = []
+@pytest.mark.parametrize(
+    ("moment", "drafts"), [(Step.CLAIM, 2), (Step.WRITE, 1), (Step.SYNC, 1), (Step.RENAME, 1)]
+)
+def test_a_writer_at_work_is_not_taken_for_a_dead_one(
+    root: Path, moment: Step, drafts: int
+) -> None:
+    """Somebody else puts, and so sweeps, in the middle of a put; only a draft just made may go."""
+    steps = Steps()
 
     def interrupt(step: Step, path: Path) -> None:
-        if step is moment and not seen:
-            seen.append(path)
+        if step is moment and step not in [taken for taken, _ in steps.taken]:
             FileBlobs(root).put("scope", "other", OLD)
+        steps(step, path)
 
     FileBlobs(root, disk=Disk(interrupt)).put(*AT, NEW)
-    assert seen
+    assert [step for step, _ in steps.taken].count(Step.CREATE) == drafts
     assert FileBlobs(root).get(*AT) == NEW
     assert sorted(content for _, content in FileBlobs(root).raw("scope")) == [NEW, OLD]
 

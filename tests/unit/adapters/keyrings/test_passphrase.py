@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -10,13 +9,11 @@ from pathlib import Path
 import pytest
 
 from scrubjay.adapters.clock import SystemClock
-from scrubjay.adapters.disk import Disk, Step, Watch
-from scrubjay.adapters.keyrings.file import FileKeyring
+from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.keyrings.lines import write_line
 from scrubjay.adapters.keyrings.passphrase import Cost, PassphraseKeyring
 from scrubjay.domain.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
-from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.disk import Killed, PowerCut, Steps
+from scrubjay.testing.disk import Killed, Steps
 
 CHEAP = Cost(memory_kib=64, passes=1, lanes=1)
 PHRASE = "correct horse battery staple"
@@ -277,164 +274,11 @@ class TestFiles:
             assert master.hex().encode() not in content
 
 
-class TestAdopt:
-    def test_the_keys_of_a_key_file_open_with_the_passphrase(self, keys: Path) -> None:
-        installation = _filled(keys)
-        keyring, recovery = PassphraseKeyring.adopt(keys, SystemClock(), PHRASE, cost=CHEAP)
-        _check_filled(keyring, installation)
-        _check_filled(unlocked(keys), installation)
-        locked(keys).unlock_with_recovery(recovery)
-        assert not (keys / "key").exists()
-
-    def test_the_old_key_opens_no_slot_any_more(self, keys: Path) -> None:
-        _filled(keys)
-        old = (keys / "key").read_bytes()
-        PassphraseKeyring.adopt(keys, SystemClock(), PHRASE, cost=CHEAP)
-        (keys / "passphrase").unlink()
-        (keys / "key").write_bytes(old)
-        with pytest.raises(SealBroken):
-            FileKeyring(keys, SystemClock()).get(*AT)
-
-    def test_a_key_file_keyring_is_locked_from_then_on(self, keys: Path) -> None:
-        _filled(keys)
-        file_keyring = FileKeyring(keys, SystemClock())
-        PassphraseKeyring.adopt(keys, SystemClock(), PHRASE, cost=CHEAP)
-        before = contents(keys)
-        for call in (
-            lambda: file_keyring.get(*AT),
-            lambda: file_keyring.add("scope", "memory.9", ONE),
-            file_keyring.installation,
-            lambda: file_keyring.remove("scope"),
-        ):
-            with pytest.raises(Locked):
-                call()
-        assert contents(keys) == before
-
-    def test_wherever_it_dies_every_key_is_kept_and_the_next_unlock_ends_it(
-        self, tmp_path: Path
-    ) -> None:
-        for number in count():
-            keys = tmp_path / str(number)
-            installation = _filled(keys)
-            try:
-                _adopt(keys, Disk(Steps(die_at=number)))
-            except Killed:
-                _check_after_crash(keys, installation)
-            else:
-                assert number > 30
-                return
-
-    def test_after_a_power_cut_anywhere_every_key_is_kept(self, tmp_path: Path) -> None:
-        for number in count():
-            home = tmp_path / str(number)
-            home.mkdir()
-            power = PowerCut(home)
-            installation = _filled(home / "keys", Disk(power))
-            power.die_after(number)
-            try:
-                _adopt(home / "keys", Disk(power))
-            except Killed:
-                restored = power.restore(tmp_path / f"{number}-restored")
-                _check_after_crash(restored / "keys", installation)
-            else:
-                restored = power.restore(tmp_path / f"{number}-restored")
-                _check_filled(unlocked(restored / "keys"), installation)
-                return
-
-    def test_a_key_added_meanwhile_is_not_lost(self, keys: Path) -> None:
-        _filled(keys)
-        added: list[str] = []
-        started = threading.Event()
-
-        def add_until_locked() -> None:
-            keyring = FileKeyring(keys, SystemClock())
-            for number in count(100):
-                started.set()
-                try:
-                    keyring.add("scope", f"memory.{number}", ONE)
-                except Locked:
-                    return
-                added.append(f"memory.{number}")
-
-        adder = threading.Thread(target=add_until_locked)
-        adder.start()
-        started.wait()
-        keyring, _ = PassphraseKeyring.adopt(keys, SystemClock(), PHRASE, cost=CHEAP)
-        adder.join()
-        assert [keyring.get("scope", purpose) for purpose in added] == [ONE] * len(added)
-
-    def test_a_damaged_slot_stops_it_before_anything_is_written(self, keys: Path) -> None:
-        _filled(keys)
-        (keys / "slots" / "scope" / "memory.1").write_bytes(b"damaged")
-        before = contents(keys)
-        with pytest.raises(SealBroken):
-            _adopt(keys, Disk())
-        assert contents(keys) == before
-
-    def test_a_folder_without_a_key_file_cannot_be_adopted(self, keys: Path) -> None:
-        with pytest.raises(KeyMissing):
-            _adopt(keys, Disk())
-        assert not PassphraseKeyring.present(keys)
-
-    def test_a_folder_with_a_key_file_is_adopted_not_created(self, keys: Path) -> None:
-        _filled(keys)
-        with pytest.raises(Conflict):
-            create(keys)
-        assert not PassphraseKeyring.present(keys)
-
-    def test_a_damaged_key_file_that_slots_need_is_kept(self, keys: Path) -> None:
-        """The next unlock must not shred a key that an undamaged copy could still replace."""
-        _filled(keys)
-        with pytest.raises(Killed):
-            _adopt(keys, Disk(_stop_before_first_slot()))
-        damaged = b"x" + (keys / "key").read_bytes()[1:]
-        (keys / "key").write_bytes(damaged)
-        with pytest.raises(SealBroken, match="key file"):
-            unlocked(keys)
-        assert (keys / "key").read_bytes() == damaged
-
-
-def _filled(keys: Path, disk: Disk | None = None) -> bytes:
-    keyring = FileKeyring(keys, SystemClock(), disk=disk)
-    keyring.add(*AT, ONE)
-    keyring.add("scope", "lookup", TWO)
-    keyring.add("other", "memory.1", TWO)
-    return keyring.installation()
-
-
-def _check_filled(keyring: PassphraseKeyring | FileKeyring, installation: bytes) -> None:
-    assert keyring.get(*AT) == ONE
-    assert keyring.get("scope", "lookup") == TWO
-    assert keyring.get("other", "memory.1") == TWO
-    assert keyring.installation() == installation
-
-
-def _check_after_crash(keys: Path, installation: bytes) -> None:
-    if not PassphraseKeyring.present(keys):
-        _check_filled(FileKeyring(keys, SystemClock()), installation)
-        _adopt(keys, Disk())
-    _check_filled(unlocked(keys), installation)
-    assert not (keys / "key").exists()
-    _check_filled(unlocked(keys), installation)
-
-
-def _adopt(keys: Path, disk: Disk) -> None:
-    PassphraseKeyring.adopt(keys, FakeClock("adopt"), PHRASE, cost=CHEAP, disk=disk)
-
-
 def _opens(keys: Path, phrase: str) -> bool:
     try:
         return unlocked(keys, phrase).get(*AT) == ONE
     except Locked:
         return False
-
-
-def _stop_before_first_slot() -> Watch:
-    def watch(step: Step, path: Path) -> None:
-        if step is Step.CREATE and path.parent.parent.name == "slots":
-            raise Killed
-
-    return watch
 
 
 def _after_reading(number: int) -> Steps:

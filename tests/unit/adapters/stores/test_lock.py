@@ -137,10 +137,10 @@ def test_a_lock_whose_file_was_removed_is_taken_on_the_new_one(folder: Path) -> 
         thread.start()
         while not any(found.name == "scrubjay-lock" for found in threading.enumerate()):
             pass
-        os.unlink(path)
+        Path(path).unlink()
     thread.join(PATIENCE)
     assert entered.is_set()
-    assert os.path.exists(path)
+    assert Path(path).exists()
 
 
 def test_writers_of_several_processes_all_get_their_turn(folder: Path) -> None:

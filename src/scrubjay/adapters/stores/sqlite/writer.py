@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import apsw
 
@@ -61,16 +62,32 @@ class FileWriter:
             self._attempt(self._affordable(batch))
         except Full:
             again = [request for request in batch if request.erasing and request.error is None]
-            if not again or not self._ballast.release():
+            if not again:
                 raise
             for request in batch:
                 if request not in again and request.error is None:
                     request.error = faults.full()
-            # What was rolled back runs once more: the only case in which work runs twice.
-            self._attempt(again)
+        else:
+            # Its work may have found no space for a file of its own on the same disk: a key.
+            again = [one for one in batch if one.erasing and isinstance(one.error, Full)]
+            if not again:
+                return
+            for request in again:
+                request.error = None
+        self._make_room()
+        # What was rolled back runs once more: the only case in which work runs twice.
+        self._attempt(again)
+
+    def _make_room(self) -> None:
+        """Give up the reserve, and let the log begin anew in the space it has."""
+        self._ballast.release()
+        with suppress(apsw.Error):
+            _empty_log(self._ready().connection)
 
     def _affordable(self, batch: Sequence[Request]) -> Sequence[Request]:
         """The requests that may run: while the reserve is used up, only erasing ones."""
+        if all(request.erasing for request in batch):
+            return batch
         try:
             self._ballast.demand()
         except StoreError as error:
@@ -133,13 +150,13 @@ class FileWriter:
         if self._session is None:
             self._session = self._open()
         if self._wary:
-            self._empty_log(self._session)
+            self._recover(self._session)
             self._wary = False
         return self._session
 
-    def _empty_log(self, session: Session) -> None:
+    def _recover(self, session: Session) -> None:
         try:
-            session.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            _empty_log(session.connection)
         except apsw.BusyError:
             pass  # a reader has kept the index of the log, which does not name the transaction
         except apsw.Error as error:
@@ -147,6 +164,10 @@ class FileWriter:
             failure = faults.fault(error, session.connection.system_errno)
             discard(session.connection)
             raise failure from error
+
+
+def _empty_log(connection: apsw.Connection) -> None:
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
 def _run(session: Session, batch: Sequence[Request]) -> bool:

@@ -1,0 +1,180 @@
+"""What an index keeps of every memory besides its words: one array for each property."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from math import inf
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrubjay.domain.memory import Kind, Memory
+from scrubjay.domain.origin import Origin
+from scrubjay.index import arrays
+
+NOTHING: Final = -1
+"""The code of a name that a memory does not have, and the position of one without."""
+KINDS: Final = tuple(Kind)
+ORIGINS: Final = tuple(Origin)
+_ID_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One memory as an index takes it in."""
+
+    row_id: bytes
+    seq: int
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The properties of some memories; the i-th item of every array belongs to the i-th one.
+
+    Times are seconds since 1970, infinite where there is none. `session`, `speaker` and `tags`
+    are codes into `names`; the tags of row i are `tags[tag_starts[i]:tag_starts[i + 1]]`.
+    """
+
+    row_id: NDArray[np.uint8]
+    seq: NDArray[np.int64]
+    born: NDArray[np.int64]
+    session: NDArray[np.int32]
+    speaker: NDArray[np.int32]
+    position: NDArray[np.int32]
+    said: NDArray[np.float64]
+    recorded: NDArray[np.float64]
+    retired: NDArray[np.float64]
+    expires: NDArray[np.float64]
+    kind: NDArray[np.uint8]
+    origin: NDArray[np.uint8]
+    importance: NDArray[np.float32]
+    pinned: NDArray[np.bool_]
+    length: NDArray[np.int32]
+    tags: NDArray[np.int32]
+    tag_starts: NDArray[np.int32]
+    names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def code(self, name: str) -> int:
+        """The code of a name; NOTHING if no memory has it."""
+        return self.names.index(name) if name in self.names else NOTHING
+
+    def tagged(self, tags: Iterable[str]) -> NDArray[np.bool_]:
+        """Which memories have all of these tags."""
+        mask = np.ones(len(self), np.bool_)
+        owners = np.repeat(np.arange(len(self)), np.diff(self.tag_starts))
+        for tag in tags:
+            has = np.zeros(len(self), np.bool_)
+            has[owners[self.tags == self.code(tag)]] = True
+            mask &= has
+        return mask
+
+
+_ARRAYS: Final = tuple(field.name for field in fields(Columns) if field.name != "names")
+
+
+def build(entries: Sequence[Entry]) -> Columns:
+    """The columns of these memories, in their order."""
+    codes: dict[str, int] = {}
+    memories = [entry.memory for entry in entries]
+    ids = b"".join(entry.row_id for entry in entries)
+    tags = [[_code(codes, tag) for tag in memory.tags] for memory in memories]
+    session = [_code(codes, memory.provenance.session) for memory in memories]
+    speaker = [_code(codes, memory.speaker) for memory in memories]
+    return Columns(
+        row_id=np.frombuffer(ids, np.uint8).reshape(-1, _ID_BYTES),
+        seq=np.array([entry.seq for entry in entries], np.int64),
+        born=np.array([memory.number for memory in memories], np.int64),
+        session=np.array(session, np.int32),
+        speaker=np.array(speaker, np.int32),
+        position=np.array([_position(memory) for memory in memories], np.int32),
+        said=np.array([said_at(memory) for memory in memories], np.float64),
+        recorded=np.array([memory.recorded_at.timestamp() for memory in memories], np.float64),
+        retired=np.array([_seconds(memory.retired_at) for memory in memories], np.float64),
+        expires=np.array([_seconds(memory.expires_at) for memory in memories], np.float64),
+        kind=np.array([KINDS.index(memory.kind) for memory in memories], np.uint8),
+        origin=np.array([ORIGINS.index(memory.origin) for memory in memories], np.uint8),
+        importance=np.array([memory.importance for memory in memories], np.float32),
+        pinned=np.array([memory.pinned for memory in memories], np.bool_),
+        length=np.array([len(memory.content) for memory in memories], np.int32),
+        tags=np.array([code for some in tags for code in some], np.int32),
+        tag_starts=_starts([len(some) for some in tags]),
+        names=tuple(codes),
+    )
+
+
+def said_at(memory: Memory) -> float:
+    """When it was said, or else recorded, in seconds."""
+    return (memory.provenance.said_at or memory.recorded_at).timestamp()
+
+
+def _code(codes: dict[str, int], name: str | None) -> int:
+    return NOTHING if name is None else codes.setdefault(name, len(codes))
+
+
+def _position(memory: Memory) -> int:
+    return NOTHING if memory.position is None else min(memory.position, 2**31 - 1)
+
+
+def _seconds(time: datetime | None) -> float:
+    return inf if time is None else time.timestamp()
+
+
+def _starts(sizes: Sequence[int]) -> NDArray[np.int32]:
+    starts = np.zeros(len(sizes) + 1, np.int32)
+    np.cumsum(sizes, out=starts[1:])
+    return starts
+
+
+def join(parts: Sequence[Columns], keep: Sequence[NDArray[np.bool_]] | None = None) -> Columns:
+    """The columns of several parts in order; rows outside `keep` are left out."""
+    kept = [pick(part, mask) for part, mask in zip(parts, keep, strict=True)] if keep else parts
+    codes: dict[str, int] = {}
+    maps = [np.array([_code(codes, n) for n in p.names] + [NOTHING], np.int32) for p in kept]
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in kept])
+        for name in _ARRAYS
+        if name not in {"session", "speaker", "tags", "tag_starts"}
+    }
+    for name in ("session", "speaker", "tags"):
+        pieces = [m[getattr(p, name)] for m, p in zip(maps, kept, strict=True)]
+        joined[name] = np.concatenate(pieces)
+    sizes = np.concatenate([np.diff(part.tag_starts) for part in kept])
+    return Columns(**joined, tag_starts=_starts(sizes.tolist()), names=tuple(codes))
+
+
+def pick(part: Columns, mask: NDArray[np.bool_]) -> Columns:
+    """The rows of one part that are in the mask; names nobody has any more are gone, too."""
+    owners = np.repeat(np.arange(len(part)), np.diff(part.tag_starts))
+    tags = part.tags[mask[owners]]
+    sizes = np.diff(part.tag_starts)[mask]
+    chosen = {
+        name: getattr(part, name)[mask] for name in _ARRAYS if name not in {"tags", "tag_starts"}
+    }
+    used = np.unique(np.concatenate([chosen["session"], chosen["speaker"], tags]))
+    used = used[used != NOTHING]
+    fresh = np.full(len(part.names) + 1, NOTHING, np.int32)
+    fresh[used] = np.arange(len(used), dtype=np.int32)
+    for name in ("session", "speaker"):
+        chosen[name] = fresh[chosen[name]]
+    names = tuple(part.names[code] for code in used)
+    starts = _starts(sizes.tolist())
+    return Columns(**chosen, tags=fresh[tags], tag_starts=starts, names=names)
+
+
+def pack(columns: Columns) -> bytes:
+    """The columns as bytes."""
+    held = {name: getattr(columns, name) for name in _ARRAYS}
+    return arrays.pack(held, note={"names": list(columns.names)})
+
+
+def unpack(raw: bytes) -> Columns:
+    """The columns that `pack` wrote; ValueError for anything else."""
+    held, note = arrays.unpack(raw)
+    return Columns(**held, names=tuple(note["names"]))

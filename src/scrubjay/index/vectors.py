@@ -1,0 +1,62 @@
+"""Vectors of memories: bytes at rest, floats while a scope is open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrubjay.index import arrays
+
+_STEPS = 127
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vectors:
+    """One vector per memory, as whole numbers and a scale; zeros where there is none."""
+
+    identity: str
+    """Which embedder made them: vectors of two do not compare."""
+    steps: NDArray[np.int8]
+    scale: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.scale)
+
+    def floats(self) -> NDArray[np.float32]:
+        """The vectors as numbers one can calculate with."""
+        return self.steps.astype(np.float32) * self.scale[:, None]
+
+
+def quantize(identity: str, floats: NDArray[np.float32]) -> Vectors:
+    """The vectors in a byte per dimension; their directions move by less than half a percent."""
+    peak = np.abs(floats).max(axis=1, initial=0.0)
+    scale = (peak / _STEPS).astype(np.float32)
+    divisor = np.where(scale > 0, scale, 1.0)[:, None]
+    steps = np.rint(floats / divisor).astype(np.int8)
+    return Vectors(identity=identity, steps=steps, scale=scale)
+
+
+def join(parts: Sequence[Vectors], keep: Sequence[NDArray[np.bool_]] | None = None) -> Vectors:
+    """The vectors of several parts in order; rows outside `keep` are left out."""
+    masks = keep or [np.ones(len(part), np.bool_) for part in parts]
+    pairs = list(zip(parts, masks, strict=True))
+    return Vectors(
+        identity=parts[0].identity,
+        steps=np.concatenate([part.steps[mask] for part, mask in pairs]),
+        scale=np.concatenate([part.scale[mask] for part, mask in pairs]),
+    )
+
+
+def pack(vectors: Vectors) -> bytes:
+    """The vectors as bytes."""
+    held: dict[str, arrays.Array] = {"steps": vectors.steps, "scale": vectors.scale}
+    return arrays.pack(held, note={"identity": vectors.identity})
+
+
+def unpack(raw: bytes) -> Vectors:
+    """The vectors that `pack` wrote; ValueError for anything else."""
+    held, note = arrays.unpack(raw)
+    return Vectors(identity=note["identity"], steps=held["steps"], scale=held["scale"])

@@ -1,0 +1,78 @@
+"""The ranking: weighted features, summed; every part of a score can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from scrubjay.rank.columns import Columns, Floats, Mask
+from scrubjay.rank.features import Evidence, compute
+from scrubjay.rank.question import ParsedQuery
+from scrubjay.rank.weights import WEIGHTS, Weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """One row of the answer: its score from 0 to 1 and the named parts that sum to it."""
+
+    row: int
+    score: float
+    parts: Mapping[str, float]
+
+
+def rank(
+    query: ParsedQuery,
+    columns: Columns,
+    evidence: Evidence,
+    *,
+    limit: int,
+    allowed: Mask | None = None,
+    weights: Weights = WEIGHTS,
+) -> list[Ranked]:
+    """The best rows among those allowed, best first; equal ones in the order of their rows."""
+    features = compute(query, columns, evidence)
+    sums = total(features, weights, len(columns))
+    if allowed is not None:
+        sums = np.where(allowed, sums, -np.inf)
+    ceiling = sum(weight for _, weight in weights.items() if weight > 0)
+    rows = [row for row in _best(sums, limit) if sums[row] > -np.inf]
+    ranked = [_explain(int(row), features, weights, ceiling) for row in rows]
+    return sorted(ranked, key=lambda found: (-found.score, found.row))
+
+
+def total(features: Mapping[str, Floats], weights: Weights, rows: int) -> Floats:
+    """The weighted sum of the features for every row."""
+    sums = np.zeros(rows, np.float32)
+    for name, weight in weights.items():
+        if name in features and weight:
+            sums += np.float32(weight) * features[name]
+    return sums
+
+
+def _best(sums: Floats, limit: int) -> list[int]:
+    if limit < len(sums):
+        # Ties at the edge are settled by row, so that the answer never depends on the partition.
+        edge = np.partition(sums, len(sums) - limit)[len(sums) - limit]
+        candidates = np.flatnonzero(sums >= edge)
+    else:
+        candidates = np.arange(len(sums))
+    order = np.argsort(-sums[candidates], kind="stable")[:limit]
+    return [int(row) for row in candidates[order]]
+
+
+def _explain(
+    row: int, features: Mapping[str, Floats], weights: Weights, ceiling: float
+) -> Ranked:
+    parts = {
+        name: weight * float(features[name][row]) / ceiling
+        for name, weight in weights.items()
+        if name in features and weight and features[name][row]
+    }
+    score = sum(parts.values())
+    if score < 0 or score > 1:
+        bounded = min(max(score, 0.0), 1.0)
+        parts["bound"] = bounded - score
+        score = bounded
+    return Ranked(row=row, score=score, parts=parts)

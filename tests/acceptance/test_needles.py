@@ -1,0 +1,239 @@
+"""Two hundred words are planted; after every verb, no byte of any file says one of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from scrubjay import bootstrap, settings
+from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
+from scrubjay.domain.rows import Freeze
+from scrubjay.domain.scope import Scope
+from scrubjay.engine import Engine
+from scrubjay.engine.transfer import Exported
+from scrubjay.ports import Failpoint
+from scrubjay.testing.clock import FakeClock
+from scrubjay.testing.engines import Crashes, SimulatedCrash
+from tests.acceptance import needles
+
+NEEDLES = 200
+SCOPES = 4
+MEMORIES = 4
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        pytest.param(str.encode, id="text"),
+        pytest.param(lambda text: text.upper().encode(), id="capitals"),
+        pytest.param(lambda text: text.encode("utf-16-le"), id="utf-16-le"),
+        pytest.param(lambda text: text.encode("utf-16-be"), id="utf-16-be"),
+        pytest.param(lambda text: text.encode().hex().encode(), id="hex"),
+        pytest.param(lambda text: base64.b32encode(text.encode()).lower(), id="base32"),
+        pytest.param(lambda text: base64.b64encode(text.encode()), id="base64"),
+        pytest.param(lambda text: base64.urlsafe_b64encode(text.encode()), id="base64-url"),
+    ],
+)
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc", "abcd"])
+def test_the_hunt_finds_what_is_there(encode: Callable[[str], bytes], before: str) -> None:
+    needle = needles.make(0, 1)[0]
+    raw = b"\x00\xff" + encode(f"{before}?{needle}!") + b"\xff\x00"
+    assert list(needles.hits(raw, [needle])), raw
+    assert not list(needles.hits(raw, needles.make(1, 1)))
+
+
+def test_no_file_ever_says_what_was_planted(
+    tmp_path: Path,
+    seed: int,
+    caplog: pytest.LogCaptureFixture,
+    record_property: Callable[..., None],
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    story = Story(tmp_path, seed)
+    for verb in story.verbs():
+        found = story.hunt()
+        assert not found, f"seed {seed}, after {verb}: {found[:5]}"
+    assert story.pool == [], "not all needles were planted"
+    assert not list(needles.hits(caplog.text.encode(), story.needles))
+    record_property("needles", NEEDLES)
+    record_property("hunts", story.hunts)
+    record_property("files searched", story.files)
+    record_property("megabytes", round(story.bytes / 1e6))
+
+
+class Story:
+    """A home on which every verb happens, and the words planted there."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.needles = needles.make(seed, NEEDLES)
+        self.pool = list(self.needles)
+        self.hunts = self.files = self.bytes = 0
+        self._folder = folder
+        self._home = folder / "home"
+        self._crashes = Crashes()
+        self._clock = FakeClock(seed)
+        self._engine = self._start()
+        self._scopes = [Scope(self._word(), self._word()) for _ in range(SCOPES)]
+        self._ids: dict[Scope, list[str]] = {scope: [] for scope in self._scopes}
+
+    def hunt(self) -> list[str]:
+        """Every needle found, in a name or a byte of a copy of the home.
+
+        It is another process that copies: closing a file here would drop SQLite's locks on it.
+        """
+        copy = self._folder / "copy"
+        subprocess.run(["cp", "-r", "--sparse=never", self._home, copy], check=True)
+        paths = sorted(copy.rglob("*"))
+        found = [f"{path.name} (a name): {hit}" for path in paths for hit in self._in_name(path)]
+        for path in (path for path in paths if path.is_file()):
+            raw = path.read_bytes()
+            found += [f"{path.relative_to(copy)}: {hit}" for hit in needles.hits(raw, self.needles)]
+            self.files += 1
+            self.bytes += len(raw)
+        subprocess.run(["rm", "-r", copy], check=True)
+        self.hunts += 1
+        return found
+
+    def verbs(self) -> Iterator[str]:
+        """Do one verb after the other; says which it was."""
+        for scope in self._scopes:
+            for _ in range(MEMORIES):
+                self._retain(scope)
+                yield "retain"
+        yield from self._amending(*self._scopes[:2])
+        yield from self._erasing(*self._scopes[:2])
+        yield from self._copying(*self._scopes[1:3])
+        yield from self._crashing(self._scopes[2])
+        yield from self._destroying(*self._scopes[:2])
+
+    # -- the verbs -------------------------------------------------------------------------
+
+    def _start(self) -> Engine:
+        place = settings.at_home(self._home)
+        return bootstrap.build(place, clock=self._clock, reach=self._crashes)
+
+    def _word(self) -> str:
+        return self.pool.pop()
+
+    def _in_name(self, path: Path) -> Iterator[str]:
+        return needles.hits(path.name.encode(), self.needles)
+
+    def _request(self, scope: Scope) -> Retain:
+        return Retain(
+            content=f"The word is {self._word()}.\nIt is planted.",
+            tags=(self._word(), self._word()),
+            id=f"mem-{self._word()}",
+            session=self._word(),
+            key=self._word(),
+            speaker=self._word(),
+            channel=self._word(),
+            message_id=self._word(),
+            sources=tuple(self._ids[scope][:1]),
+            metadata={self._word(): self._word()},
+        )
+
+    def _retain(self, scope: Scope) -> None:
+        done = self._engine.retain(scope, self._request(scope))
+        self._ids[scope].append(done.id)
+
+    def _supersede(self, scope: Scope) -> None:
+        request = Supersede(
+            id=self._ids[scope][-1],
+            content=f"The better word is {self._word()}.",
+            tags=(self._word(),),
+            session=self._word(),
+            key=self._word(),
+            reason=self._word(),
+        )
+        self._ids[scope].append(self._engine.supersede(scope, request).id)
+
+    def _amending(self, one: Scope, other: Scope) -> Iterator[str]:
+        engine = self._engine
+        for scope in (one, one, other):
+            self._supersede(scope)
+            yield "supersede"
+        long = f"{self._word()} ".ljust(65_000, "x")
+        engine.retain(one, Retain(content=long, metadata={"filler": "y" * 4_000}))
+        yield "retain at length"
+        engine.pin(one, self._ids[one][1])
+        yield "pin"
+        engine.expire(one, self._ids[one][2], self._clock.now())
+        yield "expire"
+        engine.browse(one, Browse(superseded=True))
+        engine.history(other, self._ids[other][-1])
+        yield "browse"
+        engine.freeze(other, Freeze.ALL)
+        yield "freeze"
+        engine.freeze(other, Freeze.NONE)
+
+    def _erasing(self, one: Scope, other: Scope) -> Iterator[str]:
+        engine = self._engine
+        engine.forget(one, Forget(ids=(self._ids[one][3],)))
+        yield "forget"
+        engine.purge(one, superseded_days=0)
+        yield "purge"
+        engine.rotate(other)
+        yield "rotate"
+        engine.close()
+        yield "close"
+        self._engine = self._start()
+
+    def _copying(self, one: Scope, other: Scope) -> Iterator[str]:
+        engine, sealed, backup = self._engine, self._home / "sealed", self._home / "backup"
+        raw, _ = engine.backup(one)
+        backup.write_bytes(raw)
+        yield "backup"
+        export = engine.export(one, sealed=True)
+        sealed.write_bytes(export.content)
+        yield "export"
+        self._check_plain(engine.export(one))
+        engine.load(other, sealed.read_bytes(), key=export.key)
+        yield "load"
+        engine.forget(one, Forget(ids=(self._ids[one][1],)))
+        engine.restore(one, backup.read_bytes())
+        yield "restore"
+        assert all(engine.verify(scope).sound for scope in self._scopes)
+        yield "verify"
+
+    def _check_plain(self, export: Exported) -> None:
+        """A plain export is readable on purpose: what is hunted here can be found there."""
+        words = {word for word in self.needles if word in export.content.decode()}
+        assert len(json.loads(export.content)["memories"]) * 9 <= len(words)
+        assert {hit.split()[0] for hit in needles.hits(export.content, self.needles)} >= words
+
+    def _crashing(self, scope: Scope) -> Iterator[str]:
+        """Die in the middle; the handles of the dead stay open, and its files as they are."""
+        long = Retain(content=f"{self.needles[0]} " * 3_500, metadata={"filler": "y" * 9_000})
+        for failpoint in (Failpoint.BLOB_WRITTEN, Failpoint.STORE_BEFORE_COMMIT):
+            yield self._crash(failpoint, lambda engine: engine.retain(scope, long))
+        for failpoint in (Failpoint.ROTATE_EPOCH_RAISED, Failpoint.ROTATE_BATCH_SEALED):
+            yield self._crash(failpoint, lambda engine: engine.rotate(scope))
+        ids = (self._ids[scope][2],)
+        yield self._crash(Failpoint.FORGET_COMMITTED, lambda e: e.forget(scope, Forget(ids=ids)))
+        self._engine.finish_due(scope)
+        yield "recovery"
+
+    def _crash(self, failpoint: Failpoint, verb: Callable[[Engine], object]) -> str:
+        self._crashes.at(failpoint)
+        with pytest.raises(SimulatedCrash):
+            verb(self._engine)
+        self._engine = self._start()
+        return f"a crash at {failpoint}"
+
+    def _destroying(self, one: Scope, other: Scope) -> Iterator[str]:
+        self._crash(
+            Failpoint.DESTROY_KEYS_DELETED, lambda engine: engine.destroy(one, confirm=str(one))
+        )
+        yield "a crash in the middle of destroy"
+        self._engine.destroy(other, confirm=str(other))
+        yield "destroy"
+        self._engine.open(one, anew=True)
+        yield "open anew"
+        self._engine.close()
+        yield "the end"

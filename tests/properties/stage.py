@@ -1,0 +1,168 @@
+"""How a simulation takes a step in both worlds and judges what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Final
+
+from hypothesis import note
+from hypothesis.stateful import RuleBasedStateMachine
+
+from scrubjay.domain.errors import NotFound, ScrubjayError
+from scrubjay.domain.memory import Memory
+from scrubjay.domain.requests import Browse
+from scrubjay.domain.results import BackedUp
+from scrubjay.domain.rows import Due
+from scrubjay.domain.scope import Scope
+from scrubjay.engine import Engine, Policy
+from scrubjay.engine.transfer import Exported
+from scrubjay.ports import Failpoint
+from tests.properties.ledger import Ledger, Seen, Verb
+from tests.properties.worlds import FileWorld, MemoryWorld, Outcome, World
+
+ALICE: Final = Scope("local", "alice")
+BOB: Final = Scope("local", "bob")
+
+
+class Stage(RuleBasedStateMachine):
+    """Two worlds in step, a ledger for each scope, and what was carried out of them."""
+
+    def set_up(self, seed: int, policy: Policy) -> None:
+        """Begin with empty worlds."""
+        note(f"FakeClock seed: {seed}")
+        self.worlds: list[World] = [MemoryWorld(seed, policy), FileWorld(seed, policy)]
+        for world in self.worlds:
+            world.begin()
+        self.ledgers = {ALICE: Ledger(), BOB: Ledger()}
+        self.exports: list[Exported] = []
+        self.backups: list[tuple[Scope, bytes, BackedUp]] = []
+        self._said = 0
+
+    def teardown(self) -> None:
+        """Look at everything once more, and see that all is sound and nothing stays due."""
+        if not hasattr(self, "worlds"):
+            return
+        try:
+            for scope, ledger in self.ledgers.items():
+                self.everybody_looks(scope)
+                if ledger.born and not (ledger.destroyed or ledger.doomed or ledger.lost):
+                    self._settle(scope)
+        finally:
+            for world in self.worlds:
+                world.end()
+
+    def step(
+        self,
+        which: int,
+        scope: Scope,
+        verb: Verb,
+        action: Callable[[Engine], object],
+        *,
+        dies: Failpoint | None = None,
+        due: Iterable[str] = (),
+    ) -> Outcome:
+        """Let one engine act, or die of it, in both worlds."""
+        model, real = (world.act(which, action, dies) for world in self.worlds)
+        assert model == real, f"memory: {model}; SQLite: {real}"
+        ledger = self.ledgers[scope]
+        self._meet(scope, verb)
+        if ledger.born:
+            ledger.judge(verb, model, self._see(scope), due=set(due))
+        ledger.judge_handle(which, verb, model)
+        if model.crash:
+            self.lose_handles(which)
+        return model
+
+    def lose_handles(self, which: int) -> None:
+        """Note that an engine was replaced by a new one, which has nothing open."""
+        for ledger in self.ledgers.values():
+            ledger.handles.pop(which, None)
+
+    def _meet(self, scope: Scope, verb: Verb) -> None:
+        """Look for a life of the scope that this step began."""
+        ledger = self.ledgers[scope]
+        begins = verb in (Verb.ANEW, Verb.RESTORE)
+        if not ledger.born or (begins and (ledger.destroyed or ledger.doomed)):
+            model, real = [attempt(lambda world=world: world.meet(scope)) for world in self.worlds]
+            assert model == real
+            if model is None:
+                ledger.begin_life()
+
+    def _see(self, scope: Scope) -> Seen:
+        model, real = [attempt(lambda world=world: world.snapshot(scope)) for world in self.worlds]
+        assert model == real, f"memory: {model}; SQLite: {real}"
+        return model
+
+    def everybody_looks(self, scope: Scope) -> None:
+        """Both engines show what is there, in both worlds."""
+        ledger = self.ledgers[scope]
+        for which in (0, 1):
+            outcome = self.step(
+                which, scope, Verb.OTHER, lambda engine: views(engine, scope, ledger.known)
+            )
+            if isinstance(outcome.result, dict):
+                expect_view(outcome.result, ledger, self.now())
+
+    def _settle(self, scope: Scope) -> None:
+        reports = []
+        for world in self.worlds:
+            world.restart(0)
+            engine = world.engines[0]
+            engine.finish_due(scope)
+            assert engine.head(scope).due is Due.NOTHING
+            report = engine.verify(scope)
+            assert report.sound, report.problems
+            for receipt in engine.receipts(scope):
+                assert engine.verify_erased(receipt).sound, "a key opens what was erased"
+            reports.append(report)
+        assert reports[0] == reports[1]
+
+    # -- what rules choose from --------------------------------------------------------
+
+    def now(self) -> datetime:
+        """The time, read once in each world so that they stay in step."""
+        return [world.clock.now() for world in self.worlds][0]
+
+    def say(self, *, large: bool = False) -> str:
+        """Something that was never said before."""
+        self._said += 1
+        return f"saying {self._said}".ljust(64 * 1024 if large else 1, "x")
+
+    def pick(self, scope: Scope, number: int) -> str:
+        """An id: mostly of a memory that is there, sometimes of one that was, or never was."""
+        ledger = self.ledgers[scope]
+        there = list(ledger.memories)
+        if number % 5 == 0 or not there:
+            there = ["note-1", "note-9", *ledger.known]
+        return there[-1 - number // 5 % len(there)]
+
+
+def attempt(action: Callable[[], Seen]) -> Seen:
+    """What an action returns, or the class of the error it raises."""
+    try:
+        return action()
+    except ScrubjayError as error:
+        return type(error)
+
+
+def views(engine: Engine, scope: Scope, ids: list[str]) -> dict[str, object]:
+    """All that one engine shows of a scope."""
+    page = engine.browse(scope, Browse(limit=10_000))
+    got = {one: attempt(lambda one=one: engine.get(scope, one)) for one in ids}
+    told = {one: attempt(lambda one=one: engine.history(scope, one)) for one in ids}
+    return {"page": page.memories, "got": got, "told": told}
+
+
+def expect_view(view: dict[str, object], ledger: Ledger, now: datetime) -> None:
+    """A view shows what is there and not expired, and only that."""
+    there = [memory for memory in ledger.memories.values() if not memory.expired(now)]
+    newest_first = sorted(there, key=lambda memory: -memory.number)
+    assert view["page"] == tuple(memory for memory in newest_first if memory.live)
+    shown: dict[str, Memory | type[NotFound]] = {memory.id: memory for memory in there}
+    assert view["got"] == {one: shown.get(one, NotFound) for one in ledger.known}
+    told = view["told"]
+    assert isinstance(told, dict)
+    for one, chain in told.items():
+        found = ledger.memories.get(one)
+        assert chain is NotFound if found is None else found in chain

@@ -1,0 +1,116 @@
+"""The engine itself: closing, and what due work may not do to a verb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from scrubjay.domain.errors import Busy, Full, StoreError
+from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
+from scrubjay.domain.results import Erasure
+from scrubjay.domain.rows import Due
+from scrubjay.engine import Engine, Policy
+from scrubjay.ports import Failpoint
+from scrubjay.testing.engines import MemoryHome
+from tests.unit.engine.scene import ALICE, contents, forget, head, retain, verbs
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RECEIPT = Erasure(address="a", verb="forget", at=NOON, erased=0)
+
+VERBS: dict[str, Callable[[Engine], object]] = {
+    "open": lambda engine: engine.open(ALICE),
+    "scopes": lambda engine: engine.scopes(),
+    "head": lambda engine: engine.head(ALICE),
+    "retain": lambda engine: engine.retain(ALICE, Retain(content="a")),
+    "supersede": lambda engine: engine.supersede(ALICE, Supersede(id="a", content="a")),
+    "pin": lambda engine: engine.pin(ALICE, "a"),
+    "expire": lambda engine: engine.expire(ALICE, "a", None),
+    "freeze": lambda engine: engine.freeze(ALICE),
+    "get": lambda engine: engine.get(ALICE, "a"),
+    "browse": lambda engine: engine.browse(ALICE, Browse()),
+    "history": lambda engine: engine.history(ALICE, "a"),
+    "follow": lambda engine: engine.follow(ALICE, 0),
+    "forget": lambda engine: engine.forget(ALICE, Forget(ids=("a",))),
+    "purge": lambda engine: engine.purge(ALICE),
+    "rotate": lambda engine: engine.rotate(ALICE),
+    "destroy": lambda engine: engine.destroy(ALICE, confirm="local/alice"),
+    "finish_due": lambda engine: engine.finish_due(ALICE),
+    "export": lambda engine: engine.export(ALICE),
+    "load": lambda engine: engine.load(ALICE, b"{}"),
+    "backup": lambda engine: engine.backup(ALICE),
+    "restore": lambda engine: engine.restore(ALICE, b"{}"),
+    "verify": lambda engine: engine.verify(ALICE),
+    "verify_erased": lambda engine: engine.verify_erased(RECEIPT),
+    "receipts": lambda engine: engine.receipts(ALICE),
+    "audit": lambda engine: engine.audit(ALICE),
+    "verify_audit": lambda engine: engine.verify_audit(ALICE),
+}
+
+
+def test_no_verb_is_left_out_here() -> None:
+    public = {name for name in vars(Engine) if not name.startswith("_")}
+    assert public == {*VERBS, "close"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_closed_engine_says_so_and_does_nothing(home: MemoryHome, verb: str) -> None:
+    engine = home.engine()
+    retain(engine, "tea")
+    engine.close()
+    before = head(home)
+    with pytest.raises(StoreError, match="closed"):
+        VERBS[verb](engine)
+    assert head(home) == before
+
+
+def test_closing_twice_is_fine(engine: Engine) -> None:
+    engine.close()
+    engine.close()
+
+
+def test_closing_never_fails(home: MemoryHome) -> None:
+    """A scope that was destroyed by somebody else only costs the count of reads."""
+    engine = home.engine()
+    retain(engine, "tea")
+    contents(engine)
+    home.engine().destroy(ALICE, confirm="local/alice")
+    engine.close()
+
+
+def test_reads_before_a_restore_are_on_record(home: MemoryHome) -> None:
+    engine = home.engine()
+    retain(engine, "tea")
+    raw, _ = engine.backup(ALICE)
+    contents(engine)
+    engine.restore(ALICE, raw)
+    assert verbs(engine) == ["retain", "backup", "browse", "restore"]
+
+
+class Refusing:
+    """A store that refuses a rotation's writes, as one that is busy or full would."""
+
+    def __init__(self, error: StoreError) -> None:
+        self.error: StoreError | None = error
+
+    def __call__(self, failpoint: Failpoint) -> None:
+        if self.error and failpoint is Failpoint.ROTATE_BATCH_SEALED:
+            raise self.error
+
+
+@pytest.mark.parametrize("error", [Busy("It is busy."), Full("It is full.")])
+def test_due_work_that_cannot_be_done_now_does_not_keep_a_verb_from_being_done(
+    home: MemoryHome, error: StoreError
+) -> None:
+    first = home.engine(Policy(rotate_below=0))
+    retain(first, "tea")
+    forget(first, retain(first, "gone"))
+    assert head(home).due == Due.ROTATE
+    home.crashes = refusing = Refusing(error)  # type: ignore[assignment]
+    engine = home.engine()
+    assert contents(engine) == ["tea"]
+    assert retain(engine, "coffee")
+    refusing.error = None
+    engine.finish_due(ALICE)
+    assert head(home).due is Due.NOTHING
