@@ -65,8 +65,8 @@ def _report(names: list[str], *, quick: bool) -> str:
     ]
     if was_busy:
         preamble.append(
-            "**The machine was busy with other things.** Times are too long, and ratios lean "
-            "against the side with more Python in it; counts are as good as ever."
+            "**The machine was busy with other things.** Take times and their ratios as rough; "
+            "counts are as good as ever."
         )
     return render(preamble, sections)
 

@@ -94,7 +94,8 @@ class Home:
             body = unpad(unseal(keys[epoch], cell, "cell", *place, row_id, version, epoch))
             if blob is not None:
                 stream = (self.data / "blobs" / address / blob).read_bytes()
-                body = b"".join(read_stream(keys[epoch], stream, place, row_id, version, epoch))
+                name = join(row_id, blob)
+                body = b"".join(read_stream(keys[epoch], stream, place, name, version, epoch))
             yield json.loads(body)
 
 
@@ -103,8 +104,8 @@ def read_stream(key, stream, place, row_id, version, epoch):
     step = CHUNK + HEADER + NONCE + TAG
     cells = [stream[at : at + step] for at in range(0, len(stream), step)]
     for index, cell in enumerate(cells):
-        name = join(row_id, index, int(index == len(cells) - 1))
-        yield unseal(key, cell, "blob", *place, name, version, epoch)
+        chunk = join(row_id, index, int(index == len(cells) - 1))
+        yield unseal(key, cell, "blob", *place, chunk, version, epoch)
 
 
 def main():

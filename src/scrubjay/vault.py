@@ -189,7 +189,10 @@ class Sealer:
         )
 
     def unseal_stream(self, stream: bytes, *, row_id: bytes, version: int) -> Iterator[bytes]:
-        """The chunks of a long body, in order; SealBroken if one is altered, moved or missing."""
+        """The chunks of a long body, in order; SealBroken if one is altered, moved or missing.
+
+        Nothing of it is to be used before the last chunk has come.
+        """
         step = CHUNK_BYTES + OVERHEAD
         last = max(0, -(-len(stream) // step) - 1)
         for index in range(last + 1):

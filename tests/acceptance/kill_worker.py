@@ -5,16 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from scrubjay import bootstrap, settings
-from scrubjay.engine import Policy
+from scrubjay.engine import Policy, rotate
 from scrubjay.ports import Failpoint, pass_by
 from scrubjay.testing.killing import Job, Tick, die_at, serve
 from tests.acceptance.mix import Ledger, Mix
 
 POLICY = Policy(drop_days=0)
+BATCH = 16
+"""Rows sealed anew at once: few, so that a small scope is rotated in several transactions."""
 
 
 def work(job: Job, tick: Tick) -> None:
     """Carry out random verbs, written down in the ledger, and die where the job says."""
+    rotate._BATCH = BATCH
     home = Path(job["home"])
     reach = die_at(Failpoint(job["failpoint"]), job["arrival"]) if job["failpoint"] else pass_by
     engine = bootstrap.build(settings.at_home(home), reach=reach, policy=POLICY)

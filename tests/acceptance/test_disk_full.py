@@ -146,6 +146,21 @@ def test_a_process_that_starts_on_a_full_disk_still_reads_and_forgets(
     engine.close()
 
 
+def test_a_scope_can_be_destroyed_on_a_full_disk(volume: Tmpfs | Refusing) -> None:
+    place = replace(settings.at_home(volume.home), ballast_bytes=BALLAST)
+    engine = bootstrap.build(place, vfs=volume.vfs)
+    diary = Diary(engine)
+    diary.write("before")
+    volume.fill()
+    receipt = engine.destroy(SCOPE, confirm=str(SCOPE))
+    assert receipt.erased == 1
+    assert engine.verify_erased(receipt).problems == ()
+    volume.free()
+    engine.open(SCOPE, anew=True)
+    assert len(engine.browse(SCOPE, Browse())) == 0
+    engine.close()
+
+
 def test_a_sync_that_fails_costs_only_the_write_that_met_it(tmp_path: Path) -> None:
     """Whether that write happened is not known, so it is repeated under its key."""
     vfs = FaultyVfs()

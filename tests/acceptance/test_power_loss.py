@@ -16,7 +16,7 @@ from scrubjay.adapters.disk import Disk, Step
 from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.domain.errors import ScrubjayError
-from scrubjay.engine import Engine, Policy, Ports
+from scrubjay.engine import Engine, Policy, Ports, rotate
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.disk import PowerCut
 from scrubjay.testing.power import PowerLost, PowerVfs, hears_all
@@ -25,6 +25,12 @@ from tests.acceptance.model import judge
 
 CHUNKS = 10
 POLICY = Policy(drop_days=0)
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a rotation of a small scope takes several transactions."""
+    monkeypatch.setattr(rotate, "_BATCH", 4)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -141,10 +147,12 @@ class Case:
 def damages(file: Path) -> Iterator[str]:
     """What SQLite itself finds wrong with a file."""
     connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
-    for (finding,) in connection.execute("PRAGMA integrity_check"):
-        if finding != "ok":
-            yield f"{file.name}: {finding}"
+    try:
+        findings = [finding for (finding,) in connection.execute("PRAGMA integrity_check")]
+    except apsw.CorruptError as error:
+        findings = [str(error)]
     connection.close()
+    yield from (f"{file.name}: {finding}" for finding in findings if finding != "ok")
 
 
 class Machine:

@@ -20,7 +20,6 @@ from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.blobs.memory import MemoryBlobs
 from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.keyrings.memory import MemoryKeyring
-from scrubjay.adapters.stores.memory import MemoryStore
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.domain.errors import ScrubjayError
 from scrubjay.domain.memory import Memory
@@ -31,14 +30,11 @@ from scrubjay.engine.forget import scan
 from scrubjay.engine.opened import OpenScope
 from scrubjay.ports import Blobs, Failpoint, Keyring, Reach, Result, Store, Tx, View
 from scrubjay.testing.clock import FakeClock
+from scrubjay.testing.engines import LastingStore, SimulatedCrash
 
 RAM_DISK: Final = Path("/dev/shm")
 COMMITS: Final = frozenset({Failpoint.STORE_BEFORE_COMMIT, Failpoint.STORE_AFTER_COMMIT})
 INSTALLATION: Final = bytes(range(32))
-
-
-class SimulatedCrash(BaseException):
-    """The process died at a failpoint; nothing of the engine may catch this and go on."""
 
 
 class Fuse:
@@ -85,8 +81,8 @@ class FusedSqlite(SqliteStore):
         return self._fuse.of_a_scope(write, work)
 
 
-class SharedMemory(MemoryStore):
-    """A memory store that outlives the engines on it."""
+class FusedMemory(LastingStore):
+    """The memory store, with failpoints that blow the fuse."""
 
     def __init__(self, fuse: Fuse) -> None:
         super().__init__(reach=fuse)
@@ -95,9 +91,6 @@ class SharedMemory(MemoryStore):
     def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
         write = partial(super().write, address, erasing=erasing)
         return self._fuse.of_a_scope(write, work)
-
-    def close(self) -> None:
-        """Stay open: the other engine and the next one use it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +219,7 @@ class MemoryWorld(World):
 
     def __init__(self, seed: int, policy: Policy) -> None:
         super().__init__(seed, policy)
-        self._store = SharedMemory(self.fuse)
+        self._store = FusedMemory(self.fuse)
         self._blobs = MemoryBlobs()
         self._keyring = MemoryKeyring(FakeClock("keyring"))
 

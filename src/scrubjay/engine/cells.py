@@ -94,7 +94,8 @@ def seal_body(
     if len(body) > CELL_BYTES:
         name = random(16).hex()
         sealer = opened.sealer(collection, Purpose.BLOB, epoch)
-        stream = sealer.seal_stream(body, row_id=row_id, version=version, random=random)
+        place = vault.join(row_id, name)
+        stream = sealer.seal_stream(body, row_id=place, version=version, random=random)
         body = name.encode()
     nonce = random(vault.NONCE_BYTES)
     sealer = opened.sealer(collection, Purpose.CELL, epoch)

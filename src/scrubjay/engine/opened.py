@@ -170,7 +170,8 @@ class OpenScope:
         except NotFound as error:
             raise SealBroken("The blob of a row is missing.") from error
         sealer = self.sealer(collection, Purpose.BLOB, row.epoch)
-        chunks = sealer.unseal_stream(stream, row_id=row.id, version=row.version)
+        place = vault.join(row.id, row.blob)
+        chunks = sealer.unseal_stream(stream, row_id=place, version=row.version)
         return b"".join(chunks)
 
     # -- the guarded way to the rows ---------------------------------------------------

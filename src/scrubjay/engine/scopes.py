@@ -9,7 +9,14 @@ from dataclasses import replace
 from itertools import count
 
 from scrubjay import vault
-from scrubjay.domain.errors import Destroyed, KeyMissing, NeedsConfirmation, NotFound, StoreError
+from scrubjay.domain.errors import (
+    Destroyed,
+    Full,
+    KeyMissing,
+    NeedsConfirmation,
+    NotFound,
+    StoreError,
+)
 from scrubjay.domain.results import Erasure
 from scrubjay.domain.rows import CatalogEntry, Collection, Head
 from scrubjay.domain.scope import Scope
@@ -126,9 +133,21 @@ def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
     if entry is None:
         raise NotFound(f"There is no scope {scope}.")
     if not entry.destroyed:
-        ports.keyring.add(address, DESTROYED, ports.clock.random(KEY_BYTES))
+        _announce_destroy(ports, address)
         _finish_destroy(ports, address)
     return receipts.kept(ports, address)[-1]
+
+
+def _announce_destroy(ports: Ports, address: str) -> None:
+    """Write the slot that has the destroy finished, whatever happens from now on."""
+    key = ports.clock.random(KEY_BYTES)
+    try:
+        ports.keyring.add(address, DESTROYED, key)
+    except Full:
+        # Space is held in reserve for what erases, and the store alone may give it up.
+        ports.store.write(
+            address, lambda _: ports.keyring.add(address, DESTROYED, key), erasing=True
+        )
 
 
 def _finish_destroy(ports: Ports, address: str) -> None:

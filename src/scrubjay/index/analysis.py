@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from scrubjay.index.stopwords import STOP_WORDS
+from scrubjay.index.near import near_terms
+from scrubjay.index.stopwords import FRAME_WORDS, STOP_WORDS
 
 if TYPE_CHECKING:
     from Stemmer import Stemmer
@@ -25,6 +27,9 @@ LONGEST_WORD = 64
 CACHED_WORDS = 1 << 16
 SAMPLE_WORDS = 200
 """How many words are looked at to recognize a language."""
+
+FRAME_WEIGHT = 0.35
+"""What a word counts that says how to answer ("how many weeks") rather than what about."""
 
 # Thai, Lao, Myanmar, Khmer; Hangul (spaced, but its words carry their particles); kana; Han.
 _UNSPACED = (
@@ -49,6 +54,15 @@ _SCRIPTS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A term a question asks for, and the near terms that may stand in for it."""
+
+    term: str
+    weight: float = 1.0
+    near: Mapping[str, float] = field(default_factory=dict)
+
+
 def words(text: str) -> list[str]:
     """The words of a text in order, case-folded; a run of an unspaced script is one item."""
     if text.isascii():
@@ -64,17 +78,26 @@ def terms(text: str, language: str | None = None) -> list[str]:
     return [term for word in found for term in _terms(word, language)]
 
 
-def query_terms(text: str, languages: Iterable[str] = ()) -> dict[str, float]:
-    """The terms a question asks for, with weights, stemmed as in each language of the scope."""
-    found = words(text)
+def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
+    """What a question asks for, stemmed as in each language the scope is written in."""
+    found = words(question)
     spoken = recognize(found)
     kept = [word for word in found if not _stops(word, spoken)] or found
-    weights: dict[str, float] = {}
+    framed = all(word in FRAME_WORDS for word in kept)
+    terms_asked: dict[str, Wanted] = {}
     for language in dict.fromkeys((spoken, *languages)):
         for word in kept:
+            frames = word in FRAME_WORDS and not framed
+            near = {} if frames else _damped(word)
             for term in _terms(word, language):
-                weights[term] = 1.0
-    return weights
+                terms_asked.setdefault(term, Wanted(term, FRAME_WEIGHT if frames else 1.0, near))
+    return list(terms_asked.values())
+
+
+@lru_cache(CACHED_WORDS)
+def _damped(word: str) -> Mapping[str, float]:
+    """Near terms by the square of their nearness: the less near, the much less they count."""
+    return {term: share * share for term, share in near_terms(word).items()}
 
 
 def recognize(found: list[str], default: str = DEFAULT_LANGUAGE) -> str:

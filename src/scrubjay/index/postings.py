@@ -7,22 +7,25 @@ through all segments in order, the tail last. Deleted rows stay until a merge le
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scrubjay.index.analysis import Wanted
+
 Floats: TypeAlias = NDArray[np.float32]
 Rows: TypeAlias = NDArray[np.uint32]
 Counts: TypeAlias = NDArray[np.uint16]
 Mask: TypeAlias = NDArray[np.bool_]
 
-K1 = 1.2
-B = 0.75
+K1 = 1.0
+B = 0.6
 MOST_COUNTED = 0xFFFF
 _HEAD = struct.Struct("<4sIII")
 _MAGIC = b"SJP1"
@@ -174,23 +177,80 @@ def _take(packed: bytes, at: int, count: int) -> tuple[Rows, int]:
     return np.frombuffer(packed, "<u4", count, at), at + 4 * count
 
 
-def score(parts: Sequence[Part], wanted: Mapping[str, float]) -> Floats:
-    """BM25 of every row of all parts for the wanted terms, each weighed as given."""
-    lengths = [part.lengths for part in parts]
-    total = sum(map(len, lengths))
-    scores = np.zeros(total, np.float32)
-    if not total:
-        return scores
-    all_lengths = np.concatenate(lengths)
-    mean = max(float(all_lengths.mean()), 1.0)
-    norms = (K1 * (1 - B) + all_lengths * np.float32(K1 * B / mean)).astype(np.float32)
-    bases = np.cumsum([0, *map(len, lengths)])
-    for term, weight in wanted.items():
-        found = [part.find(term) for part in parts]
-        holding = sum(len(rows) for rows, _ in found)
-        idf = weight * float(np.log1p((total - holding + 0.5) / (holding + 0.5)))
-        for (rows, counts), base in zip(found, bases, strict=False):
-            places = rows + np.uint32(base)
-            times = counts.astype(np.float32)
-            scores[places] += np.float32(idf * (K1 + 1)) * times / (times + norms[places])
-    return scores
+@dataclass(frozen=True, slots=True)
+class Match:
+    """How well every row answers: BM25, and the share of the wanted information it holds."""
+
+    scores: Floats
+    coverage: Floats
+
+
+def match(parts: Sequence[Part], wanted: Sequence[Wanted]) -> Match:
+    """Match every row of all parts with the wanted terms.
+
+    A near term counts instead of the wanted one where it gives more, damped by its nearness and
+    never as rarer than the wanted one, so that near words cannot outweigh the word itself.
+    """
+    shelf = _Shelf.of(parts)
+    scores, coverage = np.zeros(shelf.rows, np.float32), np.zeros(shelf.rows, np.float32)
+    known = {item.term for item in wanted}
+    whole = 0.0
+    for item in wanted:
+        found = shelf.find(item.term)
+        rarity = shelf.rarity(len(found[0]))
+        whole += item.weight * rarity
+        near = [(term, share) for term, share in item.near.items() if term not in known]
+        best, held = shelf.weigh(found, near, rarity)
+        scores += np.float32(item.weight) * best
+        coverage += np.float32(item.weight * rarity) * held
+    return Match(scores, coverage / np.float32(whole) if whole else coverage)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shelf:
+    """All parts of one scope, their rows numbered through."""
+
+    parts: Sequence[Part]
+    bases: Sequence[int]
+    norms: Floats
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> _Shelf:
+        lengths = [part.lengths for part in parts]
+        joined = _join(lengths)
+        mean = max(float(joined.mean()), 1.0) if len(joined) else 1.0
+        norms = np.float32(K1 * (1 - B)) + joined.astype(np.float32) * np.float32(K1 * B / mean)
+        return cls(parts, [0, *np.cumsum([len(each) for each in lengths])], norms)
+
+    @property
+    def rows(self) -> int:
+        return len(self.norms)
+
+    def find(self, term: str) -> tuple[Rows, Counts]:
+        found = [part.find(term) for part in self.parts]
+        rows = [rows + np.uint32(base) for (rows, _), base in zip(found, self.bases, strict=False)]
+        return _join(rows), _join([counts for _, counts in found])
+
+    def rarity(self, holding: int) -> float:
+        return math.log1p((self.rows - holding + 0.5) / (holding + 0.5))
+
+    def weigh(
+        self, found: tuple[Rows, Counts], near: Sequence[tuple[str, float]], rarity: float
+    ) -> tuple[Floats, Floats]:
+        """BM25 of one wanted term for every row, and how much of the term each row holds."""
+        best, held = np.zeros(self.rows, np.float32), np.zeros(self.rows, np.float32)
+        rows, counts = found
+        best[rows] = np.float32(rarity) * self._saturate(rows, counts)
+        held[rows] = 1
+        for term, share in near:
+            rows, counts = self.find(term)
+            if len(rows):
+                worth = np.float32(share * min(rarity, self.rarity(len(rows))))
+                best[rows] = np.maximum(best[rows], worth * self._saturate(rows, counts))
+                held[rows] = np.maximum(held[rows], np.float32(share))
+        return best, held
+
+    def _saturate(self, rows: Rows, counts: Counts) -> Floats:
+        times = counts.astype(np.float32)
+        saturated: Floats = np.float32(K1 + 1) * times / (times + self.norms[rows])
+        return saturated

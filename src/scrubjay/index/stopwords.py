@@ -80,3 +80,19 @@ _LISTS = {
 STOP_WORDS: dict[str, frozenset[str]] = {
     language: frozenset(words.split()) for language, words in _LISTS.items()
 }
+
+FRAME_WORDS = frozenset(
+    """
+    ago anything back called chat conversation conversations current currently day days different
+    discuss discussed earlier ever first going hours items kind kinds know last like likely list
+    long looking many mention month months much name number often old order passed previous
+    previously recent recently remind something sort think thought throughout time times total type
+    types week weeks wondering would year years
+    art arten gesamt jahr jahre jahren lange letzte letzten monat monate monaten name oft tag tage
+    tagen viele wann woche wochen zuletzt
+    année années combien fois jour jours mois semaine semaines
+    año años cuánto cuántos cuántas días semanas meses veces
+    год года день дней лет месяц месяцев неделя недель раз сколько
+    """.split()
+)
+"""Words that say how to answer rather than what about."""

@@ -21,7 +21,8 @@ BROAD = 0.5
 """A date window that holds a larger share of all rows says nothing."""
 STRONG = 25.0
 """About the BM25 of a row that holds two rare words."""
-LONGEST = np.log(100.0)
+DAY = 86400.0
+OLD_DAYS = 365
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ def compute(query: ParsedQuery, columns: Columns, evidence: Evidence) -> Mapping
     found |= _surroundings(columns, own, evidence.coverage)
     found |= _aims(query, columns)
     found |= _shape(columns)
+    found |= _age(query, columns)
     found |= _standing(query, columns, meaning)
     return found
 
@@ -108,6 +110,8 @@ def _aims(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
         found["subject"] = columns.speaker == query.named[0]
     if query.windows:
         found["dated"] = _within(query, columns)
+    if query.asked_at is not None:
+        found["later"] = columns.time > query.asked_at.timestamp()
     if query.when:
         found["when"] = columns.timed
     if query.count:
@@ -125,6 +129,15 @@ def _within(query: ParsedQuery, columns: Columns) -> Mask:
     return inside & (inside.mean() <= BROAD)
 
 
+def _age(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
+    """How long ago a row was said when the question is asked: a day 0.1, a month 0.6, a year 1."""
+    if query.asked_at is None:
+        return {}
+    days = np.maximum(query.asked_at.timestamp() - columns.time, 0) / DAY
+    age = np.minimum(np.log1p(np.nan_to_num(days)) / np.log1p(OLD_DAYS), 1)
+    return {"age": age.astype(np.float32)}
+
+
 def _shape(columns: Columns) -> dict[str, Floats]:
     """Very short turns and very long ones seldom hold the answer; questions neither."""
     size = np.log(np.maximum(columns.length, 5)).astype(np.float32)
@@ -140,11 +153,12 @@ def _shape(columns: Columns) -> dict[str, Floats]:
 
 def _standing(query: ParsedQuery, columns: Columns, meaning: Floats) -> dict[str, Floats]:
     """Standing instructions and wishes: they count where help is asked, similar or not."""
-    instructs = columns.instructs.astype(np.float32)
+    people = ~np.isin(columns.speaker, list(query.assistants))
+    instructs = (columns.instructs & people).astype(np.float32)
     found = {"instruction": instructs * meaning}
     if query.advice:
         found["instruction_now"] = instructs
-        found["preference_now"] = columns.prefers.astype(np.float32)
+        found["preference_now"] = (columns.prefers & people).astype(np.float32)
     return found
 
 

@@ -14,14 +14,6 @@ ASSISTANT_NAMES = frozenset({"assistant", "ai", "agent", "bot", "model", "chatbo
 SHORTEST_NICKNAME = 3
 
 _WORD = re.compile(r"[^\W_]+")
-_FIRST_PERSON = re.compile(
-    r"\b(?:i|i'm|i've|i'd|i'll|me|my|mine|myself|we|our|ours|us"
-    r"|ich|mich|mir|mein\w*|wir|uns|unser\w*|je|j|moi|mon|ma|mes|nous|notre|nos"
-    r"|yo|mi|mis|mí|nosotros|nuestr\w+|io|mio|mia|miei|mie|eu|meu|minha|meus|minhas"
-    r"|ik|mij|mijn|wij|ons|jag|mig|min|mina|mitt|я|меня|мне|мой|моя|моё|мои|моих|моей|моего|мы|нас)\b"
-    r"|我|俺|私|僕",
-    re.IGNORECASE,
-)
 _TOLD = (
     r"(?:recommend|suggest|advis|propos|tell|told|said|say|mention|gave|give|provid|list|explain"
     r"|describ|show|help|creat|wrote|write|shar|made|make|generat|compar|outlin|use|offer|respond"
@@ -57,7 +49,19 @@ _ADVICE = re.compile(
     r"|how\s+to|help\s+me|do\s+you\s+think|walk\s+me|show\s+me)\b",
     re.IGNORECASE,
 )
-_ORDER = re.compile(r"\b(?:order|first|last|earliest|latest|before|after|sequence)\b", re.IGNORECASE)
+_COUNT = re.compile(
+    r"\bhow (?:many|much|old|far|big|tall|often)\b|\b(?:percentage|price|cost|amount|number|total"
+    r"|time|rate|score|budget|average)\b|\bwie (?:viel|alt|oft)|\bcombien\b|\bcuánt|\bquant[oaie]\b"
+    r"|\bсколько\b|多少|几[个次岁天]|いくつ|いくら|何[人個回]",
+    re.IGNORECASE,
+)
+_NAME = re.compile(
+    r"\b(?:who|whose|where|which|name|what (?:book|movie|film|city|country|place|company|brand"
+    r"|restaurant|song|band|game|show|store|school|state))\b"
+    r"|\b(?:wer|wem|wo|welche[rsn]?)\b|\b(?:qui|où|quel(?:le)?s?)\b|\b(?:quién|dónde|cuál)\b"
+    r"|\b(?:кто|где|как(?:ой|ая|ое|ие|ую))\b|谁|哪|什么名|誰|どこ|どの",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +72,13 @@ class ParsedQuery:
     """Codes of the speakers it names, in order."""
     asked: frozenset[int] = frozenset()
     """Codes of the speakers whose words it is after: those it names, or by role."""
+    assistants: frozenset[int] = frozenset()
+    """Codes of the speakers that are assistants, whose words are nobody's standing wishes."""
     windows: tuple[Window, ...] = ()
+    asked_at: datetime | None = None
     when: bool = False
+    count: bool = False
+    name: bool = False
     advice: bool = False
     """Whether it asks for help to be given now, where standing wishes count."""
 
@@ -86,7 +95,11 @@ def parse(
     return ParsedQuery(
         named=named,
         asked=frozenset(named) or _by_role(question, speakers),
+        assistants=_in_role(speakers, ASSISTANT_NAMES),
         windows=tuple(windows(question, asked_at, latest)),
+        asked_at=asked_at,
+        count=bool(_COUNT.search(question)),
+        name=bool(_NAME.search(question)),
         when=bool(_WHEN.search(question)),
         advice=asks_advice(question),
     )
@@ -122,4 +135,8 @@ def _calls(word: str, parts: set[str]) -> bool:
 def _by_role(question: str, speakers: Sequence[str]) -> frozenset[int]:
     """What-did-you questions are after the assistant's words, all others after the user's."""
     wanted = ASSISTANT_NAMES if _SECOND_PERSON.search(question) else USER_NAMES
-    return frozenset(code for code, name in enumerate(speakers) if name.casefold() in wanted)
+    return _in_role(speakers, wanted)
+
+
+def _in_role(speakers: Sequence[str], names: frozenset[str]) -> frozenset[int]:
+    return frozenset(code for code, name in enumerate(speakers) if name.casefold() in names)

@@ -30,6 +30,8 @@ class Weights:
     speaker: float = 1.0
     subject: float = 0.5
     dated: float = 1.0
+    later: float = -2.0
+    age: float = -1.0
     when: float = 1.0
     count: float = 0.5
     name: float = 0.5

@@ -190,6 +190,7 @@ def test_pages_together_are_the_whole_list_under_any_limit(
         if page.next is None:
             break
         assert len(page) == limit
+        assert cursor is None or page.next < cursor
         cursor = page.next
     assert [memory for page in pages for memory in page] == list(whole)
     numbers = [memory.number for memory in whole]

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -218,6 +219,39 @@ def test_a_failed_sync_is_an_error_to_all_and_the_next_write_begins_anew(
     acknowledged += [retain(store).id for _ in range(3)]
     assert [row_id for row_id in rows(store) if row_id in acknowledged] == acknowledged
     assert store.check(A) == []
+
+
+def test_after_a_failed_sync_no_connection_and_no_log_is_used_again(
+    store: SqliteStore, vfs: CountingVfs, tmp_path: Path
+) -> None:
+    """What the failed sync left in the log may not be on the disk: nothing may be put behind it."""
+    log = tmp_path / "store" / "scopes" / f"{A}.sqlite-wal"
+
+    def broken(act: Act) -> None:
+        if act is Act.SYNC:
+            raise apsw.IOError("on purpose")
+
+    retain(store)
+    for _ in range(20):
+        retain(store)
+    vfs.before = broken
+    with pytest.raises(StoreError):
+        retain(store)
+    assert not any(str(log) in target for target in open_targets())
+    left = log.stat().st_size
+    vfs.before = lambda _: None
+    retain(store)
+    assert log.stat().st_size < left / 2
+    assert len(rows(store)) in (22, 23)
+
+
+def open_targets() -> list[str]:
+    """What this process has open."""
+    targets = []
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            targets.append(str(link.readlink()))
+    return targets
 
 
 def test_what_sqlite_says_is_not_shown_to_callers(store: SqliteStore, vfs: CountingVfs) -> None:

@@ -9,15 +9,18 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
+from scrubjay.adapters.stores.sqlite.connections import Opening
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.domain.errors import NotFound, StoreError
 from scrubjay.domain.rows import CatalogEntry, Collection, Row
 from scrubjay.ports import Tx
 
 A = "address"
+PATIENCE = 30.0
 HOLDER = """
 import sys
 from pathlib import Path
@@ -287,3 +290,54 @@ def test_a_scope_another_store_removes_while_it_is_read_is_not_found_after(
     with pytest.raises(NotFound):
         names(store)
     other.close()
+
+
+def test_a_connection_is_never_opened_to_a_file_that_is_not_there(tmp_path: Path) -> None:
+    opening = Opening(vfs=None, timeout=1.0, spare=lambda: False)
+    with pytest.raises(NotFound):
+        opening.connect(str(tmp_path / "absent.sqlite"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_connection_to_a_new_scope_is_not_taken_for_one_to_the_old(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    put(store)
+    database = store._scopes.lease(A)
+    lent = database.take()
+    other = SqliteStore(tmp_path)
+    other.remove(A)
+    other.create(A)
+    with pytest.raises(NotFound):
+        database.take()
+    database.give(lent)
+    store._scopes.release(database)
+    assert names(store) == []
+    other.close()
+
+
+def test_who_had_the_old_scope_open_finds_the_new_one_after_a_removal_cut_short(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    put(store)
+    for path in (tmp_path / "scopes").iterdir():
+        if path.suffix != ".lock":
+            path.unlink()
+    other = SqliteStore(tmp_path)
+    other.create(A)
+    put(other, "new")
+    assert names(store) == [b"new"]
+    other.close()
+
+
+def test_settling_does_not_wait_for_a_reader(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path, lock_timeout=PATIENCE)
+    store.create(A)
+    put(store)
+    with store.read(A) as view:
+        view.head()
+        put(store, "more")
+        before = monotonic()
+        store.settle(A)
+        assert monotonic() - before < PATIENCE / 2
+    store.close()

@@ -1,0 +1,193 @@
+"""Forget races everything that could bring a memory back, in random order, with crashes between.
+
+Each seed makes a scene: a memory, what was derived from it, an export and a backup that hold
+both; then engines that forget, replay, load, restore and rotate, one call of a port at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+from scrubjay.domain.errors import NotFound, ScrubjayError, StoreError
+from scrubjay.domain.requests import Browse, Forget, Retain
+from scrubjay.domain.results import Erasure
+from scrubjay.domain.rows import Collection, Due
+from scrubjay.domain.scope import Scope
+from scrubjay.engine import Engine, Policy
+from scrubjay.engine.scopes import locate
+from scrubjay.testing.engines import MemoryHome
+from tests.properties import baton
+from tests.properties.baton import Actor, Baton
+
+ALICE = Scope("local", "alice")
+SECRET = "the spare key is under the third pot"
+NOTE = Retain(content=SECRET, id="note-1", key="k1", session="s1", tags=("t1",))
+BY_KEY = Retain(content=SECRET, key="k1")
+LARGE = 64 * 1024
+
+
+class Scene:
+    """One interleaving: what was there before, who acts, and what must hold at every step."""
+
+    def __init__(self, seed: str) -> None:
+        self.random = Random(seed)
+        self.home = MemoryHome(seed)
+        risk = self.random.choice((0, 0.01, 0.05))
+        self.baton = Baton(self.random, risk=risk)
+        self.policy = Policy(rotate_below=self.random.choice((0, 2**40)))
+        self._set()
+        self.address, _ = locate(self.home.ports(), ALICE)
+        self.acknowledged = False
+        self.lost = False
+
+    def _set(self) -> None:
+        engine = self.home.engine(self.policy)
+        engine.retain(ALICE, NOTE)
+        engine.retain(ALICE, Retain(content=f"said again: {SECRET}", sources=("note-1",)))
+        if self.random.random() < 0.2:
+            large = f"at length: {SECRET}".ljust(LARGE, ".")
+            engine.retain(ALICE, Retain(content=large, sources=("note-1",)))
+        engine.retain(ALICE, Retain(content="green tea"))
+        self.export = engine.export(ALICE).content
+        self.backup, receipt = engine.backup(ALICE)
+        self.key = receipt.key
+
+    # -- who acts ----------------------------------------------------------------------
+
+    def cast(self) -> None:
+        """Who forgets, perhaps twice, and two to four of those who may bring something back."""
+        self.forgetters = [self.act("forget", self.forget) for _ in range(self.random.choice((1, 2)))]
+        parts = [
+            self.replay, self.replay_by_key, self.load, self.restore, self.restore, self.rotate,
+            self.purge, self.read,
+        ]  # fmt: skip
+        for play in self.random.sample(parts, self.random.randint(2, 4)):
+            self.act(play.__name__, play)
+
+    def act(self, name: str, play: Callable[[Engine], object]) -> Actor:
+        engine = baton.engine(self.home, self.baton, self.policy)
+        if self.random.random() < 0.5:
+            engine.open(ALICE)  # a handle from before, with its keys and its view of the head
+            engine.browse(ALICE, Browse())
+        return self.baton.add(name, lambda: play(engine))
+
+    def forget(self, engine: Engine) -> Erasure:
+        request = self.random.choice(
+            (Forget(ids=("note-1",)), Forget(session="s1"), Forget(tags=frozenset({"t1"})))
+        )
+        return engine.forget(ALICE, request)
+
+    def replay(self, engine: Engine) -> None:
+        engine.retain(ALICE, NOTE)
+
+    def replay_by_key(self, engine: Engine) -> None:
+        engine.retain(ALICE, BY_KEY)
+
+    def load(self, engine: Engine) -> None:
+        engine.load(ALICE, self.export)
+
+    def restore(self, engine: Engine) -> None:
+        engine.restore(ALICE, self.backup, key=self.key)
+
+    def rotate(self, engine: Engine) -> None:
+        engine.rotate(ALICE)
+
+    def purge(self, engine: Engine) -> None:
+        self.home.clock.advance(days=31)
+        engine.purge(ALICE)
+
+    def read(self, engine: Engine) -> None:
+        for memory in engine.follow(ALICE).memories:
+            assert not self.acknowledged or SECRET not in memory.content
+
+    # -- what must hold ----------------------------------------------------------------
+
+    def look(self) -> None:
+        """Nothing that has a tombstone is there; once forget is acknowledged, nothing is."""
+        state = self.home.store._scopes.get(self.address)
+        if state is None:
+            return
+        living = [row for row in state.rows[Collection.MEMORY].values() if not row.erased]
+        for row in living:
+            assert row.id not in state.tombstones, "a forgotten memory is there"
+            assert row.key not in state.tombstones, "a forgotten key is there under another id"
+        if any(isinstance(actor.result, Erasure) for actor in self.forgetters):
+            self.acknowledged = True
+        if self.acknowledged:
+            # Only the tea is left, or nothing of a file that was lost.
+            assert len(living) <= 1, "something forgotten is there"
+
+    def recover(self) -> None:
+        """The next process finishes what was left; a forget that died is repeated."""
+        engine = self.home.engine(self.policy)
+        engine.finish_due(ALICE)
+        if not self.acknowledged:
+            engine.forget(ALICE, Forget(ids=("note-1",), unseen=True))
+            self.acknowledged = True
+        self.bring_back(engine)
+        self.expect_only_tea(engine)
+
+    def bring_back(self, engine: Engine) -> None:
+        """Everything that could bring it back, once more."""
+        for play in (self.replay, self.replay_by_key, self.load, self.restore):
+            play(engine)
+            self.look()
+
+    def expect_only_tea(self, engine: Engine) -> None:
+        assert [memory.content for memory in engine.follow(ALICE).memories] == ["green tea"]
+        engine.finish_due(ALICE)
+        assert engine.head(ALICE).due is Due.NOTHING
+        problems = engine.verify(ALICE).problems
+        assert not [one for one in problems if not (self.lost and "catalog knows" in one)]
+        for receipt in engine.receipts(ALICE):
+            assert engine.verify_erased(receipt).sound
+
+
+def test_forget_wins_every_race_against_replay_load_and_restore(
+    more: bool, seed: int, record_property: Callable[..., None]
+) -> None:
+    """Under any interleaving, whoever dies on the way, what was forgotten never returns."""
+    count: Counter[str] = Counter()
+    for number in range(10_000 if more else 500):
+        play(f"{seed}/{number}", count, lose=False)
+    for name, value in count.items():
+        record_property(name, value)
+    assert count["deaths"] and count["switches"] > 10 * count["interleavings"]
+
+
+def test_what_was_forgotten_does_not_come_back_with_a_file_that_was_lost(
+    more: bool, seed: int, record_property: Callable[..., None]
+) -> None:
+    """The data file is lost; while one engine restores it, others replay into what it makes."""
+    count: Counter[str] = Counter()
+    for number in range(2_000 if more else 150):
+        play(f"{seed}/lost/{number}", count, lose=True)
+    record_property("interleavings", count["interleavings"])
+
+
+def play(seed: str, count: Counter[str], *, lose: bool) -> None:
+    scene = Scene(seed)
+    try:
+        if lose:
+            scene.home.engine(scene.policy).forget(ALICE, Forget(ids=("note-1",)))
+            scene.acknowledged = scene.lost = True
+            scene.forgetters = []
+            for part in (scene.restore, scene.replay, scene.load, scene.replay_by_key):
+                scene.act(part.__name__, part)
+            scene.home.store.remove(scene.address)
+        else:
+            scene.cast()
+        scene.baton.run(scene.look)
+        refused = [type(actor.error) for actor in scene.baton.actors if actor.error]
+        assert not refused or (lose and set(refused) <= {NotFound, StoreError}), refused
+        if lose:
+            scene.restore(scene.home.engine(scene.policy))
+        scene.recover()
+    except (AssertionError, ScrubjayError) as error:
+        error.add_note(f"interleaving {seed}")
+        raise
+    count["interleavings"] += 1
+    count["switches"] += scene.baton.switches
+    count["deaths"] += scene.baton.deaths

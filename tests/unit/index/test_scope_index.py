@@ -1,0 +1,164 @@
+"""The index of one scope: whatever the order of changes, it knows what a fresh one would."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrubjay.domain.memory import Kind, Memory, Provenance
+from scrubjay.index import arrays, columns, segment, vectors
+from scrubjay.index.columns import NOTHING, Entry
+from scrubjay.index.scope_index import ScopeIndex
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+WORDS = ("tea", "coffee", "mountain", "river", "Paris", "violin", "garden")
+DIMENSIONS = 8
+
+
+def _entry(number: int, seq: int, word: str) -> Entry:
+    memory = Memory(
+        id=f"mem-{number}",
+        kind=Kind.FACT,
+        content=f"something about {word}",
+        recorded_at=START + timedelta(minutes=number),
+        provenance=Provenance(session=f"session {number % 3}"),
+        speaker=("Ann", "Bob", None)[number % 3],
+        position=number,
+        tags=(word, "all")[: number % 3],
+        number=number,
+    )
+    return Entry(row_id=number.to_bytes(16), seq=seq, memory=memory)
+
+
+def _vectors(entries: list[Entry]) -> np.ndarray:
+    rng = np.random.default_rng(len(entries))
+    return rng.standard_normal((len(entries), DIMENSIONS)).astype(np.float32)
+
+
+def _add(index: ScopeIndex, *entries: Entry) -> None:
+    index.add(list(entries), _vectors(list(entries)))
+
+
+def _holders(index: ScopeIndex, term: str) -> set[bytes]:
+    """The ids of the rows that count and hold a term."""
+    scores = index.lexical({term: 1.0})
+    rows = np.flatnonzero((scores > 0) & index.alive())
+    return {index.columns().row_id[row].tobytes() for row in rows}
+
+
+@pytest.fixture
+def index() -> ScopeIndex:
+    return ScopeIndex(identity="test:8")
+
+
+def test_what_was_added_is_found(index: ScopeIndex) -> None:
+    _add(index, _entry(1, 1, "tea"), _entry(2, 2, "river"))
+    assert _holders(index, "tea") == {(1).to_bytes(16)}
+
+
+def test_what_was_erased_is_not(index: ScopeIndex) -> None:
+    _add(index, _entry(1, 1, "tea"), _entry(2, 2, "tea"))
+    index.lexical({})
+    index.erase([(1).to_bytes(16)])
+    assert _holders(index, "tea") == {(2).to_bytes(16)}
+
+
+def test_a_memory_that_changed_counts_once_and_as_it_is_now(index: ScopeIndex) -> None:
+    _add(index, _entry(1, 1, "tea"))
+    index.lexical({})
+    _add(index, _entry(1, 2, "river"))
+    assert _holders(index, "tea") == set()
+    assert _holders(index, "river") == {(1).to_bytes(16)}
+    assert index.alive().sum() == 1
+
+
+def test_an_empty_index_answers_with_nothing(index: ScopeIndex) -> None:
+    assert len(index.columns()) == 0
+    assert len(index.lexical({"tea": 1.0})) == 0
+    assert len(index.dense(np.ones(DIMENSIONS, np.float32))) == 0
+    assert index.whole() is None
+
+
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 12), st.sampled_from(WORDS), st.booleans()), max_size=150
+    )
+)
+def test_any_order_of_changes_leaves_what_a_fresh_index_has(
+    steps: list[tuple[int, str, bool]],
+) -> None:
+    index, model = ScopeIndex(identity="test:8"), dict[int, str]()
+    for seq, (number, word, erase) in enumerate(steps, start=1):
+        if erase:
+            index.erase([number.to_bytes(16)])
+            model.pop(number, None)
+        else:
+            _add(index, _entry(number, seq, word))
+            model[number] = word
+        if seq % 7 == 0:
+            index.settle()
+    for word in WORDS:
+        expected = {number.to_bytes(16) for number, held in model.items() if held == word}
+        found = {
+            index.columns().row_id[row].tobytes()
+            for row in np.flatnonzero(index.alive())
+            if _content_holds(index, row, word)
+        }
+        assert found == expected
+
+
+def _content_holds(index: ScopeIndex, row: int, word: str) -> bool:
+    term = segment.terms(word)[0]
+    return bool(index.lexical({term: 1.0})[row] > 0)
+
+
+def test_a_segment_reads_back_as_it_was_written() -> None:
+    entries = [_entry(number, number, WORDS[number % 7]) for number in range(1, 40)]
+    written = segment.build(entries, _vectors(entries), "test:8")
+    read = segment.unpack(segment.pack(written))
+    assert read.columns.names == written.columns.names
+    assert read.postings.terms == written.postings.terms
+    assert (read.columns.row_id == written.columns.row_id).all()
+    assert (read.vectors.steps == written.vectors.steps).all()
+    assert read.vectors.identity == "test:8"
+
+
+def test_a_merge_leaves_no_trace_of_what_was_left_out() -> None:
+    secret = replace(_entry(1, 1, "tea").memory, content="xylophone", tags=("hush",), speaker="Zoe")
+    entries = [Entry(row_id=bytes(16), seq=1, memory=secret), _entry(2, 2, "river")]
+    one = segment.build(entries, _vectors(entries), "test:8")
+    merged = segment.merge([one], [np.array([False, True])])
+    raw = b"".join(segment.pack(merged))
+    assert not any(word in raw for word in (b"xyloph", b"hush", b"Zoe", b"zoe"))
+    assert len(merged) == 1
+
+
+def test_tags_are_and_ed() -> None:
+    held = columns.build([_entry(number, number, "tea") for number in range(6)])
+    assert held.tagged(["tea", "all"]).tolist() == [False, False, True, False, False, True]
+    assert not held.tagged(["no such tag"]).any()
+
+
+def test_a_name_nobody_has_has_no_code() -> None:
+    assert columns.build([]).code("Ann") == NOTHING
+
+
+def test_bytes_that_are_no_arrays_are_refused() -> None:
+    with pytest.raises(ValueError, match="no arrays"):
+        arrays.unpack(b"something else")
+
+
+def test_a_quantized_vector_points_where_it_did() -> None:
+    floats = np.random.default_rng(7).standard_normal((50, 256)).astype(np.float32)
+    back = vectors.quantize("x", floats).floats()
+    cosine = (floats * back).sum(1) / np.linalg.norm(floats, axis=1) / np.linalg.norm(back, axis=1)
+    assert cosine.min() > 0.9995
+
+
+def test_a_vector_of_zeros_stays_one() -> None:
+    assert not vectors.quantize("x", np.zeros((2, 4), np.float32)).floats().any()
