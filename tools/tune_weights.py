@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from scrubjay.index import analysis, postings, signs
 from scrubjay.rank import columns as rank_columns
-from scrubjay.rank import features, question, ranking
+from scrubjay.rank import features, question
 from scrubjay.rank.weights import WEIGHTS, Weights
 
 HELD = {"later": -2.0, "age": -1.0, "importance": 0.3, "distrust": -0.5, "pinned": 0.1}
@@ -142,7 +142,7 @@ class Haystack:
         """One question against the haystack."""
         parsed = question.parse(
             asked["question"],
-            self.speakers,
+            dict(enumerate(self.speakers)),
             asked_at=moment(asked["asked_at"]) if asked["asked_at"] else None,
             latest=max(self.times),
         )

@@ -11,8 +11,8 @@ Everything here is loaded on first use, so that `import scrubjay` costs next to 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+# Type checkers know this name; importing it from typing would cost most of the time to import us.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from scrubjay.domain.errors import (
         Busy,

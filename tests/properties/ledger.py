@@ -41,6 +41,8 @@ class Ledger:
     destroyed: bool = False
     lost: bool = False
     """The data file is gone, and no backup has been restored since."""
+    cut: bool = False
+    """The audit trail may end before what the catalog knows: it was restored from a backup."""
     doomed: bool = False
     """A destroy died before anybody could see it; whoever opens the scope next finishes it."""
     life: int = 1
@@ -97,7 +99,8 @@ class Ledger:
         self.life += self.born
         self.past |= self.gone
         self.gone, self.gone_contents, self.memories = set(), set(), {}
-        self.born, self.destroyed, self.lost, self.doomed = True, False, False, False
+        self.born, self.destroyed = True, False
+        self.lost, self.cut, self.doomed = False, False, False
 
     def judge(self, verb: Verb, outcome: Outcome, seen: Seen, *, due: set[str]) -> None:
         """What is there after a step is what the step may have left; `due` is what it may take."""
@@ -162,5 +165,5 @@ class Ledger:
 
     def lose(self) -> None:
         """The data file was deleted: what it held may come back, what was forgotten may not."""
-        self.lost = True
+        self.lost, self.cut = True, True
         self.memories = {}

@@ -4,6 +4,8 @@ A word is case-folded, stemmed in its language and freed of accents. Scripts tha
 between words yield single characters and pairs of neighbors. A question loses its stop words.
 """
 
+# ruff: noqa: RUF001 - letters of other scripts are meant.
+
 from __future__ import annotations
 
 import re
@@ -11,6 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from scrubjay.index.near import near_terms
@@ -142,7 +145,7 @@ def _split_apostrophes(found: list[str]) -> list[str]:
 @lru_cache(CACHED_WORDS)
 def _terms(word: str, language: str) -> tuple[str, ...]:
     if _UNSPACED_START.match(word):
-        return (*word, *(first + second for first, second in zip(word, word[1:], strict=False)))
+        return (*word, *("".join(pair) for pair in pairwise(word)))
     if word[0].isdigit():
         return (word.replace(",", "")[:LONGEST_WORD],)
     return (fold(stemmer(language).stemWord(word))[:LONGEST_WORD],)

@@ -23,9 +23,7 @@ def near_terms(word: str) -> Mapping[str, float]:
     place = places.get(word)
     if place is None:
         return {}
-    return {
-        terms[near[at]]: nearness[at] / 255 for at in range(starts[place], starts[place + 1])
-    }
+    return {terms[near[at]]: nearness[at] / 255 for at in range(starts[place], starts[place + 1])}
 
 
 def pack(table: Mapping[str, Mapping[str, float]]) -> bytes:

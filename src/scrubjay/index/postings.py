@@ -10,9 +10,9 @@ import json
 import math
 import struct
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ Floats: TypeAlias = NDArray[np.float32]
 Rows: TypeAlias = NDArray[np.uint32]
 Counts: TypeAlias = NDArray[np.uint16]
 Mask: TypeAlias = NDArray[np.bool_]
+Number = TypeVar("Number", np.uint16, np.uint32)
 
 K1 = 1.0
 B = 0.6
@@ -36,9 +37,11 @@ class Part(Protocol):
     """Some rows and the terms they hold; `find` numbers rows from 0 within the part."""
 
     @property
-    def lengths(self) -> Rows: ...
+    def lengths(self) -> Rows:
+        """How many terms each row holds."""
 
-    def find(self, term: str) -> tuple[Rows, Counts]: ...
+    def find(self, term: str) -> tuple[Rows, Counts]:
+        """The rows that hold the term, ascending, and how often each does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +148,8 @@ def _sorted_segment(
     )
 
 
-def _join(arrays: list[NDArray[np.uint32]]) -> NDArray[np.uint32]:
+def _join(arrays: Sequence[NDArray[Number]]) -> NDArray[Number]:
+    """All of them in a row; of none, an empty one that fits any."""
     return np.concatenate(arrays) if arrays else np.empty(0, np.uint32)
 
 
@@ -204,6 +208,11 @@ def match(parts: Sequence[Part], wanted: Sequence[Wanted]) -> Match:
         scores += np.float32(item.weight) * best
         coverage += np.float32(item.weight * rarity) * held
     return Match(scores, coverage / np.float32(whole) if whole else coverage)
+
+
+def score(parts: Sequence[Part], wanted: Mapping[str, float]) -> Floats:
+    """BM25 of every row of all parts for the wanted terms, each weighed as given."""
+    return match(parts, [Wanted(term, weight) for term, weight in wanted.items()]).scores
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 The ranking reads these from columns, so that no text is unsealed to rank it.
 """
 
+# ruff: noqa: RUF001 - letters of other scripts are meant.
+
 from __future__ import annotations
 
 import re
@@ -41,7 +43,8 @@ _INSTRUCTION = re.compile(
     r"|please (?:always|never|remember|don't|do not|keep)|make sure (?:to|you|that you)"
     r"|(?:don't|do not) ever|whenever|when i ask|stop |avoid )"
     r"|\b(?:from now on|going forward|when(?:ever)? i (?:ask|want|say|mention)|every time i"
-    r"|i (?:want|need|expect|would like|'d like) you to (?:always|never)|you should (?:always|never)"
+    r"|i (?:want|need|expect|would like|'d like) you to (?:always|never)"
+    r"|you should (?:always|never)"
     r"|always (?:include|use|format|provide|mention|give|ask|show|answer|write|keep|explain|respond"
     r"|reply|call|highlight|start|end|address|remind))\b"
     r"|^\W*(?:immer|niemals|ab jetzt|ab sofort|toujours|jamais|désormais|siempre|nunca|sempre|mai"

@@ -1,5 +1,7 @@
 """Words too common to search for, per language; they also tell which language a text is in."""
 
+# ruff: noqa: RUF001 - letters of other scripts are meant.
+
 from __future__ import annotations
 
 _LISTS = {
@@ -81,8 +83,7 @@ STOP_WORDS: dict[str, frozenset[str]] = {
     language: frozenset(words.split()) for language, words in _LISTS.items()
 }
 
-FRAME_WORDS = frozenset(
-    """
+_FRAMES = """
     ago anything back called chat conversation conversations current currently day days different
     discuss discussed earlier ever first going hours items kind kinds know last like likely list
     long looking many mention month months much name number often old order passed previous
@@ -93,6 +94,7 @@ FRAME_WORDS = frozenset(
     année années combien fois jour jours mois semaine semaines
     año años cuánto cuántos cuántas días semanas meses veces
     год года день дней лет месяц месяцев неделя недель раз сколько
-    """.split()
-)
+"""
+
+FRAME_WORDS = frozenset(_FRAMES.split())
 """Words that say how to answer rather than what about."""

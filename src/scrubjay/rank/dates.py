@@ -8,17 +8,50 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 MONTHS = (
-    "january february march april may june july august september october november december".split()
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 )
-DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 NUMBERS = {
-    word: value
-    for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve".split()
-    )
-} | {"a": 1, "an": 1, "couple of": 2, "a couple of": 2, "few": 3, "a few": 3}
-UNIT_DAYS = {"day": 1, "night": 1, "week": 7, "weekend": 7, "fortnight": 14, "month": 30.4, "year": 365.25}
+    "a": 1,
+    "an": 1,
+    "one": 1,
+    "two": 2,
+    "couple of": 2,
+    "a couple of": 2,
+    "three": 3,
+    "few": 3,
+    "a few": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+    "eleven": 11,
+    "twelve": 12,
+}
+UNIT_DAYS = {
+    "day": 1,
+    "night": 1,
+    "week": 7,
+    "weekend": 7,
+    "fortnight": 14,
+    "month": 30.4,
+    "year": 365.25,
+}
 
 _MONTH = "|".join(f"{month[:3]}(?:{month[3:]})?" if len(month) > 3 else month for month in MONTHS)
 _COUNT = r"(\d+|" + "|".join(sorted(NUMBERS, key=len, reverse=True)) + ")"
@@ -37,7 +70,7 @@ _SEASON = re.compile(rf"\b(spring|summer|autumn|fall|winter)(?:\s+(?:of\s+)?{_YE
 _YEAR_ONLY = re.compile(rf"\b(?:in|during|of|for)\s+{_YEAR}\b")
 _AGO = re.compile(rf"\b{_COUNT}\s+{_UNIT}\s+(?:ago|before|earlier|back)\b")
 _PAST = re.compile(rf"\b(?:past|last|previous)\s+{_COUNT}\s+{_UNIT}\b")
-_LAST = re.compile(rf"\b(last|past|previous|this|current)\s+(night|week|weekend|month|year)\b")
+_LAST = re.compile(r"\b(last|past|previous|this|current)\s+(night|week|weekend|month|year)\b")
 _LAST_DAY = re.compile(rf"\b(?:last|past|this|on)\s+({'|'.join(DAYS)})\b")
 _NEAR = re.compile(r"\b(yesterday|today|tonight|this morning|recently)\b")
 
@@ -79,7 +112,7 @@ def _absolute(text: str, anchor: datetime | None) -> Iterator[Window]:
     for match in _SEASON.finditer(rest):
         if match[1] != "fall" or match[2]:
             yield from _months(SEASONS[match[1]], 3, match[2], anchor)
-    for match in _YEAR_ONLY.finditer(rest):
+    for match in _YEAR_ONLY.finditer(_SEASON.sub(" ", _MONTH_ONLY.sub(" ", rest))):
         yield Window(_at(int(match[1]), 1, 1), _at(int(match[1]) + 1, 1, 1))
 
 
@@ -140,13 +173,19 @@ def _day(year: int, month: int, day: int) -> Iterator[Window]:
 
 
 def _months(first: int, count: int, year: str | None, anchor: datetime | None) -> Iterator[Window]:
-    if year is None and anchor is None:
+    if year is not None:
+        chosen = int(year)
+    elif anchor is not None:
+        chosen = _year(first, anchor)
+    else:
         return
-    chosen = int(year) if year else anchor.year  # type: ignore[union-attr]
-    if year is None and anchor is not None and _at(chosen, first, 1) > anchor:
-        chosen -= 1
     after = first + count - 1
     yield Window(_at(chosen, first, 1), _at(chosen + after // 12, after % 12 + 1, 1))
+
+
+def _year(month: int, anchor: datetime) -> int:
+    """The year of the last such month before the anchor."""
+    return anchor.year - (_at(anchor.year, month, 1) > anchor)
 
 
 def _month(name: str) -> int:

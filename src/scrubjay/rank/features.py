@@ -126,7 +126,7 @@ def _within(query: ParsedQuery, columns: Columns) -> Mask:
     for window in query.windows:
         first, last = window.start.timestamp(), window.end.timestamp()
         inside |= (columns.time >= first) & (columns.time < last)
-    return inside & (inside.mean() <= BROAD)
+    return inside if inside.mean() <= BROAD else np.zeros_like(inside)
 
 
 def _age(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:

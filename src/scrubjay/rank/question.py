@@ -1,9 +1,11 @@
 """What a question is after: whose words, from when, and what kind of answer."""
 
+# ruff: noqa: RUF001 - letters of other scripts are meant.
+
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -85,12 +87,12 @@ class ParsedQuery:
 
 def parse(
     question: str,
-    speakers: Sequence[str],
+    speakers: Mapping[int, str],
     *,
     asked_at: datetime | None = None,
     latest: datetime | None = None,
 ) -> ParsedQuery:
-    """Read a question against the speakers of a scope; `latest` is the time of its last memory."""
+    """Read a question against a scope: its speakers by code, the time of its latest memory."""
     named = _named(question, speakers)
     return ParsedQuery(
         named=named,
@@ -110,11 +112,13 @@ def asks_advice(question: str) -> bool:
     return bool(_REQUEST.search(question.strip()) or _ADVICE.search(question))
 
 
-def _named(question: str, speakers: Sequence[str]) -> tuple[int, ...]:
+def _named(question: str, speakers: Mapping[int, str]) -> tuple[int, ...]:
     """Speakers by any word of their name, or by a nickname that begins it."""
-    words = [word.casefold() for word in _WORD.findall(question.replace("'s", " ").replace("’s", " "))]
+    words = [
+        word.casefold() for word in _WORD.findall(question.replace("'s", " ").replace("’s", " "))
+    ]
     found: dict[int, int] = {}
-    for code, name in enumerate(speakers):
+    for code, name in speakers.items():
         parts = {part.casefold() for part in _WORD.findall(name)}
         if parts & (USER_NAMES | ASSISTANT_NAMES):
             continue
@@ -132,11 +136,11 @@ def _calls(word: str, parts: set[str]) -> bool:
     )
 
 
-def _by_role(question: str, speakers: Sequence[str]) -> frozenset[int]:
+def _by_role(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
     """What-did-you questions are after the assistant's words, all others after the user's."""
     wanted = ASSISTANT_NAMES if _SECOND_PERSON.search(question) else USER_NAMES
     return _in_role(speakers, wanted)
 
 
-def _in_role(speakers: Sequence[str], names: frozenset[str]) -> frozenset[int]:
-    return frozenset(code for code, name in enumerate(speakers) if name.casefold() in names)
+def _in_role(speakers: Mapping[int, str], names: frozenset[str]) -> frozenset[int]:
+    return frozenset(code for code, name in speakers.items() if name.casefold() in names)

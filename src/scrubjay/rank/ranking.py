@@ -36,10 +36,11 @@ def rank(
     sums = total(features, weights, len(columns))
     if allowed is not None:
         sums = np.where(allowed, sums, -np.inf)
-    ceiling = sum(weight for _, weight in weights.items() if weight > 0)
     rows = [row for row in _best(sums, limit) if sums[row] > -np.inf]
-    ranked = [_explain(int(row), features, weights, ceiling) for row in rows]
-    return sorted(ranked, key=lambda found: (-found.score, found.row))
+    parts = {row: _parts(row, features, weights) for row in rows}
+    # Summed anew in double precision, so that what is shown adds up and never rises.
+    order = sorted(rows, key=lambda row: (-sum(parts[row].values()), row))
+    return [_bounded(row, parts[row]) for row in order]
 
 
 def total(features: Mapping[str, Floats], weights: Weights, rows: int) -> Floats:
@@ -62,17 +63,19 @@ def _best(sums: Floats, limit: int) -> list[int]:
     return [int(row) for row in candidates[order]]
 
 
-def _explain(
-    row: int, features: Mapping[str, Floats], weights: Weights, ceiling: float
-) -> Ranked:
-    parts = {
+def _parts(row: int, features: Mapping[str, Floats], weights: Weights) -> dict[str, float]:
+    ceiling = sum(weight for _, weight in weights.items() if weight > 0)
+    return {
         name: weight * float(features[name][row]) / ceiling
         for name, weight in weights.items()
         if name in features and weight and features[name][row]
     }
+
+
+def _bounded(row: int, parts: dict[str, float]) -> Ranked:
+    """A score from 0 to 1; what had to be cut off is a part of its own."""
     score = sum(parts.values())
-    if score < 0 or score > 1:
-        bounded = min(max(score, 0.0), 1.0)
-        parts["bound"] = bounded - score
-        score = bounded
-    return Ranked(row=row, score=score, parts=parts)
+    bounded = min(max(score, 0.0), 1.0)
+    if bounded != score:
+        parts = parts | {"bound": bounded - score}
+    return Ranked(row=row, score=bounded, parts=parts)

@@ -43,7 +43,5 @@ class _FaultyFile(apsw.VFSFile):
 
     def xSync(self, flags: int) -> None:  # noqa: N802  # SQLite's name
         if self._vfs.sync_fails():
-            error = apsw.IOError()
-            error.extendedresult = apsw.SQLITE_IOERR_FSYNC
-            raise error
+            raise apsw.exception_for(apsw.SQLITE_IOERR_FSYNC)
         super().xSync(flags)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import pytest
@@ -30,6 +31,16 @@ class ScopeContract:
         put(store, a_row("one"))
         store.create(ALICE)
         assert head(store).memory.seq == 1
+
+    def test_of_many_who_create_a_scope_at_once_all_get_the_same(self, store: Store) -> None:
+        def create_and_put(number: int) -> int:
+            address = f"scope-{number // 8}"
+            store.create(address)
+            return store.write(address, lambda tx: tx.put(MEMORY, a_row(f"row {number}"))).seq
+
+        with ThreadPoolExecutor(8) as pool:
+            seqs = list(pool.map(create_and_put, range(160)))
+        assert sorted(seqs) == sorted([*range(1, 9)] * 20)
 
     def test_a_scope_made_anew_is_empty(self, store: Store) -> None:
         put(store, a_row("one"))

@@ -251,6 +251,17 @@ def test_an_engine_that_slept_through_a_rotation_still_writes(home: MemoryHome) 
     assert other.get(ALICE, public_id).content == "tea"
 
 
+def test_an_engine_that_knows_the_old_key_by_heart_seals_under_the_new_one(
+    home: MemoryHome,
+) -> None:
+    sleeper, other = home.engine(), home.engine()
+    gone = retain(sleeper, "gone")
+    forget(other, gone)
+    public_id = retain(sleeper, "tea")
+    assert other.get(ALICE, public_id).content == "tea"
+    assert [row.epoch for row in rows(home) if not row.erased] == [2]
+
+
 def test_each_memory_is_numbered_in_the_order_of_creation(engine: Engine) -> None:
     for content in "abc":
         retain(engine, content)

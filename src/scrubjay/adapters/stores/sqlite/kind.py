@@ -15,7 +15,7 @@ from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.ballast import Ballast
 from scrubjay.adapters.stores.sqlite.connections import Opening
-from scrubjay.adapters.stores.sqlite.lock import held, renew
+from scrubjay.adapters.stores.sqlite.lock import NEW, held, renewed
 from scrubjay.adapters.stores.sqlite.schema import Schema
 from scrubjay.adapters.stores.sqlite.transaction import Session
 from scrubjay.domain.errors import StoreError
@@ -23,7 +23,8 @@ from scrubjay.ports import Reach
 
 LOCK: Final = ".lock"
 # The database goes first: without it the rest is nothing, while it without its log is old.
-_FILES: Final = ("", "-wal", "-shm", "-journal", ".new", ".new-wal", ".new-shm", ".new-journal")
+_SIDES: Final = ("", "-wal", "-shm", "-journal")
+_FILES: Final = (*_SIDES, *(NEW + side for side in _SIDES), LOCK + NEW)
 _ADDRESS: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 Begin = Callable[[apsw.Connection], Session]
 
@@ -62,10 +63,10 @@ class Kind:
         self.ballast.demand()
         # A log left by a removal that was cut short would be replayed into the new file.
         _unlink(path)
-        self._build(path + ".new")
-        renew(path + LOCK)
-        os.rename(path + ".new", path)
-        Disk().sync_folder(Path(self.folder))
+        self._build(path + NEW)
+        with renewed(path + LOCK):
+            os.rename(path + NEW, path)
+            Disk().sync_folder(Path(self.folder))
 
     def _build(self, path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -17,6 +17,7 @@ from typing import Final
 
 from scrubjay.adapters.stores.sqlite import faults
 
+NEW: Final = ".new"
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -126,10 +127,17 @@ class Anchor:
             os.close(fd)
 
 
-def renew(path: str) -> None:
-    """Put a new lock file in the place of the one at `path`, whose lock the caller holds."""
-    os.unlink(path)
-    os.close(os.open(path, _FLAGS, 0o600))
+@contextmanager
+def renewed(path: str) -> Iterator[None]:
+    """Put a new lock file, locked, in the place of the one at `path`, which the caller holds."""
+    fd = os.open(path + NEW, _FLAGS, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        # Locked before it has its name: whoever opens it there waits like those at the old one.
+        os.rename(path + NEW, path)
+        yield
+    finally:
+        os.close(fd)
 
 
 @contextmanager

@@ -1,0 +1,421 @@
+"""The races of docs/protocol.md, each in the order that would hurt most, held by its gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+
+from scrubjay import bootstrap, settings
+from scrubjay.domain.errors import Conflict, Destroyed, NotFound, ScrubjayError, StoreError
+from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
+from scrubjay.domain.results import Outcome
+from scrubjay.domain.rows import Collection, Due
+from scrubjay.engine import Engine
+from scrubjay.engine.scopes import locate
+from scrubjay.ports import Failpoint, Keyring
+from scrubjay.testing.engines import SqliteHome
+from tests.acceptance.peers import ALICE, Peer, Reached
+
+WRITERS = 16
+SECRET = "the spare key is under the third pot"
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[tuple[Peer, Peer]]:
+    """Two processes for all tests of a module; each test gives them a home of its own."""
+    with Peer() as first, Peer() as second:
+        yield first, second
+
+
+@pytest.fixture
+def a(ram: Path, processes: tuple[Peer, Peer]) -> Peer:
+    return processes[0].on(ram)
+
+
+@pytest.fixture
+def b(ram: Path, processes: tuple[Peer, Peer]) -> Peer:
+    return processes[1].on(ram)
+
+
+# -- rotation --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cached", [True, False], ids=["key in memory", "key never asked for"])
+def test_a_process_with_a_stale_epoch_key_seals_under_the_new_one(
+    ram: Path, a: Peer, b: Peer, cached: bool
+) -> None:
+    """The old key is deleted while another process still has it, or the number of its slot."""
+    b.ask("open")
+    a.ask("retain", "from a")
+    if cached:
+        b.ask("retain", "from b, before")
+    a.begin("rotate", stop_at=Failpoint.ROTATE_SLOT_DELETED)
+    a.until(Failpoint.ROTATE_SLOT_DELETED)
+    assert b.ask("retain", "from b, after", key="k1", id="note-1") == "stored"
+    everything = ["from b, after", *["from b, before"] * cached, "from a"]
+    assert b.ask("browse") == everything
+    a.go_on()
+    assert a.answer() == 2
+    assert a.ask("browse") == everything
+    with Peer().on(ram) as fresh:
+        assert fresh.ask("browse") == everything
+    assert epochs(ram) == {2}
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [Failpoint.ROTATE_EPOCH_RAISED, Failpoint.ROTATE_BATCH_SEALED, Failpoint.ROTATE_RESEALED],
+)
+def test_two_processes_that_rotate_at_once_both_end_well(
+    ram: Path, a: Peer, b: Peer, gate: Failpoint
+) -> None:
+    """One stands in the middle of a rotation while the other does all of a second one."""
+    contents = [f"memory {number}" for number in range(5)]
+    for content in contents:
+        a.ask("retain", content)
+    a.begin("rotate", stop_at=gate)
+    a.until(gate)
+    assert b.ask("rotate") == 3
+    a.go_on()
+    assert a.answer() == 3
+    with Peer().on(ram) as fresh:
+        assert fresh.ask("browse") == contents[::-1]
+    assert epochs(ram) == {3}
+    with opened(ram) as engine:
+        assert engine.head(ALICE).due is Due.NOTHING
+        assert engine.verify(ALICE).sound
+        slots = engine._open(ALICE).slots
+        assert [slots(collection) for collection in Collection] == [[3], [3], [3]]
+
+
+@pytest.mark.parametrize("content", ["short", "long ".ljust(64 * 1024, ".")], ids=["cell", "blob"])
+def test_a_reader_that_a_rotation_overtakes_gets_its_rows_by_a_fresh_view(
+    ram: Path, content: str
+) -> None:
+    """It has taken the rows; before it can open them, their key and blob are gone."""
+    home = SqliteHome(ram)
+    rotator = home.engine()
+    public_id = rotator.retain(ALICE, Retain(content=content)).id
+    gate = Gate("reader.rows-taken", lambda: rotator.rotate(ALICE))
+    reader = reading_through(home.engine(), gate)
+    assert reader.get(ALICE, public_id).content == content
+    assert gate.passed
+    assert [memory.content for memory in reader.follow(ALICE).memories] == [content]
+    reader.close()
+    rotator.close()
+
+
+# -- destroy ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        Failpoint.DESTROY_KEYS_DELETED,
+        Failpoint.DESTROY_EMPTIED,
+        Failpoint.DESTROY_UNLINKED,
+        None,
+    ],
+)
+def test_a_process_with_an_open_handle_is_told_that_the_scope_is_destroyed(
+    ram: Path, a: Peer, b: Peer, gate: Failpoint | None
+) -> None:
+    """From the moment the first key is gone, no write is acknowledged into nothing."""
+    b.ask("retain", SECRET, id="note-1")
+    a.ask("open")
+    a.begin("destroy", stop_at=gate)
+    if gate is not None:
+        a.until(gate)
+        expect_destroyed(b)
+        a.go_on()
+    assert a.answer() == 1
+    expect_destroyed(b)
+    with Peer().on(ram) as fresh:
+        with pytest.raises(Destroyed):
+            fresh.ask("open")
+        fresh.ask("open", anew=True)
+        assert fresh.ask("browse") == []
+    expect_destroyed(b)  # its handle is on the scope that was, not on the new one
+
+
+def test_a_destroy_that_died_is_finished_by_the_next_who_opens(ram: Path, b: Peer) -> None:
+    """The first process dies with the keys; a handle is told, and nobody opens what is left."""
+    b.ask("retain", SECRET, id="note-1")
+    with Peer().on(ram) as a:
+        a.begin("destroy", stop_at=Failpoint.DESTROY_KEYS_DELETED)
+        a.until(Failpoint.DESTROY_KEYS_DELETED)
+        a.kill()
+    expect_destroyed(b)
+    with Peer().on(ram) as fresh, pytest.raises(Destroyed):
+        fresh.ask("open")
+    assert not list((ram / "data" / "scopes").glob("*.sqlite"))
+
+
+def expect_destroyed(peer: Peer) -> None:
+    for verb, *args in (("retain", "too late"), ("get", "note-1"), ("browse",), ("rotate",)):
+        with pytest.raises(Destroyed):
+            peer.ask(verb, *args)
+
+
+# -- making a scope --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gate", [Failpoint.CREATE_KEYS_ADDED, Failpoint.CREATE_STORED])
+def test_two_processes_that_make_a_scope_at_once_share_it(
+    ram: Path, a: Peer, b: Peer, gate: Failpoint
+) -> None:
+    """One stands in the middle of making it while the other makes and uses it."""
+    a.begin("open", stop_at=gate)
+    a.until(gate)
+    b.ask("retain", "from b")
+    a.go_on()
+    a.answer()
+    a.ask("retain", "from a")
+    for peer in (a, b):
+        assert peer.ask("browse") == ["from a", "from b"]
+    with Peer().on(ram) as fresh:
+        assert fresh.ask("browse") == ["from a", "from b"]
+
+
+# -- supersede -------------------------------------------------------------------------------
+
+
+def test_of_sixteen_processes_that_supersede_one_memory_exactly_one_wins(ram: Path) -> None:
+    """The winner is held between its commit and its acknowledgement; the others lose to it."""
+    with opened(ram) as engine:
+        first = engine.retain(ALICE, Retain(content="version 0")).id
+    with ExitStack() as stack:
+        peers = [stack.enter_context(Peer().on(ram)) for _ in range(WRITERS)]
+        for peer in peers:
+            peer.ask("open")
+        for number, peer in enumerate(peers):
+            gate = Failpoint.SUPERSEDE_COMMITTED
+            peer.begin("supersede", first, f"version of {number}", stop_at=gate)
+        outcomes = [peer.outcome() for peer in peers]
+        (winner,) = [peer for peer, told in zip(peers, outcomes, strict=True) if is_stop(told)]
+        assert sum(isinstance(told, Conflict) for told in outcomes) == WRITERS - 1
+        winner.go_on()
+        second = winner.answer()
+    expect_chain(ram, first, second)
+
+
+def test_of_sixteen_threads_that_supersede_one_memory_exactly_one_wins(ram: Path) -> None:
+    engine = bootstrap.build(settings.at_home(ram))
+    first = engine.retain(ALICE, Retain(content="version 0")).id
+    outcomes: list[str | ScrubjayError] = []
+    together = Barrier(WRITERS)
+
+    def write(number: int) -> None:
+        request = Supersede(id=first, content=f"version of {number}")
+        together.wait()
+        try:
+            outcomes.append(engine.supersede(ALICE, request).id)
+        except ScrubjayError as error:
+            outcomes.append(error)
+
+    threads = [Thread(target=write, args=(number,)) for number in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    engine.close()
+    (second,) = [told for told in outcomes if isinstance(told, str)]
+    assert sum(isinstance(told, Conflict) for told in outcomes) == WRITERS - 1
+    expect_chain(ram, first, second)
+
+
+def is_stop(told: object) -> bool:
+    return isinstance(told, Reached)
+
+
+def expect_chain(home: Path, first: str, second: str) -> None:
+    with opened(home) as engine:
+        old, new = engine.history(ALICE, first)
+        assert (old.id, old.superseded_by) == (first, second)
+        assert (new.id, new.supersedes, new.superseded_by) == (second, first, None)
+        assert [memory.id for memory in engine.browse(ALICE, Browse())] == [second]
+        assert engine.verify(ALICE).sound
+
+
+# -- restore ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file_lost", [False, True], ids=["file there", "file deleted"])
+@pytest.mark.parametrize("slot_lost", [False, True], ids=["kept key", "printed key alone"])
+def test_an_older_backup_does_not_bring_back_what_was_forgotten_since(
+    ram: Path, file_lost: bool, slot_lost: bool
+) -> None:
+    """Not even to a writer that is there between the new file and the rows restored to it."""
+    home = SqliteHome(ram)
+    other = home.engine()
+    note = Retain(content=SECRET, id="note-1", key="k1")
+    other.retain(ALICE, note)
+    other.retain(ALICE, Retain(content="green tea"))
+    raw, backup = other.backup(ALICE)
+    other.forget(ALICE, Forget(ids=("note-1",)))
+    lose(home, file=file_lost, slot=f"backup.{backup.name}" if slot_lost else None)
+
+    gate = Gate(Failpoint.RESTORE_KEYS_ADDED, lambda: expect_refused(other, note))
+    engine = gated(home, gate)
+    restored = engine.restore(ALICE, raw, key=backup.key if slot_lost else None)
+    assert gate.passed
+    assert (restored.loaded, restored.known, restored.forgotten) == (file_lost, not file_lost, 1)
+    for someone in (engine, other, home.engine()):
+        expect_refused(someone, note)
+        assert [memory.content for memory in someone.browse(ALICE, Browse())] == ["green tea"]
+        someone.close()
+
+
+def lose(home: SqliteHome, *, file: bool, slot: str | None) -> None:
+    """Delete the data file by hand, and the kept key of the backup."""
+    engine = home.engine()
+    ports = engine._ports
+    address, _ = locate(ports, ALICE)
+    engine.close()
+    if slot is not None:
+        ports.keyring.delete(address, slot)
+    if file:
+        for path in (home.folder / "data" / "scopes").glob(f"{address}*"):
+            path.unlink()
+
+
+def expect_refused(engine: Engine, note: Retain) -> None:
+    """A replay of what was forgotten stores nothing, whatever state the file is in."""
+    with suppress(NotFound, StoreError):  # while the file is not there, or still empty
+        assert engine.retain(ALICE, note).outcome is Outcome.FORGOTTEN
+    with pytest.raises((NotFound, StoreError)):
+        engine.get(ALICE, "note-1")
+
+
+# -- sleeping readers ------------------------------------------------------------------------
+
+
+def test_a_reader_that_slept_across_a_purge_starts_anew_and_never_shows_what_was_forgotten(
+    ram: Path,
+) -> None:
+    """It looks again between the transactions of the purge, and once more when all is over."""
+    home = SqliteHome(ram)
+    reader, other = Follower(home.engine()), home.engine()
+    secret = other.retain(ALICE, Retain(content=SECRET)).id
+    other.retain(ALICE, Retain(content="green tea"))
+    reader.look()
+    assert reader.contents == {SECRET, "green tea"}
+
+    other.forget(ALICE, Forget(ids=(secret,)))
+    home.clock.advance(days=31)
+    sleeper = reader.copy()
+    gate = Gate(Failpoint.PURGE_COMMITTED, reader.look)
+    purger = gated(home, gate)
+    assert purger.purge(ALICE).dropped == 1
+    other.retain(ALICE, Retain(content="black coffee"))
+    for someone in (reader, sleeper):
+        someone.look()
+        assert someone.contents == {"green tea", "black coffee"}
+    assert gate.passed
+    assert sleeper.times_anew == 1
+    sleeper.look()
+    assert sleeper.times_anew == 1
+    for engine in (other, purger, reader.engine):
+        engine.close()
+
+
+class Follower:
+    """A reader that keeps a copy of a scope by what `follow` tells it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.times_anew = 0
+        self._seq, self._min_seq = 0, 0
+        self._copy: dict[bytes, str] = {}
+
+    def copy(self) -> Follower:
+        """Another reader that knows as much and sleeps from now on."""
+        other = Follower(self.engine)
+        other._seq, other._min_seq, other._copy = self._seq, self._min_seq, dict(self._copy)
+        return other
+
+    @property
+    def contents(self) -> set[str]:
+        """What the copy holds."""
+        return set(self._copy.values())
+
+    def look(self) -> None:
+        """Bring the copy up to date."""
+        changes = self.engine.follow(ALICE, self._seq, min_seq=self._min_seq)
+        if changes.anew:
+            self.times_anew += 1
+            self._copy = {}
+        row_id = self.engine._open(ALICE).row_id
+        self._copy |= {row_id(memory.id): memory.content for memory in changes.memories}
+        for erased in changes.erased:
+            self._copy.pop(erased, None)
+        self._seq, self._min_seq = changes.seq, changes.min_seq
+
+
+# -- gates -----------------------------------------------------------------------------------
+
+
+class Gate:
+    """A named place where something happens the first time somebody comes by."""
+
+    def __init__(self, name: str, action: Callable[[], object]) -> None:
+        self.name = name
+        self.passed = False
+        self._action = action
+
+    def __call__(self, reached: str) -> None:
+        if reached == self.name and not self.passed:
+            self.passed = True
+            self._action()
+
+
+def gated(home: SqliteHome, gate: Gate) -> Engine:
+    """An engine of the home with a gate on its way."""
+    found = settings.at_home(home.folder)
+    return bootstrap.build(found, clock=home.clock, reach=gate)
+
+
+def reading_through(engine: Engine, gate: Gate) -> Engine:
+    """The engine, stopped when it has taken rows and asks for the key to open them."""
+    return Engine(replace(engine._ports, keyring=AskedFirst(engine._ports.keyring, gate)))
+
+
+class AskedFirst:
+    """A keyring that lets a gate pass before it hands out an epoch key."""
+
+    def __init__(self, keyring: Keyring, gate: Gate) -> None:
+        self._keyring = keyring
+        self._gate = gate
+
+    def get(self, address: str, purpose: str) -> bytes:
+        """The key in a slot, as it is once the gate was passed."""
+        if purpose.startswith("memory."):
+            self._gate("reader.rows-taken")
+        return self._keyring.get(address, purpose)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._keyring, name)
+
+
+@contextmanager
+def opened(home: Path) -> Iterator[Engine]:
+    """An engine of this process on a home."""
+    engine = bootstrap.build(settings.at_home(home))
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def epochs(home: Path) -> set[int]:
+    """The epochs the rows of the scope are sealed in."""
+    with opened(home) as engine:
+        return engine._open(ALICE).read(
+            lambda view: {row.epoch for row in view.changes(Collection.MEMORY, 0, 10_000)}
+        )

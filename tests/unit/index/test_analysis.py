@@ -1,0 +1,91 @@
+"""One analysis for what is stored and for what is asked."""
+
+# ruff: noqa: RUF001 - letters of other scripts are meant.
+
+from __future__ import annotations
+
+import pytest
+
+from scrubjay.index import analysis
+from scrubjay.index.near import near_terms
+
+
+def asked(question: str, *languages: str) -> set[str]:
+    return {item.term for item in analysis.wanted(question, languages)}
+
+
+def test_case_accents_and_endings_do_not_matter() -> None:
+    assert analysis.terms("Cafés") == analysis.terms("cafe") == ["cafe"]
+    assert set(analysis.terms("She was painting")) & asked("Who painted it?") == {"paint"}
+
+
+def test_possessives_and_contractions_leave_the_word() -> None:
+    assert analysis.words("John’s dog doesn't like l'amour") == [
+        "john",
+        "dog",
+        "doesn",
+        "like",
+        "amour",
+    ]
+
+
+def test_numbers_are_one_word_however_written() -> None:
+    assert analysis.terms("$1,200 for v0.6.2 at 3.5 %") == ["1200", "for", "v0.6.2", "at", "3.5"]
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("我昨天在北京大学图书馆看书", "北京大学在哪里？"),
+        ("昨日は東京タワーへ行きました", "いつ東京タワーに行った？"),
+        ("ฉันชอบกินข้าวผัด", "ข้าวผัด"),
+        ("저는 서울대학교에서 공부합니다", "서울대학교"),
+    ],
+)
+def test_scripts_without_spaces_are_found_by_pairs_of_characters(text: str, question: str) -> None:
+    shared = set(analysis.terms(text)) & asked(question)
+    assert any(len(term) == 2 for term in shared)
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "language"),
+    [
+        ("Ich habe gestern die neuen Bücher gelesen", "Welches Buch lese ich?", "german"),
+        ("Я вчера купил новые книги", "Какую книгу я купил?", "russian"),
+        ("J'ai mangé des pommes avec ma sœur", "Qui a mangé une pomme ?", "french"),
+    ],
+)
+def test_a_language_is_recognized_and_stemmed(text: str, question: str, language: str) -> None:
+    assert analysis.recognize(analysis.words(text)) == language
+    assert set(analysis.terms(text)) & asked(question, language)
+
+
+def test_a_question_is_stemmed_in_every_language_of_the_scope() -> None:
+    assert "buch" in asked("Bücher", "german")
+
+
+def test_stop_words_leave_questions_but_not_texts() -> None:
+    assert asked("What did I say about the dog?") == {"dog"}
+    assert analysis.terms("about the dog") == ["about", "the", "dog"]
+
+
+def test_a_question_of_stop_words_only_keeps_them() -> None:
+    assert asked("who are you") == {"who", "are", "you"}
+
+
+def test_words_that_frame_the_answer_count_less() -> None:
+    weights = {item.term: item.weight for item in analysis.wanted("How many weeks of pottery?")}
+    assert weights["potteri"] == 1 > weights["week"]
+
+
+def test_near_words_come_with_their_nearness() -> None:
+    near = near_terms("doctor")
+    assert near["physician"] > 0.7
+    assert near_terms("qwertz") == {}
+    (item,) = analysis.wanted("doctor")
+    assert item.near["physician"] == pytest.approx(near["physician"] ** 2)
+
+
+def test_empty_text_has_no_terms() -> None:
+    assert analysis.terms("  …!") == []
+    assert analysis.wanted("") == []

@@ -1,0 +1,80 @@
+"""Postings: which rows hold a term, and how well each row answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scrubjay.index import postings
+from scrubjay.index.analysis import Wanted
+
+ROWS = [["a", "b"], ["b", "b", "c"], ["d"], [], ["a", "c", "e", "f"]]
+
+
+def same(one: postings.Segment, other: postings.Segment) -> bool:
+    arrays = ("starts", "rows", "counts", "lengths")
+    equal = all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
+    return equal and one.terms == other.terms
+
+
+def test_a_segment_finds_rows_and_counts() -> None:
+    rows, counts = postings.build(ROWS).find("b")
+    assert rows.tolist() == [0, 1]
+    assert counts.tolist() == [1, 2]
+    assert postings.build(ROWS).find("z")[0].tolist() == []
+
+
+def test_a_packed_segment_comes_back_the_same() -> None:
+    segment = postings.build([*ROWS, ["中", "中国", "line\nbreak"]])
+    assert same(postings.unpack(postings.pack(segment)), segment)
+
+
+def test_what_is_no_segment_is_refused() -> None:
+    with pytest.raises(ValueError, match="no postings"):
+        postings.unpack(b"junk")
+
+
+def test_merged_segments_equal_one_built_at_once() -> None:
+    parts = [postings.build(ROWS[:2]), postings.build(ROWS[2:])]
+    assert same(postings.merge(parts), postings.build(ROWS))
+
+
+def test_a_merge_leaves_no_trace_of_rows_not_kept() -> None:
+    parts = [postings.build(ROWS[:3]), postings.build(ROWS[3:])]
+    keep = [np.array([True, False, False]), np.array([True, True])]
+    merged = postings.merge(parts, keep)
+    assert same(merged, postings.build([ROWS[0], ROWS[3], ROWS[4]]))
+    assert "d" not in merged.terms
+
+
+def test_nothing_merges_to_nothing() -> None:
+    assert same(postings.merge([]), postings.build([]))
+
+
+def test_the_split_into_segments_and_tail_does_not_change_scores() -> None:
+    tail = postings.Tail()
+    for row in ROWS[3:]:
+        tail.add(row)
+    wanted = [Wanted("b"), Wanted("c", 0.5, {"e": 0.6})]
+    whole = postings.match([postings.build(ROWS)], wanted)
+    split = postings.match([postings.build(ROWS[:3]), tail], wanted)
+    assert np.allclose(whole.scores, split.scores)
+    assert np.allclose(whole.coverage, split.coverage)
+    assert same(tail.freeze(), postings.build(ROWS[3:]))
+
+
+def test_rare_terms_count_more_and_long_rows_less() -> None:
+    scores = postings.match([postings.build(ROWS)], [Wanted("a"), Wanted("d")]).scores
+    assert scores[2] > scores[0] > scores[4] > scores[3] == 0
+
+
+def test_a_near_term_counts_less_than_the_term_itself() -> None:
+    rows = [["dog", "x"], ["puppy", "x"], ["x", "x"]]
+    matched = postings.match([postings.build(rows)], [Wanted("dog", 1.0, {"puppy": 0.5})])
+    assert matched.scores[0] > matched.scores[1] > matched.scores[2] == 0
+    assert matched.coverage.tolist() == [1, 0.5, 0]
+
+
+def test_an_empty_scope_has_no_scores() -> None:
+    assert len(postings.match([], [Wanted("a")]).scores) == 0
+    assert postings.match([postings.build(ROWS)], []).scores.tolist() == [0] * 5

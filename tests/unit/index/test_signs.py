@@ -1,0 +1,34 @@
+"""What a text shows at a glance."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrubjay.index import signs
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        ("I went there two weeks ago", "timed"),
+        ("我昨天去了", "timed"),
+        ("How are you?", "asks"),
+        ("It cost $40", "counts"),
+        ("We flew to Lisbon", "names"),
+        ("Always use metric units when I ask about sizes.", "instructs"),
+        ("From now on, call me Sam", "instructs"),
+        ("Well, I'd rather work in the mornings", "prefers"),
+        ("I prefer tea", "prefers"),
+    ],
+)
+def test_a_sign_is_read(text: str, sign: str) -> None:
+    assert getattr(signs.read(text), sign)
+
+
+def test_plain_talk_shows_nothing() -> None:
+    shown = signs.read("that sounds lovely")
+    assert not any(getattr(shown, name) for name in signs.Signs.__slots__)
+
+
+def test_a_long_text_is_no_standing_instruction() -> None:
+    assert not signs.read("Always " + "so on " * 100).instructs

@@ -1,0 +1,71 @@
+"""What a question is after."""
+
+# ruff: noqa: RUF001 - letters of other scripts are meant.
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from scrubjay.rank.question import asks_advice, parse
+
+PEOPLE = {0: "Caroline", 1: "Melanie", 2: "Fahim Khan"}
+ROLES = {4: "user", 7: "assistant"}
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("What did Caroline paint?", (0,)),
+        ("What is melanie's job?", (1,)),
+        ("What did Mel and her kids paint?", (1,)),
+        ("What did Fahim tell Caroline?", (2, 0)),
+        ("What is Khan’s dog called?", (2,)),
+        ("Who painted?", ()),
+    ],
+)
+def test_people_are_known_by_name_or_nickname(question: str, named: tuple[int, ...]) -> None:
+    assert parse(question, PEOPLE).named == named
+    assert parse(question, PEOPLE).asked == frozenset(named)
+
+
+@pytest.mark.parametrize(
+    ("question", "speaker"),
+    [
+        ("Where did I park?", "user"),
+        ("What is the budget of the project?", "user"),
+        ("Can you suggest a book?", "user"),
+        ("What did you recommend for dinner?", "assistant"),
+        ("Remind me of the list you gave me", "assistant"),
+        ("Which book was in your previous suggestion?", "assistant"),
+        ("你之前推荐了什么书？", "assistant"),
+    ],
+)
+def test_a_role_is_asked_about(question: str, speaker: str) -> None:
+    assert [ROLES[code] for code in parse(question, ROLES).asked] == [speaker]
+
+
+@pytest.mark.parametrize(
+    ("question", "aim"),
+    [
+        ("When did she leave?", "when"),
+        ("How long did it take?", "when"),
+        ("Wann war das?", "when"),
+        ("How many cats are there?", "count"),
+        ("Who came?", "name"),
+        ("Can you help me plan a trip?", "advice"),
+    ],
+)
+def test_the_kind_of_answer_is_seen(question: str, aim: str) -> None:
+    assert getattr(parse(question, {}), aim)
+
+
+def test_remembering_is_no_request_for_advice() -> None:
+    assert not asks_advice("What did she say about the dog?")
+
+
+def test_dates_are_read_relative_to_the_time_of_asking() -> None:
+    asked_at = datetime(2024, 1, 10, tzinfo=UTC)
+    (window,) = parse("What happened yesterday?", {}, asked_at=asked_at).windows
+    assert window.start == datetime(2024, 1, 9, tzinfo=UTC)
