@@ -106,6 +106,7 @@ class Stage(RuleBasedStateMachine):
 
     def _settle(self, scope: Scope) -> None:
         reports = []
+        self.lose_handles(0)
         for world in self.worlds:
             world.restart(0)
             engine = world.engines[0]

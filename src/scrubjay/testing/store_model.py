@@ -58,10 +58,14 @@ _STEPS: Final = 12
 
 def check_model(open_store: Callable[[], Store]) -> None:
     """Run many histories, each on a store of its own; a quarter as many as of simpler examples."""
-    search = settings(
-        stateful_step_count=_STEPS, max_examples=max(1, settings.default.max_examples // 4)
-    )
-    run_state_machine_as_test(lambda: StoreModel(open_store()), settings=search)
+
+    class Model(StoreModel):
+        def __init__(self) -> None:
+            super().__init__(open_store())
+
+    most = (settings.default or settings()).max_examples
+    search = settings(stateful_step_count=_STEPS, max_examples=max(1, most // 4))
+    run_state_machine_as_test(Model, settings=search)
 
 
 class Undone(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import apsw
@@ -246,3 +247,9 @@ def test_the_catalog_is_checked_like_any_file(tmp_path: Path) -> None:
 def test_the_first_version_is_one() -> None:
     assert (SCOPE.version, CATALOG.version) == (1, 1)
     assert SCOPE.mark != CATALOG.mark
+
+
+@pytest.mark.parametrize("name", ["schema.sql", "migrations.sql", "queries.sql"])
+def test_the_sql_is_part_of_the_package(name: str) -> None:
+    found = files("scrubjay.adapters.stores.sqlite").joinpath(name).read_text("utf-8")
+    assert found.startswith("-- ")

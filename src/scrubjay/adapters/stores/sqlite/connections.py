@@ -18,6 +18,7 @@ from scrubjay.domain.errors import Full
 _OPEN: Final = apsw.SQLITE_OPEN_READWRITE
 _CACHE_KIB: Final = 2048
 _CHECKPOINT_PAGES: Final = 1000
+_LOG_BYTES: Final = 8 << 20
 _MAX_READERS: Final = 32
 _MAX_IDLE: Final = 4
 _PRAGMAS: Final = f"""
@@ -27,6 +28,7 @@ PRAGMA temp_store = MEMORY;
 PRAGMA trusted_schema = OFF;
 PRAGMA cache_size = -{_CACHE_KIB};
 PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES};
+PRAGMA journal_size_limit = {_LOG_BYTES};
 """
 
 

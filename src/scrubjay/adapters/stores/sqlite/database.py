@@ -31,11 +31,12 @@ class Database:
             raise faults.absent()
         with faults.translated():
             self._anchor = Anchor(self._path + LOCK)
+            lock = FileLock(self._path + LOCK)
         self._readers = Readers(self._connect, self._timeout)
         self._writer = FileWriter(
             connect=self._connect,
             begin=kind.begin,
-            lock=FileLock(self._path + LOCK),
+            lock=lock,
             ballast=kind.ballast,
             reach=kind.reach,
             failed=lambda: self._readers.close(shut),
@@ -47,7 +48,8 @@ class Database:
         """Open the file once, so that whatever is wrong with it shows."""
         try:
             self.give(self.take())
-        except BaseException:  # seam: nobody gets the object that would close the file
+        except BaseException:  # seam: nobody gets the object that would close the files
+            self._writer.close(discard)
             self._anchor.close()
             raise
 
@@ -69,6 +71,8 @@ class Database:
 
     def settle(self) -> None:
         """Bring the log into the database and empty it, unless a reader still needs it."""
+        if not self.is_current():
+            return
         connection = self.take()
         sound = False
         try:

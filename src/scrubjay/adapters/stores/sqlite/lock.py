@@ -28,7 +28,7 @@ class FileLock:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._fd: int | None = None
+        self._fd: int | None = os.open(path, _FLAGS, 0o600)
 
     def acquire(self, timeout: float) -> None:
         """Take the lock; Busy if somebody else has it for longer than `timeout` seconds."""

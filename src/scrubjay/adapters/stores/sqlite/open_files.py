@@ -13,7 +13,7 @@ from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.database import Database
 from scrubjay.adapters.stores.sqlite.kind import Kind
 from scrubjay.adapters.stores.sqlite.transaction import SqliteView
-from scrubjay.domain.errors import StoreError
+from scrubjay.domain.errors import NotFound, StoreError
 
 # Files of a parent process, never to be closed here: SQLite's locks on them are not ours.
 _INHERITED: Final[list[Database]] = []
@@ -46,7 +46,12 @@ class OpenFiles:
 
     def _is_last_word(self, database: Database) -> bool:
         """Whether a removed file says itself that it is destroyed, and no other took its place."""
-        return not self._kind.exists(database.address) and _is_destroyed(database)
+        if self._kind.exists(database.address):
+            return False
+        try:
+            return _is_destroyed(database)
+        except NotFound:  # its connections are all lent, and no more can be opened
+            return False
 
     def release(self, database: Database) -> None:
         """Say that a lease is over."""
@@ -71,7 +76,8 @@ class OpenFiles:
         """Close a database as soon as nobody uses it; the next lease opens it anew."""
         with self._mutex:
             database = self._files.pop(address, None)
-        if database is not None and not database.users:
+            idle = database is not None and not database.users
+        if database is not None and idle:
             database.close()
 
     def close(self, *, checkpoint: bool = True) -> None:

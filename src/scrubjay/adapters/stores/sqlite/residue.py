@@ -23,10 +23,15 @@ def residue(database: str) -> Iterator[tuple[str, bytes]]:
     folder, stem = os.path.split(database)
     for name in sorted(path.name for path in Path(folder).glob(f"{stem}*")):
         path = os.path.join(folder, name)
-        if name == stem:
-            yield from _database_pieces(name, path)
-        elif not name.endswith("-shm"):
-            yield from _plain_pieces(name, path)
+        try:
+            if name == stem:
+                yield from _database_pieces(name, path)
+            elif not name.endswith("-shm"):
+                yield from _plain_pieces(name, path)
+        except (OSError, apsw.Error):
+            # A log may go while this runs: the last connection brought it into the database.
+            if os.path.lexists(path):
+                raise
 
 
 def _database_pieces(name: str, path: str) -> Iterator[tuple[str, bytes]]:

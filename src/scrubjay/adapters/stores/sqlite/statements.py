@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -16,7 +16,8 @@ _HEADING = re.compile(r"^-- ([a-z_]+(?: \d+)?) --\n", re.MULTILINE)
 
 def sections(name: str) -> Mapping[str, str]:
     """The named texts of one SQL file of this package."""
-    _, *parts = _HEADING.split(files(__package__).joinpath(name).read_text("utf-8"))
+    # Beside this module: importlib.resources takes longer to import than the rest together.
+    _, *parts = _HEADING.split(Path(__file__).with_name(name).read_text("utf-8"))
     pairs = zip(parts[::2], parts[1::2], strict=True)
     return MappingProxyType({heading: text.strip() for heading, text in pairs})
 

@@ -148,10 +148,14 @@ class Reading:
         self._database = self._files.lease(self._address)
         try:
             self._connection = self._database.take()
-            self._view = SqliteView(self._connection)
-            self._view.run("BEGIN")
         except BaseException:  # seam: there will be no exit to release it
             self._files.release(self._database)
+            raise
+        self._view = SqliteView(self._connection)
+        try:
+            self._view.run("BEGIN")
+        except StoreError:
+            self._give_back()
             raise
         return self._view
 
@@ -165,6 +169,9 @@ class Reading:
             if self._view.failure is None:
                 self._view.run("COMMIT")
         finally:
-            self._view.end()
-            self._database.give(self._connection, sound=self._view.failure is None)
-            self._files.release(self._database)
+            self._give_back()
+
+    def _give_back(self) -> None:
+        self._view.end()
+        self._database.give(self._connection, sound=self._view.failure is None)
+        self._files.release(self._database)
