@@ -24,14 +24,16 @@ class Settings:
         return f"Settings(data={str(self.data)!r}, keys={str(self.keys)!r})"
 
 
-def read(environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings the environment asks for.
+def read(
+    environment: Mapping[str, str] | None = None, *, home: str | os.PathLike[str] | None = None
+) -> Settings:
+    """The settings the environment asks for; `home` goes before `$SCRUBJAY_HOME`.
 
     `$SCRUBJAY_HOME` holds the data and, in a folder of its own, the keys. Without it the data is
     in the XDG data folder and the keys are apart from it, in the XDG configuration folder.
     """
     env = os.environ if environment is None else environment
-    home = env.get("SCRUBJAY_HOME")
+    home = home or env.get("SCRUBJAY_HOME")
     passphrase = env.get("SCRUBJAY_PASSPHRASE")
     if home:
         return at_home(Path(home), passphrase=passphrase)

@@ -153,7 +153,9 @@ class Peer(AbstractContextManager["Peer"]):
         self._orders.close()
         self._process.wait(PATIENCE)
 
-    def begin(self, verb: str, *args: Any, stop_at: Failpoint | None = None, **options: Any) -> None:
+    def begin(
+        self, verb: str, *args: Any, stop_at: Failpoint | None = None, **options: Any
+    ) -> None:
         """Order a verb, without waiting for its end."""
         stops = frozenset() if stop_at is None else frozenset({stop_at})
         self._orders.send(Order(verb, args, options, stops, self._move_to))

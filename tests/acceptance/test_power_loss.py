@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import apsw
@@ -17,7 +18,7 @@ from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.domain.errors import ScrubjayError
 from scrubjay.engine import Engine, Policy, Ports, rotate
-from scrubjay.testing.clock import FakeClock
+from scrubjay.testing.clock import START, FakeClock
 from scrubjay.testing.disk import PowerCut
 from scrubjay.testing.power import PowerLost, PowerVfs, hears_all
 from tests.acceptance.mix import Ledger, Mix
@@ -82,6 +83,7 @@ class Case:
         self.ledger = Ledger()
         self._random = random.Random(seed)
         self._hears = hears
+        self._time = START
         (folder / "outside").mkdir(parents=True)
 
     def run(self) -> list[str]:
@@ -93,7 +95,9 @@ class Case:
 
     def _lose_power(self, home: Path, steps: int) -> Path:
         """Work until the power fails; the home the next process finds."""
-        machine = Machine(home, f"{self.seed}/{home.name}", self._hears)
+        self._time += timedelta(days=1)
+        clock = FakeClock(f"{self.seed}/{home.name}", start=self._time)
+        machine = Machine(home, clock, f"{self.seed}/{home.name}", self._hears)
         try:
             self._work(machine, steps)
         except (PowerLost, ScrubjayError):
@@ -131,7 +135,7 @@ class Case:
                 connection.close()
 
     def _judge(self, home: Path) -> list[str]:
-        clock = FakeClock(f"{self.seed}/after")
+        clock = FakeClock(f"{self.seed}/after", start=self._time + timedelta(days=1))
         engine = bootstrap.build(settings.at_home(home), clock=clock, policy=POLICY)
         try:
             found = [
@@ -158,13 +162,15 @@ def damages(file: Path) -> Iterator[str]:
 class Machine:
     """An engine whose every write goes through something that can lose power."""
 
-    def __init__(self, home: Path, seed: str, hears: Callable[[str], bool]) -> None:
+    def __init__(
+        self, home: Path, clock: FakeClock, seed: str, hears: Callable[[str], bool]
+    ) -> None:
         self.home = home
         self.power = PowerVfs(seed, hears=hears)
         self._chance = random.Random(f"{seed}/files")
         self._is_new = not home.exists()
         self._trees = {name: PowerCut(home / name) for name in ("keys", "data/blobs")}
-        clock, disk = FakeClock(seed), Disk(self._watch)
+        disk = Disk(self._watch)
         self.store = SqliteStore(home / "data", vfs=self.power.name, ballast_bytes=0)
         self.engine = Engine(
             Ports(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Thread
-from typing import Any
 
 import pytest
 
@@ -18,8 +16,9 @@ from scrubjay.domain.results import Outcome
 from scrubjay.domain.rows import Collection, Due
 from scrubjay.engine import Engine
 from scrubjay.engine.scopes import locate
-from scrubjay.ports import Failpoint, Keyring
+from scrubjay.ports import Failpoint
 from scrubjay.testing.engines import SqliteHome
+from tests.acceptance.gates import Follower, Gate, gated, reading_through
 from tests.acceptance.peers import ALICE, Peer, Reached
 
 WRITERS = 16
@@ -325,82 +324,7 @@ def test_a_reader_that_slept_across_a_purge_starts_anew_and_never_shows_what_was
         engine.close()
 
 
-class Follower:
-    """A reader that keeps a copy of a scope by what `follow` tells it."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.times_anew = 0
-        self._seq, self._min_seq = 0, 0
-        self._copy: dict[bytes, str] = {}
-
-    def copy(self) -> Follower:
-        """Another reader that knows as much and sleeps from now on."""
-        other = Follower(self.engine)
-        other._seq, other._min_seq, other._copy = self._seq, self._min_seq, dict(self._copy)
-        return other
-
-    @property
-    def contents(self) -> set[str]:
-        """What the copy holds."""
-        return set(self._copy.values())
-
-    def look(self) -> None:
-        """Bring the copy up to date."""
-        changes = self.engine.follow(ALICE, self._seq, min_seq=self._min_seq)
-        if changes.anew:
-            self.times_anew += 1
-            self._copy = {}
-        row_id = self.engine._open(ALICE).row_id
-        self._copy |= {row_id(memory.id): memory.content for memory in changes.memories}
-        for erased in changes.erased:
-            self._copy.pop(erased, None)
-        self._seq, self._min_seq = changes.seq, changes.min_seq
-
-
-# -- gates -----------------------------------------------------------------------------------
-
-
-class Gate:
-    """A named place where something happens the first time somebody comes by."""
-
-    def __init__(self, name: str, action: Callable[[], object]) -> None:
-        self.name = name
-        self.passed = False
-        self._action = action
-
-    def __call__(self, reached: str) -> None:
-        if reached == self.name and not self.passed:
-            self.passed = True
-            self._action()
-
-
-def gated(home: SqliteHome, gate: Gate) -> Engine:
-    """An engine of the home with a gate on its way."""
-    found = settings.at_home(home.folder)
-    return bootstrap.build(found, clock=home.clock, reach=gate)
-
-
-def reading_through(engine: Engine, gate: Gate) -> Engine:
-    """The engine, stopped when it has taken rows and asks for the key to open them."""
-    return Engine(replace(engine._ports, keyring=AskedFirst(engine._ports.keyring, gate)))
-
-
-class AskedFirst:
-    """A keyring that lets a gate pass before it hands out an epoch key."""
-
-    def __init__(self, keyring: Keyring, gate: Gate) -> None:
-        self._keyring = keyring
-        self._gate = gate
-
-    def get(self, address: str, purpose: str) -> bytes:
-        """The key in a slot, as it is once the gate was passed."""
-        if purpose.startswith("memory."):
-            self._gate("reader.rows-taken")
-        return self._keyring.get(address, purpose)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._keyring, name)
+# -- this process ----------------------------------------------------------------------------
 
 
 @contextmanager

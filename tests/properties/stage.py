@@ -17,7 +17,7 @@ from scrubjay.domain.rows import Due
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.transfer import Exported
-from scrubjay.ports import Failpoint
+from scrubjay.ports import Failpoint, Result
 from tests.properties.ledger import Ledger, Seen, Verb
 from tests.properties.worlds import FileWorld, MemoryWorld, Outcome, World
 
@@ -84,13 +84,13 @@ class Stage(RuleBasedStateMachine):
         ledger = self.ledgers[scope]
         begins = verb in (Verb.ANEW, Verb.RESTORE)
         if not ledger.born or (begins and (ledger.destroyed or ledger.doomed)):
-            model, real = [attempt(lambda world=world: world.meet(scope)) for world in self.worlds]
+            model, real = (attempt(world.meet, scope) for world in self.worlds)
             assert model == real
             if model is None:
                 ledger.begin_life()
 
     def _see(self, scope: Scope) -> Seen:
-        model, real = [attempt(lambda world=world: world.snapshot(scope)) for world in self.worlds]
+        model, real = (attempt(world.snapshot, scope) for world in self.worlds)
         assert model == real, f"memory: {model}; SQLite: {real}"
         return model
 
@@ -124,7 +124,9 @@ class Stage(RuleBasedStateMachine):
 
     def now(self) -> datetime:
         """The time, read once in each world so that they stay in step."""
-        return [world.clock.now() for world in self.worlds][0]
+        model, real = (world.clock.now() for world in self.worlds)
+        assert model == real, "one world has asked the clock more often"
+        return model
 
     def say(self, *, large: bool = False) -> str:
         """Something that was never said before."""
@@ -140,10 +142,10 @@ class Stage(RuleBasedStateMachine):
         return there[-1 - number // 5 % len(there)]
 
 
-def attempt(action: Callable[[], Seen]) -> Seen:
+def attempt(action: Callable[..., Result], *args: Scope | str) -> Result | type[ScrubjayError]:
     """What an action returns, or the class of the error it raises."""
     try:
-        return action()
+        return action(*args)
     except ScrubjayError as error:
         return type(error)
 
@@ -151,8 +153,8 @@ def attempt(action: Callable[[], Seen]) -> Seen:
 def views(engine: Engine, scope: Scope, ids: list[str]) -> dict[str, object]:
     """All that one engine shows of a scope."""
     page = engine.browse(scope, Browse(limit=10_000))
-    got = {one: attempt(lambda one=one: engine.get(scope, one)) for one in ids}
-    told = {one: attempt(lambda one=one: engine.history(scope, one)) for one in ids}
+    got = {one: attempt(engine.get, scope, one) for one in ids}
+    told = {one: attempt(engine.history, scope, one) for one in ids}
     return {"page": page.memories, "got": got, "told": told}
 
 

@@ -58,7 +58,9 @@ class Scene:
 
     def cast(self) -> None:
         """Who forgets, perhaps twice, and two to four of those who may bring something back."""
-        self.forgetters = [self.act("forget", self.forget) for _ in range(self.random.choice((1, 2)))]
+        self.forgetters = [
+            self.act("forget", self.forget) for _ in range(self.random.choice((1, 2)))
+        ]
         parts = [
             self.replay, self.replay_by_key, self.load, self.restore, self.restore, self.rotate,
             self.purge, self.read,
@@ -154,7 +156,8 @@ def test_forget_wins_every_race_against_replay_load_and_restore(
         play(f"{seed}/{number}", count, lose=False)
     for name, value in count.items():
         record_property(name, value)
-    assert count["deaths"] and count["switches"] > 10 * count["interleavings"]
+    assert count["deaths"] > 0
+    assert count["switches"] > 10 * count["interleavings"]
 
 
 def test_what_was_forgotten_does_not_come_back_with_a_file_that_was_lost(

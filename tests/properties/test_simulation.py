@@ -17,7 +17,7 @@ from hypothesis.stateful import initialize, precondition, rule, run_state_machin
 from scrubjay.domain.requests import Forget, Retain, Supersede
 from scrubjay.domain.rows import Freeze
 from scrubjay.domain.scope import Scope
-from scrubjay.engine import Policy
+from scrubjay.engine import Engine, Policy
 from scrubjay.engine.transfer import Exported
 from scrubjay.ports import Failpoint
 from tests.properties.ledger import Verb
@@ -49,7 +49,8 @@ class Simulation(Stage):
         self.set_up(seed, Policy(rotate_below=2**40 if at_once else 0))
         for number in range(count):
             request = Retain(content=self.say(), tags=("t1",), key=f"k{number}")
-            self.step(number % 2, ALICE, Verb.ADD, lambda e, r=request: e.retain(ALICE, r))
+            retain = partial(Engine.retain, scope=ALICE, request=request)
+            self.step(number % 2, ALICE, Verb.ADD, retain)
 
     # -- writing -----------------------------------------------------------------------
 
@@ -61,6 +62,7 @@ class Simulation(Stage):
         self,
         which: int,
         scope: Scope,
+        *,
         session: str | None,
         tags: tuple[str, ...],
         large: bool,
@@ -91,6 +93,7 @@ class Simulation(Stage):
         self,
         which: int,
         scope: Scope,
+        *,
         pick: int,
         key: str | None,
         large: bool,
@@ -123,6 +126,7 @@ class Simulation(Stage):
         self,
         which: int,
         scope: Scope,
+        *,
         first: int,
         second: int,
         unseen: bool,
@@ -167,9 +171,7 @@ class Simulation(Stage):
         which=engines, scope=scopes, days=st.sampled_from((0, 31)), keep=st.sampled_from((0, 30)),
         dies=deaths("purge", "blob"),
     )  # fmt: skip
-    def purge(
-        self, which: int, scope: Scope, days: int, keep: int, dies: Failpoint | None
-    ) -> None:
+    def purge(self, which: int, scope: Scope, days: int, keep: int, dies: Failpoint | None) -> None:
         for world in self.worlds:
             world.clock.advance(days=days)
         due = self.ledgers[scope].where(lambda m: m.expires_at is not None or not m.live)
@@ -197,9 +199,8 @@ class Simulation(Stage):
     def open_anew(self, which: int, dies: Failpoint | None) -> None:
         for scope, ledger in self.ledgers.items():
             if ledger.destroyed or ledger.doomed:
-                self.step(
-                    which, scope, Verb.ANEW, lambda e, s=scope: e.open(s, anew=True), dies=dies
-                )
+                anew = partial(Engine.open, scope=scope, anew=True)
+                self.step(which, scope, Verb.ANEW, anew, dies=dies)
 
     # -- whole scopes out and in ---------------------------------------------------------
 

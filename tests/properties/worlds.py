@@ -10,9 +10,9 @@ from __future__ import annotations
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -52,21 +52,23 @@ class Fuse:
             self.armed = None
             raise SimulatedCrash(reached)
 
-    def of_a_scope(self, write: Callable[..., Result], work: Callable[[Tx], Result]) -> Result:
-        """Carry out a write of a scope: what its work does to the catalog does not count."""
+    @contextmanager
+    def writing(self, *, scope: bool) -> Iterator[None]:
+        """Count the commits inside if they are those of a scope."""
+        before, self._in_scope = self._in_scope, scope
+        try:
+            yield
+        finally:
+            self._in_scope = before
+
+    def inside(self, work: Callable[[Tx], Result]) -> Callable[[Tx], Result]:
+        """The work of a scope's write: what it does to the catalog does not count."""
 
         def uncounted(tx: Tx) -> Result:
-            self._in_scope = False
-            try:
+            with self.writing(scope=False):
                 return work(tx)
-            finally:
-                self._in_scope = True
 
-        self._in_scope = True
-        try:
-            return write(uncounted)
-        finally:
-            self._in_scope = False
+        return uncounted
 
 
 class FusedSqlite(SqliteStore):
@@ -77,8 +79,8 @@ class FusedSqlite(SqliteStore):
         self._fuse = fuse
 
     def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
-        write = partial(super().write, address, erasing=erasing)
-        return self._fuse.of_a_scope(write, work)
+        with self._fuse.writing(scope=True):
+            return super().write(address, self._fuse.inside(work), erasing=erasing)
 
 
 class FusedMemory(LastingStore):
@@ -89,8 +91,8 @@ class FusedMemory(LastingStore):
         self._fuse = fuse
 
     def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
-        write = partial(super().write, address, erasing=erasing)
-        return self._fuse.of_a_scope(write, work)
+        with self._fuse.writing(scope=True):
+            return super().write(address, self._fuse.inside(work), erasing=erasing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,6 @@ class Supersede:
             supersedes=old.id,
             superseded_by=None,
             retired_at=None,
-            sources=(),
             version=1,
         )
 

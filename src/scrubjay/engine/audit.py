@@ -10,6 +10,8 @@ from scrubjay.domain.rows import Head
 from scrubjay.engine.opened import OpenScope
 from scrubjay.ports import View
 
+LOST = "restore.lost"
+"""The verb of an event that says how many events a lost file had; those need not be there."""
 _PAGE = 1000
 
 
@@ -28,7 +30,8 @@ def verify(opened: OpenScope) -> Report:
 
 
 def _verify(opened: OpenScope, view: View, known: dict[int, bytes]) -> Report:
-    mac, count, problems = bytes(32), 0, list[str]()
+    mac, count, lost = bytes(32), 0, 0
+    problems, strange = list[str](), list[str]()
     while rows := view.audit(count, _PAGE):
         for row in rows:
             if row.count != count + 1:
@@ -38,26 +41,28 @@ def _verify(opened: OpenScope, view: View, known: dict[int, bytes]) -> Report:
             if not hmac.compare_digest(mac, row.mac):
                 return _broken(count, f"Audit event {count} was altered.")
             if known.get(count, mac) != mac:
-                problems.append(f"Audit event {count} is not the one the catalog knows.")
+                strange.append(f"Audit event {count} is not the one the catalog knows.")
             try:
-                opened.trail.event(row)
+                event = opened.trail.event(row)
+                lost = max(lost, event.number) if event.verb == LOST else lost
             except SealBroken:
                 problems.append(f"Audit event {count} does not open.")
-    problems += _end(view.head(), count, mac, max(known, default=0))
-    return Report(checked=count, problems=tuple(problems))
+    problems += _end(view.head(), count, mac)
+    if max(known, default=0) > count:
+        strange.append(f"The audit trail ends at {count}, but the catalog knows {max(known)}.")
+    return Report(
+        checked=count, problems=(*problems, *(strange if max(known, default=0) > lost else ()))
+    )
 
 
 def _broken(count: int, problem: str) -> Report:
     return Report(checked=count, problems=(problem,))
 
 
-def _end(head: Head, count: int, mac: bytes, known: int) -> list[str]:
-    problems = []
-    if (head.audit_count, head.audit_mac) != (count, mac):
-        problems.append("The audit trail does not end where the head says.")
-    if known > count:
-        problems.append(f"The audit trail ends at {count}, but the catalog knows {known} events.")
-    return problems
+def _end(head: Head, count: int, mac: bytes) -> list[str]:
+    if (head.audit_count, head.audit_mac) == (count, mac):
+        return []
+    return ["The audit trail does not end where the head says."]
 
 
 def copy_head(opened: OpenScope) -> Head:

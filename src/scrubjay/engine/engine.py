@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from datetime import datetime
 
 from scrubjay.domain.errors import Busy, Full, ScrubjayError, StoreError
@@ -201,10 +202,15 @@ class Engine:
         return transfer.load(self._begin(scope), raw, key=key, actor=actor)
 
     def backup(
-        self, scope: Scope, *, days: int = transfer.BACKUP_DAYS, actor: Actor = Actor.USER
+        self,
+        scope: Scope,
+        *,
+        days: int = transfer.BACKUP_DAYS,
+        deliver: Callable[[bytes], None] = lambda _: None,
+        actor: Actor = Actor.USER,
     ) -> tuple[bytes, BackedUp]:
-        """A sealed copy of the scope under its own key, which expires."""
-        return transfer.backup(self._begin(scope), days=days, actor=actor)
+        """A sealed copy of the scope under its own key, which expires; `deliver` puts it away."""
+        return transfer.backup(self._begin(scope), days=days, deliver=deliver, actor=actor)
 
     def restore(
         self, scope: Scope, raw: bytes, *, key: str | None = None, anew: bool = False

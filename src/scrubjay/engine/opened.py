@@ -71,6 +71,12 @@ def slot(collection: Collection, epoch: int) -> str:
     return f"{collection.value}.{epoch}"
 
 
+def slots(ports: Ports, address: str, collection: Collection) -> list[int]:
+    """The epochs of a collection whose keys are in the keyring, ascending."""
+    names = (purpose.partition(".") for purpose in ports.keyring.purposes(address))
+    return sorted(int(epoch) for name, _, epoch in names if name == collection.value)
+
+
 class OpenScope:
     """One scope, ready for verbs; safe for several threads."""
 
@@ -127,8 +133,7 @@ class OpenScope:
 
     def slots(self, collection: Collection) -> list[int]:
         """The epochs of a collection whose keys are in the keyring."""
-        names = (p.partition(".") for p in self.ports.keyring.purposes(self.address))
-        return sorted(int(epoch) for name, _, epoch in names if name == collection.value)
+        return slots(self.ports, self.address, collection)
 
     def drop_sealers(self, collection: Collection, below: int) -> None:
         """Let go of the keys of epochs that have been rotated away."""

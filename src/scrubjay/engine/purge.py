@@ -14,6 +14,7 @@ from scrubjay.domain.text import check_days
 from scrubjay.engine import audit, due, jobs
 from scrubjay.engine.forget import erase_row, scan
 from scrubjay.engine.opened import OpenScope, day
+from scrubjay.engine.transfer import strike
 from scrubjay.ports import Failpoint, Tx
 
 SUPERSEDED_DAYS = 30
@@ -94,10 +95,8 @@ def _drop(opened: OpenScope, today: int) -> int:
 
 
 def _strike_backups(opened: OpenScope, today: int) -> int:
-    """Delete the keys of backups whose time is over; without their printed key they are noise."""
-    catalog, keyring = opened.ports.store.catalog, opened.ports.keyring
-    over = [one for one in catalog.backups(opened.address) if one.expires < today]
+    backups = opened.ports.store.catalog.backups(opened.address)
+    over = [backup for backup in backups if backup.expires < today]
     for backup in over:
-        keyring.delete(opened.address, f"backup.{backup.name}")
-        catalog.remove_backup(backup)
+        strike(opened.ports, backup)
     return len(over)

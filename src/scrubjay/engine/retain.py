@@ -95,6 +95,8 @@ def supersede(opened: OpenScope, request: Supersede) -> Retained:
         retired = replace(old, superseded_by=new.id, retired_at=now, version=old.version + 1)
         old_row = cells.put(opened, tx, retired)
         new_row = cells.put(opened, tx, new)
+        for source in new.sources:
+            tx.link(opened.row_id(source), new_row.id)
         opened.trail.record(tx, "supersede", request.actor, (old_row.id, new_row.id))
         return Retained(id=new.id)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -11,12 +11,12 @@ from scrubjay.domain.errors import Conflict, Destroyed, InvalidRequest, KeyMissi
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import BackedUp, Loaded
-from scrubjay.domain.rows import BackupEntry, Collection, Due
+from scrubjay.domain.rows import BackupEntry, Collection, Due, Head
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import check_days
-from scrubjay.engine import bundle, cells, due, receipts, rotate, scopes
+from scrubjay.engine import audit, bundle, cells, due, receipts, rotate, scopes
 from scrubjay.engine.forget import scan
-from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, day
+from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, day, slots
 from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES, Mac, Purpose
 
@@ -144,11 +144,17 @@ def _write(opened: OpenScope, tx: Tx, memory: Memory) -> None:
 
 
 def backup(
-    opened: OpenScope, *, days: int = BACKUP_DAYS, actor: Actor = Actor.USER
+    opened: OpenScope,
+    *,
+    days: int = BACKUP_DAYS,
+    deliver: Callable[[bytes], None] = lambda _: None,
+    actor: Actor = Actor.USER,
 ) -> tuple[bytes, BackedUp]:
     """A sealed copy of the scope, with all that a restore on another machine needs.
 
-    Its key is kept in the keyring until it expires, and in the receipt for safekeeping.
+    Its key is kept in the keyring until it expires, and in the receipt for safekeeping. It is
+    noted before `deliver` gets it, so that no erasure meanwhile overlooks it; if that fails,
+    there is no backup.
     """
     check_days("days", days, least=1)
     ports, random = opened.ports, opened.ports.clock.random
@@ -157,7 +163,13 @@ def backup(
     raw = bundle.seal(content, name=name, key=key, random=random)
     ports.keyring.add(opened.address, f"backup.{name}", key)
     expires = day(ports.clock.now() + timedelta(days=days))
-    ports.store.catalog.add_backup(BackupEntry(address=opened.address, name=name, expires=expires))
+    entry = BackupEntry(address=opened.address, name=name, expires=expires)
+    ports.store.catalog.add_backup(entry)
+    try:
+        deliver(raw)
+    except BaseException:  # seam: whatever kept it from being delivered, it does not exist
+        strike(ports, entry)
+        raise
     opened.note_read("backup", actor)
     opened.flush_reads()
     made = BackedUp(
@@ -167,6 +179,12 @@ def backup(
         expires=receipts.as_date(expires),
     )
     return raw, made
+
+
+def strike(ports: Ports, backup: BackupEntry) -> None:
+    """Delete the key of a backup and its note; without its printed key it is noise."""
+    ports.keyring.delete(backup.address, f"backup.{backup.name}")
+    ports.store.catalog.remove_backup(backup)
 
 
 def _collect_all(opened: OpenScope, view: View) -> bundle.Content:
@@ -196,13 +214,35 @@ def restore(
         )
     if entry is not None and entry.destroyed and not anew:
         raise Destroyed(f"The scope {scope} was destroyed.")
-    if entry is None or not (entry.destroyed or ports.store.exists(address)):
+    if entry is None or not (entry.destroyed or _is_usable(ports, address)):
         scopes.make(ports, scope, address, content.lookup)
     opened = scopes.open_scope(ports, scope, anew=anew, restoring=True)
     ports.reach(Failpoint.RESTORE_KEYS_ADDED)
     loaded = opened.write(lambda tx: _restore(opened, tx, content), erasing=True)
     ports.reach(Failpoint.RESTORE_COMMITTED)
     return loaded
+
+
+def _is_usable(ports: Ports, address: str) -> bool:
+    """Whether the scope's rows are there and not older than its keys.
+
+    Old rows put back after a rotation have no key that opens them, and never will: only newer
+    ones are in the keyring. They make room for what is restored.
+    """
+    if not ports.store.exists(address):
+        return False
+    with ports.store.read(address) as view:
+        head = view.head()
+    outdated = [one for one in Collection if _is_outdated(ports, address, one, head)]
+    if outdated:
+        ports.store.remove(address)
+    return not outdated
+
+
+def _is_outdated(ports: Ports, address: str, collection: Collection, head: Head) -> bool:
+    epochs = slots(ports, address, collection)
+    epoch = head.at(collection).epoch
+    return epoch not in epochs and any(later > epoch for later in epochs)
 
 
 def _backup_key(ports: Ports, address: str, raw: bytes, key: str | None) -> bytes:
@@ -226,12 +266,20 @@ def _restore(opened: OpenScope, tx: Tx, content: bundle.Content) -> Loaded:
         if tx.head().audit_count == 0:
             for cell, mac in content.audit:
                 tx.append_audit(cell, mac)
+            _own_up(opened, tx)
     memories = tuple(_not_forgotten_before(opened, content))
     loaded = _merge(opened, tx, memories)
     due.leave(opened, tx, Due.PUSH)
     opened.trail.record(tx, "restore", Actor.USER, number=loaded.loaded)
     left_out = len(content.memories) - len(memories)
     return replace(loaded, forgotten=loaded.forgotten + left_out)
+
+
+def _own_up(opened: OpenScope, tx: Tx) -> None:
+    """Note in the trail itself that events the catalog knows of were lost with the file."""
+    entry = opened.ports.store.catalog.entry(opened.address)
+    if entry is not None and entry.audit_count > tx.head().audit_count:
+        opened.trail.record(tx, audit.LOST, Actor.SYSTEM, number=entry.audit_count)
 
 
 def _not_forgotten_before(opened: OpenScope, content: bundle.Content) -> Iterator[Memory]:

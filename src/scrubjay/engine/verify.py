@@ -13,10 +13,23 @@ from scrubjay.engine.opened import OpenScope, Ports
 from scrubjay.ports import View
 
 _PAGE = 256
+_TRIES = 3
 
 
 def verify(opened: OpenScope) -> Report:
-    """Decrypt every row, and check order, chains, tombstones, blobs, audit and the file itself."""
+    """Decrypt every row, and check order, chains, tombstones, blobs, audit and the file itself.
+
+    What another process changes meanwhile may look like damage, and is looked at again.
+    """
+    for _ in range(_TRIES - 1):
+        before = opened.read(lambda view: view.head())
+        report = _verify(opened)
+        if report.sound or opened.read(lambda view: view.head()) == before:
+            return report
+    return _verify(opened)
+
+
+def _verify(opened: OpenScope) -> Report:
     memories: dict[str, Memory] = {}
 
     def look(view: View) -> tuple[int, list[str]]:

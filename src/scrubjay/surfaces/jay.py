@@ -50,7 +50,7 @@ def open(
     not exist is made, unless `create` is false; one that was destroyed only with `anew`.
     """
     name = Scope.parse(scope)
-    found = settings.read() if home is None else settings.at_home(Path(home))
+    found = settings.read(home=home)
     if passphrase is not None:
         found = replace(found, passphrase=passphrase)
     engine = bootstrap.build(found)
@@ -273,8 +273,12 @@ class Jay:
 
     def backup(self, path: str | os.PathLike[str], *, days: int = BACKUP_DAYS) -> BackedUp:
         """Write a sealed copy of the scope; keep the key in the answer in a safe place."""
-        raw, receipt = self._engine.backup(self.scope, days=days, actor=self._actor)
-        files.write(Path(path), raw)
+        _, receipt = self._engine.backup(
+            self.scope,
+            days=days,
+            deliver=lambda raw: files.write(Path(path), raw),
+            actor=self._actor,
+        )
         return receipt
 
     def restore(self, source: bytes | str | os.PathLike[str], *, key: str | None = None) -> Loaded:
