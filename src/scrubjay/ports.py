@@ -9,11 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from scrubjay.domain.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 Result = TypeVar("Result")
+# A name only: whoever has no vectors to make does not load numpy for it.
+Floats: TypeAlias = "NDArray[np.float32]"
 
 
 class View(Protocol):
@@ -244,6 +250,29 @@ class Keyring(Protocol):
 
     def remove(self, address: str) -> None:
         """Delete every slot of an address for good, durably."""
+
+
+class Embedder(Protocol):
+    """Texts to vectors whose dot product says how alike two texts are.
+
+    A question and a text are embedded alike. Safe for use by several threads. The same text
+    gives the same vector whatever stands beside it, up to the rounding of a sum. Raises Timeout
+    when the deadline passes first and EmbedderError when it fails, and no other error.
+    """
+
+    @property
+    def identity(self) -> str:
+        """Which vectors these are, in one word: equal exactly when two may be compared."""
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a vector has; 0 if there are none."""
+
+    def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
+        """One row per text, in their order, of length 1; zeros where a text says nothing.
+
+        `deadline` is a reading of the clock's `monotonic`.
+        """
 
 
 class Clock(Protocol):

@@ -236,6 +236,8 @@ class _Shelf:
         return len(self.norms)
 
     def find(self, term: str) -> tuple[Rows, Counts]:
+        if len(self.parts) == 1:
+            return self.parts[0].find(term)
         found = [part.find(term) for part in self.parts]
         rows = [rows + np.uint32(base) for (rows, _), base in zip(found, self.bases, strict=False)]
         return _join(rows), _join([counts for _, counts in found])

@@ -1,4 +1,4 @@
-"""What a text shows at a glance: a time, a number, a name, a question, a standing wish.
+"""What a text shows at a glance: a time, a number, a question, a standing wish.
 
 The ranking reads these from columns, so that no text is unsealed to rank it.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 SIGNS_VERSION = 1
 """Stored with the columns: signs of another version must be read again."""
 
-READ = 2000
+READ = 1000
 """Characters looked at; what a long text shows, it shows early."""
 LONGEST_INSTRUCTION = 400
 
@@ -37,7 +37,6 @@ _COUNT = re.compile(
     r"|thousand)\b|[一二三四五六七八九十百千两]",
     re.IGNORECASE,
 )
-_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+|\"[^\"]+\"|“[^”]+”|《[^》]+》|「[^」]+」")
 _INSTRUCTION = re.compile(
     r"^\W*(?:always|never|from now on|going forward|in (?:the )?future|remember (?:to|that)"
     r"|please (?:always|never|remember|don't|do not|keep)|make sure (?:to|you|that you)"
@@ -68,7 +67,6 @@ class Signs:
     timed: bool
     asks: bool
     counts: bool
-    names: bool
     instructs: bool
     prefers: bool
 
@@ -80,7 +78,6 @@ def read(text: str) -> Signs:
         timed=bool(_TIME.search(seen)),
         asks=text.rstrip()[-1:] in {"?", "？"},
         counts=bool(_COUNT.search(seen)),
-        names=bool(_NAME.search(seen)),
         instructs=len(text) <= LONGEST_INSTRUCTION and bool(_INSTRUCTION.search(seen)),
         prefers=bool(_PREFERENCE.search(seen)),
     )

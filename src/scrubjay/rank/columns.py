@@ -16,6 +16,12 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 NONE = -1
 """The code of no session, no speaker; the row of no neighbor."""
+QUOTABLE = 250
+"""Characters up to which a turn passes its whole evidence to its neighbors."""
+SHORT = 120
+LONG = 400
+LEAST = 5
+"""Below this many characters a turn is not counted as even shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,23 +31,22 @@ class Columns:
     speaker: Codes
     time: Times
     """Seconds since 1970; NaN where unknown."""
-    length: Floats
-    """Characters of content."""
     timed: Mask
-    asks: Mask
     counts: Mask
-    names: Mask
     instructs: Mask
     prefers: Mask
-    importance: Floats
-    trust: Floats
-    pinned: Mask
     previous: Codes
     following: Codes
     by_session: Codes
     """All rows, session after session."""
     session_starts: Codes
     """Where each session begins in `by_session`."""
+    gate: Floats
+    """How much of its evidence a turn may pass to its neighbors, by length."""
+    replies: Mask
+    """Turns that answer somebody else's question."""
+    manner: Mapping[str, Floats]
+    """The features no question changes, by name; those that are 0 everywhere are left out."""
 
     def __len__(self) -> int:
         return len(self.speaker)
@@ -61,29 +66,51 @@ def arrange(
 ) -> Columns:
     """Columns of these rows; a row of no session is a session of its own.
 
-    `signs` holds what the text shows (`timed`, `asks`, `counts`, `names`, `instructs`,
-    `prefers`); importance and trust run from 0 to 1 with 0.5 and 1 as the usual ones.
+    `signs` holds what the text shows (`timed`, `asks`, `counts`, `instructs`, `prefers`);
+    importance and trust run from 0 to 1 with 0.5 and 1 as the usual ones.
     """
     rows = len(session)
-    alone = session == NONE
-    own = np.where(alone, -1 - np.arange(rows), session)
+    own = np.where(session == NONE, -1 - np.arange(rows), session)
     order = np.lexsort((position, own)).astype(np.int32)
     first = np.ones(rows, np.bool_)
     first[1:] = own[order[1:]] != own[order[:-1]]
     previous, following = _neighbors(order, first)
+    asks = signs["asks"]
+    other = speaker[previous] != speaker
     return Columns(
         speaker=speaker,
         time=time,
-        length=length,
-        importance=np.full(rows, 0.5, np.float32) if importance is None else importance,
-        trust=np.ones(rows, np.float32) if trust is None else trust,
-        pinned=np.zeros(rows, np.bool_) if pinned is None else pinned,
+        timed=signs["timed"],
+        counts=signs["counts"],
+        instructs=signs["instructs"],
+        prefers=signs["prefers"],
         previous=previous,
         following=following,
         by_session=order,
         session_starts=np.flatnonzero(first).astype(np.int32),
-        **signs,
+        gate=np.minimum(1, QUOTABLE / np.maximum(length, 1)).astype(np.float32),
+        replies=(previous != NONE) & asks[previous] & other,
+        manner=_manner(length, asks, importance, trust, pinned),
     )
+
+
+def _manner(
+    length: Floats, asks: Mask, importance: Floats | None, trust: Floats | None, pinned: Mask | None
+) -> dict[str, Floats]:
+    """Very short turns and very long ones seldom hold the answer; questions neither."""
+    size = np.log(np.maximum(length, LEAST)).astype(np.float32)
+    found = {
+        "short": np.maximum(np.float32(np.log(SHORT)) - size, 0),
+        "long": np.maximum(size - np.float32(np.log(LONG)), 0),
+        "question": asks.astype(np.float32),
+    }
+    if importance is not None:
+        found["importance"] = importance - np.float32(0.5)
+    if trust is not None:
+        found["distrust"] = 1 - trust
+    if pinned is not None:
+        found["pinned"] = pinned.astype(np.float32)
+    return {name: values for name, values in found.items() if values.any()}
 
 
 def _neighbors(order: Codes, first: Mask) -> tuple[Codes, Codes]:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from scrubjay.rank.columns import NONE, Codes, Columns, Floats, Mask
+from scrubjay.rank.columns import Codes, Columns, Floats, Mask
 from scrubjay.rank.question import ParsedQuery
 
 WORD_SHARE = 0.75
 """How much of the evidence that neighbors and sessions pass on comes from words, not meaning."""
 BEST_OF_SESSION = 3
-QUOTABLE = 250
-"""Characters up to which a turn passes its whole score to its neighbors."""
-SHORT = 120
-LONG = 400
 BROAD = 0.5
 """A date window that holds a larger share of all rows says nothing."""
 STRONG = 25.0
@@ -50,40 +46,29 @@ def compute(query: ParsedQuery, columns: Columns, evidence: Evidence) -> Mapping
     }
     found |= _surroundings(columns, own, evidence.coverage)
     found |= _aims(query, columns)
-    found |= _shape(columns)
+    found |= columns.manner
     found |= _age(query, columns)
     found |= _standing(query, columns, meaning)
     return found
 
 
 def _surroundings(columns: Columns, own: Floats, coverage: Floats) -> dict[str, Floats]:
-    gate = np.minimum(1, QUOTABLE / np.maximum(columns.length, 1)).astype(np.float32)
-    before = _pass_on(own, gate, columns.previous)
-    around = np.maximum(
-        _pass_on(coverage, gate, columns.previous), _pass_on(coverage, gate, columns.following)
-    )
+    """What the turns around a row and its session add."""
+    held = coverage * columns.gate
+    around = np.maximum(_neighbor(held, columns.previous), _neighbor(held, columns.following))
+    passed = own * columns.gate
     return {
-        "previous": before,
-        "following": _pass_on(own, gate, columns.following),
-        "answers": before * _replies(columns),
+        "answers": _neighbor(passed, columns.previous) * columns.gate * columns.replies,
+        "following": _neighbor(passed, columns.following) * columns.gate,
         "session": _best_of_session(columns, own),
-        "nearby": np.maximum(around - coverage, 0),
+        "nearby": np.maximum(around * columns.gate - coverage, 0),
     }
 
 
-def _pass_on(own: Floats, gate: Floats, neighbor: Codes) -> Floats:
-    """A neighbor's score, less of it the longer the turns: long replies would drown short ones."""
-    passed = (own * gate)[neighbor] * gate
-    passed[neighbor == NONE] = 0
-    return passed
-
-
-def _replies(columns: Columns) -> Mask:
-    """Rows that answer somebody else's question."""
-    before = columns.previous
-    other = columns.speaker[before] != columns.speaker
-    replies: Mask = (before != NONE) & columns.asks[before] & other
-    return replies
+def _neighbor(values: Floats, neighbor: Codes) -> Floats:
+    """Each row's value at its neighbor, 0 where there is none."""
+    # Row -1, which stands for no neighbor, reads the zero put at the end.
+    return np.append(values, np.float32(0))[neighbor]
 
 
 def _best_of_session(columns: Columns, own: Floats) -> Floats:
@@ -102,12 +87,10 @@ def _best_of_session(columns: Columns, own: Floats) -> Floats:
 
 
 def _aims(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
-    """What the question is after: a speaker, a time, a number, a name."""
+    """What the question is after: a speaker, a time, a number."""
     found: dict[str, Mask] = {}
     if query.asked:
-        found["speaker"] = np.isin(columns.speaker, list(query.asked))
-    if len(query.named) > 1:
-        found["subject"] = columns.speaker == query.named[0]
+        found["speaker"] = _said_by(columns, query.asked)
     if query.windows:
         found["dated"] = _within(query, columns)
     if query.asked_at is not None:
@@ -116,9 +99,14 @@ def _aims(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
         found["when"] = columns.timed
     if query.count:
         found["count"] = columns.counts
-    if query.name:
-        found["name"] = columns.names
     return {name: mask.astype(np.float32) for name, mask in found.items()}
+
+
+def _said_by(columns: Columns, speakers: Iterable[int]) -> Mask:
+    said = np.zeros(len(columns), np.bool_)
+    for speaker in speakers:
+        said |= columns.speaker == speaker
+    return said
 
 
 def _within(query: ParsedQuery, columns: Columns) -> Mask:
@@ -133,27 +121,14 @@ def _age(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
     """How long ago a row was said when the question is asked: a day 0.1, a month 0.6, a year 1."""
     if query.asked_at is None:
         return {}
-    days = np.maximum(query.asked_at.timestamp() - columns.time, 0) / DAY
-    age = np.minimum(np.log1p(np.nan_to_num(days)) / np.log1p(OLD_DAYS), 1)
-    return {"age": age.astype(np.float32)}
-
-
-def _shape(columns: Columns) -> dict[str, Floats]:
-    """Very short turns and very long ones seldom hold the answer; questions neither."""
-    size = np.log(np.maximum(columns.length, 5)).astype(np.float32)
-    return {
-        "short": np.maximum(np.float32(np.log(SHORT)) - size, 0),
-        "long": np.maximum(size - np.float32(np.log(LONG)), 0),
-        "question": columns.asks.astype(np.float32),
-        "importance": columns.importance - np.float32(0.5),
-        "distrust": 1 - columns.trust,
-        "pinned": columns.pinned.astype(np.float32),
-    }
+    days = ((query.asked_at.timestamp() - columns.time) / DAY).astype(np.float32)
+    age = np.log1p(np.fmax(days, 0)) / np.float32(np.log1p(OLD_DAYS))
+    return {"age": np.minimum(age, 1)}
 
 
 def _standing(query: ParsedQuery, columns: Columns, meaning: Floats) -> dict[str, Floats]:
     """Standing instructions and wishes: they count where help is asked, similar or not."""
-    people = ~np.isin(columns.speaker, list(query.assistants))
+    people = ~_said_by(columns, query.assistants)
     instructs = (columns.instructs & people).astype(np.float32)
     found = {"instruction": instructs * meaning}
     if query.advice:

@@ -57,21 +57,12 @@ _COUNT = re.compile(
     r"|\bсколько\b|多少|几[个次岁天]|いくつ|いくら|何[人個回]",
     re.IGNORECASE,
 )
-_NAME = re.compile(
-    r"\b(?:who|whose|where|which|name|what (?:book|movie|film|city|country|place|company|brand"
-    r"|restaurant|song|band|game|show|store|school|state))\b"
-    r"|\b(?:wer|wem|wo|welche[rsn]?)\b|\b(?:qui|où|quel(?:le)?s?)\b|\b(?:quién|dónde|cuál)\b"
-    r"|\b(?:кто|где|как(?:ой|ая|ое|ие|ую))\b|谁|哪|什么名|誰|どこ|どの",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedQuery:
     """A question as the ranking sees it."""
 
-    named: tuple[int, ...] = ()
-    """Codes of the speakers it names, in order."""
     asked: frozenset[int] = frozenset()
     """Codes of the speakers whose words it is after: those it names, or by role."""
     assistants: frozenset[int] = frozenset()
@@ -80,7 +71,6 @@ class ParsedQuery:
     asked_at: datetime | None = None
     when: bool = False
     count: bool = False
-    name: bool = False
     advice: bool = False
     """Whether it asks for help to be given now, where standing wishes count."""
 
@@ -93,15 +83,12 @@ def parse(
     latest: datetime | None = None,
 ) -> ParsedQuery:
     """Read a question against a scope: its speakers by code, the time of its latest memory."""
-    named = _named(question, speakers)
     return ParsedQuery(
-        named=named,
-        asked=frozenset(named) or _by_role(question, speakers),
+        asked=_named(question, speakers) or _by_role(question, speakers),
         assistants=_in_role(speakers, ASSISTANT_NAMES),
         windows=tuple(windows(question, asked_at, latest)),
         asked_at=asked_at,
         count=bool(_COUNT.search(question)),
-        name=bool(_NAME.search(question)),
         when=bool(_WHEN.search(question)),
         advice=asks_advice(question),
     )
@@ -112,20 +99,15 @@ def asks_advice(question: str) -> bool:
     return bool(_REQUEST.search(question.strip()) or _ADVICE.search(question))
 
 
-def _named(question: str, speakers: Mapping[int, str]) -> tuple[int, ...]:
+def _named(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
     """Speakers by any word of their name, or by a nickname that begins it."""
-    words = [
-        word.casefold() for word in _WORD.findall(question.replace("'s", " ").replace("’s", " "))
-    ]
-    found: dict[int, int] = {}
+    words = {word.casefold() for word in _WORD.findall(question)}
+    found = []
     for code, name in speakers.items():
         parts = {part.casefold() for part in _WORD.findall(name)}
-        if parts & (USER_NAMES | ASSISTANT_NAMES):
-            continue
-        places = [place for place, word in enumerate(words) if _calls(word, parts)]
-        if places:
-            found[code] = places[0]
-    return tuple(sorted(found, key=found.__getitem__))
+        if not parts & (USER_NAMES | ASSISTANT_NAMES) and any(_calls(w, parts) for w in words):
+            found.append(code)
+    return frozenset(found)
 
 
 def _calls(word: str, parts: set[str]) -> bool:

@@ -37,7 +37,9 @@ def rank(
     if allowed is not None:
         sums = np.where(allowed, sums, -np.inf)
     rows = [row for row in _best(sums, limit) if sums[row] > -np.inf]
-    parts = {row: _parts(row, features, weights) for row in rows}
+    ceiling = sum(weight for _, weight in weights.items() if weight > 0)
+    shares = {name: weight / ceiling for name, weight in weights.items() if name in features}
+    parts = {row: _parts(row, features, shares) for row in rows}
     # Summed anew in double precision, so that what is shown adds up and never rises.
     order = sorted(rows, key=lambda row: (-sum(parts[row].values()), row))
     return [_bounded(row, parts[row]) for row in order]
@@ -63,13 +65,11 @@ def _best(sums: Floats, limit: int) -> list[int]:
     return [int(row) for row in candidates[order]]
 
 
-def _parts(row: int, features: Mapping[str, Floats], weights: Weights) -> dict[str, float]:
-    ceiling = sum(weight for _, weight in weights.items() if weight > 0)
-    return {
-        name: weight * float(features[name][row]) / ceiling
-        for name, weight in weights.items()
-        if name in features and weight and features[name][row]
-    }
+def _parts(
+    row: int, features: Mapping[str, Floats], shares: Mapping[str, float]
+) -> dict[str, float]:
+    parts = {name: share * float(features[name][row]) for name, share in shares.items()}
+    return {name: part for name, part in parts.items() if part}
 
 
 def _bounded(row: int, parts: dict[str, float]) -> Ranked:

@@ -25,8 +25,6 @@ class Weights:
     """The share of the question's information the row holds."""
     meaning: float = 1.55
     """Cosine of the vectors, spread over 0..1."""
-    previous: float = 0.39
-    """Evidence of the turn before, gated by length."""
     following: float = 0.56
     """Evidence of the turn after, gated by length."""
     answers: float = 1.55
@@ -37,16 +35,12 @@ class Weights:
     """Coverage by a neighboring turn beyond the row's own."""
     speaker: float = 2.1
     """Said by whom the question is about."""
-    subject: float = 0.62
-    """Said by the first of several people named."""
     dated: float = 2.37
     """Within the time the question names."""
     when: float = 1.35
     """Names a time, and the question asks when."""
     count: float = 1.08
     """Holds a number, and the question asks for one."""
-    name: float = 0.83
-    """Holds a name, and the question asks who, where or which."""
     short: float = -0.87
     """By the logarithm below 120 characters."""
     long: float = -0.52

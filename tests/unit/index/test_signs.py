@@ -14,7 +14,6 @@ from scrubjay.index import signs
         ("我昨天去了", "timed"),
         ("How are you?", "asks"),
         ("It cost $40", "counts"),
-        ("We flew to Lisbon", "names"),
         ("Always use metric units when I ask about sizes.", "instructs"),
         ("From now on, call me Sam", "instructs"),
         ("Well, I'd rather work in the mornings", "prefers"),

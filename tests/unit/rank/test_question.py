@@ -17,17 +17,16 @@ ROLES = {4: "user", 7: "assistant"}
 @pytest.mark.parametrize(
     ("question", "named"),
     [
-        ("What did Caroline paint?", (0,)),
-        ("What is melanie's job?", (1,)),
-        ("What did Mel and her kids paint?", (1,)),
-        ("What did Fahim tell Caroline?", (2, 0)),
-        ("What is Khan’s dog called?", (2,)),
-        ("Who painted?", ()),
+        ("What did Caroline paint?", {0}),
+        ("What is melanie's job?", {1}),
+        ("What did Mel and her kids paint?", {1}),
+        ("What did Fahim tell Caroline?", {0, 2}),
+        ("What is Khan’s dog called?", {2}),
+        ("Who painted?", set()),
     ],
 )
-def test_people_are_known_by_name_or_nickname(question: str, named: tuple[int, ...]) -> None:
-    assert parse(question, PEOPLE).named == named
-    assert parse(question, PEOPLE).asked == frozenset(named)
+def test_people_are_known_by_name_or_nickname(question: str, named: set[int]) -> None:
+    assert parse(question, PEOPLE).asked == named
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,6 @@ def test_a_role_is_asked_about(question: str, speaker: str) -> None:
         ("How long did it take?", "when"),
         ("Wann war das?", "when"),
         ("How many cats are there?", "count"),
-        ("Who came?", "name"),
         ("Can you help me plan a trip?", "advice"),
     ],
 )

@@ -16,7 +16,7 @@ from scrubjay.rank.features import Evidence
 from scrubjay.rank.question import ParsedQuery
 from scrubjay.rank.ranking import Ranked, rank
 
-SIGNS = ("timed", "asks", "counts", "names", "instructs", "prefers")
+SIGNS = ("timed", "asks", "counts", "instructs", "prefers")
 
 
 def scene(rows: int, **given: Any) -> Columns:
@@ -28,6 +28,9 @@ def scene(rows: int, **given: Any) -> Columns:
         "speaker": np.full(rows, -1, np.int32),
         "time": np.full(rows, np.nan),
         "length": np.full(rows, 150, np.float32),
+        "importance": np.full(rows, 0.5, np.float32),
+        "trust": np.ones(rows, np.float32),
+        "pinned": np.zeros(rows, np.bool_),
     }
     chosen = {name: np.array(value, defaults[name].dtype) for name, value in given.items()}
     return arrange(signs=signs, **(defaults | chosen))
@@ -56,13 +59,8 @@ def test_equal_rows_keep_their_order() -> None:
 
 
 def test_the_speaker_asked_about_comes_first() -> None:
-    query = ParsedQuery(named=(1,), asked=frozenset({1}))
+    query = ParsedQuery(asked=frozenset({1}))
     assert order(query, scene(3, speaker=[0, 1, 0]))[0] == 1
-
-
-def test_the_first_of_several_named_is_the_subject() -> None:
-    query = ParsedQuery(named=(1, 0), asked=frozenset({0, 1}))
-    assert order(query, scene(3, speaker=[2, 0, 1])) == [2, 1, 0]
 
 
 def test_a_turn_that_answers_a_matching_question_rises() -> None:
@@ -71,8 +69,8 @@ def test_a_turn_that_answers_a_matching_question_rises() -> None:
 
 
 def test_long_neighbors_pass_on_little() -> None:
-    short = ranked(ParsedQuery(), scene(2), [5, 0])[1].parts["previous"]
-    long = ranked(ParsedQuery(), scene(2, length=[3000, 150]), [5, 0])[1].parts["previous"]
+    short = ranked(ParsedQuery(), scene(2), [5, 0])[1].parts["nearby"]
+    long = ranked(ParsedQuery(), scene(2, length=[3000, 150]), [5, 0])[1].parts["nearby"]
     assert long < short / 10
 
 
@@ -109,7 +107,6 @@ def test_what_was_said_after_the_question_sinks() -> None:
     [
         (ParsedQuery(when=True), "timed"),
         (ParsedQuery(count=True), "counts"),
-        (ParsedQuery(name=True), "names"),
         (ParsedQuery(advice=True), "instructs"),
         (ParsedQuery(advice=True), "prefers"),
     ],
@@ -131,12 +128,9 @@ def test_very_short_and_very_long_turns_sink() -> None:
 
 
 def test_trust_and_importance_break_ties() -> None:
-    columns = scene(3)
-    usual = {name: getattr(columns, name) for name in Columns.__slots__}
-    trusted = Columns(**(usual | {"trust": np.array([0.2, 1, 1], np.float32)}))
-    assert order(ParsedQuery(), trusted) == [1, 2, 0]
-    important = Columns(**(usual | {"importance": np.array([0.5, 0.5, 0.9], np.float32)}))
-    assert order(ParsedQuery(), important) == [2, 0, 1]
+    assert order(ParsedQuery(), scene(3, trust=[0.2, 1, 1])) == [1, 2, 0]
+    assert order(ParsedQuery(), scene(3, importance=[0.5, 0.5, 0.9])) == [2, 0, 1]
+    assert order(ParsedQuery(), scene(3, pinned=[False, True, False])) == [1, 0, 2]
 
 
 def test_only_allowed_rows_are_ranked() -> None:

@@ -1,0 +1,1 @@
+"""Embedders: texts to vectors. Each loads what it needs on first use."""

@@ -1,0 +1,27 @@
+"""No embedder: recall goes by words and structure alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scrubjay.ports import Floats
+
+
+class NoEmbedder:
+    """An Embedder that says nothing about any text."""
+
+    @property
+    def identity(self) -> str:
+        """Which vectors these are: none."""
+        return "none"
+
+    @property
+    def dimensions(self) -> int:
+        """None."""
+        return 0
+
+    def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
+        """One empty row per text, at once."""
+        import numpy as np
+
+        return np.zeros((len(texts), 0), np.float32)

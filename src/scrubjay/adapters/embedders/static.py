@@ -1,0 +1,132 @@
+"""The default embedder: a table of token vectors inside the package; no model, no network.
+
+A text is the sum of its tokens' vectors, brought to length 1. The table was distilled from
+all-MiniLM-L6-v2 by tools/distill.py, which also says how it was trained and measured.
+
+The file, little-endian: `SJT1`, three unsigned 32-bit numbers (tokens, dimensions, bytes of the
+vocabulary), 32 bytes of SHA-256 over all that follows, the vocabulary as lines of UTF-8, one
+32-bit float per token (its scale), one byte per token and dimension (the vector in steps).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrubjay.adapters.embedders.wordpiece import WordPiece
+from scrubjay.domain.errors import EmbedderError, Timeout
+from scrubjay.ports import Clock, Floats
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TABLE = Path(__file__).with_name("static.bin")
+NAME = "minilm-l6"
+HEAD = struct.Struct("<4sIII32s")
+MAGIC = b"SJT1"
+BATCH_TOKENS = 4096
+"""Tokens pooled at a time: their floats stay within a processor's cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    tokenizer: WordPiece
+    scale: NDArray[np.float32]
+    steps: NDArray[np.int8]
+
+
+class StaticEmbedder:
+    """An Embedder of some ten thousand texts per second; the table is mapped on first use."""
+
+    def __init__(self, clock: Clock, path: Path = TABLE) -> None:
+        self._clock = clock
+        self._path = path
+
+    @property
+    def identity(self) -> str:
+        """Which vectors these are: the table's name, shape and hash."""
+        digest: bytes = self._head[4]
+        return f"static:{NAME}-{self.dimensions}-int8:{digest.hex()[:8]}"
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a vector has."""
+        return int(self._head[2])
+
+    def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
+        """One row per text, in their order, of length 1; zeros where no token is known."""
+        import numpy as np
+
+        rows = np.zeros((len(texts), self.dimensions), np.float32)
+        for start, tokens in _batches(self._table.tokenizer, texts):
+            if deadline is not None and self._clock.monotonic() >= deadline:
+                raise Timeout("The texts were not embedded by the deadline.")
+            rows[start : start + len(tokens)] = self._pool(tokens)
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        rows /= np.where(lengths > 0, lengths, 1)[:, None]
+        return rows
+
+    def word_vectors(self, words: Sequence[str]) -> Floats:
+        """One row per word, as `embed` gives it: their dot product says how near two words are."""
+        return self.embed(words)
+
+    def _pool(self, texts: Sequence[Sequence[int]]) -> Floats:
+        """The sum of the token vectors of each text; no text is empty."""
+        import numpy as np
+
+        tokens = np.fromiter((token for text in texts for token in text), np.int64)
+        starts = np.cumsum([0, *(len(text) for text in texts[:-1])])
+        floats = self._table.steps[tokens] * self._table.scale[tokens, None]
+        return np.add.reduceat(floats, starts, axis=0)
+
+    @cached_property
+    def _head(self) -> tuple[bytes, int, int, int, bytes]:
+        try:
+            with self._path.open("rb") as file:
+                magic, tokens, dimensions, size, digest = HEAD.unpack(file.read(HEAD.size))
+        except (OSError, struct.error) as error:
+            raise EmbedderError("The table of token vectors cannot be read.") from error
+        if magic != MAGIC:
+            raise EmbedderError("The table of token vectors is not one.")
+        return magic, tokens, dimensions, size, digest
+
+    @cached_property
+    def _table(self) -> _Table:
+        import numpy as np
+
+        _, tokens, dimensions, size, _ = self._head
+        try:
+            raw = np.memmap(self._path, np.uint8, "r", HEAD.size)
+            words, middle = raw[:size].tobytes().decode().split("\n"), size + 4 * tokens
+        except (OSError, ValueError) as error:
+            raise EmbedderError("The table of token vectors cannot be read.") from error
+        if len(words) != tokens or len(raw) != middle + tokens * dimensions:
+            raise EmbedderError("The table of token vectors is cut short.")
+        return _Table(
+            tokenizer=WordPiece(words),
+            scale=np.frombuffer(raw[size:middle].tobytes(), "<f4"),
+            steps=raw[middle:].view(np.int8).reshape(tokens, dimensions),
+        )
+
+
+def _batches(
+    tokenizer: WordPiece, texts: Sequence[str]
+) -> Iterator[tuple[int, list[Sequence[int]]]]:
+    """Runs of tokenized texts, each with the place of its first, about BATCH_TOKENS long."""
+    batch: list[Sequence[int]] = []
+    start = count = 0
+    for place, text in enumerate(texts):
+        # A text without tokens is the unknown one, whose vector is zero: no text is empty.
+        tokens = tokenizer.pieces(text) or [tokenizer.unknown]
+        batch.append(tokens)
+        count += len(tokens)
+        if count >= BATCH_TOKENS:
+            yield start, batch
+            batch, start, count = [], place + 1, 0
+    if batch:
+        yield start, batch
