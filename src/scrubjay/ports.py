@@ -78,11 +78,15 @@ class Tx(View, Protocol):
         """Write the row, new or in place of the one with its id, under the next seq.
 
         Returns it as stored: `seq` is the next, `born` the seq of its first write. Raises
-        Conflict when another row that is not erased has the same key hash.
+        Conflict when another row that is not erased has the same key hash. An erased row may be
+        written over, but is never made this way.
         """
 
     def reseal(self, collection: Collection, row: Row) -> None:
-        """Exchange cell, vector, blob and epoch of an existing row; seq and version stay."""
+        """Exchange cell, vector, blob and epoch of an existing row; seq and version stay.
+
+        Raises Conflict when the row is absent, erased, or of another version by now.
+        """
 
     def erase(self, collection: Collection, row_id: bytes, *, drop_day: int) -> Row | None:
         """Take cell, vector, blob, hashes and lineage from a row and mark it erased.
@@ -92,7 +96,7 @@ class Tx(View, Protocol):
         """
 
     def drop(self, collection: Collection, ids: Iterable[bytes]) -> int:
-        """Remove erased rows for good and raise min_seq above them; returns how many.
+        """Remove erased rows for good and raise min_seq to the last of them; returns how many.
 
         Rows that are not erased are left alone. Tombstones stay.
         """
@@ -177,6 +181,8 @@ class Store(Protocol):
         `work` runs exactly once, alone, in any thread; what it raises is raised here and nothing
         of it is kept. Transactions of several threads may share one sync. An `erasing` write may
         use space held in reserve, so that erasure works on a full disk; others then raise Full.
+        Only its work may run a second time, after a first run found no space and was rolled back.
+        A write begun inside the work of another on the same scope is a StoreError.
         """
 
     def settle(self, address: str) -> None:
@@ -204,6 +210,7 @@ class Store(Protocol):
 class Blobs(Protocol):
     """Named sealed byte strings of a scope, for what is too large for a row.
 
+    Safe for use by several threads and processes; `put` takes the place of a blob of that name.
     Names are 1 to 64 characters of a-z, 0-9, `-` and `.`, not beginning with a dot.
     """
 
@@ -229,8 +236,11 @@ class Blobs(Protocol):
 class Keyring(Protocol):
     """Key slots: random 32-byte keys, kept wrapped and apart from the data.
 
-    A slot is named by an address and a purpose such as `lookup` or `memory.3`. Raises Locked
-    while it is locked, and SealBroken when a slot does not open with this keyring's key.
+    A slot is named by an address and a purpose such as `lookup` or `memory.3`, both named like
+    blobs. Raises Locked while it is locked, SealBroken when a slot does not open with this
+    keyring's key, InvalidRequest for a key of another size, and Full or StoreError when the
+    medium fails. A deletion that was cut off may leave a slot that is listed and does not open,
+    until it is deleted again.
     """
 
     def installation(self) -> bytes:

@@ -17,41 +17,41 @@ from dataclasses import dataclass, fields
 class Weights:
     """What each feature adds to a row's score, before the score is brought to 0..1."""
 
-    words: float = 2.06
+    words: float = 2.09
     """BM25, as a share of the best row."""
-    rare: float = 2.06
+    rare: float = 2.03
     """BM25 on a fixed scale: a row with several rare words of the question."""
-    coverage: float = 2.45
+    coverage: float = 2.42
     """The share of the question's information the row holds."""
     meaning: float = 1.55
     """Cosine of the vectors, spread over 0..1."""
-    following: float = 0.56
+    following: float = 0.55
     """Evidence of the turn after, gated by length."""
-    answers: float = 1.55
+    answers: float = 1.77
     """Evidence of the turn before when it is somebody else's question."""
-    session: float = 2.17
+    session: float = 2.23
     """The mean of the session's three best rows."""
-    nearby: float = 2.74
+    nearby: float = 2.9
     """Coverage by a neighboring turn beyond the row's own."""
-    speaker: float = 2.1
+    speaker: float = 2.09
     """Said by whom the question is about."""
-    dated: float = 2.37
+    dated: float = 2.38
     """Within the time the question names."""
     when: float = 1.35
     """Names a time, and the question asks when."""
-    count: float = 1.08
+    count: float = 1.04
     """Holds a number, and the question asks for one."""
-    short: float = -0.87
+    short: float = -0.88
     """By the logarithm below 120 characters."""
-    long: float = -0.52
+    long: float = -0.49
     """By the logarithm above 400 characters."""
     question: float = -0.25
     """Is a question itself."""
-    instruction: float = 1.91
+    instruction: float = 1.83
     """A standing instruction, by its similarity."""
-    instruction_now: float = 1.1
+    instruction_now: float = 1.03
     """A standing instruction, and help is asked for now."""
-    preference_now: float = 1.56
+    preference_now: float = 1.59
     """A stated preference, and help is asked for now."""
     later: float = -2.0
     """Said after the question was asked."""
