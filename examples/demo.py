@@ -58,15 +58,21 @@ def tell(home: Path) -> None:
         say("5  Verify. Everything opens, the audit trail is whole, the erasure is proven.")
         report, proof = jay.verify(), jay.verify(receipt)
         print(f"   {report.checked} rows and events opened, problems: {len(report.problems)}")
-        print(f"   erased cells found anywhere: {len(proof.found)}, keys that open them: "
-              f"{len(proof.problems)}")
-        print("   the receipt says nothing about what it was:",
-              json.loads(receipts.to_json(receipt))["cells"])
+        print(
+            f"   erased cells found anywhere: {len(proof.found)}, keys that open them: "
+            f"{len(proof.problems)}"
+        )
+        print(
+            "   the receipt says nothing about what it was:",
+            json.loads(receipts.to_json(receipt))["cells"],
+        )
 
         say("6  Destroy. Keys first; after that, every copy of the file is noise.")
         gone = jay.destroy(confirm="local/alice")
-        print(f"   {gone.erased} memories destroyed, key slots left: "
-              f"{len(list((home / 'keys' / 'slots' / gone.address).glob('*')))}")
+        print(
+            f"   {gone.erased} memories destroyed, key slots left: "
+            f"{len(list((home / 'keys' / 'slots' / gone.address).glob('*')))}"
+        )
 
 
 def main() -> None:

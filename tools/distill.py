@@ -50,7 +50,7 @@ SHARES = {
     **{"template": 1, "word": 1},
 }
 """How often the texts of each kind are seen."""
-STEPS, BATCH, RATE, LEFT_OUT, WARMTH, ALIKE = 6000, 4096, 2e-3, 0.1, 0.05, 0.2
+STEPS, BATCH, RATE, LEFT_OUT, WARMTH, ALIKE = 6000, 4096, 2e-3, 0.1, 0.1, 0.2
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 Tensor = Any
 

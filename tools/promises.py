@@ -18,8 +18,9 @@ SOURCE = ROOT / "docs" / "promises.toml"
 PAGE = ROOT / "docs" / "promises.md"
 HEAD = """# The promises
 
-What scrubjay promises, the test that fails when it breaks the promise, and the number behind it. Figures of speed and size are in
-[bench/results.md](../bench/results.md). This page is made by `tools/promises.py`; CI fails on a broken link.
+What scrubjay promises, the test that fails when it breaks the promise, and the number behind it.
+Figures of speed and size are in [bench/results.md](../bench/results.md). This page is made by
+`tools/promises.py`; CI fails on a broken link.
 
 | promise | test | number |
 |---|---|---|

@@ -35,10 +35,10 @@ def derive(secret, purpose, tenant="", owner="", epoch=0):
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(secret)
 
 
-def unseal(secret, cell, purpose, tenant, owner, collection, row_id, version, epoch=0):
+def unseal(secret, cell, purpose, *, collection, row_id, version=0, scope=("", ""), epoch=0):
     """The plaintext of one cell, or an exception."""
-    key = derive(secret, purpose, tenant, owner, epoch)
-    aad = join(LABEL, purpose, tenant, owner, collection) + join(row_id, epoch, version)
+    key = derive(secret, purpose, *scope, epoch=epoch)
+    aad = join(LABEL, purpose, *scope, collection) + join(row_id, epoch, version)
     nonce, body = cell[HEADER : HEADER + NONCE], cell[HEADER + NONCE :]
     return AESGCM(key).decrypt(nonce, body, aad)
 
@@ -59,9 +59,8 @@ class Home:
     def slot(self, address, purpose):
         """The key in a slot: a commitment of 16 bytes, then a cell."""
         raw = (self.slots / address / purpose).read_bytes()
-        return unseal(
-            self.wrapping_key, raw[16:], "wrap", "", "", address, purpose.encode(), 0
-        )
+        name = purpose.encode()
+        return unseal(self.wrapping_key, raw[16:], "wrap", collection=address, row_id=name)
 
     def address(self, tenant, owner, generation):
         """The name of the scope's file."""
@@ -90,22 +89,22 @@ class Home:
         for row_id, _, version, epoch, cell, blob in database.execute(query + " ORDER BY born"):
             if epoch not in keys:
                 keys[epoch] = self.slot(address, f"memory.{epoch}")
-            place = (tenant, owner, "memory")
-            body = unpad(unseal(keys[epoch], cell, "cell", *place, row_id, version, epoch))
+            place = {"collection": "memory", "version": version, "epoch": epoch}
+            place["scope"] = (tenant, owner)
+            body = unpad(unseal(keys[epoch], cell, "cell", row_id=row_id, **place))
             if blob is not None:
                 stream = (self.data / "blobs" / address / blob).read_bytes()
-                name = join(row_id, blob)
-                body = b"".join(read_stream(keys[epoch], stream, place, name, version, epoch))
+                body = b"".join(read_stream(keys[epoch], stream, join(row_id, blob), place))
             yield json.loads(body)
 
 
-def read_stream(key, stream, place, row_id, version, epoch):
+def read_stream(key, stream, row_id, place):
     """The chunks of a long body: cells that know their place and whether they are the last."""
     step = CHUNK + HEADER + NONCE + TAG
     cells = [stream[at : at + step] for at in range(0, len(stream), step)]
     for index, cell in enumerate(cells):
         chunk = join(row_id, index, int(index == len(cells) - 1))
-        yield unseal(key, cell, "blob", *place, chunk, version, epoch)
+        yield unseal(key, cell, "blob", row_id=chunk, **place)
 
 
 def main():

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
+from scrubjay.adapters.clock import SystemClock
+from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.index import analysis, postings, signs
 from scrubjay.rank import columns as rank_columns
 from scrubjay.rank import features, question
@@ -87,9 +89,7 @@ def each_way(sets: dict[str, list[Case]], free: list[str]) -> dict[str, np.ndarr
 
 def embedder():
     """The built-in embedder: a function from texts to vectors."""
-    from scrubjay.adapters.embedders.static import StaticEmbedder
-
-    return StaticEmbedder().embed
+    return StaticEmbedder(SystemClock()).embed
 
 
 def read_set(path: Path, embed) -> list[Case]:

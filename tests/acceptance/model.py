@@ -170,7 +170,7 @@ class Model:
     def _supersede(self, args: Fields, answer: Fields) -> None:
         old = self.memories[args["supersedes"]]
         old.superseded_by = answer["id"]
-        self._add(answer["id"], **args, pinned=old.pinned)
+        self._add(answer["id"], **args, pinned=old.pinned, sources=list(old.sources))
 
     def _pin(self, args: Fields, _answer: Fields) -> None:
         self.memories[args["id"]].pinned = args["pinned"]

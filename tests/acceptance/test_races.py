@@ -157,7 +157,8 @@ def test_a_destroy_that_died_is_finished_by_the_next_who_opens(ram: Path, b: Pee
 
 
 def expect_destroyed(peer: Peer) -> None:
-    for verb, *args in (("retain", "too late"), ("get", "note-1"), ("browse",), ("rotate",)):
+    verbs = (("retain", "too late"), ("get", "note-1"), ("browse",), ("rotate",), ("open",))
+    for verb, *args in verbs:
         with pytest.raises(Destroyed):
             peer.ask(verb, *args)
 

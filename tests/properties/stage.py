@@ -152,6 +152,7 @@ def attempt(action: Callable[..., Result], *args: Scope | str) -> Result | type[
 
 def views(engine: Engine, scope: Scope, ids: list[str]) -> dict[str, object]:
     """All that one engine shows of a scope."""
+    engine.open(scope)
     page = engine.browse(scope, Browse(limit=10_000))
     got = {one: attempt(engine.get, scope, one) for one in ids}
     told = {one: attempt(engine.history, scope, one) for one in ids}

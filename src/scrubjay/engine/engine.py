@@ -52,7 +52,8 @@ class Engine:
         with self._mutex:
             if anew:
                 self._opened.pop(scope, None)
-            self._open(scope, create=create, anew=anew)
+            opened = self._open(scope, create=create, anew=anew)
+            opened.read(lambda view: view.head())  # it may have been open for long
 
     def _open(self, scope: Scope, *, create: bool = True, anew: bool = False) -> OpenScope:
         self._check_open()

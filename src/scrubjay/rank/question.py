@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from scrubjay.rank.dates import Window, windows
 
@@ -100,22 +101,50 @@ def asks_advice(question: str) -> bool:
 
 
 def _named(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
-    """Speakers by any word of their name, or by a nickname that begins it."""
-    words = {word.casefold() for word in _WORD.findall(question)}
-    found = []
-    for code, name in speakers.items():
+    """Speakers by any word of their name, or by a nickname that begins it.
+
+    Where a word is written like a name ("Will" in "what will Will do"), only such words count,
+    and a nickname must be: "the" is not Theo.
+    """
+    callings = _callings(tuple(speakers.items()))
+    words = [(match.start(), match[0]) for match in _WORD.finditer(question)]
+    proper = [word.casefold() for at, word in words if at and word[0].isupper()]
+    found = _called(proper, callings.nicknames) | _called(proper, callings.names)
+    found = found or _called([word.casefold() for _, word in words], callings.names)
+    return found | {code for name, code in callings.caseless if name in question}
+
+
+def _called(words: Iterable[str], callings: Mapping[str, frozenset[int]]) -> frozenset[int]:
+    return frozenset().union(*(callings.get(word, ()) for word in words))
+
+
+@dataclass(frozen=True, slots=True)
+class _Callings:
+    """How the speakers of a scope may be called."""
+
+    names: dict[str, frozenset[int]]
+    nicknames: dict[str, frozenset[int]]
+    caseless: tuple[tuple[str, int], ...]
+    """Names in scripts without capitals, which may have no spaces around them either."""
+
+
+@lru_cache(64)
+def _callings(speakers: tuple[tuple[int, str], ...]) -> _Callings:
+    names: dict[str, frozenset[int]] = {}
+    nicknames: dict[str, frozenset[int]] = {}
+    caseless = []
+    for code, name in speakers:
         parts = {part.casefold() for part in _WORD.findall(name)}
-        if not parts & (USER_NAMES | ASSISTANT_NAMES) and any(_calls(w, parts) for w in words):
-            found.append(code)
-    return frozenset(found)
-
-
-def _calls(word: str, parts: set[str]) -> bool:
-    if word in parts:
-        return True
-    return len(word) >= SHORTEST_NICKNAME and any(
-        part.startswith(word) and len(part) <= 2 * len(word) + 1 for part in parts
-    )
+        if parts & (USER_NAMES | ASSISTANT_NAMES):
+            continue
+        if name.upper() == name.lower() and len(name) > 1:
+            caseless.append((name, code))
+        for part in parts:
+            names[part] = names.get(part, frozenset()) | {code}
+            # At least three letters and about half of the name.
+            for end in range(max(SHORTEST_NICKNAME, len(part) // 2), len(part)):
+                nicknames[part[:end]] = nicknames.get(part[:end], frozenset()) | {code}
+    return _Callings(names, nicknames, tuple(caseless))
 
 
 def _by_role(question: str, speakers: Mapping[int, str]) -> frozenset[int]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from scrubjay.domain.memory import Kind, Memory, Provenance
 from scrubjay.index import arrays, columns, segment, vectors
+from scrubjay.index.analysis import terms
 from scrubjay.index.columns import NOTHING, Entry
 from scrubjay.index.scope_index import ScopeIndex
 
@@ -107,13 +108,13 @@ def test_any_order_of_changes_leaves_what_a_fresh_index_has(
         found = {
             index.columns().row_id[row].tobytes()
             for row in np.flatnonzero(index.alive())
-            if _content_holds(index, row, word)
+            if _content_holds(index, int(row), word)
         }
         assert found == expected
 
 
 def _content_holds(index: ScopeIndex, row: int, word: str) -> bool:
-    term = segment.terms(word)[0]
+    term = terms(word)[0]
     return bool(index.lexical({term: 1.0})[row] > 0)
 
 

@@ -29,6 +29,14 @@ def test_people_are_known_by_name_or_nickname(question: str, named: set[int]) ->
     assert parse(question, PEOPLE).asked == named
 
 
+def test_ordinary_words_are_no_names() -> None:
+    people = {0: "Will", 1: "Theo", 2: "Anna", 3: "小明"}
+    assert parse("What will Anna eat in the evening?", people).asked == {2}
+    assert parse("What did the cat eat?", people).asked == frozenset()
+    assert parse("what did theo eat", people).asked == {1}
+    assert parse("昨天小明去哪里了？", people).asked == {3}
+
+
 @pytest.mark.parametrize(
     ("question", "speaker"),
     [

@@ -23,7 +23,7 @@ class _Folding(dict[int, str]):
 
 
 def _fold(char: str) -> str:
-    if char.isspace() and char in " \t\n\r" or unicodedata.category(char)[0] == "Z":
+    if (char.isspace() and char in " \t\n\r") or unicodedata.category(char)[0] == "Z":
         return " "
     kind = unicodedata.category(char)
     if kind == "Mn" or kind[0] == "C" or char == "\ufffd":
