@@ -37,8 +37,9 @@ def derive(secret, purpose, tenant="", owner="", epoch=0):
 
 def unseal(secret, cell, purpose, *, collection, row_id, version=0, scope=("", ""), epoch=0):
     """The plaintext of one cell, or an exception."""
-    key = derive(secret, purpose, *scope, epoch=epoch)
-    aad = join(LABEL, purpose, *scope, collection) + join(row_id, epoch, version)
+    tenant, owner = scope
+    key = derive(secret, purpose, tenant, owner, epoch)
+    aad = join(LABEL, purpose, tenant, owner, collection) + join(row_id, epoch, version)
     nonce, body = cell[HEADER : HEADER + NONCE], cell[HEADER + NONCE :]
     return AESGCM(key).decrypt(nonce, body, aad)
 

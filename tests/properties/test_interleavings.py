@@ -24,6 +24,7 @@ from tests.properties.baton import Actor, Baton
 ALICE = Scope("local", "alice")
 SECRET = "the spare key is under the third pot"
 NOTE = Retain(content=SECRET, id="note-1", key="k1", session="s1", tags=("t1",))
+COFFEE = Retain(content="black coffee", key="k2")
 BY_KEY = Retain(content=SECRET, key="k1")
 LARGE = 64 * 1024
 
@@ -63,7 +64,7 @@ class Scene:
         ]
         parts = [
             self.replay, self.replay_by_key, self.load, self.restore, self.restore, self.rotate,
-            self.purge, self.read,
+            self.purge, self.read, self.write,
         ]  # fmt: skip
         for play in self.random.sample(parts, self.random.randint(2, 4)):
             self.act(play.__name__, play)
@@ -100,6 +101,9 @@ class Scene:
         self.home.clock.advance(days=31)
         engine.purge(ALICE)
 
+    def write(self, engine: Engine) -> None:
+        engine.retain(ALICE, COFFEE)
+
     def read(self, engine: Engine) -> None:
         for memory in engine.follow(ALICE).memories:
             assert not self.acknowledged or SECRET not in memory.content
@@ -118,8 +122,8 @@ class Scene:
         if any(isinstance(actor.result, Erasure) for actor in self.forgetters):
             self.acknowledged = True
         if self.acknowledged:
-            # Only the tea is left, or nothing of a file that was lost.
-            assert len(living) <= 1, "something forgotten is there"
+            # Tea and coffee are left, or nothing of a file that was lost.
+            assert len(living) <= 2, "something forgotten is there"
 
     def recover(self) -> None:
         """The next process finishes what was left; a forget that died is repeated."""
@@ -129,16 +133,17 @@ class Scene:
             engine.forget(ALICE, Forget(ids=("note-1",), unseen=True))
             self.acknowledged = True
         self.bring_back(engine)
-        self.expect_only_tea(engine)
+        self.expect_the_rest(engine)
 
     def bring_back(self, engine: Engine) -> None:
         """Everything that could bring it back, once more."""
-        for play in (self.replay, self.replay_by_key, self.load, self.restore):
+        for play in (self.write, self.replay, self.replay_by_key, self.load, self.restore):
             play(engine)
             self.look()
 
-    def expect_only_tea(self, engine: Engine) -> None:
-        assert [memory.content for memory in engine.follow(ALICE).memories] == ["green tea"]
+    def expect_the_rest(self, engine: Engine) -> None:
+        rest = [memory.content for memory in engine.follow(ALICE).memories]
+        assert sorted(rest) == ["black coffee", "green tea"]
         engine.finish_due(ALICE)
         assert engine.head(ALICE).due is Due.NOTHING
         problems = engine.verify(ALICE).problems
@@ -177,7 +182,7 @@ def play(seed: str, count: Counter[str], *, lose: bool) -> None:
             scene.home.engine(scene.policy).forget(ALICE, Forget(ids=("note-1",)))
             scene.acknowledged = scene.lost = True
             scene.forgetters = []
-            for part in (scene.restore, scene.replay, scene.load, scene.replay_by_key):
+            for part in (scene.restore, scene.replay, scene.load, scene.replay_by_key, scene.write):
                 scene.act(part.__name__, part)
             scene.home.store.remove(scene.address)
         else:
