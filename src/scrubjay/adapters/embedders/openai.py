@@ -45,12 +45,13 @@ class Endpoint:
     attempts: int = 3
 
 
-@dataclass(frozen=True, slots=True)
 class _Refused(Exception):
     """The endpoint answered, but not with vectors."""
 
-    status: int
-    wait: float | None
+    def __init__(self, status: int, wait: float | None) -> None:
+        super().__init__(status)
+        self.status = status
+        self.wait = wait
 
 
 class OpenAIEmbedder:
