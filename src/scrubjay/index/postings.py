@@ -10,7 +10,7 @@ import json
 import math
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -208,11 +208,6 @@ def match(parts: Sequence[Part], wanted: Sequence[Wanted]) -> Match:
         scores += np.float32(item.weight) * best
         coverage += np.float32(item.weight * rarity) * held
     return Match(scores, coverage / np.float32(whole) if whole else coverage)
-
-
-def score(parts: Sequence[Part], wanted: Mapping[str, float]) -> Floats:
-    """BM25 of every row of all parts for the wanted terms, each weighed as given."""
-    return match(parts, [Wanted(term, weight) for term, weight in wanted.items()]).scores
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ stops counting here, and is left out of every segment that is written from then 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrubjay.index import columns, postings, segment
+from scrubjay.index.analysis import Wanted
 from scrubjay.index.columns import Columns, Entry
+from scrubjay.index.postings import Match
 from scrubjay.index.segment import Mask, Segment
 
 FRESH_LIMIT: Final = 64
@@ -145,10 +147,10 @@ class ScopeIndex:
         self.settle()
         return _concatenated([part.alive for part in self._parts], np.dtype(np.bool_))
 
-    def lexical(self, wanted: Mapping[str, float]) -> NDArray[np.float32]:
-        """How well every row answers the weighted terms."""
+    def match(self, wanted: Sequence[Wanted]) -> Match:
+        """How well every row answers the wanted terms."""
         self.settle()
-        return postings.score([part.segment.postings for part in self._parts], wanted)
+        return postings.match([part.segment.postings for part in self._parts], wanted)
 
     def dense(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
         """The dot product of every row's vector with the query's."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scrubjay.domain.memory import Kind, Memory, Provenance
 from scrubjay.index import arrays, columns, segment, vectors
-from scrubjay.index.analysis import terms
+from scrubjay.index.analysis import Wanted, terms
 from scrubjay.index.columns import NOTHING, Entry
 from scrubjay.index.scope_index import ScopeIndex
 
@@ -47,7 +47,7 @@ def _add(index: ScopeIndex, *entries: Entry) -> None:
 
 def _holders(index: ScopeIndex, term: str) -> set[bytes]:
     """The ids of the rows that count and hold a term."""
-    scores = index.lexical({term: 1.0})
+    scores = index.match([Wanted(term)]).scores
     rows = np.flatnonzero((scores > 0) & index.alive())
     return {index.columns().row_id[row].tobytes() for row in rows}
 
@@ -64,14 +64,14 @@ def test_what_was_added_is_found(index: ScopeIndex) -> None:
 
 def test_what_was_erased_is_not(index: ScopeIndex) -> None:
     _add(index, _entry(1, 1, "tea"), _entry(2, 2, "tea"))
-    index.lexical({})
+    index.match([])
     index.erase([(1).to_bytes(16)])
     assert _holders(index, "tea") == {(2).to_bytes(16)}
 
 
 def test_a_memory_that_changed_counts_once_and_as_it_is_now(index: ScopeIndex) -> None:
     _add(index, _entry(1, 1, "tea"))
-    index.lexical({})
+    index.match([])
     _add(index, _entry(1, 2, "river"))
     assert _holders(index, "tea") == set()
     assert _holders(index, "river") == {(1).to_bytes(16)}
@@ -80,7 +80,7 @@ def test_a_memory_that_changed_counts_once_and_as_it_is_now(index: ScopeIndex) -
 
 def test_an_empty_index_answers_with_nothing(index: ScopeIndex) -> None:
     assert len(index.columns()) == 0
-    assert len(index.lexical({"tea": 1.0})) == 0
+    assert len(index.match([Wanted("tea")]).scores) == 0
     assert len(index.dense(np.ones(DIMENSIONS, np.float32))) == 0
     assert index.whole() is None
 
@@ -115,7 +115,7 @@ def test_any_order_of_changes_leaves_what_a_fresh_index_has(
 
 def _content_holds(index: ScopeIndex, row: int, word: str) -> bool:
     term = terms(word)[0]
-    return bool(index.lexical({term: 1.0})[row] > 0)
+    return bool(index.match([Wanted(term)]).scores[row] > 0)
 
 
 def test_a_segment_reads_back_as_it_was_written() -> None:
