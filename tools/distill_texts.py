@@ -1,7 +1,7 @@
 """Write the texts that the default table of token vectors is trained on.
 
     python -m tools.distill_texts generate GGUF_FOLDER WORDNET_FOLDER generated.jsonl.xz
-    python -m tools.distill_texts collect WORDNET_FOLDER CHATTER_FOLDER generated.jsonl.xz texts.jsonl.xz
+    python -m tools.distill_texts collect WORDNET_FOLDER CHATS_FOLDER GENERATED texts.jsonl.xz
 
 Only texts whose licence permits it, and none of the evaluation sets:
 - WordNet 3.0 (Debian wordnet-base 3.0-37): glosses and examples; WordNet licence;
@@ -32,14 +32,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-NAMES = (
+_NAMES = (
     "Anna Ben Carla David Elena Frank Grace Hugo Irene Jack Karen Leo Maria Nina Oscar Paula Quinn "
     "Rosa Sam Tina Umar Vera Walter Xenia Yusuf Zoe Emma Liam Olivia Noah Sophia Mason Ava Ethan "
     "Mia Lucas Amelia Henry Ella Daniel Chloe Michael Priya Raj Mei Chen Yuki Kenji Fatima Omar "
     "Aisha Ivan Olga Pedro Lucia Marco Giulia Hans Ingrid Lars Freya Sean Aoife James Mary John "
     "Robert Linda William Susan Joseph Jessica Thomas Sarah Charles Nancy Kevin Laura Brian Amy "
     "Eric Angela Steve Rachel Tom Julia Matt Kate Nick Alice Bob"
-).split()
+)
+NAMES = _NAMES.split()
 EVERYDAY = {4, 6, 7, 9, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20, 23, 26, 28}
 """WordNet's files of nouns one talks about: acts, artifacts, events, feelings, food, people…"""
 TEMPLATES = (
@@ -133,7 +134,7 @@ class WordNet:
     def _is_everyday(self, word: str) -> bool:
         return word.isascii() and self._files.get(word) in EVERYDAY
 
-    def fill(self, template: str, rng: random.Random) -> dict[str, str]:
+    def fill(self, rng: random.Random) -> dict[str, str]:
         """A word for each letter a template may hold."""
         return {
             "A": rng.choice(NAMES),
@@ -149,8 +150,7 @@ def templated(wordnet: WordNet) -> Iterator[str]:
     """Sentences such as people say, about anything."""
     rng = random.Random(7)
     for _ in range(TEMPLATED):
-        template = rng.choice(TEMPLATES)
-        yield template.format(**wordnet.fill(template, rng))
+        yield rng.choice(TEMPLATES).format(**wordnet.fill(rng))
 
 
 def docstrings() -> Iterator[str]:
@@ -225,10 +225,9 @@ def collect(wordnet: Path, chats: Path, model_texts: Path, out: Path) -> None:
     }
     with lzma.open(out, "wt", encoding="utf-8") as file:
         for kind, texts in kinds.items():
-            count = 0
-            for count, text in enumerate(dict.fromkeys(texts), start=1):
-                file.write(json.dumps([kind, text]) + "\n")
-            print(f"{kind}: {count} texts")
+            once = dict.fromkeys(texts)
+            file.writelines(json.dumps([kind, text]) + "\n" for text in once)
+            print(f"{kind}: {len(once)} texts")
 
 
 def generate(
@@ -249,7 +248,9 @@ def generate(
     with lzma.open(out, "wt", encoding="utf-8") as file:
         for number in range(batches):
             asked = [_asked(source, rng) for _ in range(batch)]
-            turns = [f"<|im_start|>user\n{p}<|im_end|>\n<|im_start|>assistant\n{b}" for p, b in asked]
+            turns = [
+                f"<|im_start|>user\n{p}<|im_end|>\n<|im_start|>assistant\n{b}" for p, b in asked
+            ]
             given = tokenizer(turns, return_tensors="pt", padding=True, add_special_tokens=False)
             with torch.inference_mode():
                 made = model.generate(
@@ -265,7 +266,7 @@ def generate(
 
 def _asked(source: WordNet, rng: random.Random) -> tuple[str, str]:
     prompt, begun = rng.choice(PROMPTS)
-    words = source.fill(prompt, rng)
+    words = source.fill(rng)
     return prompt.format(**words), begun.format(**words)
 
 

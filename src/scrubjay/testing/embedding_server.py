@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """One answer that goes wrong: late, refused, broken off, or not what was asked for."""
@@ -64,6 +63,7 @@ def serve_embeddings(*, dimensions: int = 16) -> Iterator[EmbeddingServer]:
         server_state = state
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = False  # so that closing it waits for the last answer
     state.port = server.server_port
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -79,7 +79,7 @@ def serve_embeddings(*, dimensions: int = 16) -> Iterator[EmbeddingServer]:
 class _Handler(BaseHTTPRequestHandler):
     server_state: EmbeddingServer
 
-    def do_POST(self) -> None:  # noqa: N802 - the standard library chooses the name
+    def do_POST(self) -> None:
         state = self.server_state
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         state.requests.append({"path": self.path, **asked})
@@ -103,5 +103,5 @@ class _Handler(BaseHTTPRequestHandler):
             # The client has given up waiting, as some tests want it to.
             self.close_connection = True
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as above
+    def log_message(self, format: str, *args: object) -> None:
         """Say nothing: a test prints what it has to say itself."""

@@ -149,7 +149,8 @@ def _attend(model: _Model, prefix: str, state: Floats) -> Floats:
     scores = query @ key.swapaxes(2, 3) / np.float32(np.sqrt(width // model.heads))
     shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
     shares /= shares.sum(axis=-1, keepdims=True)
-    return (shares @ value).swapaxes(1, 2).reshape(count, length, width)
+    heard: Floats = (shares @ value).swapaxes(1, 2).reshape(count, length, width)
+    return heard
 
 
 def _linear(model: _Model, name: str, state: Floats) -> Floats:
@@ -172,7 +173,7 @@ def _gelu(state: Floats) -> Floats:
     import numpy as np
 
     scaled = np.abs(state) * np.float32(0.5**0.5)
-    near = 1 / (1 + np.float32(0.3275911) * scaled)
+    near: Floats = np.reciprocal(1 + np.float32(0.3275911) * scaled)
     powers = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
     polynomial = np.zeros_like(near)
     for power in reversed(powers):

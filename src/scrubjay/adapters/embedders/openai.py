@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from ipaddress import ip_address
+from socket import socket
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from scrubjay.domain.errors import EmbedderError, InvalidRequest, Timeout
@@ -118,8 +120,9 @@ class OpenAIEmbedder:
         try:
             path = f"{self._url.path.rstrip('/')}/embeddings"
             connection.request("POST", path, body=self._body(texts), headers=self._headers())
-            response = connection.getresponse()
-            raw = b"".join(self._read(connection, response, until, len(texts)))
+            sock = connection.sock
+            with connection.getresponse() as response:
+                raw = b"".join(self._read(sock, response, until, len(texts)))
         finally:
             connection.close()
         if response.status != 200:
@@ -127,7 +130,7 @@ class OpenAIEmbedder:
         return self._vectors(raw, len(texts))
 
     def _read(
-        self, connection: HTTPConnection, response: HTTPResponse, until: float, count: int
+        self, sock: socket, response: HTTPResponse, until: float, count: int
     ) -> Iterator[bytes]:
         """The answer piece by piece: neither longer nor later than it may be."""
         room = ANSWER_BYTES + count * self.dimensions * ANSWER_BYTES_PER_NUMBER
@@ -136,9 +139,8 @@ class OpenAIEmbedder:
             if room < 0:
                 raise EmbedderError("The embedding endpoint answered with too much.")
             yield chunk
-            left = self._left(until)
-            if connection.sock is not None:
-                connection.sock.settimeout(left)
+            if not response.isclosed():
+                sock.settimeout(self._left(until))
 
     def _left(self, until: float) -> float:
         left = until - self._clock.monotonic()
@@ -151,7 +153,11 @@ class OpenAIEmbedder:
         return kind(self._url.hostname or "", self._url.port, timeout=seconds)
 
     def _body(self, texts: Sequence[str]) -> bytes:
-        wanted = {"model": self._endpoint.model, "input": texts, "encoding_format": "float"}
+        wanted: dict[str, Any] = {
+            "model": self._endpoint.model,
+            "input": texts,
+            "encoding_format": "float",
+        }
         if self._endpoint.shorten:
             wanted["dimensions"] = self.dimensions
         return json.dumps(wanted).encode()
@@ -179,7 +185,8 @@ class OpenAIEmbedder:
         if not np.isfinite(rows).all():
             raise EmbedderError("The embedding endpoint answered numbers that are none.")
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return rows / np.where(lengths > 0, lengths, 1).astype(np.float32)
+        rows /= np.where(lengths > 0, lengths, 1)
+        return rows
 
 
 def _told(failure: Exception) -> EmbedderError:

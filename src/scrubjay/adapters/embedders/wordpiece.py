@@ -23,10 +23,11 @@ class _Folding(dict[int, str]):
 
 
 def _fold(char: str) -> str:
-    if (char.isspace() and char in " \t\n\r") or unicodedata.category(char)[0] == "Z":
-        return " "
     kind = unicodedata.category(char)
-    if kind == "Mn" or kind[0] == "C" or char == "\ufffd":
+    if char in "\t\n\r" or kind[0] == "Z":
+        return " "
+    # Unassigned characters stay, so that a newer Unicode changes nothing about the others.
+    if kind in {"Mn", "Cc", "Cf", "Co", "Cs"} or char == "\ufffd":
         return ""
     # ASCII marks such as $ and + are symbols to Unicode, but stand alone in the vocabulary.
     alone = kind[0] == "P" or (char.isascii() and not char.isalnum())
@@ -43,6 +44,7 @@ class WordPiece:
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self._numbers = {piece: number for number, piece in enumerate(vocabulary)}
         self.unknown = self._numbers[UNKNOWN]
+        """The number of what is not in the vocabulary."""
         self._folding = _Folding()
         self._cache: dict[str, list[int]] = {}
 

@@ -1,0 +1,51 @@
+"""Texts fall into the pieces that the models of this vocabulary were trained on."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrubjay.adapters.embedders import wordpiece
+from scrubjay.adapters.embedders.static import HEAD, TABLE
+from scrubjay.adapters.embedders.wordpiece import WordPiece
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> list[str]:
+    raw = TABLE.read_bytes()
+    return raw[HEAD.size : HEAD.size + HEAD.unpack_from(raw)[3]].decode().split("\n")
+
+
+# As the tokenizer published with the model answers.
+GOLDEN = [
+    ("Hello, World!", ["hello", ",", "world", "!"]),
+    ("naïve café", ["naive", "cafe"]),
+    ("unbelievably", ["un", "##bel", "##ie", "##va", "##bly"]),
+    ("$5+5=10", ["$", "5", "+", "5", "=", "10"]),
+    ("日本語のテスト", ["日", "本", "語", "の", "##テ", "##ス", "##ト"]),
+    ("한국어", ["ᄒ", "##ᅡ", "##ᆫ", "##ᄀ", "##ᅮ", "##ᆨ", "##ᄋ", "##ᅥ"]),
+    ("don't_stop", ["don", "'", "t", "_", "stop"]),
+    ("ÅNGSTRÖM İstanbul", ["ang", "##strom", "istanbul"]),
+    ("emoji 😀 party", ["em", "##oj", "##i", "[UNK]", "party"]),
+    ("a\x00b\tc\u2028d", ["ab", "c", "d"]),
+    ("“quoted” – dash…", ["“", "quoted", "”", "–", "dash", "…"]),  # noqa: RUF001 - such dashes are meant
+    ("x" * 101, ["[UNK]"]),
+    ("", []),
+]
+
+
+@pytest.mark.parametrize(("text", "pieces"), GOLDEN)
+def test_a_text_falls_into_known_pieces(
+    vocabulary: list[str], text: str, pieces: list[str]
+) -> None:
+    found = WordPiece(vocabulary).pieces(text)
+    assert [vocabulary[number] for number in found] == pieces
+
+
+def test_a_full_cache_changes_no_answer(
+    vocabulary: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = " ".join(vocabulary[2000:2100])
+    expected = WordPiece(vocabulary).pieces(text)
+    monkeypatch.setattr(wordpiece, "CACHED_WORDS", 7)
+    small = WordPiece(vocabulary)
+    assert [small.pieces(text) for _ in range(3)] == [expected] * 3
