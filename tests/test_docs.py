@@ -43,9 +43,7 @@ def test_the_readme_shows_what_the_library_does() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_between_documents_leads_somewhere(page: Path) -> None:
-    broken = [
-        link for link in _LINK.findall(page.read_text()) if not (page.parent / link).exists()
-    ]
+    broken = [link for link in _LINK.findall(page.read_text()) if not (page.parent / link).exists()]
     assert broken == []
 
 

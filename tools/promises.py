@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Make docs/promises.md of docs/promises.toml: each promise, the test behind it, and a number.
 
-    python tools/promises.py            writes docs/promises.md
-    python tools/promises.py --check    says what is wrong instead: a test that is not there, a
-                                        promise told twice, a page that is not up to date
+python tools/promises.py            writes docs/promises.md
+python tools/promises.py --check    says what is wrong instead: a test that is not there, a
+                                    promise told twice, a page that is not up to date
 """
 
 from __future__ import annotations
