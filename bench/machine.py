@@ -44,7 +44,8 @@ def processor() -> str:
         lines = _CPU_MODEL.read_text().splitlines()
         names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
         model = names[0] if names else model
-    return f"{cores()} cores, {model}, {platform.system()} {platform.release()}"
+    kernel = ".".join(platform.release().split(".")[:2])
+    return f"{cores()} cores, {model}, {platform.system()} {kernel}"
 
 
 def sync_seconds(folder: Path, times: int = 300) -> tuple[float, float]:

@@ -23,6 +23,8 @@ MAIN, MAYFLY = "acme/main", "acme/mayfly"
 SESSIONS: Final = 6
 CROWD: Final = 80
 LARGE: Final = 65_000
+RUN: Final = 10_000
+"""Operations are numbered from a multiple of this in every process."""
 WEIGHTS: Final = {
     "retain": 30,
     "replay": 10,
@@ -182,7 +184,9 @@ class Mix:
         return Op(number=number, scope=scope, verb="retain", args=args), call
 
     def _replay(self) -> None:
-        self._retain(key=f"key-{self._random.randint(1, self.number + 1)}")
+        """Retain under a key of before, perhaps of an earlier process: known, forgotten or new."""
+        run = self._random.randint(0, self.number // RUN) * RUN
+        self._retain(key=f"key-{min(run + self._random.randint(1, 60), self.number)}")
 
     def _derive(self) -> None:
         self._retain(source=self._any() or "")

@@ -106,7 +106,7 @@ class Model:
         self.pending.clear()
         problems, self.problems = self.problems, []
         if shown["life"] != self.life:
-            return [*problems, f"The scope is {shown['life']}, not {self.life}."]
+            problems.append(f"The scope is {shown['life']}, not {self.life}.")
         return [*problems, *self._differences(shown["memories"])]
 
     def adopt(self, shown: Fields) -> None:
@@ -165,7 +165,8 @@ class Model:
             self._expect(f"retain of key {args['key']}", answer["id"], known[0])
         else:
             self._expect(f"retain of key {args['key']}", answer["outcome"], Outcome.STORED)
-            self._add(answer["id"], **args)
+            if answer["outcome"] == Outcome.STORED:
+                self._add(answer["id"], **args)
 
     def _supersede(self, args: Fields, answer: Fields) -> None:
         old = self.memories[args["supersedes"]]

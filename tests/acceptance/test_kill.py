@@ -16,7 +16,7 @@ from scrubjay import bootstrap, settings
 from scrubjay.ports import Failpoint
 from scrubjay.testing.killing import Nursery
 from tests.acceptance.kill_worker import POLICY
-from tests.acceptance.mix import Ledger
+from tests.acceptance.mix import RUN, Ledger
 from tests.acceptance.model import judge
 
 ROOT = Path(__file__).parents[2]
@@ -125,7 +125,7 @@ class Field:
             "ledger": str(self._folder / "outside" / "ledger"),
             "outside": str(self._folder / "outside"),
             "seed": self._random.randrange(2**32),
-            "number": 10_000 * self._jobs,
+            "number": RUN * self._jobs,
             "steps": 1_000,
             "favour": None,
             "failpoint": None,

@@ -21,7 +21,7 @@ from scrubjay.engine import Engine, Policy, Ports, rotate
 from scrubjay.testing.clock import START, FakeClock
 from scrubjay.testing.disk import PowerCut
 from scrubjay.testing.power import PowerLost, PowerVfs, hears_all
-from tests.acceptance.mix import Ledger, Mix
+from tests.acceptance.mix import RUN, Ledger, Mix
 from tests.acceptance.model import judge
 
 CHUNKS = 10
@@ -111,7 +111,7 @@ class Case:
             machine.engine,
             self.ledger,
             seed=f"{self.seed}/{machine.home.name}",
-            number=0 if steps else 1_000,
+            number=0 if steps else RUN,
             folder=self.folder / "outside",
             threads=False,
         )

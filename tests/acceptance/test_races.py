@@ -278,6 +278,21 @@ def test_an_older_backup_does_not_bring_back_what_was_forgotten_since(
         someone.close()
 
 
+def test_an_older_backup_does_not_bring_back_what_was_forgotten_before_a_destroy(ram: Path) -> None:
+    """The lookup key of that life is gone, but the backup has it, and the catalog its hashes."""
+    home = SqliteHome(ram)
+    engine = home.engine()
+    engine.retain(ALICE, Retain(content=SECRET, id="note-1", key="k1"))
+    engine.retain(ALICE, Retain(content="green tea"))
+    raw, backup = engine.backup(ALICE)
+    engine.forget(ALICE, Forget(ids=("note-1",)))
+    engine.destroy(ALICE, confirm=str(ALICE))
+    restored = engine.restore(ALICE, raw, key=backup.key, anew=True)
+    assert (restored.loaded, restored.forgotten) == (1, 1)
+    assert [memory.content for memory in engine.browse(ALICE, Browse())] == ["green tea"]
+    engine.close()
+
+
 def lose(home: SqliteHome, *, file: bool, slot: str | None) -> None:
     """Delete the data file by hand, and the kept key of the backup."""
     engine = home.engine()

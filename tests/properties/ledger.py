@@ -50,8 +50,8 @@ class Ledger:
     gone: set[str] = field(default_factory=set)
     """Ids forgotten or purged in this life."""
     gone_contents: set[str] = field(default_factory=set)
-    past: set[str] = field(default_factory=set)
-    """Ids forgotten or purged in earlier lives: no backup brings them back."""
+    past: dict[int, set[str]] = field(default_factory=dict)
+    """Ids forgotten or purged in earlier lives: no backup of such a life brings them back."""
     known: list[str] = field(default_factory=list)
     """Every id ever seen, oldest first."""
     handles: dict[int, int] = field(default_factory=dict)
@@ -96,18 +96,29 @@ class Ledger:
 
     def begin_life(self) -> None:
         """The scope is begun anew, and empty."""
+        self.past[self.life] = self.gone
         self.life += self.born
-        self.past |= self.gone
         self.gone, self.gone_contents, self.memories = set(), set(), {}
         self.born, self.destroyed = True, False
         self.lost, self.cut, self.doomed = False, False, False
 
-    def judge(self, verb: Verb, outcome: Outcome, seen: Seen, *, due: set[str]) -> None:
-        """What is there after a step is what the step may have left; `due` is what it may take."""
+    def judge(
+        self,
+        verb: Verb,
+        outcome: Outcome,
+        seen: Seen,
+        *,
+        due: set[str],
+        never: set[str],
+    ) -> None:
+        """What is there after a step is what it may have left.
+
+        `due` is what it may have taken, `never` what it may not have brought back.
+        """
         if seen is Destroyed:
             self._judge_end(verb)
         elif isinstance(seen, Snapshot):
-            self._judge_rows(verb, outcome, seen, due)
+            self._judge_rows(verb, outcome, seen, due, never)
         else:
             assert self.lost, f"the scope is alive, but {seen} was seen"
             assert seen in (NotFound, StoreError)
@@ -121,13 +132,15 @@ class Ledger:
         self.destroyed, self.doomed, self.lost = True, False, False
         self.memories = {}
 
-    def _judge_rows(self, verb: Verb, outcome: Outcome, seen: Snapshot, due: set[str]) -> None:
+    def _judge_rows(
+        self, verb: Verb, outcome: Outcome, seen: Snapshot, due: set[str], never: set[str]
+    ) -> None:
         before, after = self.memories.keys(), seen.memories.keys()
         vanished, appeared = before - after, after - before
         self._judge_vanished(verb, outcome, vanished, due)
         assert not appeared & self.gone, "what was forgotten came back"
+        assert not appeared & never, "a backup brought back what was forgotten"
         if verb is Verb.RESTORE:
-            assert not appeared & self.past, "a backup brought back what was forgotten"
             self.lost = self.lost and outcome.error is not None
         assert verb in (Verb.ADD, Verb.RESTORE) or not appeared, "something came from nowhere"
         for one in before & after:

@@ -36,7 +36,7 @@ class Stage(RuleBasedStateMachine):
             world.begin()
         self.ledgers = {ALICE: Ledger(), BOB: Ledger()}
         self.exports: list[Exported] = []
-        self.backups: list[tuple[Scope, bytes, BackedUp]] = []
+        self.backups: list[tuple[Scope, int, bytes, BackedUp]] = []
         self._said = 0
         self._failed = False
 
@@ -62,6 +62,7 @@ class Stage(RuleBasedStateMachine):
         *,
         dies: Failpoint | None = None,
         due: Iterable[str] = (),
+        never: Iterable[str] = (),
     ) -> Outcome:
         """Let one engine act, or die of it, in both worlds."""
         self._failed = True
@@ -70,7 +71,7 @@ class Stage(RuleBasedStateMachine):
         ledger = self.ledgers[scope]
         self._meet(scope, verb)
         if ledger.born:
-            ledger.judge(verb, model, self._see(scope), due=set(due))
+            ledger.judge(verb, model, self._see(scope), due=set(due), never=set(never))
         ledger.judge_handle(which, verb, model)
         if model.crash:
             self.lose_handles(which)

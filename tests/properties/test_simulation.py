@@ -221,7 +221,7 @@ class Simulation(Stage):
     def backup(self, which: int, scope: Scope) -> None:
         outcome = self.step(which, scope, Verb.OTHER, lambda e: e.backup(scope))
         if isinstance(outcome.result, tuple):
-            self.backups.append((scope, *outcome.result))
+            self.backups.append((scope, self.ledgers[scope].life, *outcome.result))
 
     @precondition(lambda self: self.backups)
     @rule(
@@ -231,9 +231,10 @@ class Simulation(Stage):
     def restore(
         self, which: int, pick: int, printed: bool, anew: bool, dies: Failpoint | None
     ) -> None:
-        scope, raw, receipt = self.backups[pick % len(self.backups)]
+        scope, life, raw, receipt = self.backups[pick % len(self.backups)]
         key = receipt.key if printed else None
-        restore = partial(self.step, which, scope, Verb.RESTORE, dies=dies)
+        never = self.ledgers[scope].past.get(life, ())
+        restore = partial(self.step, which, scope, Verb.RESTORE, dies=dies, never=never)
         restore(lambda engine: engine.restore(scope, raw, key=key, anew=anew))
 
     # -- accidents, and looking ----------------------------------------------------------
