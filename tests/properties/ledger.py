@@ -10,6 +10,7 @@ from scrubjay.domain.errors import Destroyed, NotFound, ScrubjayError, StoreErro
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.results import Outcome as Fate
 from scrubjay.domain.results import Retained
+from scrubjay.domain.rows import Due
 from scrubjay.ports import Failpoint
 from tests.properties.worlds import Outcome, Snapshot
 
@@ -50,6 +51,8 @@ class Ledger:
     gone: set[str] = field(default_factory=set)
     """Ids forgotten or purged in this life."""
     gone_contents: set[str] = field(default_factory=set)
+    unacknowledged: dict[str, str] = field(default_factory=dict)
+    """What somebody erased and died, by id, as long as only the file knows of it."""
     past: dict[int, set[str]] = field(default_factory=dict)
     """Ids forgotten or purged in earlier lives: no backup of such a life brings them back."""
     known: list[str] = field(default_factory=list)
@@ -146,6 +149,10 @@ class Ledger:
         for one in before & after:
             assert self.memories[one].content == seen.memories[one].content
             assert self.memories[one].version <= seen.memories[one].version
+        if outcome.crash:
+            self.unacknowledged |= {one: self.memories[one].content for one in vanished}
+        if not seen.head.due & Due.PUSH:
+            self.unacknowledged = {}
         self._note(seen, vanished, appeared)
         self._judge_receipt(outcome.result, appeared)
 
@@ -177,6 +184,12 @@ class Ledger:
                 assert receipt.id in self.memories, "an acknowledged memory is not there"
 
     def lose(self) -> None:
-        """The data file was deleted: what it held may come back, what was forgotten may not."""
+        """The data file was deleted: what it held may come back, what was forgotten may not.
+
+        Only an erasure whose process died before the catalog knew of it is lost with the file.
+        """
         self.lost, self.cut = True, True
         self.memories = {}
+        self.gone -= self.unacknowledged.keys()
+        self.gone_contents -= set(self.unacknowledged.values())
+        self.unacknowledged = {}
