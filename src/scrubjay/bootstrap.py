@@ -7,6 +7,7 @@ from pathlib import Path
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
+from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.adapters.stores.sqlite import exhibit
@@ -14,7 +15,7 @@ from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.domain.errors import InvalidRequest, Locked, NotFound
 from scrubjay.domain.results import Exhibit
 from scrubjay.engine import Engine, Policy, Ports
-from scrubjay.ports import Clock, Keyring, Reach, pass_by
+from scrubjay.ports import Clock, Embedder, Keyring, Reach, pass_by
 from scrubjay.settings import Settings
 
 
@@ -24,6 +25,7 @@ def build(
     clock: Clock | None = None,
     reach: Reach = pass_by,
     policy: Policy | None = None,
+    embedder: Embedder | None = None,
     vfs: str | None = None,
 ) -> Engine:
     """The engine on the embedded default: SQLite, files, and the keyring the keys folder has."""
@@ -40,6 +42,7 @@ def build(
         blobs=FileBlobs(settings.data / "blobs"),
         keyring=keyring(settings, clock),
         clock=clock,
+        embedder=embedder or StaticEmbedder(clock),
         reach=reach,
         policy=policy or Policy(),
     )

@@ -61,6 +61,9 @@ class View(Protocol):
     def tombstones(self) -> Sequence[bytes]:
         """Every tombstone of the scope."""
 
+    def value(self, name: str) -> bytes | None:
+        """The small sealed value kept under this name; None if there is none."""
+
     def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
         """Audit rows with count > after, ascending, at most `limit`."""
 
@@ -107,11 +110,17 @@ class Tx(View, Protocol):
     def link(self, source: bytes, derived: bytes) -> None:
         """Record that the row `derived` was made from `source`."""
 
+    def set_value(self, name: str, cell: bytes | None) -> None:
+        """Keep a value under a name, in place of the one before; None removes it.
+
+        Values are outside the order of changes: what can be made again from the rows.
+        """
+
     def append_audit(self, cell: bytes, mac: bytes) -> None:
         """Append one audit row and move the head's audit_count and audit_mac."""
 
     def truncate(self) -> None:
-        """Remove every row, link, tombstone and audit row; the head stays as set."""
+        """Remove every row, link, tombstone, value and audit row; the head stays as set."""
 
 
 class Catalog(Protocol):
@@ -278,6 +287,10 @@ class Embedder(Protocol):
     def dimensions(self) -> int:
         """How many numbers a vector has; 0 if there are none."""
 
+    @property
+    def costly(self) -> bool:
+        """Whether its vectors are kept with each memory, rather than made whenever needed."""
+
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One row per text, in their order, of length 1; zeros where a text says nothing.
 
@@ -306,6 +319,9 @@ class Failpoint(StrEnum):
 
     RETAIN_COMMITTED = "retain.committed"
     BLOB_WRITTEN = "blob.written"
+    SEGMENT_BUILT = "segment.built"
+    SEGMENT_WRITTEN = "segment.written"
+    SEGMENT_PUBLISHED = "segment.published"
     SUPERSEDE_COMMITTED = "supersede.committed"
     FORGET_COMMITTED = "forget.committed"
     FORGET_PUSHED = "forget.pushed"
@@ -326,6 +342,14 @@ class Failpoint(StrEnum):
     STORE_BEFORE_COMMIT = "store.before-commit"
     STORE_AFTER_COMMIT = "store.after-commit"
     STORE_MIGRATING = "store.migrating"
+
+
+Progress = Callable[[int, int], None]
+"""Told how much of a long work is done, and how much there is."""
+
+
+def no_progress(_done: int, _total: int) -> None:
+    """Tell nobody."""
 
 
 Reach = Callable[[Failpoint], None]

@@ -14,6 +14,7 @@ import pytest
 from scrubjay import bootstrap, settings
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.disk import Disk, Step
+from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.domain.errors import ScrubjayError
@@ -178,6 +179,7 @@ class Machine:
                 blobs=FileBlobs(home / "data" / "blobs", disk=disk),
                 keyring=FileKeyring(home / "keys", clock, disk=disk),
                 clock=clock,
+                embedder=NoEmbedder(),
                 policy=POLICY,
             )
         )

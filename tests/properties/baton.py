@@ -155,6 +155,7 @@ def engine(home: MemoryHome, baton: Baton, policy: Policy) -> Engine:
             blobs=cast(Blobs, Paused(home.blobs, baton)),
             keyring=cast(Keyring, Paused(home.keyring, baton)),
             clock=home.clock,
+            embedder=home.embedder,
             reach=reach,
             policy=policy,
         )

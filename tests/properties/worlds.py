@@ -18,6 +18,7 @@ from typing import Final
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.blobs.memory import MemoryBlobs
+from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.keyrings.memory import MemoryKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
@@ -161,7 +162,7 @@ class World(ABC):
         return Engine(
             Ports(
                 store=self.store(), blobs=self.blobs(), keyring=self.keyring(),
-                clock=self.clock, reach=reach, policy=self._policy,
+                clock=self.clock, embedder=NoEmbedder(), reach=reach, policy=self._policy,
             )
         )  # fmt: skip
 

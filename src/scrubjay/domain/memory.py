@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -40,6 +40,11 @@ class Kind(StrEnum):
 
 
 _BEHAVIORAL = frozenset({Kind.PREFERENCE, Kind.INSTRUCTION, Kind.CORRECTION, Kind.PROCEDURE})
+
+
+def wording(content: str, tags: Iterable[str]) -> str:
+    """What a memory is found by: what it says, and its tags."""
+    return " ".join((content, *tags))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +92,11 @@ class Memory:
     def live(self) -> bool:
         """Whether it is the head of its chain."""
         return self.superseded_by is None
+
+    @property
+    def said_at(self) -> datetime:
+        """When it was said, or else recorded: the time it is about to its reader."""
+        return self.provenance.said_at or self.recorded_at
 
     def expired(self, now: datetime) -> bool:
         """Whether its time is over at `now`."""

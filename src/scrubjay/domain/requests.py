@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -10,8 +10,11 @@ from scrubjay.domain import text
 from scrubjay.domain.errors import InvalidRequest
 from scrubjay.domain.memory import NO_METADATA, Json, Kind, Memory, Provenance, no_metadata
 from scrubjay.domain.origin import Actor, Origin
+from scrubjay.domain.scope import Scope
 
 BROWSE_LIMIT = 10_000
+RECALL_LIMIT = 1_000
+BRIEF_LIMIT = 1_000
 FORGET_LIMIT = 10_000
 
 
@@ -140,8 +143,8 @@ class Supersede:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Browse:
-    """List memories, newest first."""
+class Filter:
+    """Which memories are wanted at all."""
 
     kinds: frozenset[Kind] = frozenset()
     tags: frozenset[str] = frozenset()
@@ -152,9 +155,6 @@ class Browse:
     as_of: datetime | None = None
     superseded: bool = False
     """Whether to show what was superseded, too."""
-    limit: int = 50
-    cursor: int | None = None
-    """Where the page before this one ended: its `next`."""
 
     def __post_init__(self) -> None:
         kinds = (self.kinds,) if isinstance(self.kinds, str) else self.kinds or ()
@@ -166,10 +166,6 @@ class Browse:
         text.check_name("The session", self.session)
         _check_times(self, ("since", "before", "as_of"))
         text.check_flag("Superseded", self.superseded)
-        limit = text.check_count("The limit", self.limit, least=1)
-        if limit is None or limit > BROWSE_LIMIT:
-            raise InvalidRequest(f"The limit is a number from 1 to {BROWSE_LIMIT:,}.")
-        text.check_count("The cursor", self.cursor)
 
     def accepts(self, memory: Memory, now: datetime) -> bool:
         """Whether the memory belongs in the list."""
@@ -184,9 +180,68 @@ class Browse:
             (not self.kinds or memory.kind in self.kinds)
             and self.tags <= frozenset(memory.tags)
             and (self.session is None or memory.provenance.session == self.session)
-            and (self.since is None or memory.recorded_at >= self.since)
-            and (self.before is None or memory.recorded_at < self.before)
+            and (self.since is None or memory.said_at >= self.since)
+            and (self.before is None or memory.said_at < self.before)
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Browse(Filter):
+    """List memories, newest first."""
+
+    limit: int = 50
+    cursor: int | None = None
+    """Where the page before this one ended: its `next`."""
+
+    def __post_init__(self) -> None:
+        Filter.__post_init__(self)
+        _check_limit(self.limit, BROWSE_LIMIT)
+        text.check_count("The cursor", self.cursor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall(Filter):
+    """Find the memories that answer a question."""
+
+    query: str
+    limit: int = 10
+    asked_at: datetime | None = None
+    """When the question is asked; None for now."""
+    scopes: tuple[Scope, ...] = ()
+    """Other scopes to look in as well."""
+    max_bytes: int | None = None
+    """How many bytes of content all hits together may have."""
+    max_tokens: int | None = None
+    """The same in tokens of a language model, roughly counted."""
+    seconds: float | None = None
+    """How long it may take; what could not be used by then is named in `degraded`."""
+    actor: Actor = Actor.USER
+
+    def __post_init__(self) -> None:
+        Filter.__post_init__(self)
+        text.check_query(self.query)
+        _check_limit(self.limit, RECALL_LIMIT)
+        _check_times(self, ("asked_at",))
+        text.check_count("The limit of bytes", self.max_bytes, least=1)
+        text.check_count("The limit of tokens", self.max_tokens, least=1)
+        text.check_seconds("The time allowed", self.seconds)
+        _set(self, "scopes", _check_scopes(self.scopes))
+        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefRequest:
+    """What a session should know before its first word."""
+
+    limit: int = 50
+    max_chars: int = 10_000
+    """How many characters of content all entries together may have."""
+    actor: Actor = Actor.USER
+
+    def __post_init__(self) -> None:
+        _check_limit(self.limit, BRIEF_LIMIT)
+        text.check_count("The limit of characters", self.max_chars, least=1)
+        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,8 +275,20 @@ class Forget:
     def matches(self, memory: Memory) -> bool:
         """Whether a target by tags or age covers the memory."""
         if self.before is not None:
-            return memory.recorded_at < self.before
+            return memory.said_at < self.before
         return self.tags <= frozenset(memory.tags)
+
+
+def _check_limit(limit: object, most: int) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
+        raise InvalidRequest(f"The limit is a number from 1 to {most:,}.")
+
+
+def _check_scopes(scopes: object) -> tuple[Scope, ...]:
+    named = (scopes,) if isinstance(scopes, str | Scope) else scopes or ()
+    if not isinstance(named, Iterable):
+        raise InvalidRequest("Scopes must be a list.", hint='For example scopes=["team"].')
+    return tuple(one if isinstance(one, Scope) else Scope.parse(one) for one in named)
 
 
 def _check_names(request: object, names: tuple[str, ...]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 
 from scrubjay.domain.memory import Memory
+from scrubjay.domain.scope import Scope
 
 
 class Outcome(StrEnum):
@@ -43,6 +44,63 @@ class Page:
 
     def __getitem__(self, index: int) -> Memory:
         return self.memories[index]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One memory that answers a question."""
+
+    memory: Memory
+    score: float
+    """From 0 to 1; compares within one answer and never rises from hit to hit."""
+    why: Mapping[str, float] = field(hash=False)
+    """What the score is made of: the named parts sum to it."""
+    scope: Scope
+    """Where it was found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """The answer to a question, best first."""
+
+    hits: tuple[Hit, ...]
+    degraded: tuple[str, ...] = ()
+    """What could not be used for this answer, a sentence each; nothing if all could."""
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, index: int) -> Hit:
+        return self.hits[index]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """What a session should know before its first word: pinned, behavioral, then facts."""
+
+    entries: tuple[Memory, ...]
+    omitted: int = 0
+    """How many more there are that the limits left out."""
+    markdown: str = ""
+    """The entries as a text to put before a prompt, one line each; empty if there are none."""
+
+    def __iter__(self) -> Iterator[Memory]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reindexed:
+    """What making the index again did."""
+
+    memories: int
+    embedded: int
+    """How many of them were given a vector they did not have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

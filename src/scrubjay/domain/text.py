@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from math import inf
 from typing import TypeVar
 
 from scrubjay.domain.errors import InvalidRequest
@@ -46,6 +47,14 @@ def check_content(content: str) -> str:
             hint="Split it into several memories.",
         )
     return content
+
+
+def check_query(query: str) -> str:
+    """Non-empty text; of a long one only the beginning is used, so there is no limit."""
+    _utf8("The query", query)
+    if not query.strip():
+        raise InvalidRequest("The query is empty.", hint="Ask something, or browse instead.")
+    return query
 
 
 def check_name(what: str, name: str | None) -> str | None:
@@ -132,6 +141,15 @@ def check_days(what: str, value: int, *, least: int = 0) -> int:
     if days is None or days > DAYS:
         raise InvalidRequest(f"{what} must be a number of days from {least} to {DAYS:,}.")
     return days
+
+
+def check_seconds(what: str, value: float | None) -> float | None:
+    """None, or a number of seconds above 0."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
+        raise InvalidRequest(f"{what} must be a number of seconds above 0.")
+    return float(value)
 
 
 def check_flag(what: str, value: bool) -> bool:

@@ -28,8 +28,8 @@ class Sealed:
     stream: bytes | None = None
 
 
-def seal(opened: OpenScope, memory: Memory, epoch: int) -> Sealed:
-    """The memory as a row sealed in an epoch."""
+def seal(opened: OpenScope, memory: Memory, epoch: int, vector: bytes | None = None) -> Sealed:
+    """The memory, with its packed vector if it is kept, as a row sealed in an epoch."""
     row_id = opened.row_id(memory.id)
     body = seal_body(
         opened,
@@ -44,6 +44,7 @@ def seal(opened: OpenScope, memory: Memory, epoch: int) -> Sealed:
         version=memory.version,
         epoch=epoch,
         cell=body.cell,
+        vector=seal_vector(opened, vector, row_id, epoch),
         blob=body.blob,
         session=opened.session_hash(memory.provenance.session),
         key=opened.key_hash(memory.key),
@@ -52,13 +53,13 @@ def seal(opened: OpenScope, memory: Memory, epoch: int) -> Sealed:
     return Sealed(row, body.stream)
 
 
-def seal_ahead(opened: OpenScope, memory: Memory) -> Sealed | None:
+def seal_ahead(opened: OpenScope, memory: Memory, vector: bytes | None = None) -> Sealed | None:
     """The memory sealed before its transaction begins, in the epoch as last seen.
 
     None if another process rotated that epoch's key away since; then only the head can tell.
     """
     try:
-        return seal(opened, memory, opened.epoch(Collection.MEMORY))
+        return seal(opened, memory, opened.epoch(Collection.MEMORY), vector)
     except KeyMissing:
         return None
 
@@ -67,7 +68,29 @@ def reseal(opened: OpenScope, collection: Collection, row: Row, epoch: int) -> S
     """The same row, sealed in another epoch."""
     plaintext = opened.open_body(collection, row)
     body = seal_body(opened, collection, plaintext, row_id=row.id, version=row.version, epoch=epoch)
-    return Sealed(replace(row, epoch=epoch, cell=body.cell, blob=body.blob), body.stream)
+    vector = seal_vector(opened, open_vector(opened, row), row.id, epoch)
+    sealed = replace(row, epoch=epoch, cell=body.cell, vector=vector, blob=body.blob)
+    return Sealed(sealed, body.stream)
+
+
+def seal_vector(opened: OpenScope, packed: bytes | None, row_id: bytes, epoch: int) -> bytes | None:
+    """A packed vector as the cell beside the body of its memory; None stays None.
+
+    It is bound to the id alone: what a memory says never changes, only what is noted of it.
+    """
+    if packed is None:
+        return None
+    nonce = opened.ports.clock.random(vault.NONCE_BYTES)
+    sealer = opened.sealer(Collection.MEMORY, Purpose.VECTOR, epoch)
+    return sealer.seal(packed, row_id=row_id, version=0, nonce=nonce)
+
+
+def open_vector(opened: OpenScope, row: Row) -> bytes | None:
+    """The packed vector kept with a memory; None if there is none."""
+    if row.vector is None:
+        return None
+    sealer = opened.sealer(Collection.MEMORY, Purpose.VECTOR, row.epoch)
+    return sealer.unseal(row.vector, row_id=row.id, version=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,32 +126,34 @@ def seal_body(
     return Body(cell, name, stream)
 
 
-def current(opened: OpenScope, tx: Tx, memory: Memory, sealed: Sealed | None) -> Sealed:
+def current(
+    opened: OpenScope,
+    tx: Tx,
+    memory: Memory,
+    sealed: Sealed | None,
+    vector: bytes | None = None,
+) -> Sealed:
     """The memory as a row, sealed anew if the epoch moved on since it was sealed."""
     epoch = tx.head().memory.epoch
     if sealed is None or sealed.row.epoch != epoch:
-        return seal(opened, memory, epoch)
+        return seal(opened, memory, epoch, vector)
     return sealed
 
 
-def put(opened: OpenScope, tx: Tx, memory: Memory) -> Row:
-    """Seal a memory in the present epoch and write it."""
-    if memory.version > 1:
-        _leave_blob(opened, tx, opened.row_id(memory.id))
-    return write(opened, tx, current(opened, tx, memory, None))
+def put(opened: OpenScope, tx: Tx, memory: Memory, vector: bytes | None = None) -> Row:
+    """Seal a memory in the present epoch and write it; a changed one keeps its vector."""
+    old = tx.row(Collection.MEMORY, opened.row_id(memory.id)) if memory.version > 1 else None
+    if old is not None:
+        vector = open_vector(opened, old)
+        if old.blob is not None:  # of the version that is replaced, once the new one is durable
+            due.leave(opened, tx, Due.SWEEP)
+    return write(opened, tx, current(opened, tx, memory, None, vector))
 
 
 def write(opened: OpenScope, tx: Tx, sealed: Sealed) -> Row:
     """Write a row that is sealed in the present epoch."""
     write_blob(opened, sealed)
     return tx.put(Collection.MEMORY, sealed.row)
-
-
-def _leave_blob(opened: OpenScope, tx: Tx, row_id: bytes) -> None:
-    """Have the blob of the version that is replaced swept once the new one is durable."""
-    old = tx.row(Collection.MEMORY, row_id)
-    if old is not None and old.blob is not None:
-        due.leave(opened, tx, Due.SWEEP)
 
 
 def write_blob(opened: OpenScope, sealed: Sealed) -> None:

@@ -6,19 +6,23 @@ import logging
 import threading
 from collections.abc import Callable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from scrubjay.domain.errors import Busy, Full, ScrubjayError, StoreError
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.origin import Actor
-from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
+from scrubjay.domain.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
 from scrubjay.domain.results import (
     AuditEvent,
     BackedUp,
+    Brief,
     Changes,
     Erasure,
     Loaded,
     Page,
     Purged,
+    Recalled,
+    Reindexed,
     Report,
     Retained,
     Rotated,
@@ -32,6 +36,11 @@ from scrubjay.engine import retain as retaining
 from scrubjay.engine import rotate as rotating
 from scrubjay.engine import verify as verifying
 from scrubjay.engine.opened import OpenScope, Ports
+from scrubjay.index.shelf import Shelf
+from scrubjay.ports import Progress, no_progress
+
+if TYPE_CHECKING:
+    from scrubjay.engine.indexing import Indexed
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +51,7 @@ class Engine:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._opened: dict[Scope, OpenScope] = {}
+        self._shelf: Shelf[Indexed] = Shelf(ports.policy.shelf_bytes)
         self._mutex = threading.RLock()
         self._closed = False
 
@@ -153,6 +163,37 @@ class Engine:
         """The chain of versions a memory belongs to, oldest first."""
         return read.history(self._begin(scope), public_id, actor=actor)
 
+    def recall(self, scope: Scope, request: Recall) -> Recalled:
+        """The memories that answer a question, best first."""
+        from scrubjay.engine import recall  # loads numpy, which many a process never needs
+
+        scopes = dict.fromkeys((scope, *request.scopes))
+        searched = [recall.Searched(self._begin(one), self._indexed(one)) for one in scopes]
+        try:
+            return recall.recall(searched, request)
+        finally:
+            self._shelf.trim()
+
+    def brief(self, scope: Scope, request: BriefRequest) -> Brief:
+        """What a session should know before its first word."""
+        from scrubjay.engine import brief  # loads numpy, which many a process never needs
+
+        return brief.brief(self._begin(scope), self._indexed(scope), request)
+
+    def reindex(
+        self, scope: Scope, *, progress: Progress = no_progress, actor: Actor = Actor.USER
+    ) -> Reindexed:
+        """Make the index again from the rows, with a vector for every memory."""
+        from scrubjay.engine import reindex  # loads numpy, which many a process never needs
+
+        opened = self._begin(scope)
+        return reindex.reindex(opened, self._indexed(scope), progress=progress, actor=actor)
+
+    def _indexed(self, scope: Scope) -> Indexed:
+        from scrubjay.engine.indexing import Indexed
+
+        return self._shelf.take(self._open(scope).address, Indexed)
+
     def follow(self, scope: Scope, after: int = 0, *, min_seq: int = 0) -> Changes:
         """What changed after the `seq` and `min_seq` of the last answer, for who keeps a copy."""
         return read.follow(self._begin(scope), after, min_seq=min_seq)
@@ -181,6 +222,7 @@ class Engine:
         """Erase the whole scope, its keys first."""
         with self._mutex:
             receipt = scopes.destroy(self._check_open(), scope, confirm)
+            self._shelf.drop(receipt.address)
             self._opened.pop(scope, None)
             return receipt
 

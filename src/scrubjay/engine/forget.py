@@ -12,7 +12,7 @@ from scrubjay.domain.memory import Memory
 from scrubjay.domain.requests import Forget
 from scrubjay.domain.results import ErasedCell, Erasure
 from scrubjay.domain.rows import Collection, Due, Row
-from scrubjay.engine import audit, cells, due, jobs, receipts, rotate
+from scrubjay.engine import audit, cells, due, jobs, manifest, receipts, rotate
 from scrubjay.engine.opened import OpenScope, day
 from scrubjay.ports import Failpoint, Tx, View
 
@@ -37,6 +37,7 @@ def forget(opened: OpenScope, request: Forget) -> Erasure:
         lambda tx: _erase(opened, tx, request, targets), frozen_too=True, erasing=True
     )
     opened.ports.reach(Failpoint.FORGET_COMMITTED)
+    taken.cells += manifest.erased_cells(opened, taken.rows)
     try:
         _complete(opened, taken)
     except (Busy, Full) as error:

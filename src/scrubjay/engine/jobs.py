@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scrubjay.domain.rows import Collection, Due, Head
-from scrubjay.engine import due, rotate
+from scrubjay.engine import due, manifest, rotate
 from scrubjay.engine.opened import OpenScope
 from scrubjay.ports import Tx
 
@@ -35,25 +35,20 @@ def push(opened: OpenScope) -> None:
 
 
 def sweep(opened: OpenScope) -> None:
-    """Delete blobs no row points to.
+    """Delete blobs neither a row nor the index points to.
 
     It runs in a transaction because blobs are written in one: so none is on its way to its row.
     """
 
     def store(tx: Tx) -> tuple[Head, list[str]]:
         names = opened.ports.blobs.names(opened.address)
-        used = _blobs_in_use(tx) if names else set()
-        return tx.head(), [name for name in names if name not in used and _is_body(name)]
+        used = _blobs_in_use(tx) | manifest.listed(opened, tx) if names else set()
+        return tx.head(), [name for name in names if name not in used]
 
     head, orphans = opened.write(store, frozen_too=True, erasing=True)
     for name in orphans:
         opened.ports.blobs.delete(opened.address, name)
     due.clear(opened, Due.SWEEP, head)
-
-
-def _is_body(name: str) -> bool:
-    """Whether a blob holds the body of a row: those are named by 32 hexadecimal digits."""
-    return len(name) == 32 and "." not in name
 
 
 def _blobs_in_use(tx: Tx) -> set[str]:

@@ -26,7 +26,7 @@ from scrubjay.domain.records import decode
 from scrubjay.domain.rows import Collection, Due, Freeze, Head, Row
 from scrubjay.domain.scope import Scope
 from scrubjay.engine.trail import Trail
-from scrubjay.ports import Blobs, Clock, Keyring, Reach, Store, Tx, View, pass_by
+from scrubjay.ports import Blobs, Clock, Embedder, Keyring, Reach, Store, Tx, View, pass_by
 from scrubjay.vault import Mac, Purpose, Sealer
 
 Result = TypeVar("Result")
@@ -47,6 +47,14 @@ class Policy:
     """How long a verb may work on what earlier verbs left due."""
     drop_days: int = 30
     """How long the row of an erased memory is kept, without content."""
+    segment_rows: int = 512
+    """How many memories may be in no segment on disk before one is written."""
+    shelf_bytes: int = 256 * 1024 * 1024
+    """How much memory the open indexes of all scopes may take together."""
+    embed_seconds: float = 10.0
+    """How long a retain waits for an embedder whose vectors are kept."""
+    raise_on_embedder_change: bool = False
+    """Whether vectors of another embedder are an error rather than left out of the ranking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +65,7 @@ class Ports:
     blobs: Blobs
     keyring: Keyring
     clock: Clock
+    embedder: Embedder
     reach: Reach = pass_by
     policy: Policy = field(default_factory=Policy)
 

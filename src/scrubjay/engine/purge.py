@@ -11,7 +11,7 @@ from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import Purged
 from scrubjay.domain.rows import Collection, Due, Row
 from scrubjay.domain.text import check_days
-from scrubjay.engine import audit, due, jobs
+from scrubjay.engine import audit, due, jobs, manifest
 from scrubjay.engine.forget import erase_row, scan
 from scrubjay.engine.opened import OpenScope, day
 from scrubjay.engine.transfer import strike
@@ -33,6 +33,8 @@ def purge(
     dropped = _drop(opened, day(now))
     backups = _strike_backups(opened, day(now))
     jobs.push(opened)
+    if expired or superseded:
+        manifest.renew(opened)
     # Always, not only when marked: a writer that died may have left a blob without a row.
     jobs.sweep(opened)
     opened.ports.store.settle(opened.address)

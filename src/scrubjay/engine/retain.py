@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scrubjay.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from scrubjay.domain.memory import Memory
+from scrubjay.domain.memory import Memory, wording
 from scrubjay.domain.origin import lowest
 from scrubjay.domain.requests import Retain, Supersede
 from scrubjay.domain.results import Outcome, Retained
 from scrubjay.domain.rows import Collection
-from scrubjay.engine import cells
+from scrubjay.engine import cells, embedding
 from scrubjay.engine.opened import OpenScope
 from scrubjay.ports import Failpoint, Tx
 
@@ -22,13 +22,15 @@ def retain(opened: OpenScope, request: Retain) -> Retained:
     if request.expires_at is not None and request.expires_at <= now:
         raise InvalidRequest("The memory would have expired already.")
     memory = request.memory(request.id or f"mem-{clock.new_id()}", now)
-    sealed = cells.seal_ahead(opened, memory)
+    vector = embedding.vector_of(opened, wording(memory.content, memory.tags))
+    sealed = cells.seal_ahead(opened, memory, vector)
 
     def store(tx: Tx) -> Retained:
         if receipt := _seen_before(opened, tx, memory, stable=request.id is not None):
             return receipt
         settled = _with_sources(opened, tx, memory)
-        current = cells.current(opened, tx, settled, sealed if settled is memory else None)
+        ahead = sealed if settled is memory else None
+        current = cells.current(opened, tx, settled, ahead, vector)
         opened.trail.record(tx, "retain", request.actor, (current.row.id,))
         cells.write(opened, tx, current)
         for source in memory.sources:
@@ -83,6 +85,7 @@ def supersede(opened: OpenScope, request: Supersede) -> Retained:
     """Replace the head of a chain; of several writers on one head exactly one wins."""
     clock = opened.ports.clock
     public_id, now = f"mem-{clock.new_id()}", clock.now()
+    vector = embedding.vector_of(opened, wording(request.content, request.tags or ()))
 
     def store(tx: Tx) -> Retained:
         if request.key and (receipt := _replayed(opened, tx, request, public_id)):
@@ -94,7 +97,7 @@ def supersede(opened: OpenScope, request: Supersede) -> Retained:
         new = request.memory(old, public_id, now)
         retired = replace(old, superseded_by=new.id, retired_at=now, version=old.version + 1)
         old_row = cells.put(opened, tx, retired)
-        new_row = cells.put(opened, tx, new)
+        new_row = cells.put(opened, tx, new, vector)
         for source in new.sources:
             tx.link(opened.row_id(source), new_row.id)
         opened.trail.record(tx, "supersede", request.actor, (old_row.id, new_row.id))

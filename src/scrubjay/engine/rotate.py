@@ -1,7 +1,8 @@
 """rotate: a new key for every cell, after which no copy of the old bytes opens again.
 
-new slot durable → head.epoch raised → rows sealed anew in batches → no row left → old slots
-deleted → due mark cleared. A process may die at any arrow; `finish` goes on from there.
+new slot durable → head.epoch raised → rows sealed anew in batches → segments written anew →
+nothing left under old keys → old slots deleted → due mark cleared. A process may die at any
+arrow; `finish` goes on from there.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from dataclasses import replace
 from scrubjay.domain.errors import SealBroken
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import Rotated
-from scrubjay.domain.rows import Collection, Due, Row
-from scrubjay.engine import audit, cells, due
+from scrubjay.domain.rows import Collection, Due, Head, Row
+from scrubjay.engine import audit, cells, due, manifest
 from scrubjay.engine.opened import OpenScope, slot
-from scrubjay.ports import Failpoint, Tx
+from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES
 
 _BATCH = 128
@@ -73,6 +74,7 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
             resealed += count
             if count and deadline is not None and clock.monotonic() >= deadline:
                 return resealed
+    manifest.renew(opened)
     opened.ports.reach(Failpoint.ROTATE_RESEALED)
     _delete_old_slots(opened)
     return resealed
@@ -111,13 +113,15 @@ def _reseal(opened: OpenScope, tx: Tx, collection: Collection, row: Row, epoch: 
     return row.blob
 
 
+def _head_if_done(view: View) -> Head | None:
+    """The head of a state in which nothing is sealed under an old key."""
+    left = any(view.stale(collection, 0, 1) for collection in Collection)
+    return None if left or manifest.outdated(view) else view.head()
+
+
 def _delete_old_slots(opened: OpenScope) -> None:
-    """Delete the keys of epochs no row is sealed under; none can be again, so this is safe."""
-    head = opened.read(
-        lambda view: (
-            None if any(view.stale(collection, 0, 1) for collection in Collection) else view.head()
-        )
-    )
+    """Delete the keys of epochs nothing is sealed under; nothing can be again, so this is safe."""
+    head = opened.read(_head_if_done)
     if head is None:
         return
     for collection in Collection:

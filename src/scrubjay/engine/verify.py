@@ -8,7 +8,7 @@ from scrubjay.domain.errors import InvalidRequest, NotFound, SealBroken
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.results import Erasure, Report
 from scrubjay.domain.rows import Collection, Row
-from scrubjay.engine import audit
+from scrubjay.engine import audit, manifest
 from scrubjay.engine.opened import OpenScope, Ports
 from scrubjay.ports import View
 
@@ -39,7 +39,8 @@ def _verify(opened: OpenScope) -> Report:
             count, found = _check_rows(opened, view, collection, memories)
             checked += count
             problems += found
-        return checked, problems + _check_tombstones(opened, view)
+        problems += _check_tombstones(opened, view)
+        return checked, problems + manifest.check(opened, view)
 
     checked, problems = opened.read(look)
     problems += _check_chains(memories)

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from scrubjay.domain.memory import Kind, Memory
 from scrubjay.domain.origin import Origin
-from scrubjay.index import arrays
+from scrubjay.index import arrays, signs
 
 NOTHING: Final = -1
 """The code of a name that a memory does not have, and the position of one without."""
 KINDS: Final = tuple(Kind)
 ORIGINS: Final = tuple(Origin)
 _ID_BYTES: Final = 16
+_INSTRUCTING: Final = frozenset({Kind.INSTRUCTION, Kind.CORRECTION, Kind.PROCEDURE})
+SIGNS: Final = tuple(field.name for field in fields(signs.Signs))
+_CODED: Final = ("session", "speaker", "language")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,21 +32,29 @@ class Entry:
     row_id: bytes
     seq: int
     memory: Memory
+    vector: NDArray[np.float32] | None = None
+    """The vector kept with the memory, where its embedder is too costly to ask again."""
+
+    @property
+    def new(self) -> bool:
+        """Whether it was never written before: then no index holds an earlier state of it."""
+        return self.seq == self.memory.number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
     """The properties of some memories; the i-th item of every array belongs to the i-th one.
 
-    Times are seconds since 1970, infinite where there is none. `session`, `speaker` and `tags`
-    are codes into `names`; the tags of row i are `tags[tag_starts[i]:tag_starts[i + 1]]`.
+    Times are seconds since 1970, infinite where there is none. `session`, `speaker`, `language`
+    and `tags` are codes into `names`; the tags of row i are those between `tag_starts[i]` and
+    `tag_starts[i + 1]`.
     """
 
     row_id: NDArray[np.uint8]
-    seq: NDArray[np.int64]
     born: NDArray[np.int64]
     session: NDArray[np.int32]
     speaker: NDArray[np.int32]
+    language: NDArray[np.int32]
     position: NDArray[np.int32]
     said: NDArray[np.float64]
     recorded: NDArray[np.float64]
@@ -54,16 +65,33 @@ class Columns:
     importance: NDArray[np.float32]
     pinned: NDArray[np.bool_]
     length: NDArray[np.int32]
+    signs: NDArray[np.uint8]
+    """What the text shows: a bit for each of SIGNS."""
     tags: NDArray[np.int32]
     tag_starts: NDArray[np.int32]
     names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.seq)
+        return len(self.born)
 
     def code(self, name: str) -> int:
         """The code of a name; NOTHING if no memory has it."""
         return self.names.index(name) if name in self.names else NOTHING
+
+    def coded(self, codes: NDArray[np.int32]) -> dict[int, str]:
+        """The names of the codes in one of the columns."""
+        used = np.unique(codes)
+        return {int(code): self.names[code] for code in used if code != NOTHING}
+
+    def shows(self, sign: str) -> NDArray[np.bool_]:
+        """Which memories show one of SIGNS."""
+        return np.asarray((self.signs >> SIGNS.index(sign)) & 1, np.bool_)
+
+    def places(self, row_id: bytes) -> NDArray[np.intp]:
+        """The rows of one id."""
+        first, second = np.frombuffer(row_id, np.uint64)
+        halves = self.row_id.view(np.uint64)
+        return np.flatnonzero((halves[:, 0] == first) & (halves[:, 1] == second))
 
     def tagged(self, tags: Iterable[str]) -> NDArray[np.bool_]:
         """Which memories have all of these tags."""
@@ -79,8 +107,8 @@ class Columns:
 _ARRAYS: Final = tuple(field.name for field in fields(Columns) if field.name != "names")
 
 
-def build(entries: Sequence[Entry]) -> Columns:
-    """The columns of these memories, in their order."""
+def build(entries: Sequence[Entry], languages: Sequence[str]) -> Columns:
+    """The columns of these memories, in their order, each with the language it is written in."""
     codes: dict[str, int] = {}
     memories = [entry.memory for entry in entries]
     ids = b"".join(entry.row_id for entry in entries)
@@ -89,12 +117,12 @@ def build(entries: Sequence[Entry]) -> Columns:
     speaker = [_code(codes, memory.speaker) for memory in memories]
     return Columns(
         row_id=np.frombuffer(ids, np.uint8).reshape(-1, _ID_BYTES),
-        seq=np.array([entry.seq for entry in entries], np.int64),
         born=np.array([memory.number for memory in memories], np.int64),
         session=np.array(session, np.int32),
         speaker=np.array(speaker, np.int32),
+        language=np.array([_code(codes, language) for language in languages], np.int32),
         position=np.array([_position(memory) for memory in memories], np.int32),
-        said=np.array([said_at(memory) for memory in memories], np.float64),
+        said=np.array([memory.said_at.timestamp() for memory in memories], np.float64),
         recorded=np.array([memory.recorded_at.timestamp() for memory in memories], np.float64),
         retired=np.array([_seconds(memory.retired_at) for memory in memories], np.float64),
         expires=np.array([_seconds(memory.expires_at) for memory in memories], np.float64),
@@ -103,15 +131,20 @@ def build(entries: Sequence[Entry]) -> Columns:
         importance=np.array([memory.importance for memory in memories], np.float32),
         pinned=np.array([memory.pinned for memory in memories], np.bool_),
         length=np.array([len(memory.content) for memory in memories], np.int32),
+        signs=np.array([_signs(memory) for memory in memories], np.uint8),
         tags=np.array([code for some in tags for code in some], np.int32),
         tag_starts=_starts([len(some) for some in tags]),
         names=tuple(codes),
     )
 
 
-def said_at(memory: Memory) -> float:
-    """When it was said, or else recorded, in seconds."""
-    return (memory.provenance.said_at or memory.recorded_at).timestamp()
+def _signs(memory: Memory) -> int:
+    """What the text shows; its kind can say the same."""
+    shown = signs.read(memory.content)
+    bits = {name: getattr(shown, name) for name in SIGNS}
+    bits["instructs"] |= memory.kind in _INSTRUCTING
+    bits["prefers"] |= memory.kind is Kind.PREFERENCE
+    return sum(1 << place for place, name in enumerate(SIGNS) if bits[name])
 
 
 def _code(codes: dict[str, int], name: str | None) -> int:
@@ -140,9 +173,9 @@ def join(parts: Sequence[Columns], keep: Sequence[NDArray[np.bool_]] | None = No
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in kept])
         for name in _ARRAYS
-        if name not in {"session", "speaker", "tags", "tag_starts"}
+        if name not in {*_CODED, "tags", "tag_starts"}
     }
-    for name in ("session", "speaker", "tags"):
+    for name in (*_CODED, "tags"):
         pieces = [m[getattr(p, name)] for m, p in zip(maps, kept, strict=True)]
         joined[name] = np.concatenate(pieces)
     sizes = np.concatenate([np.diff(part.tag_starts) for part in kept])
@@ -157,11 +190,11 @@ def pick(part: Columns, mask: NDArray[np.bool_]) -> Columns:
     chosen = {
         name: getattr(part, name)[mask] for name in _ARRAYS if name not in {"tags", "tag_starts"}
     }
-    used = np.unique(np.concatenate([chosen["session"], chosen["speaker"], tags]))
+    used = np.unique(np.concatenate([*(chosen[name] for name in _CODED), tags]))
     used = used[used != NOTHING]
     fresh = np.full(len(part.names) + 1, NOTHING, np.int32)
     fresh[used] = np.arange(len(used), dtype=np.int32)
-    for name in ("session", "speaker"):
+    for name in _CODED:
         chosen[name] = fresh[chosen[name]]
     names = tuple(part.names[code] for code in used)
     starts = _starts(sizes.tolist())

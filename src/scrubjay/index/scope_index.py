@@ -6,32 +6,63 @@ stops counting here, and is left out of every segment that is written from then 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrubjay.index import columns, postings, segment
+from scrubjay.index import columns, postings, segment, vectors
 from scrubjay.index.analysis import Wanted
 from scrubjay.index.columns import Columns, Entry
 from scrubjay.index.postings import Match
 from scrubjay.index.segment import Mask, Segment
+from scrubjay.index.vectors import Vectors
 
-FRESH_LIMIT: Final = 64
-"""How many of the newest memories are kept apart before they become a segment in memory."""
-_ROW_BYTES: Final = 400
-"""What a row takes besides its vector: columns, postings, its share of the term table."""
+Floats = NDArray[np.float32]
+Vectorize = Callable[[Sequence[Entry]], Floats]
+Rest = tuple[postings.Segment, Vectors]
+_TERM_BYTES: Final = 110
+"""What a term takes in a dictionary: the text, its place, its share of the table."""
+_ENTRY_BYTES: Final = 2_000
+_HOLLOW: Final = 0.5
+"""A segment of which fewer rows than this share count is worth writing anew."""
+_GROWTH: Final = 2
+"""How much larger than the new rows a segment must be not to be merged with them."""
 
 
 @dataclass(slots=True)
 class Part:
-    """A segment and which of its rows still count."""
+    """A segment in memory, and which of its rows still count."""
 
-    segment: Segment
+    columns: Columns
     alive: Mask
-    floats: NDArray[np.float32]
+    load: Callable[[], Rest] | None = None
+    """How to get at the rest of the segment, until something is recalled."""
+    token: object | None = None
+    """What the segment is on disk; None if it is only in memory."""
+    postings: postings.Segment | None = None
+    floats: Floats | None = None
+
+    @property
+    def size(self) -> int:
+        """Roughly how many bytes it takes."""
+        size = 110 * len(self.columns)
+        if self.floats is not None and self.postings is not None:
+            size += self.floats.nbytes + _TERM_BYTES * len(self.postings.terms)
+            size += self.postings.rows.nbytes + self.postings.counts.nbytes
+        return size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to write to disk: one new segment in place of some, beside those that stay."""
+
+    kept: tuple[object, ...]
+    segment: Segment
+    first: int
+    """The place of the first part the new segment stands for."""
 
 
 @dataclass(slots=True)
@@ -39,145 +70,195 @@ class ScopeIndex:
     """Everything needed to rank the memories of one scope; not safe for several threads."""
 
     identity: str
+    dimensions: int
+    vectorize: Vectorize
+    """Vectors for new memories; called when something is recalled, not before."""
     seq: int = 0
     """Up to which change it is complete."""
     min_seq: int = 0
+    revision: int = 0
+    """Raised by every change, for who keeps something made from it."""
+    foreign: int = 0
+    """How many rows were loaded with vectors of another embedder, which count as none."""
     _parts: list[Part] = field(default_factory=list)
-    _fresh: list[Entry] = field(default_factory=list)
-    _fresh_vectors: list[NDArray[np.float32]] = field(default_factory=list)
-    _places: dict[bytes, tuple[int, int]] | None = None
+    _fresh: dict[bytes, Entry] = field(default_factory=dict)
     _columns: Columns | None = None
 
     def __len__(self) -> int:
-        return sum(len(part.segment) for part in self._parts) + len(self._fresh)
+        return sum(len(part.columns) for part in self._parts) + len(self._fresh)
 
     @property
     def size(self) -> int:
         """Roughly how many bytes it takes in memory."""
-        vectors = sum(part.floats.nbytes for part in self._parts)
-        return vectors + _ROW_BYTES * len(self)
+        joined = 0 if self._columns is None else 110 * len(self)
+        return sum(part.size for part in self._parts) + _ENTRY_BYTES * len(self._fresh) + joined
+
+    @property
+    def unwritten(self) -> int:
+        """How many rows are in no segment on disk."""
+        loose = (len(part.columns) for part in self._parts if part.token is None)
+        return sum(loose) + len(self._fresh)
 
     # -- taking in ---------------------------------------------------------------------
 
-    def load(self, loaded: Segment) -> None:
-        """Take in a segment from disk; what it holds must be newer than all before it."""
-        self.settle()
-        self._push(loaded)
+    def load(
+        self, loaded: Columns, dead: Sequence[int], token: object, rest: Callable[[], Rest]
+    ) -> None:
+        """Take in a segment from disk, newer than all before it, without its dead rows."""
+        alive = np.ones(len(loaded), np.bool_)
+        alive[list(dead)] = False
+        self._parts.append(Part(loaded, alive, rest, token))
+        self._changed()
 
-    def add(self, entries: Sequence[Entry], floats: NDArray[np.float32]) -> None:
-        """Take in memories that are new or have changed, with their vectors."""
-        for entry, vector in zip(entries, floats, strict=True):
-            self.erase([entry.row_id])
-            self._fresh.append(entry)
-            self._fresh_vectors.append(vector)
-            self._columns = None
-            if len(self._fresh) >= FRESH_LIMIT:
-                self.settle()
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Take in memories that are new or have changed."""
+        for entry in entries:
+            if not entry.new:
+                self.erase([entry.row_id])
+            self._fresh[entry.row_id] = entry
+        self._changed()
 
     def erase(self, ids: Iterable[bytes]) -> None:
         """Have these memories count no more; unknown ones are fine."""
         for row_id in ids:
-            kept = [at for at, entry in enumerate(self._fresh) if entry.row_id != row_id]
-            if len(kept) < len(self._fresh):
-                self._fresh = [self._fresh[at] for at in kept]
-                self._fresh_vectors = [self._fresh_vectors[at] for at in kept]
-                self._columns = None
-            place = self._find(row_id) if self._parts else None
-            if place is not None:
-                number, row = place
-                self._parts[number].alive[row] = False
+            self._fresh.pop(row_id, None)
+            for part in self._parts:
+                part.alive[part.columns.places(row_id)] = False
+        self._changed()
 
     def settle(self) -> None:
-        """Make the newest memories a segment in memory, and merge small ones."""
+        """Bring everything to where it can be recalled: the newest as a segment in memory."""
+        for part in self._parts:
+            self._complete(part)
         if self._fresh:
-            built = segment.build(self._fresh, np.stack(self._fresh_vectors), self.identity)
-            self._fresh, self._fresh_vectors = [], []
-            self._push(built)
+            entries = list(self._fresh.values())
+            self._push(segment.build(entries, self.vectorize(entries), self.identity))
+            self._fresh = {}
             self._merge_small()
+
+    def _complete(self, part: Part) -> None:
+        if part.load is not None:
+            part.postings, made = part.load()
+            part.floats = self._floats(made)
+            part.load = None
+
+    def _floats(self, made: Vectors) -> Floats:
+        """The vectors as numbers; those of another embedder compare with none of ours."""
+        if made.identity == self.identity:
+            return made.floats()
+        self.foreign += len(made)
+        return np.zeros((len(made), self.dimensions), np.float32)
 
     def _push(self, one: Segment) -> None:
         alive = np.ones(len(one), np.bool_)
-        if self._parts:
-            for row_id in one.columns.row_id:
-                place = self._find(row_id.tobytes())
-                if place is not None:
-                    self._parts[place[0]].alive[place[1]] = False
-        self._parts.append(Part(one, alive, one.vectors.floats()))
-        self._places = None
+        floats = one.vectors.floats()
+        self._parts.append(Part(one.columns, alive, None, None, one.postings, floats))
         self._columns = None
 
     def _merge_small(self) -> None:
-        """Merge neighbors of like size, so that there are never more than a few parts."""
+        """Merge neighbors of like size that are only in memory, so that there are few parts."""
         while len(self._parts) > 1:
-            last, before = self._parts[-1], self._parts[-2]
-            if len(before.segment) > 2 * len(last.segment):
+            before, last = self._parts[-2:]
+            if before.token is not None or len(before.columns) > _GROWTH * len(last.columns):
                 return
-            merged = segment.merge([before.segment, last.segment], [before.alive, last.alive])
+            merged = self._merged([before, last])
             del self._parts[-2:]
-            alive = np.ones(len(merged), np.bool_)
-            self._parts.append(Part(merged, alive, merged.vectors.floats()))
-            self._places = None
+            self._push(merged)
 
-    def _find(self, row_id: bytes) -> tuple[int, int] | None:
-        """Where the row of this id is, if it counts."""
-        if self._places is None:
-            self._places = {
-                found.tobytes(): (number, row)
-                for number, part in enumerate(self._parts)
-                for row, found in enumerate(part.segment.columns.row_id)
-                if part.alive[row]
-            }
-        place = self._places.get(row_id)
-        if place is not None and not self._parts[place[0]].alive[place[1]]:
-            return None
-        return place
+    def _merged(self, parts: Sequence[Part]) -> Segment:
+        return segment.merge([self._segment(part) for part in parts], [p.alive for p in parts])
+
+    def _segment(self, part: Part) -> Segment:
+        self._complete(part)
+        assert part.postings is not None
+        assert part.floats is not None
+        made = vectors.quantize(self.identity, part.floats)
+        return Segment(columns=part.columns, postings=part.postings, vectors=made)
+
+    def _changed(self) -> None:
+        self.revision += 1
+        self._columns = None
 
     # -- giving out --------------------------------------------------------------------
 
+    def fresh(self) -> list[Entry]:
+        """The newest memories, which are in no segment yet."""
+        return list(self._fresh.values())
+
     def columns(self) -> Columns:
-        """The columns of every row, counting or not, numbered like all scores."""
-        self.settle()
+        """The columns of every row in a segment, counting or not, numbered like all scores."""
         if self._columns is None:
-            parts = [part.segment.columns for part in self._parts]
-            self._columns = columns.join(parts) if parts else columns.build([])
+            parts = [part.columns for part in self._parts]
+            self._columns = columns.join(parts) if parts else columns.build([], [])
         return self._columns
 
     def alive(self) -> Mask:
-        """Which rows count."""
-        self.settle()
+        """Which rows in a segment count."""
         return _concatenated([part.alive for part in self._parts], np.dtype(np.bool_))
 
     def match(self, wanted: Sequence[Wanted]) -> Match:
         """How well every row answers the wanted terms."""
         self.settle()
-        return postings.match([part.segment.postings for part in self._parts], wanted)
+        parts = [part.postings for part in self._parts if part.postings is not None]
+        return postings.match(parts, wanted)
 
-    def dense(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
+    def dense(self, query: Floats) -> Floats:
         """The dot product of every row's vector with the query's."""
         self.settle()
-        scores = [part.floats @ query for part in self._parts]
+        scores = [part.floats @ query for part in self._parts if part.floats is not None]
         return _concatenated(scores, np.dtype(np.float32))
 
-    def mean(self) -> NDArray[np.float32]:
-        """The mean vector of the scope: what all its memories have in common."""
+    def mean(self) -> Floats:
+        """The mean vector of the rows that have one: what all memories have in common."""
         self.settle()
-        total = sum(len(part.floats) for part in self._parts)
-        summed = sum(part.floats.sum(axis=0) for part in self._parts)
-        return np.asarray(summed / max(total, 1), np.float32)
+        total, count = np.zeros(self.dimensions, np.float32), 0
+        for part in self._parts:
+            assert part.floats is not None
+            total += part.floats.sum(axis=0)
+            count += int(part.floats.any(axis=1).sum())
+        return total / np.float32(max(count, 1))
 
-    def vocabulary(self) -> set[str]:
-        """Every term of the scope."""
+    def lengths(self) -> Floats:
+        """The squared length of every row's vector; 0 for a row that has none."""
         self.settle()
-        return set().union(*(part.segment.postings.terms for part in self._parts))
+        found = [np.einsum("ij,ij->i", p.floats, p.floats) for p in self._parts]  # type: ignore[arg-type]
+        return _concatenated(found, np.dtype(np.float32))
 
-    def whole(self) -> Segment | None:
-        """Everything that counts as one segment, without a trace of what does not."""
+    # -- to disk -----------------------------------------------------------------------
+
+    def plan(self, *, anew: bool = False) -> Plan | None:
+        """What is to be written so that everything is on disk; with `anew`, all in one segment.
+
+        Segments that are not much larger than what is new, or of which little counts, are merged
+        with it: so there are never more than a few, and each row is written a few times.
+        """
         self.settle()
-        if not self._parts:
+        loose = [place for place, part in enumerate(self._parts) if part.token is None]
+        first = loose[0] if loose else len(self._parts)
+        size = sum(int(part.alive.sum()) for part in self._parts[first:])
+        while first and (anew or self._joins(self._parts[first - 1], size)):
+            first -= 1
+            size += int(self._parts[first].alive.sum())
+        if first == len(self._parts):
             return None
-        return segment.merge(
-            [part.segment for part in self._parts], [part.alive for part in self._parts]
-        )
+        kept = tuple(part.token for part in self._parts[:first])
+        return Plan(kept=kept, segment=self._merged(self._parts[first:]), first=first)
+
+    def _joins(self, part: Part, size: int) -> bool:
+        counting = int(part.alive.sum())
+        return counting <= _GROWTH * size or counting < _HOLLOW * len(part.columns)
+
+    def dead(self) -> list[list[int]]:
+        """For every part, the rows that count no more."""
+        return [np.flatnonzero(~part.alive).tolist() for part in self._parts]
+
+    def adopt(self, plan: Plan, tokens: Sequence[object]) -> None:
+        """Take in that a plan was carried out: `tokens` are the segments on disk now."""
+        del self._parts[plan.first :]
+        self._push(plan.segment)
+        for part, token in zip(self._parts, tokens, strict=True):
+            part.token = token
+        self._changed()
 
 
 def _concatenated(pieces: Sequence[NDArray], kind: np.dtype) -> NDArray:  # type: ignore[type-arg]

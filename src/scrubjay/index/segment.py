@@ -1,4 +1,4 @@
-"""A segment: the index of a stretch of changes, immutable, in three parts sealed apart.
+"""A segment: the index of some memories, immutable, in three parts sealed apart.
 
 Columns alone serve the brief; postings and vectors are loaded when something is recalled.
 """
@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scrubjay.domain.memory import wording
 from scrubjay.index import columns, postings, vectors
-from scrubjay.index.analysis import ANALYZER_VERSION, terms
+from scrubjay.index.analysis import ANALYZER_VERSION, recognize, terms, words
 from scrubjay.index.columns import Columns, Entry
+from scrubjay.index.signs import SIGNS_VERSION
 from scrubjay.index.vectors import Vectors
 
 Mask = NDArray[np.bool_]
+Piece = TypeVar("Piece")
+VERSION: Final = f"{ANALYZER_VERSION}.{SIGNS_VERSION}"
+"""Which analysis made a segment: one of another version is made again from the rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """The index of the memories that changed between two seqs."""
+    """The index of some memories."""
 
     columns: Columns
     postings: postings.Segment
@@ -31,32 +37,14 @@ class Segment:
         return len(self.columns)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """Which changes a segment covers, and up to which seq it knows what was erased."""
-
-    after: int
-    upto: int
-    known: int
-    analyzer: int = ANALYZER_VERSION
-
-    def may_hold(self, born: int, seq: int) -> bool:
-        """Whether a row of this birth and seq, or an earlier state of it, can be inside."""
-        return self.after < seq and born <= self.upto
-
-
-def words_of(entry: Entry) -> list[str]:
-    """The terms a memory is found by: who said it, what it says, and its tags."""
-    memory = entry.memory
-    text = " ".join((memory.speaker or "", memory.content, *memory.tags))
-    return terms(text)
-
-
 def build(entries: Sequence[Entry], floats: NDArray[np.float32], identity: str) -> Segment:
     """The segment of these memories and their vectors."""
+    texts = [wording(entry.memory.content, entry.memory.tags) for entry in entries]
+    languages = [recognize(words(entry.memory.content)) for entry in entries]
+    analyzed = (terms(text, lang) for text, lang in zip(texts, languages, strict=True))
     return Segment(
-        columns=columns.build(entries),
-        postings=postings.build(words_of(entry) for entry in entries),
+        columns=columns.build(entries, languages),
+        postings=postings.build(analyzed),
         vectors=vectors.quantize(identity, floats),
     )
 

@@ -12,14 +12,17 @@ from types import TracebackType
 from scrubjay import bootstrap, settings
 from scrubjay.domain.memory import NO_METADATA, Json, Kind, Memory
 from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
+from scrubjay.domain.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
 from scrubjay.domain.results import (
     AuditEvent,
     BackedUp,
+    Brief,
     Erasure,
     Loaded,
     Page,
     Purged,
+    Recalled,
+    Reindexed,
     Report,
     Retained,
     Rotated,
@@ -30,6 +33,7 @@ from scrubjay.domain.text import check_choice
 from scrubjay.engine import Engine, receipts
 from scrubjay.engine.purge import SUPERSEDED_DAYS
 from scrubjay.engine.transfer import BACKUP_DAYS, Exported
+from scrubjay.ports import Progress, no_progress
 from scrubjay.surfaces import files
 
 Times = datetime | None
@@ -218,6 +222,53 @@ class Jay:
         )
         return self._engine.browse(self.scope, request, actor=self._actor)
 
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        kinds: Iterable[Kind | str] = (),
+        tags: Iterable[str] = (),
+        session: str | None = None,
+        since: Times = None,
+        before: Times = None,
+        asked_at: Times = None,
+        as_of: Times = None,
+        superseded: bool = False,
+        scopes: Iterable[Scope | str] = (),
+        max_bytes: int | None = None,
+        max_tokens: int | None = None,
+        seconds: float | None = None,
+    ) -> Recalled:
+        """The memories that answer a question, best first; each hit says why.
+
+        `scopes` are others to look in as well. `seconds` bounds the time: what could not be used
+        by then is named in `degraded`.
+        """
+        request = Recall(
+            query=query,
+            limit=limit,
+            kinds=kinds,  # type: ignore[arg-type]  # checked and made a set by Recall
+            tags=tags,  # type: ignore[arg-type]
+            session=session,
+            since=since,
+            before=before,
+            asked_at=asked_at,
+            as_of=as_of,
+            superseded=superseded,
+            scopes=scopes,  # type: ignore[arg-type]
+            max_bytes=max_bytes,
+            max_tokens=max_tokens,
+            seconds=seconds,
+            actor=self._actor,
+        )
+        return self._engine.recall(self.scope, request)
+
+    def brief(self, *, limit: int = 50, max_chars: int = 10_000) -> Brief:
+        """What a session should know before its first word: `.entries`, and as `.markdown`."""
+        request = BriefRequest(limit=limit, max_chars=max_chars, actor=self._actor)
+        return self._engine.brief(self.scope, request)
+
     def history(self, id: str) -> tuple[Memory, ...]:
         """The chain of versions a memory belongs to, oldest first."""
         return self._engine.history(self.scope, id, actor=self._actor)
@@ -284,6 +335,10 @@ class Jay:
     def restore(self, source: bytes | str | os.PathLike[str], *, key: str | None = None) -> Loaded:
         """Merge a backup; what was forgotten since it was made stays forgotten."""
         return self._engine.restore(self.scope, files.read(source), key=key)
+
+    def reindex(self, *, progress: Progress = no_progress) -> Reindexed:
+        """Make the index again from the memories, with a vector for each."""
+        return self._engine.reindex(self.scope, progress=progress, actor=self._actor)
 
     # -- checking ------------------------------------------------------------------------
 

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from scrubjay import bootstrap, settings
 from scrubjay.adapters.blobs.memory import MemoryBlobs
+from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.adapters.keyrings.memory import MemoryKeyring
 from scrubjay.adapters.stores.memory import MemoryStore
 from scrubjay.engine import Engine, Policy, Ports
-from scrubjay.ports import Failpoint
+from scrubjay.ports import Embedder, Failpoint
 from scrubjay.testing.clock import FakeClock
 
 
@@ -64,6 +65,7 @@ class MemoryHome:
         self.store = LastingStore(reach=self.crashes)
         self.blobs = MemoryBlobs()
         self.keyring = MemoryKeyring(self.clock)
+        self.embedder: Embedder = StaticEmbedder(self.clock)
 
     def engine(self, policy: Policy | None = None) -> Engine:
         """A fresh engine on this home, as a new process would make it."""
@@ -76,6 +78,7 @@ class MemoryHome:
             blobs=self.blobs,
             keyring=self.keyring,
             clock=self.clock,
+            embedder=self.embedder,
             reach=self.crashes,
             policy=policy or Policy(),
         )

@@ -26,6 +26,7 @@ _ids = st.sampled_from([bytes([number]) * 16 for number in range(1, 7)])
 _hashes = st.none() | st.sampled_from([b"x", b"y"])
 _collections = st.sampled_from([Collection.MEMORY, Collection.TURN])
 _days = st.integers(1, 5)
+_names = st.sampled_from(["one", "two"])
 _rows = st.builds(
     Row,
     id=_ids,
@@ -46,6 +47,7 @@ _changes: st.SearchStrategy[Change] = st.one_of(
     st.tuples(st.just("drop"), st.tuples(_collections, st.lists(_ids, max_size=3))),
     st.tuples(st.just("bury"), st.tuples(st.lists(_ids, max_size=2))),
     st.tuples(st.just("link"), st.tuples(_ids, _ids)),
+    st.tuples(st.just("set_value"), st.tuples(_names, st.none() | st.binary(max_size=4))),
     st.tuples(st.just("append_audit"), st.tuples(st.binary(max_size=4), st.binary(max_size=4))),
     st.tuples(st.just("raise_epoch"), st.tuples(_collections)),
     st.tuples(st.just("destroy"), st.tuples()),
@@ -169,6 +171,7 @@ _QUESTIONS: tuple[Callable[[View], object], ...] = (
     lambda view: sorted(view.tombstones()),
     lambda view: [sorted(view.derived(bytes([number]) * 16)) for number in range(8)],
     lambda view: view.buried([bytes([number]) * 16 for number in range(8)]),
+    lambda view: [view.value(name) for name in ("one", "two")],
     lambda view: view.audit(1, 5),
     *_about(Collection.MEMORY),
     *_about(Collection.TURN),

@@ -230,6 +230,14 @@ class RowContract:
         moved = replace(wanted, memory=Position(seq=3, epoch=3, erased_seq=3))
         assert head(store) == moved
 
+    def test_a_value_is_kept_by_name_until_it_is_set_anew_or_removed(self, store: Store) -> None:
+        for name, cell in (("one", b"1"), ("two", b"2"), ("one", b"new"), ("two", None)):
+            store.write(ALICE, lambda tx, n=name, c=cell: tx.set_value(n, c))  # type: ignore[misc]
+        store.write(ALICE, lambda tx: tx.set_value("three", None))
+        found = look(store, lambda view: [view.value(name) for name in ("one", "two", "three")])
+        assert found == [b"new", None, None]
+        assert head(store) == Head()
+
     def test_audit_rows_are_appended_and_move_the_head(self, store: Store) -> None:
         for number in range(1, 4):
             mac = bytes([number]) * 32

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from scrubjay.domain.errors import Busy, Full, StoreError
-from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
+from scrubjay.domain.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
 from scrubjay.domain.results import Erasure
 from scrubjay.domain.rows import Due
 from scrubjay.engine import Engine, Policy
@@ -31,6 +31,9 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "get": lambda engine: engine.get(ALICE, "a"),
     "browse": lambda engine: engine.browse(ALICE, Browse()),
     "history": lambda engine: engine.history(ALICE, "a"),
+    "recall": lambda engine: engine.recall(ALICE, Recall(query="a")),
+    "brief": lambda engine: engine.brief(ALICE, BriefRequest()),
+    "reindex": lambda engine: engine.reindex(ALICE),
     "follow": lambda engine: engine.follow(ALICE, 0),
     "forget": lambda engine: engine.forget(ALICE, Forget(ids=("a",))),
     "purge": lambda engine: engine.purge(ALICE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -36,13 +37,13 @@ def _entry(number: int, seq: int, word: str) -> Entry:
     return Entry(row_id=number.to_bytes(16), seq=seq, memory=memory)
 
 
-def _vectors(entries: list[Entry]) -> np.ndarray:
+def _vectors(entries: Sequence[Entry]) -> np.ndarray:
     rng = np.random.default_rng(len(entries))
     return rng.standard_normal((len(entries), DIMENSIONS)).astype(np.float32)
 
 
 def _add(index: ScopeIndex, *entries: Entry) -> None:
-    index.add(list(entries), _vectors(list(entries)))
+    index.add(entries)
 
 
 def _holders(index: ScopeIndex, term: str) -> set[bytes]:
@@ -52,9 +53,13 @@ def _holders(index: ScopeIndex, term: str) -> set[bytes]:
     return {index.columns().row_id[row].tobytes() for row in rows}
 
 
+def _empty() -> ScopeIndex:
+    return ScopeIndex(identity="test:8", dimensions=DIMENSIONS, vectorize=_vectors)
+
+
 @pytest.fixture
 def index() -> ScopeIndex:
-    return ScopeIndex(identity="test:8")
+    return _empty()
 
 
 def test_what_was_added_is_found(index: ScopeIndex) -> None:
@@ -82,7 +87,7 @@ def test_an_empty_index_answers_with_nothing(index: ScopeIndex) -> None:
     assert len(index.columns()) == 0
     assert len(index.match([Wanted("tea")]).scores) == 0
     assert len(index.dense(np.ones(DIMENSIONS, np.float32))) == 0
-    assert index.whole() is None
+    assert index.plan() is None
 
 
 @given(
@@ -93,16 +98,19 @@ def test_an_empty_index_answers_with_nothing(index: ScopeIndex) -> None:
 def test_any_order_of_changes_leaves_what_a_fresh_index_has(
     steps: list[tuple[int, str, bool]],
 ) -> None:
-    index, model = ScopeIndex(identity="test:8"), dict[int, str]()
+    index, model, born = _empty(), dict[int, str](), dict[int, int]()
     for seq, (number, word, erase) in enumerate(steps, start=1):
         if erase:
             index.erase([number.to_bytes(16)])
             model.pop(number, None)
         else:
-            _add(index, _entry(number, seq, word))
+            born.setdefault(number, seq)
+            entry = _entry(number, seq, word)
+            _add(index, replace(entry, memory=replace(entry.memory, number=born[number])))
             model[number] = word
         if seq % 7 == 0:
             index.settle()
+    index.settle()
     for word in WORDS:
         expected = {number.to_bytes(16) for number, held in model.items() if held == word}
         found = {
@@ -140,13 +148,14 @@ def test_a_merge_leaves_no_trace_of_what_was_left_out() -> None:
 
 
 def test_tags_are_and_ed() -> None:
-    held = columns.build([_entry(number, number, "tea") for number in range(6)])
+    entries = [_entry(number, number, "tea") for number in range(6)]
+    held = columns.build(entries, ["english"] * 6)
     assert held.tagged(["tea", "all"]).tolist() == [False, False, True, False, False, True]
     assert not held.tagged(["no such tag"]).any()
 
 
 def test_a_name_nobody_has_has_no_code() -> None:
-    assert columns.build([]).code("Ann") == NOTHING
+    assert columns.build([], []).code("Ann") == NOTHING
 
 
 def test_bytes_that_are_no_arrays_are_refused() -> None:

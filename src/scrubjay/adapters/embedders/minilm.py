@@ -62,6 +62,11 @@ class MiniLMEmbedder:
         """How many numbers a vector has."""
         return int(self._model.weights["embeddings.word_embeddings.weight"].shape[1])
 
+    @property
+    def costly(self) -> bool:
+        """Asking again would take long."""
+        return True
+
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One row per text, in their order, of length 1; zeros where a text has no token."""
         import numpy as np

@@ -20,6 +20,11 @@ class NoEmbedder:
         """None."""
         return 0
 
+    @property
+    def costly(self) -> bool:
+        """Making a vector again costs less than keeping it."""
+        return False
+
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One empty row per text, at once."""
         import numpy as np

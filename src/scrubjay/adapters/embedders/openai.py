@@ -77,6 +77,11 @@ class OpenAIEmbedder:
         """How many numbers a vector has."""
         return self._endpoint.dimensions
 
+    @property
+    def costly(self) -> bool:
+        """Asking again would take long."""
+        return True
+
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One row per text, in their order, of length 1; zeros where a text is blank."""
         import numpy as np

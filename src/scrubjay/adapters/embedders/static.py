@@ -58,6 +58,11 @@ class StaticEmbedder:
         """How many numbers a vector has."""
         return int(self._head[2])
 
+    @property
+    def costly(self) -> bool:
+        """Making a vector again costs less than keeping it."""
+        return False
+
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One row per text, in their order, of length 1; zeros where no token is known."""
         import numpy as np

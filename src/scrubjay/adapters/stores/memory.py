@@ -35,6 +35,7 @@ class State:
     """By id, in the order of seq: a row that is written again goes to the end."""
     tombstones: frozenset[bytes] = frozenset()
     links: frozenset[tuple[bytes, bytes]] = frozenset()
+    values: Mapping[str, bytes] = field(default_factory=dict)
     audit: tuple[AuditRow, ...] = ()
 
 
@@ -93,6 +94,9 @@ class MemoryView:
 
     def tombstones(self) -> Sequence[bytes]:
         return sorted(self._state.tombstones)
+
+    def value(self, name: str) -> bytes | None:
+        return self._state.values.get(name)
 
     def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
         return _first(limit, (row for row in self._state.audit if row.count > after))
@@ -182,6 +186,10 @@ class MemoryTx(MemoryView):
 
     def link(self, source: bytes, derived: bytes) -> None:
         self._become(links=self._state.links | {(source, derived)})
+
+    def set_value(self, name: str, cell: bytes | None) -> None:
+        values = {known: kept for known, kept in self._state.values.items() if known != name}
+        self._become(values=values if cell is None else {**values, name: cell})
 
     def append_audit(self, cell: bytes, mac: bytes) -> None:
         count = self.head().audit_count + 1
@@ -291,5 +299,7 @@ def _pieces(address: str, state: State) -> Iterator[tuple[str, bytes]]:
         yield f"{address}/link/{number}", b"".join(link)
     for number, tombstone in enumerate(sorted(state.tombstones)):
         yield f"{address}/tombstone/{number}", tombstone
+    for name, cell in state.values.items():
+        yield f"{address}/value/{name}", cell
     for audit in state.audit:
         yield f"{address}/audit/{audit.count}", audit.cell + audit.mac

@@ -244,8 +244,8 @@ def test_the_catalog_is_checked_like_any_file(tmp_path: Path) -> None:
     again.close()
 
 
-def test_the_first_version_is_one() -> None:
-    assert (SCOPE.version, CATALOG.version) == (1, 1)
+def test_the_versions_are_those_the_format_page_names() -> None:
+    assert (SCOPE.version, CATALOG.version) == (2, 1)
     assert SCOPE.mark != CATALOG.mark
 
 

@@ -75,7 +75,9 @@ def readable(raw: bytes, own: Iterable[bytes] = ()) -> tuple[str, ...]:
 def _scope(connection: apsw.Connection) -> Exhibit:
     counts = {name.value: _count(connection, name.value) for name in Collection}
     facts = [(f"{name} rows", str(number)) for name, number in counts.items()]
-    facts += [(name, str(_count(connection, name))) for name in ("tombstone", "lineage", "audit")]
+    facts += [
+        (name, str(_count(connection, name))) for name in ("tombstone", "lineage", "value", "audit")
+    ]
     return Exhibit(
         title="a scope: sealed rows",
         facts=(*facts, *_head(connection)),

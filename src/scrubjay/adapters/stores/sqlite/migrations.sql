@@ -91,6 +91,12 @@ CREATE TABLE head (
 ) STRICT;
 INSERT INTO head VALUES (1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 'none', 0, 0, zeroblob(32), 0, NULL);
 
+-- scope 2 --
+CREATE TABLE value (
+    name TEXT PRIMARY KEY,
+    cell BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- catalog 1 --
 CREATE TABLE entry (
     address TEXT PRIMARY KEY,

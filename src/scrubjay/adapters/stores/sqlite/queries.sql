@@ -77,6 +77,18 @@ SELECT id FROM tombstone ORDER BY id
 -- bury --
 INSERT OR IGNORE INTO tombstone (id) VALUES (?)
 
+-- value --
+SELECT cell FROM value WHERE name = ?
+
+-- set_value --
+INSERT INTO value (name, cell) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET cell = excluded.cell
+
+-- remove_value --
+DELETE FROM value WHERE name = ?
+
+-- clear_values --
+DELETE FROM value
+
 -- audit --
 SELECT count, cell, mac FROM audit WHERE count > ? ORDER BY count LIMIT ?
 

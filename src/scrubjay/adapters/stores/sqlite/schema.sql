@@ -57,6 +57,11 @@ CREATE INDEX session_expiry ON session (expiry) WHERE expiry IS NOT NULL;
 
 CREATE TABLE tombstone (id BLOB PRIMARY KEY) STRICT, WITHOUT ROWID;
 
+CREATE TABLE value (
+    name TEXT PRIMARY KEY,
+    cell BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE lineage (
     source BLOB NOT NULL,
     derived BLOB NOT NULL,

@@ -129,6 +129,10 @@ class SqliteView(Session):
     def tombstones(self) -> Sequence[bytes]:
         return [found for (found,) in self.all(QUERIES["tombstones"])]
 
+    def value(self, name: str) -> bytes | None:
+        found = self.all(QUERIES["value"], (name,))
+        return found[0][0] if found else None
+
     def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
         found = self.all(QUERIES["audit"], (after, limit))
         return [AuditRow(count=count, cell=cell, mac=mac) for count, cell, mac in found]
@@ -245,13 +249,19 @@ class SqliteTx(SqliteView):
     def link(self, source: bytes, derived: bytes) -> None:
         self.run(QUERIES["link"], (source, derived))
 
+    def set_value(self, name: str, cell: bytes | None) -> None:
+        if cell is None:
+            self.run(QUERIES["remove_value"], (name,))
+        else:
+            self.run(QUERIES["set_value"], (name, cell))
+
     def append_audit(self, cell: bytes, mac: bytes) -> None:
         self.run(_APPEND_AUDIT, (self._columns().next_audit(mac), cell, mac))
 
     def truncate(self) -> None:
         for queries in TABLES.values():
             self.run(queries.clear)
-        for table in ("clear_tombstones", "clear_lineage", "clear_audit"):
+        for table in ("clear_tombstones", "clear_lineage", "clear_values", "clear_audit"):
             self.run(QUERIES[table])
 
 

@@ -1,0 +1,287 @@
+"""recall: the memories that answer a question, best first.
+
+catch up with the head → score every memory by words, meaning and structure → filter → unseal the
+best → check again, fit the budgets → hits. No language model is asked, and a late embedder only
+costs the part of the score that needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrubjay.domain.errors import EmbedderError, Frozen
+from scrubjay.domain.memory import Memory
+from scrubjay.domain.requests import Recall
+from scrubjay.domain.results import Hit, Recalled
+from scrubjay.domain.rows import Collection, Freeze
+from scrubjay.domain.scope import Scope
+from scrubjay.engine import indexing
+from scrubjay.engine.indexing import Indexed
+from scrubjay.engine.opened import OpenScope
+from scrubjay.guard import budget
+from scrubjay.index import columns as index_columns
+from scrubjay.index.analysis import wanted
+from scrubjay.index.columns import KINDS, Columns
+from scrubjay.ports import View
+from scrubjay.rank import question, ranking
+from scrubjay.rank.columns import Columns as Arranged
+from scrubjay.rank.features import Evidence
+from scrubjay.rank.question import ParsedQuery
+from scrubjay.rank.ranking import Ranked
+
+QUERY_CHARS = 4_000
+"""How much of a query is used: what it asks, it asks early."""
+_SPARE = 10
+"""How many more are unsealed than asked for, in case some were changed or do not fit."""
+_STANDING = 2
+"""How many behavioral memories may be added that the ranking alone left out."""
+_TOPICAL = 0.15
+"""The share of the question's information a behavioral memory on its topic holds, at least,"""
+_AKIN = 0.3
+"""or how near its meaning is to the question's."""
+_BEHAVIORAL = np.array([kind.behavioral for kind in KINDS])
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Searched:
+    """One scope of a recall: its index, and where its rows begin among those of all scopes."""
+
+    opened: OpenScope
+    indexed: Indexed
+    base: int = 0
+
+    @property
+    def held(self) -> Columns:
+        """Its columns."""
+        return self.indexed.ready.columns()
+
+
+@dataclass(slots=True)
+class _Found:
+    """Everything needed to rank all rows of all scopes."""
+
+    columns: Columns
+    arranged: Arranged
+    evidence: Evidence
+    allowed: Mask
+    degraded: list[str] = field(default_factory=list)
+
+
+def recall(searched: Sequence[Searched], request: Recall) -> Recalled:
+    """The memories of one or several scopes that answer the question."""
+    clock = searched[0].opened.ports.clock
+    deadline = None if request.seconds is None else clock.monotonic() + request.seconds
+    with ExitStack() as stack:
+        # By address, so that two recalls over the same scopes never wait for each other.
+        for one in sorted(searched, key=lambda each: each.opened.address):
+            stack.enter_context(one.indexed.lock)
+        found = _search(searched, request, deadline)
+        query = _parse(request, found, clock.now())
+        ranked = _rank(query, found, request.limit)
+        hits = _unseal(searched, request, ranked)
+    fitting = budget.fit(hits, request.limit, request.max_bytes, request.max_tokens)
+    fitting.sort(key=lambda hit: -hit.score)
+    for one in searched:
+        one.opened.note_read("recall", request.actor)
+    return Recalled(hits=tuple(fitting), degraded=tuple(found.degraded))
+
+
+# -- scores -----------------------------------------------------------------------------------
+
+
+def _search(searched: Sequence[Searched], request: Recall, deadline: float | None) -> _Found:
+    query = request.query[:QUERY_CHARS]
+    degraded: list[str] = []
+    base = 0
+    for one in searched:
+        _check_freeze(one.opened)
+        degraded += _catch_up(one, deadline)
+        one.base, base = base, base + len(one.held)
+    vector = _embed(searched[0].opened, query, deadline, degraded)
+    evidence = [_evidence(one.indexed, query, vector) for one in searched]
+    held = [one.held for one in searched]
+    alive = [one.indexed.ready.alive() for one in searched]
+    whole = held[0] if len(held) == 1 else index_columns.join(held)
+    single = len(searched) == 1
+    return _Found(
+        columns=whole,
+        arranged=searched[0].indexed.arranged() if single else indexing.arrange(whole),
+        evidence=evidence[0] if single else _joined(evidence),
+        allowed=_allowed(whole, np.concatenate(alive), request, searched[0].opened),
+        degraded=degraded,
+    )
+
+
+def _check_freeze(opened: OpenScope) -> None:
+    if opened.read(lambda view: view.head()).frozen is Freeze.ALL:
+        raise Frozen(f"The scope {opened.scope} is frozen, recall included.")
+
+
+def _catch_up(one: Searched, deadline: float | None) -> list[str]:
+    left = indexing.catch_up(one.opened, one.indexed, deadline=deadline)
+    indexing.settle(one.opened, one.indexed)
+    index, told = one.indexed.ready, []
+    if left:
+        told.append(f"{left:,} changes were not looked at in the time allowed.")
+    if one.indexed.broken:
+        told.append(f"{one.indexed.broken:,} memories could not be opened; run verify.")
+    if index.foreign:
+        told.append(f"{index.foreign:,} memories have vectors of another embedder; run reindex.")
+    return told
+
+
+def _embed(
+    opened: OpenScope, query: str, deadline: float | None, degraded: list[str]
+) -> NDArray[np.float32] | None:
+    embedder = opened.ports.embedder
+    if not embedder.dimensions:
+        return None
+    try:
+        vector: NDArray[np.float32] = embedder.embed([query], deadline=deadline)[0]
+        return vector
+    except EmbedderError as error:
+        degraded.append(f"By words alone: {error.message}")
+        return None
+
+
+def _evidence(indexed: Indexed, query: str, vector: NDArray[np.float32] | None) -> Evidence:
+    match = indexed.ready.match(wanted(query, indexed.languages()))
+    meaning = None if vector is None else _meaning(indexed, vector)
+    return Evidence(words=match.scores, coverage=match.coverage, meaning=meaning)
+
+
+def _meaning(indexed: Indexed, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The cosine of every row with the query, both seen from the scope's mean."""
+    center = indexed.center()
+    turned = vector - center.mean
+    length = float(np.linalg.norm(turned))
+    if not length or not vector.any():
+        return np.zeros(len(center.distance), np.float32)
+    turned /= np.float32(length)
+    dots = indexed.ready.dense(turned) - np.float32(center.mean @ turned)
+    known = center.distance > 0
+    cosine: NDArray[np.float32] = np.zeros_like(dots)
+    np.divide(dots, center.distance, out=cosine, where=known)
+    return cosine
+
+
+def _joined(evidence: Sequence[Evidence]) -> Evidence:
+    meanings = [one.meaning for one in evidence if one.meaning is not None]
+    return Evidence(
+        words=np.concatenate([one.words for one in evidence]),
+        coverage=np.concatenate([one.coverage for one in evidence]),
+        meaning=np.concatenate(meanings) if meanings else None,
+    )
+
+
+def _allowed(held: Columns, alive: Mask, request: Recall, opened: OpenScope) -> Mask:
+    """Which rows the filter lets through; what is unsealed is checked again, exactly."""
+    mask = alive & _shown(held, request, opened.ports.clock.now())
+    if request.kinds:
+        mask &= np.isin(held.kind, [KINDS.index(kind) for kind in request.kinds])
+    if request.tags:
+        mask &= held.tagged(request.tags)
+    if request.session is not None:
+        mask &= (held.session == held.code(request.session)) & (held.session >= 0)
+    if request.since is not None:
+        mask &= held.said >= request.since.timestamp()
+    if request.before is not None:
+        mask &= held.said < request.before.timestamp()
+    return mask
+
+
+def _shown(held: Columns, request: Recall, now: datetime) -> Mask:
+    if request.as_of is not None:
+        moment = request.as_of.timestamp()
+        visible: Mask = (
+            (held.recorded <= moment) & (held.retired > moment) & (held.expires > moment)
+        )
+        return visible
+    current = held.expires > now.timestamp()
+    return current if request.superseded else current & np.isinf(held.retired)
+
+
+# -- ranking ----------------------------------------------------------------------------------
+
+
+def _parse(request: Recall, found: _Found, now: datetime) -> ParsedQuery:
+    """What the question is after; without a time of its own it is asked now.
+
+    Dates in it count from the latest memory then: who asks about "last week" in a conversation
+    of years ago means a week of that conversation.
+    """
+    latest = None
+    if len(found.columns):
+        latest = datetime.fromtimestamp(float(found.columns.said.max()), UTC)
+    query = question.parse(
+        request.query[:QUERY_CHARS],
+        found.columns.coded(found.columns.speaker),
+        asked_at=request.asked_at,
+        latest=latest,
+    )
+    return query if request.asked_at else replace(query, asked_at=now)
+
+
+def _rank(query: ParsedQuery, found: _Found, limit: int) -> list[Ranked]:
+    """The best rows, some more to fall back on, and places kept for standing wishes.
+
+    Instructions and preferences are seldom similar to the question they are about, so the best
+    ones on its topic get the last places where the ranking alone would leave them out.
+    """
+    ranked = _best(query, found, limit + _SPARE, found.allowed)
+    topical = found.evidence.coverage >= _TOPICAL
+    if found.evidence.meaning is not None:
+        topical |= found.evidence.meaning >= _AKIN
+    standing = found.allowed & topical & _BEHAVIORAL[found.columns.kind]
+    if limit <= _STANDING or not standing.any():
+        return ranked
+    first = {one.row for one in ranked[:limit]}
+    missing = _STANDING - sum(bool(standing[row]) for row in first)
+    kept = [one for one in _best(query, found, _STANDING, standing) if one.row not in first]
+    kept = kept[: max(missing, 0)]
+    rest = [one for one in ranked if one not in kept]
+    return [*rest[: limit - len(kept)], *kept, *rest[limit - len(kept) :]]
+
+
+def _best(query: ParsedQuery, found: _Found, count: int, allowed: Mask) -> list[Ranked]:
+    return ranking.rank(query, found.arranged, found.evidence, limit=count, allowed=allowed)
+
+
+# -- hits -------------------------------------------------------------------------------------
+
+
+def _unseal(searched: Sequence[Searched], request: Recall, ranked: Sequence[Ranked]) -> list[Hit]:
+    """The memories of the best rows as they are now; what no longer fits the filter is left out."""
+    found: dict[int, Memory] = {}
+    for one in searched:
+        held = one.held
+        rows = [r.row for r in ranked if one.base <= r.row < one.base + len(held)]
+        ids = {row: held.row_id[row - one.base].tobytes() for row in rows}
+        found |= one.opened.read(lambda view, one=one, ids=ids: _memories(one.opened, view, ids))  # type: ignore[misc]
+    now = searched[0].opened.ports.clock.now()
+    return [
+        Hit(memory=memory, score=r.score, why=r.parts, scope=_scope_of(searched, r.row))
+        for r in ranked
+        if (memory := found.get(r.row)) is not None and request.accepts(memory, now)
+    ]
+
+
+def _memories(opened: OpenScope, view: View, ids: dict[int, bytes]) -> dict[int, Memory]:
+    found = {}
+    for number, row_id in ids.items():
+        row = view.row(Collection.MEMORY, row_id)
+        if row is not None and not row.erased:
+            found[number] = opened.unseal(row)
+    return found
+
+
+def _scope_of(searched: Sequence[Searched], row: int) -> Scope:
+    return next(one.opened.scope for one in reversed(searched) if row >= one.base)

@@ -1,0 +1,76 @@
+"""reindex: the index made again from the rows, with a vector for every memory."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from scrubjay.domain.errors import Changed
+from scrubjay.domain.memory import wording
+from scrubjay.domain.origin import Actor
+from scrubjay.domain.results import Reindexed
+from scrubjay.domain.rows import Collection, Row
+from scrubjay.engine import cells, embedding, indexing, segments
+from scrubjay.engine.indexing import Indexed
+from scrubjay.engine.opened import OpenScope
+from scrubjay.ports import Progress, Tx
+
+_BATCH = 64
+
+
+def reindex(opened: OpenScope, indexed: Indexed, *, progress: Progress, actor: Actor) -> Reindexed:
+    """Give every memory a vector of the present embedder and write the segments anew.
+
+    It can be cut off anywhere: vectors made so far are kept, and the old index until the new one
+    is there.
+    """
+    total = max(1, opened.read(lambda view: view.head()).memory.seq)
+    embedded = _embed_all(opened, progress, total) if opened.ports.embedder.costly else 0
+    with indexed.lock:
+        segments.drop(opened)
+        indexed.reset()
+        indexing.catch_up(opened, indexed)
+        indexed.ready.settle()
+        indexing.publish(opened, indexed)
+        memories = int(indexed.ready.alive().sum())
+    opened.write(lambda tx: opened.trail.record(tx, "reindex", actor), frozen_too=True)
+    progress(total, total)
+    return Reindexed(memories=memories, embedded=embedded)
+
+
+def _embed_all(opened: OpenScope, progress: Progress, total: int) -> int:
+    after, count = 0, 0
+    while rows := opened.read(lambda view, at=after: view.changes(Collection.MEMORY, at, _BATCH)):  # type: ignore[misc]
+        count += _embed(opened, [row for row in rows if not row.erased])
+        after = rows[-1].seq
+        progress(min(after, total), total)
+    return count
+
+
+def _embed(opened: OpenScope, rows: list[Row]) -> int:
+    """Give the rows of one batch that need it a vector; what changed meanwhile is left alone."""
+    bare = [row for row in rows if _vector(opened, row) is None]
+    if not bare:
+        return 0
+    memories = [opened.unseal(row) for row in bare]
+    texts = [wording(memory.content, memory.tags) for memory in memories]
+    embedder = opened.ports.embedder
+    made = [embedding.pack(embedder.identity, one[None, :]) for one in embedder.embed(texts)]
+
+    def store(tx: Tx) -> int:
+        kept = 0
+        for row, packed in zip(bare, made, strict=True):
+            now = tx.row(Collection.MEMORY, row.id)
+            if now is not None and not now.erased and now.epoch == row.epoch:
+                vector = cells.seal_vector(opened, packed, row.id, row.epoch)
+                tx.reseal(Collection.MEMORY, replace(now, vector=vector))
+                kept += 1
+        return kept
+
+    return opened.write(store, frozen_too=True)
+
+
+def _vector(opened: OpenScope, row: Row) -> object | None:
+    with suppress(Changed):
+        return indexing.kept_vector(opened, row)
+    return None
