@@ -43,9 +43,9 @@ def brief(opened: OpenScope, indexed: Indexed, request: BriefRequest) -> Brief:
     """The memories a session should know, within both limits, and the text to put before it."""
     now = opened.ports.clock.now()
     with indexed.lock:
-        if opened.read(lambda view: view.head()).frozen is Freeze.ALL:
-            raise Frozen(f"The scope {opened.scope} is frozen, the brief included.")
         indexing.catch_up(opened, indexed)
+        if opened.frozen is Freeze.ALL:
+            raise Frozen(f"The scope {opened.scope} is frozen, the brief included.")
         candidates = sorted(_candidates(indexed, now))
     chosen = opened.read(lambda view: list(_chosen(opened, view, candidates, request, now)))
     opened.note_read("brief", request.actor)

@@ -165,14 +165,14 @@ class Engine:
 
     def recall(self, scope: Scope, request: Recall) -> Recalled:
         """The memories that answer a question, best first."""
-        from scrubjay.engine import recall  # loads numpy, which many a process never needs
+        from scrubjay.engine import indexing, recall  # load numpy, which many never need
 
         scopes = dict.fromkeys((scope, *request.scopes))
         searched = [recall.Searched(self._begin(one), self._indexed(one)) for one in scopes]
         try:
             return recall.recall(searched, request)
         finally:
-            self._shelf.trim()
+            indexing.let_go(self._shelf.trim())
 
     def brief(self, scope: Scope, request: BriefRequest) -> Brief:
         """What a session should know before its first word."""
@@ -192,7 +192,8 @@ class Engine:
     def _indexed(self, scope: Scope) -> Indexed:
         from scrubjay.engine.indexing import Indexed
 
-        return self._shelf.take(self._open(scope).address, Indexed)
+        opened = self._open(scope)
+        return self._shelf.take(opened.address, lambda: Indexed(opened))
 
     def follow(self, scope: Scope, after: int = 0, *, min_seq: int = 0) -> Changes:
         """What changed after the `seq` and `min_seq` of the last answer, for who keeps a copy."""

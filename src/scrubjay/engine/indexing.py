@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
-from scrubjay.domain.errors import Busy, Changed, Full, KeyMissing, SealBroken
+from scrubjay.domain.errors import Busy, Changed, Full, KeyMissing, ScrubjayError, SealBroken
 from scrubjay.domain.memory import wording
 from scrubjay.domain.rows import Collection, Row
 from scrubjay.engine import cells, manifest, segments
@@ -41,6 +41,7 @@ class Center:
 class Indexed:
     """The index of one scope while it is open; used under its lock."""
 
+    opened: OpenScope
     lock: threading.RLock = field(default_factory=threading.RLock)
     index: ScopeIndex | None = None
     base: Manifest | None = None
@@ -231,6 +232,20 @@ def settle(opened: OpenScope, indexed: Indexed) -> None:
         raise Changed("The index has vectors of another embedder than the present one.")
     if index.unwritten > opened.ports.policy.segment_rows:
         publish(opened, indexed)
+
+
+def let_go(evicted: Iterable[Indexed]) -> None:
+    """Write what indexes that had to make room hold in memory only, so that they come back fast."""
+    for indexed in evicted:
+        with indexed.lock:
+            index, policy = indexed.index, indexed.opened.ports.policy
+            if index is None or index.unwritten <= policy.evicted_rows:
+                continue
+            try:
+                publish(indexed.opened, indexed)
+            except ScrubjayError as error:
+                # Destroyed meanwhile, say: no concern of whoever needed the room.
+                _log.warning("index.segment_not_written", extra={"code": error.code})
 
 
 def publish(opened: OpenScope, indexed: Indexed) -> None:

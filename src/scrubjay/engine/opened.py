@@ -49,6 +49,8 @@ class Policy:
     """How long the row of an erased memory is kept, without content."""
     segment_rows: int = 512
     """How many memories may be in no segment on disk before one is written."""
+    evicted_rows: int = 32
+    """The same for an index that has to make room for others: it will be wanted again."""
     shelf_bytes: int = 256 * 1024 * 1024
     """How much memory the open indexes of all scopes may take together."""
     embed_seconds: float = 10.0
@@ -158,6 +160,11 @@ class OpenScope:
     def due(self) -> Due:
         """What is left to be finished, as last seen."""
         return self._seen.due
+
+    @property
+    def frozen(self) -> Freeze:
+        """How much of the scope is stopped, as last seen."""
+        return self._seen.frozen
 
     def resume_at(self, collection: Collection) -> int:
         """Up to which seq this process has sealed anew for the present epoch."""

@@ -86,12 +86,10 @@ def recall(searched: Sequence[Searched], request: Recall) -> Recalled:
         found = _search(searched, request, deadline)
         query = _parse(request, found, clock.now())
         ranked = _rank(query, found, request.limit)
-        hits = _unseal(searched, request, ranked)
-    fitting = budget.fit(hits, request.limit, request.max_bytes, request.max_tokens)
-    fitting.sort(key=lambda hit: -hit.score)
+        hits = _hits(searched, request, ranked)
     for one in searched:
         one.opened.note_read("recall", request.actor)
-    return Recalled(hits=tuple(fitting), degraded=tuple(found.degraded))
+    return Recalled(hits=tuple(hits), degraded=tuple(found.degraded))
 
 
 # -- scores -----------------------------------------------------------------------------------
@@ -102,7 +100,6 @@ def _search(searched: Sequence[Searched], request: Recall, deadline: float | Non
     degraded: list[str] = []
     base = 0
     for one in searched:
-        _check_freeze(one.opened)
         degraded += _catch_up(one, deadline)
         one.base, base = base, base + len(one.held)
     vector = _embed(searched[0].opened, query, deadline, degraded)
@@ -120,13 +117,10 @@ def _search(searched: Sequence[Searched], request: Recall, deadline: float | Non
     )
 
 
-def _check_freeze(opened: OpenScope) -> None:
-    if opened.read(lambda view: view.head()).frozen is Freeze.ALL:
-        raise Frozen(f"The scope {opened.scope} is frozen, recall included.")
-
-
 def _catch_up(one: Searched, deadline: float | None) -> list[str]:
     left = indexing.catch_up(one.opened, one.indexed, deadline=deadline)
+    if one.opened.frozen is Freeze.ALL:
+        raise Frozen(f"The scope {one.opened.scope} is frozen, recall included.")
     indexing.settle(one.opened, one.indexed)
     index, told = one.indexed.ready, []
     if left:
@@ -256,6 +250,16 @@ def _best(query: ParsedQuery, found: _Found, count: int, allowed: Mask) -> list[
 
 
 # -- hits -------------------------------------------------------------------------------------
+
+
+def _hits(searched: Sequence[Searched], request: Recall, ranked: Sequence[Ranked]) -> list[Hit]:
+    """The best that keep to the budgets; more are unsealed only if some of the first do not."""
+    for count in (request.limit, len(ranked)):
+        hits = _unseal(searched, request, ranked[:count])
+        fitting = budget.fit(hits, request.limit, request.max_bytes, request.max_tokens)
+        if len(fitting) == request.limit:
+            break
+    return sorted(fitting, key=lambda hit: -hit.score)
 
 
 def _unseal(searched: Sequence[Searched], request: Recall, ranked: Sequence[Ranked]) -> list[Hit]:

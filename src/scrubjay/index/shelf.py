@@ -28,6 +28,10 @@ class Shelf(Generic[Item]):
     def __init__(self, budget: int) -> None:
         self._budget = budget
         self._items: OrderedDict[str, Item] = OrderedDict()
+        self._sizes: dict[str, int] = {}
+        self._total = 0
+        self._touched: set[str] = set()
+        """Whose size may have changed; to ask all of thousands each time would take too long."""
         self._mutex = threading.Lock()
 
     def take(self, name: str, make: Callable[[], Item]) -> Item:
@@ -36,29 +40,38 @@ class Shelf(Generic[Item]):
             if name not in self._items:
                 self._items[name] = make()
             self._items.move_to_end(name)
+            self._touched.add(name)
             return self._items[name]
 
     def drop(self, name: str) -> None:
         """Let go of one; none is fine."""
         with self._mutex:
             self._items.pop(name, None)
+            self._measure(name)
 
-    def trim(self) -> None:
+    def trim(self) -> list[Item]:
         """Let go of the least recently used until the rest fits; the last one used stays."""
+        gone: list[Item] = []
         with self._mutex:
-            total = self._total()
-            while total > self._budget and len(self._items) > 1:
-                _, gone = self._items.popitem(last=False)
-                total -= gone.size
+            while self._touched:
+                self._measure(self._touched.pop())
+            while self._total > self._budget and len(self._items) > 1:
+                name, item = self._items.popitem(last=False)
+                self._measure(name)
+                gone.append(item)
+        return gone
 
     @property
     def size(self) -> int:
-        """How many bytes are on the shelf."""
-        with self._mutex:
-            return self._total()
+        """How many bytes were on the shelf when it was last trimmed."""
+        return self._total
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def _total(self) -> int:
-        return sum(item.size for item in self._items.values())
+    def _measure(self, name: str) -> None:
+        item = self._items.get(name)
+        before = self._sizes.pop(name, 0)
+        if item is not None:
+            self._sizes[name] = item.size
+        self._total += self._sizes.get(name, 0) - before

@@ -13,9 +13,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from scrubjay.adapters.embedders.wordpiece import WordPiece
 from scrubjay.domain.errors import EmbedderError, Timeout
@@ -29,6 +29,7 @@ TABLE = Path(__file__).with_name("static.bin")
 NAME = "minilm-l6"
 HEAD = struct.Struct("<4sIII32s")
 MAGIC = b"SJT1"
+Head: TypeAlias = tuple[bytes, int, int, int, bytes]
 BATCH_TOKENS = 4096
 """Tokens pooled at a time: their floats stay within a processor's cache."""
 
@@ -90,7 +91,7 @@ class StaticEmbedder:
         return np.add.reduceat(floats, starts, axis=0)
 
     @cached_property
-    def _head(self) -> tuple[bytes, int, int, int, bytes]:
+    def _head(self) -> Head:
         try:
             with self._path.open("rb") as file:
                 magic, tokens, dimensions, size, digest = HEAD.unpack(file.read(HEAD.size))
@@ -102,21 +103,27 @@ class StaticEmbedder:
 
     @cached_property
     def _table(self) -> _Table:
-        import numpy as np
+        return _read(self._path, self._head)
 
-        _, tokens, dimensions, size, _ = self._head
-        try:
-            raw = np.memmap(self._path, np.uint8, "r", HEAD.size)
-            words, middle = raw[:size].tobytes().decode().split("\n"), size + 4 * tokens
-        except (OSError, ValueError) as error:
-            raise EmbedderError("The table of token vectors cannot be read.") from error
-        if len(words) != tokens or len(raw) != middle + tokens * dimensions:
-            raise EmbedderError("The table of token vectors is cut short.")
-        return _Table(
-            tokenizer=WordPiece(words),
-            scale=np.frombuffer(raw[size:middle].tobytes(), "<f4"),
-            steps=raw[middle:].view(np.int8).reshape(tokens, dimensions),
-        )
+
+@lru_cache(maxsize=2)
+def _read(path: Path, head: Head) -> _Table:
+    """The table in a file, read once however many embedders there are."""
+    import numpy as np
+
+    _, tokens, dimensions, size, _ = head
+    try:
+        raw = np.memmap(path, np.uint8, "r", HEAD.size)
+        words, middle = raw[:size].tobytes().decode().split("\n"), size + 4 * tokens
+    except (OSError, ValueError) as error:
+        raise EmbedderError("The table of token vectors cannot be read.") from error
+    if len(words) != tokens or len(raw) != middle + tokens * dimensions:
+        raise EmbedderError("The table of token vectors is cut short.")
+    return _Table(
+        tokenizer=WordPiece(words),
+        scale=np.frombuffer(raw[size:middle].tobytes(), "<f4"),
+        steps=raw[middle:].view(np.int8).reshape(tokens, dimensions),
+    )
 
 
 def _batches(

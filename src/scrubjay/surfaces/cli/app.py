@@ -22,6 +22,7 @@ from scrubjay.domain.errors import (
     NotFound,
     ScrubjayError,
 )
+from scrubjay.surfaces.cli.evaluate import evaluate
 from scrubjay.surfaces.cli.show import exhibit
 
 app = typer.Typer(
@@ -69,6 +70,9 @@ def inspect(
     Example: scrubjay inspect ~/.local/share/scrubjay/catalog.sqlite
     """
     exhibit(Console(), bootstrap.inspect(file))
+
+
+app.command("eval")(evaluate)
 
 
 def run() -> None:

@@ -1,0 +1,1 @@
+"""Measuring recall on conversations with known evidence, without a language model."""

@@ -1,0 +1,168 @@
+"""Trying a data set: retain every turn, ask every question, note what came back and how fast."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Protocol, TypeAlias
+
+from scrubjay.domain.results import Hit, Recalled
+from scrubjay.domain.text import CONTENT_BYTES
+from scrubjay.surfaces.evaluation.dataset import Dataset, Haystack, Question, Turn
+
+_MIB = 2**20
+
+
+class Remembering(Protocol):
+    """The part of the library's handle that is measured."""
+
+    def retain(
+        self,
+        content: str,
+        /,
+        *,
+        kind: str,
+        session: str | None,
+        speaker: str | None,
+        position: int | None,
+        message_id: str | None,
+        said_at: datetime | None,
+    ) -> object:
+        """Write one memory; durable when this returns."""
+
+    def recall(self, query: str, /, *, limit: int, asked_at: datetime | None) -> Recalled:
+        """The memories that best answer the question, as asked at a time."""
+
+
+Opening: TypeAlias = Callable[[Path], AbstractContextManager[Remembering]]
+"""Opens an empty scope in an empty folder."""
+Watch: TypeAlias = Callable[[], None]
+"""Called after every turn retained and every question asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one question brought back, by ids of turns, best first."""
+
+    question: Question
+    ranked: tuple[str, ...]
+    scores: tuple[float, ...]
+    seconds: float
+    first: bool = False
+    """Asked first of its haystack: the index had to be made for it."""
+    degraded: tuple[str, ...] = ()
+    """What the answer had to do without."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What a data set brought to light; times are of this machine at this moment."""
+
+    name: str
+    answers: tuple[Answer, ...]
+    turns: int
+    retain_seconds: float
+    skipped: int
+    """Questions without evidence."""
+    empty: int
+    """Turns without a text; they cannot be remembered, and are missed where they are gold."""
+    peak_ram_mib: float
+    """The most the whole process had at once, from its start to the end of this set."""
+
+
+def attempt(dataset: Dataset, *, top: int, opening: Opening, watch: Watch) -> Trial:
+    """Try a data set; every haystack has a home of its own, which is removed whatever happens."""
+    answers: list[Answer] = []
+    turns = empty = 0
+    seconds = 0.0
+    for haystack, asked in dataset.rounds():
+        with (
+            TemporaryDirectory(prefix="scrubjay-eval-") as home,
+            opening(Path(home)) as jay,
+        ):
+            seconds += _retain(jay, haystack, watch)
+            answers.extend(_ask(jay, asked, top, watch))
+        turns += len(haystack.turns)
+        empty += sum(not turn.text.strip() for turn in haystack.turns)
+    return Trial(
+        name=dataset.name,
+        answers=tuple(answers),
+        turns=turns - empty,
+        retain_seconds=seconds,
+        skipped=dataset.skipped,
+        empty=empty,
+        peak_ram_mib=_peak_ram_mib(),
+    )
+
+
+def _retain(jay: Remembering, haystack: Haystack, watch: Watch) -> float:
+    began = perf_counter()
+    for turn in haystack.turns:
+        _retain_turn(jay, turn)
+        watch()
+    return perf_counter() - began
+
+
+def _retain_turn(jay: Remembering, turn: Turn) -> None:
+    for piece in pieces(turn.text):
+        jay.retain(
+            piece,
+            kind="episode",
+            session=turn.session,
+            speaker=turn.speaker,
+            position=turn.position,
+            message_id=turn.id,
+            said_at=turn.time,
+        )
+
+
+def _ask(jay: Remembering, asked: Sequence[Question], top: int, watch: Watch) -> Iterator[Answer]:
+    for question in asked:
+        began = perf_counter()
+        recalled = jay.recall(question.text, limit=top, asked_at=question.asked_at)
+        seconds = perf_counter() - began
+        best = _best_of_each_turn(recalled.hits)
+        yield Answer(
+            question=question,
+            ranked=tuple(best),
+            scores=tuple(best.values()),
+            seconds=seconds,
+            first=question is asked[0],
+            degraded=recalled.degraded,
+        )
+        watch()
+
+
+def _best_of_each_turn(hits: Sequence[Hit]) -> dict[str, float]:
+    best: dict[str, float] = {}
+    for hit in hits:
+        turn = hit.memory.provenance.message_id
+        if turn is not None:
+            best.setdefault(turn, float(hit.score))
+    return best
+
+
+def pieces(text: str, limit: int = CONTENT_BYTES) -> Iterator[str]:
+    """A turn's text in pieces that one memory can hold; most often that is the text itself."""
+    raw = text.encode()
+    while len(raw) > limit:
+        piece = raw[:limit].decode(errors="ignore")
+        end = piece.rfind(" ", len(piece) // 2)
+        piece = piece[:end] if end > 0 else piece
+        if piece.strip():
+            yield piece
+        raw = raw[len(piece.encode()) :]
+    if raw.strip():
+        yield raw.decode()
+
+
+def _peak_ram_mib() -> float:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / _MIB if sys.platform == "darwin" else peak * 1024 / _MIB
