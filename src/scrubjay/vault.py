@@ -49,6 +49,7 @@ class Purpose(StrEnum):
     ID = "id"
     KEY = "key"
     SESSION = "session"
+    APPROVAL = "approval"
     AUDIT = "audit"
     CHAIN = "chain"
     ADDRESS = "address"

@@ -74,6 +74,8 @@ class Memory:
     tags: tuple[str, ...] = ()
     importance: float = 0.5
     pinned: bool = False
+    approved: str | None = None
+    """The signature of a human's approval, where the memory was in quarantine."""
     key: str | None = None
     supersedes: str | None = None
     superseded_by: str | None = None
@@ -92,6 +94,11 @@ class Memory:
     def live(self) -> bool:
         """Whether it is the head of its chain."""
         return self.superseded_by is None
+
+    @property
+    def quarantined(self) -> bool:
+        """Whether it tells an agent how to act, nobody vouches for it, and no human has seen it."""
+        return self.kind.behavioral and not self.origin.trusted and self.approved is None
 
     @property
     def said_at(self) -> datetime:

@@ -27,6 +27,11 @@ class Origin(StrEnum):
     WEB = "web"
 
     @property
+    def trusted(self) -> bool:
+        """Whether somebody vouches for it: the user, the operator, the agent, or who imported."""
+        return self.trust >= Origin.IMPORT.trust
+
+    @property
     def trust(self) -> int:
         """Higher is more trusted; only the order means something."""
         return -tuple(Origin).index(self)

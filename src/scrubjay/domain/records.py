@@ -19,7 +19,7 @@ from scrubjay.domain.origin import Actor, Origin
 Record = dict[str, Json]
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _PROVENANCE: Final = ("session", "channel", "message_id", "reason")
-_OPTIONAL: Final = ("speaker", "position", "key", "supersedes", "superseded_by")
+_OPTIONAL: Final = ("speaker", "position", "approved", "key", "supersedes", "superseded_by")
 _TIMES: Final = ("retired_at", "valid_from", "valid_to", "expires_at")
 _KNOWN: Final = frozenset(
     {"id", "kind", "content", "recorded_at", "origin", "provenance", "tags", "importance"}
@@ -129,6 +129,7 @@ def _build(
         version=version,
         speaker=record.get("speaker"),
         position=record.get("position"),
+        approved=record.get("approved"),
         key=record.get("key"),
         supersedes=record.get("supersedes"),
         superseded_by=record.get("superseded_by"),
@@ -219,6 +220,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "version": _present(lambda value: text.check_count("It", value, least=1)),
     "speaker": lambda value: text.check_name("It", value),
     "position": lambda value: text.check_count("It", value),
+    "approved": lambda value: text.check_name("It", value),
     "key": lambda value: text.check_name("It", value),
     "supersedes": _optional(text.check_id),
     "superseded_by": _optional(text.check_id),

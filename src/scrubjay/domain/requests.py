@@ -279,6 +279,25 @@ class Forget:
         return self.tags <= frozenset(memory.tags)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revoke:
+    """Undo what one session, or everybody by one channel, wrote; exactly one of these."""
+
+    session: str | None = None
+    channel: str | None = None
+    actor: Actor = Actor.USER
+
+    def __post_init__(self) -> None:
+        _check_names(self, ("session", "channel"))
+        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
+        if (self.session is None) == (self.channel is None):
+            raise InvalidRequest("Revoke takes exactly one target: a session or a channel.")
+
+    def matches(self, memory: Memory) -> bool:
+        """Whether it was written by the channel."""
+        return memory.provenance.channel == self.channel
+
+
 def _check_limit(limit: object, most: int) -> None:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
         raise InvalidRequest(f"The limit is a number from 1 to {most:,}.")

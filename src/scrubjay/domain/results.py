@@ -27,6 +27,8 @@ class Retained:
 
     id: str
     outcome: Outcome = Outcome.STORED
+    redacted: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """The kinds of secrets that were taken out of it, and how many of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from scrubjay import vault
-from scrubjay.domain.errors import KeyMissing
+from scrubjay.domain.errors import KeyMissing, SealBroken
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.records import encode
 from scrubjay.domain.results import ErasedCell
@@ -16,6 +17,7 @@ from scrubjay.engine.opened import OpenScope, day
 from scrubjay.ports import Failpoint, Tx
 from scrubjay.vault import Purpose
 
+_log = logging.getLogger(__name__)
 CELL_BYTES = 64 * 1024
 """A body longer than this goes to a blob, in chunks."""
 
@@ -68,7 +70,7 @@ def reseal(opened: OpenScope, collection: Collection, row: Row, epoch: int) -> S
     """The same row, sealed in another epoch."""
     plaintext = opened.open_body(collection, row)
     body = seal_body(opened, collection, plaintext, row_id=row.id, version=row.version, epoch=epoch)
-    vector = seal_vector(opened, open_vector(opened, row), row.id, epoch)
+    vector = seal_vector(opened, sound_vector(opened, row), row.id, epoch)
     sealed = replace(row, epoch=epoch, cell=body.cell, vector=vector, blob=body.blob)
     return Sealed(sealed, body.stream)
 
@@ -91,6 +93,15 @@ def open_vector(opened: OpenScope, row: Row) -> bytes | None:
         return None
     sealer = opened.sealer(Collection.MEMORY, Purpose.VECTOR, row.epoch)
     return sealer.unseal(row.vector, row_id=row.id, version=0)
+
+
+def sound_vector(opened: OpenScope, row: Row) -> bytes | None:
+    """The packed vector kept with a memory; None also for a damaged one, which costs no memory."""
+    try:
+        return open_vector(opened, row)
+    except SealBroken as error:
+        _log.warning("vector.damaged", extra={"code": error.code})
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +155,7 @@ def put(opened: OpenScope, tx: Tx, memory: Memory, vector: bytes | None = None) 
     """Seal a memory in the present epoch and write it; a changed one keeps its vector."""
     old = tx.row(Collection.MEMORY, opened.row_id(memory.id)) if memory.version > 1 else None
     if old is not None:
-        vector = open_vector(opened, old)
+        vector = sound_vector(opened, old)
         if old.blob is not None:  # of the version that is replaced, once the new one is durable
             due.leave(opened, tx, Due.SWEEP)
     return write(opened, tx, current(opened, tx, memory, None, vector))

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 
 from scrubjay.domain.errors import Busy, Full, ScrubjayError, StoreError
 from scrubjay.domain.memory import Memory
-from scrubjay.domain.origin import Actor
-from scrubjay.domain.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
+from scrubjay.domain.origin import Actor, Origin
+from scrubjay.domain.requests import (
+    BriefRequest,
+    Browse,
+    Forget,
+    Recall,
+    Retain,
+    Revoke,
+    Supersede,
+)
 from scrubjay.domain.results import (
     AuditEvent,
     BackedUp,
@@ -29,10 +37,21 @@ from scrubjay.domain.results import (
 )
 from scrubjay.domain.rows import Freeze, Head
 from scrubjay.domain.scope import Scope
-from scrubjay.engine import amend, audit, jobs, read, receipts, scopes, transfer
+from scrubjay.engine import (
+    amend,
+    audit,
+    jobs,
+    quarantine,
+    read,
+    receipts,
+    scopes,
+    sessions,
+    transfer,
+)
 from scrubjay.engine import forget as forgetting
 from scrubjay.engine import purge as purging
 from scrubjay.engine import retain as retaining
+from scrubjay.engine import revoke as revoking
 from scrubjay.engine import rotate as rotating
 from scrubjay.engine import verify as verifying
 from scrubjay.engine.opened import OpenScope, Ports
@@ -140,6 +159,27 @@ class Engine:
         """Stop writes, or writes and recall; `none` lifts it. Returns the level before."""
         return amend.freeze(self._begin(scope), level, actor=actor)
 
+    def mark_tainted(
+        self,
+        scope: Scope,
+        session: str,
+        origin: Origin = Origin.WEB,
+        *,
+        actor: Actor = Actor.AGENT,
+    ) -> Origin:
+        """Note that a session has read something of this origin."""
+        return sessions.mark_tainted(self._begin(scope), session, origin, actor=actor)
+
+    def approve(
+        self, scope: Scope, public_id: str, content: str, *, actor: Actor = Actor.USER
+    ) -> Memory:
+        """Let a memory out of quarantine, given the exact text that was shown."""
+        return quarantine.approve(self._begin(scope), public_id, content, actor=actor)
+
+    def reject(self, scope: Scope, public_id: str, *, actor: Actor = Actor.USER) -> Erasure:
+        """Erase a memory that is in quarantine."""
+        return quarantine.reject(self._begin(scope), public_id, actor=actor)
+
     # -- reading -----------------------------------------------------------------------
 
     def get(
@@ -163,6 +203,10 @@ class Engine:
         """The chain of versions a memory belongs to, oldest first."""
         return read.history(self._begin(scope), public_id, actor=actor)
 
+    def quarantined(self, scope: Scope, *, actor: Actor = Actor.USER) -> tuple[Memory, ...]:
+        """Everything that waits for a human to look at it, oldest first."""
+        return quarantine.quarantined(self._begin(scope), actor=actor)
+
     def recall(self, scope: Scope, request: Recall) -> Recalled:
         """The memories that answer a question, best first."""
         from scrubjay.engine import indexing, recall  # load numpy, which many never need
@@ -176,9 +220,12 @@ class Engine:
 
     def brief(self, scope: Scope, request: BriefRequest) -> Brief:
         """What a session should know before its first word."""
-        from scrubjay.engine import brief  # loads numpy, which many a process never needs
+        from scrubjay.engine import brief, indexing  # load numpy, which many never need
 
-        return brief.brief(self._begin(scope), self._indexed(scope), request)
+        try:
+            return brief.brief(self._begin(scope), self._indexed(scope), request)
+        finally:
+            indexing.let_go(self._shelf.trim())
 
     def reindex(
         self, scope: Scope, *, progress: Progress = no_progress, actor: Actor = Actor.USER
@@ -204,6 +251,10 @@ class Engine:
     def forget(self, scope: Scope, request: Forget) -> Erasure:
         """Erase memories for good, with what was derived from them."""
         return forgetting.forget(self._begin(scope), request)
+
+    def revoke(self, scope: Scope, request: Revoke) -> Erasure:
+        """Undo what one session or channel wrote, with everything derived from it."""
+        return revoking.revoke(self._begin(scope), request)
 
     def purge(
         self,
@@ -263,6 +314,8 @@ class Engine:
         with self._mutex:
             ports = self._check_open()
             if opened := self._opened.pop(scope, None):
+                # The rows may be made anew, and their numbers then mean other changes.
+                self._shelf.drop(opened.address)
                 _leave(opened)
             return transfer.restore(ports, scope, raw, key=key, anew=anew)
 

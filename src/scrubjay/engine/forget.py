@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from scrubjay.domain.errors import Busy, Full, KeyMissing, NotFound, SealBroken
 from scrubjay.domain.memory import Memory
+from scrubjay.domain.origin import Actor
 from scrubjay.domain.requests import Forget
 from scrubjay.domain.results import ErasedCell, Erasure
 from scrubjay.domain.rows import Collection, Due, Row
@@ -21,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Taken:
+class Taken:
     """What one transaction erased."""
 
     rows: dict[bytes, Row] = field(default_factory=dict)
@@ -33,9 +34,12 @@ class _Taken:
 def forget(opened: OpenScope, request: Forget) -> Erasure:
     """Erase what the request names; on return it is gone and cannot come back."""
     targets = _targets(opened, request)
-    taken = opened.write(
-        lambda tx: _erase(opened, tx, request, targets), frozen_too=True, erasing=True
-    )
+    return carry_out(opened, lambda tx: _erase(opened, tx, request, targets), "forget")
+
+
+def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Erasure:
+    """Run an erasing transaction, then push tombstones and rotate the keys away; the receipt."""
+    taken = opened.write(erase, frozen_too=True, erasing=True)
     opened.ports.reach(Failpoint.FORGET_COMMITTED)
     taken.cells += manifest.erased_cells(opened, taken.rows)
     try:
@@ -44,10 +48,10 @@ def forget(opened: OpenScope, request: Forget) -> Erasure:
         # What was named is erased and stays so. The rest is marked due in the head: the next
         # verbs go on with it, and the receipt says that the keys are still to go.
         _log.warning("forget.left_due", extra={"code": error.code})
-    return _receipt(opened, taken)
+    return _receipt(opened, taken, verb)
 
 
-def _complete(opened: OpenScope, taken: _Taken) -> None:
+def _complete(opened: OpenScope, taken: Taken) -> None:
     """Do what can be done at once of what the erasure left due."""
     jobs.push(opened)
     opened.ports.reach(Failpoint.FORGET_PUSHED)
@@ -83,39 +87,54 @@ def scan(opened: OpenScope, view: View) -> Iterator[tuple[Row, Memory]]:
         after = rows[-1].seq
 
 
-def _erase(opened: OpenScope, tx: Tx, request: Forget, targets: list[bytes]) -> _Taken:
-    taken = _Taken()
-    named = _known(tx, request, targets, taken)
-    for row in _closure(opened, tx, named):
-        _take(opened, tx, row, taken)
-    taken.derived = len(taken.rows) - len(named)
-    if taken.rows:
-        rotate.raise_epoch(opened, tx, Collection.MEMORY)
-        due.leave(opened, tx, Due.ROTATE | Due.PUSH)
-        if any(row.blob for row in taken.rows.values()):
-            due.leave(opened, tx, Due.SWEEP)
-        opened.trail.record(tx, "forget", request.actor, taken.rows, number=len(taken.rows))
-    elif request.unseen:
+def _erase(opened: OpenScope, tx: Tx, request: Forget, targets: list[bytes]) -> Taken:
+    named, already = _known(tx, request, targets)
+    rows = _closure(opened, tx, named)
+    taken = take(opened, tx, rows, named=len(named), verb="forget", actor=request.actor)
+    taken.already = already
+    if not taken.rows and request.unseen:
         due.leave(opened, tx, Due.PUSH)
         opened.trail.record(tx, "forget", request.actor, targets, number=0)
     return taken
 
 
-def _known(tx: Tx, request: Forget, targets: list[bytes], taken: _Taken) -> list[Row]:
-    """The rows to erase; refuses an id that was never here, unless unseen ones are wanted."""
-    rows: list[Row] = []
+def take(
+    opened: OpenScope, tx: Tx, rows: Iterable[Row], *, named: int, verb: str, actor: Actor
+) -> Taken:
+    """Erase rows, `named` of which were asked for, and leave due what has to follow."""
+    taken = Taken()
+    for row in list(rows):
+        taken.cells += cells.erased_cells(opened, Collection.MEMORY, row)
+        erase_row(opened, tx, row)
+        taken.rows[row.id] = row
+    taken.derived = len(taken.rows) - named
+    if taken.rows:
+        rotate.raise_epoch(opened, tx, Collection.MEMORY)
+        due.leave(opened, tx, Due.ROTATE | Due.PUSH)
+        if any(row.blob for row in taken.rows.values()):
+            due.leave(opened, tx, Due.SWEEP)
+        opened.trail.record(tx, verb, actor, taken.rows, number=len(taken.rows))
+    return taken
+
+
+def _known(tx: Tx, request: Forget, targets: list[bytes]) -> tuple[list[Row], int]:
+    """The rows to erase, and how many were erased before.
+
+    Refuses an id that was never here, unless unseen ones are wanted.
+    """
+    rows, already = list[Row](), 0
     buried = tx.buried(targets)
     for place, row_id in enumerate(targets):
         row = tx.row(Collection.MEMORY, row_id)
         if row is not None and not row.erased:
             rows.append(row)
         elif row is not None or row_id in buried:
-            taken.already += 1
+            already += 1
         elif request.unseen:
             tx.bury([row_id])
         else:
             raise NotFound(f"There is no memory {request.ids[place]} in this scope.")
-    return rows
+    return rows, already
 
 
 def _closure(opened: OpenScope, tx: Tx, named: list[Row]) -> Iterable[Row]:
@@ -145,12 +164,6 @@ def _earlier(opened: OpenScope, row: Row) -> tuple[bytes, ...]:
     return (opened.row_id(supersedes),) if supersedes else ()
 
 
-def _take(opened: OpenScope, tx: Tx, row: Row, taken: _Taken) -> None:
-    taken.cells += cells.erased_cells(opened, Collection.MEMORY, row)
-    erase_row(opened, tx, row)
-    taken.rows[row.id] = row
-
-
 def erase_row(opened: OpenScope, tx: Tx, row: Row) -> None:
     """Erase one row and tombstone its id and its key."""
     policy, now = opened.ports.policy, opened.ports.clock.now()
@@ -158,11 +171,11 @@ def erase_row(opened: OpenScope, tx: Tx, row: Row) -> None:
     tx.bury([row.id] if row.key is None else [row.id, row.key])
 
 
-def _receipt(opened: OpenScope, taken: _Taken) -> Erasure:
+def _receipt(opened: OpenScope, taken: Taken, verb: str) -> Erasure:
     head = audit.copy_head(opened)
     receipt = Erasure(
         address=opened.address,
-        verb="forget",
+        verb=verb,
         at=opened.ports.clock.now(),
         erased=len(taken.rows),
         derived=taken.derived,

@@ -4,28 +4,44 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
+from typing import TypeVar, cast
 
 import numpy as np
 
-from scrubjay.domain.errors import Busy, Changed, Full, KeyMissing, ScrubjayError, SealBroken
-from scrubjay.domain.memory import wording
-from scrubjay.domain.rows import Collection, Row
+from scrubjay.domain.errors import (
+    Busy,
+    Changed,
+    EmbedderError,
+    Full,
+    KeyMissing,
+    ScrubjayError,
+    SealBroken,
+)
+from scrubjay.domain.memory import Memory, wording
+from scrubjay.domain.rows import Collection, Position, Row
 from scrubjay.engine import cells, manifest, segments
 from scrubjay.engine.manifest import Manifest
 from scrubjay.engine.opened import OpenScope
 from scrubjay.index import segment, vectors
 from scrubjay.index.columns import ORIGINS, SIGNS, Columns, Entry
 from scrubjay.index.scope_index import Floats, ScopeIndex
-from scrubjay.ports import Embedder, View
+from scrubjay.ports import Result, View
 from scrubjay.rank import columns as ranking
 
 _PAGE = 1024
+_MADE_BYTES = 100
+"""What is made from an index takes about this much for each of its rows."""
 _RARE = 50
 """A language is one of the scope's when at least one memory in this many is written in it."""
+_LAST = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
 _log = logging.getLogger(__name__)
+Made = TypeVar("Made")
+Peek = Callable[[bytes], Memory | None]
+"""The memory of a row as it is now; None if it is gone or does not open."""
 
 
 @dataclass(slots=True)
@@ -48,17 +64,20 @@ class Indexed:
     """The manifest the index was loaded from, or last wrote."""
     late: bool = False
     """Whether another process wrote segments meanwhile: ours are to be read anew from those."""
-    broken: int = 0
-    """How many rows could not be opened."""
-    _arranged: tuple[int, ranking.Columns] | None = None
-    _center: tuple[int, Center] | None = None
+    broken: set[bytes] = field(default_factory=set)
+    """The rows that could not be opened."""
+    bare: int = 0
+    """How many memories are without a vector because the embedder failed."""
+    _made: dict[str, object] = field(default_factory=dict)
+    """What was made from the index as it is now, by name."""
+    _revision: int = -1
 
     @property
     def size(self) -> int:
         """Roughly how many bytes it takes in memory."""
         if self.index is None:
             return 0
-        return self.index.size + (100 * len(self.index) if self._arranged else 0)
+        return self.index.size + (_MADE_BYTES * len(self.index) if self._made else 0)
 
     @property
     def ready(self) -> ScopeIndex:
@@ -66,32 +85,55 @@ class Indexed:
         assert self.index is not None
         return self.index
 
+    def _once(self, name: str, make: Callable[[ScopeIndex], Made]) -> Made:
+        """What `make` makes of the index, made again only after a change."""
+        if self._revision != self.ready.revision:
+            self._made, self._revision = {}, self.ready.revision
+        if name not in self._made:
+            self._made[name] = make(self.ready)
+        return cast(Made, self._made[name])
+
     def arranged(self) -> ranking.Columns:
-        """The columns as the ranking wants them; made once per change."""
-        if self._arranged is None or self._arranged[0] != self.ready.revision:
-            self._arranged = (self.ready.revision, arrange(self.ready.columns()))
-        return self._arranged[1]
+        """The columns as the ranking wants them."""
+        return self._once("arranged", lambda index: arrange(index.columns()))
 
     def center(self) -> Center:
-        """The mean vector and the distances from it; made once per change."""
-        if self._center is None or self._center[0] != self.ready.revision:
-            mean = self.ready.mean()
-            squares = self.ready.lengths()
-            spread = squares - 2 * self.ready.dense(mean) + np.float32(mean @ mean)
-            distance = np.sqrt(np.maximum(spread, 0)) * (squares > 0)
-            self._center = (self.ready.revision, Center(mean, distance))
-        return self._center[1]
+        """The mean vector and the distances from it."""
+        return self._once("center", _center)
 
     def languages(self) -> list[str]:
         """The languages the scope is written in."""
-        held = self.ready.columns()
-        counts = np.bincount(held.language, minlength=len(held.names))
-        return [held.names[code] for code in np.flatnonzero(counts * _RARE >= max(len(held), 1))]
+        return self._once("languages", lambda index: _languages(index.columns()))
+
+    def speakers(self) -> dict[int, str]:
+        """The names of all speakers by their codes."""
+        return self._once("speakers", lambda index: index.columns().coded(index.columns().speaker))
+
+    def latest(self) -> datetime | None:
+        """When the latest memory was said."""
+        return self._once("latest", lambda index: _latest(index.columns()))
 
     def reset(self) -> None:
         """Forget everything, to begin anew from the store."""
-        self.index = self.base = self._arranged = self._center = None
-        self.broken, self.late = 0, False
+        self.index = self.base = None
+        self.broken, self.bare, self.late = set(), 0, False
+        self._made, self._revision = {}, -1
+
+
+def _center(index: ScopeIndex) -> Center:
+    mean, squares = index.mean(), index.lengths()
+    spread = squares - 2 * index.dense(mean) + np.float32(mean @ mean)
+    return Center(mean, np.sqrt(np.maximum(spread, 0)) * (squares > 0))
+
+
+def _languages(held: Columns) -> list[str]:
+    counts = np.bincount(held.language, minlength=len(held.names))
+    return [held.names[code] for code in np.flatnonzero(counts * _RARE >= max(len(held), 1))]
+
+
+def _latest(held: Columns) -> datetime | None:
+    # The last moment there is, as a float, would be one of the year 10000.
+    return datetime.fromtimestamp(min(held.said.max(), _LAST), UTC) if len(held) else None
 
 
 def arrange(held: Columns) -> ranking.Columns:
@@ -119,10 +161,11 @@ def catch_up(opened: OpenScope, indexed: Indexed, *, deadline: float | None = No
     try:
         return opened.read(lambda view: _follow(opened, indexed, view, deadline))
     except (SealBroken, KeyMissing):
-        return _start_over(opened, indexed, deadline)
+        return start_over(opened, indexed, deadline)
 
 
-def _start_over(opened: OpenScope, indexed: Indexed, deadline: float | None = None) -> int:
+def start_over(opened: OpenScope, indexed: Indexed, deadline: float | None = None) -> int:
+    """Make the index from the rows alone; returns how many changes were left at the deadline."""
     _log.warning("index.made_from_rows")
     indexed.reset()
     return opened.read(lambda view: _follow(opened, indexed, view, deadline, lenient=True))
@@ -138,18 +181,37 @@ def _follow(
 ) -> int:
     position = view.head().memory
     index = indexed.index
-    slept = index is not None and not position.min_seq <= index.seq <= position.seq
-    if index is None or slept or indexed.late:
+    if index is None or _slept(index, position) or indexed.late:
         index = _begin(opened, indexed, view, from_rows=lenient)
     while rows := view.changes(Collection.MEMORY, index.seq, _PAGE):
-        index.add(_entries(opened, indexed, rows, lenient=lenient))
-        index.erase(row.id for row in rows if row.erased)
+        entries = _entries(opened, indexed, rows, lenient=lenient)
+        erased = [row.id for row in rows if row.erased]
+        index.add(entries)
+        index.erase(erased)
+        indexed.broken.difference_update(erased, (entry.row_id for entry in entries))
+        index.foreign += _foreign(opened, rows, entries)
         index.seq = rows[-1].seq
         if deadline is not None and opened.ports.clock.monotonic() >= deadline:
             break
     left = position.seq - index.seq if rows else 0
     index.seq = index.seq if left else position.seq
     return left
+
+
+def _slept(index: ScopeIndex, position: Position) -> bool:
+    """Whether it missed erasures nobody can tell any more, or is one of rows that were lost.
+
+    What was dropped before the index was begun it never held, however far it has come since.
+    """
+    return max(index.seq, index.min_seq) < position.min_seq or index.seq > position.seq
+
+
+def _foreign(opened: OpenScope, rows: Sequence[Row], entries: Sequence[Entry]) -> int:
+    """How many of these memories are kept with a vector that the present embedder cannot use."""
+    if not opened.ports.embedder.costly:
+        return 0
+    kept = {row.id for row in rows if row.vector is not None}
+    return sum(entry.vector is None and entry.row_id in kept for entry in entries)
 
 
 def _begin(opened: OpenScope, indexed: Indexed, view: View, *, from_rows: bool) -> ScopeIndex:
@@ -159,7 +221,8 @@ def _begin(opened: OpenScope, indexed: Indexed, view: View, *, from_rows: bool) 
     index = ScopeIndex(
         identity=embedder.identity,
         dimensions=embedder.dimensions,
-        vectorize=partial(_vectorize, opened.ports.embedder),
+        vectorize=partial(_vectorize, indexed),
+        min_seq=view.head().memory.min_seq,
     )
     base = manifest.read(opened, view)
     indexed.base = base
@@ -186,15 +249,15 @@ def _entries(
         except (SealBroken, KeyMissing):
             if not lenient:
                 raise
-            indexed.broken += 1
+            indexed.broken.add(row.id)
             continue
         found.append(Entry(row_id=row.id, seq=row.seq, memory=memory, vector=vector))
     return found
 
 
 def kept_vector(opened: OpenScope, row: Row) -> Floats | None:
-    """The vector kept with a row, if the present embedder made it."""
-    packed = cells.open_vector(opened, row)
+    """The vector kept with a row, if the present embedder made it and does not make it anew."""
+    packed = cells.sound_vector(opened, row) if opened.ports.embedder.costly else None
     if packed is None:
         return None
     found = vectors.unpack(packed)
@@ -206,11 +269,17 @@ def kept_vector(opened: OpenScope, row: Row) -> Floats | None:
     return None
 
 
-def _vectorize(embedder: Embedder, entries: Sequence[Entry]) -> Floats:
+def _vectorize(indexed: Indexed, entries: Sequence[Entry]) -> Floats:
     """The vectors of memories: those that are kept, or made now; zeros for what has none."""
+    embedder = indexed.opened.ports.embedder
     if not embedder.costly:
         memories = [entry.memory for entry in entries]
-        return embedder.embed([wording(memory.content, memory.tags) for memory in memories])
+        try:
+            return embedder.embed([wording(memory.content, memory.tags) for memory in memories])
+        except EmbedderError as error:
+            # They are found by their words until the next process asks for them again.
+            _log.warning("index.without_vectors", extra={"code": error.code})
+            indexed.bare += len(entries)
     floats = np.zeros((len(entries), embedder.dimensions), np.float32)
     for place, entry in enumerate(entries):
         if entry.vector is not None:
@@ -218,20 +287,41 @@ def _vectorize(embedder: Embedder, entries: Sequence[Entry]) -> Floats:
     return floats
 
 
-def settle(opened: OpenScope, indexed: Indexed) -> None:
+def settle(opened: OpenScope, indexed: Indexed, *, write: bool = True) -> None:
     """Have everything ready to be recalled, and on disk if there is much that is not."""
     index = indexed.ready
     try:
         index.settle()
     except (SealBroken, KeyMissing):
         # Damaged, or written anew by another process since their columns were loaded.
-        _start_over(opened, indexed)
+        start_over(opened, indexed)
         index = indexed.ready
         index.settle()
     if index.foreign and opened.ports.policy.raise_on_embedder_change:
         raise Changed("The index has vectors of another embedder than the present one.")
-    if index.unwritten > opened.ports.policy.segment_rows:
+    if write and index.unwritten > opened.ports.policy.segment_rows:
         publish(opened, indexed)
+
+
+def read(indexed: Indexed, look: Callable[[Peek], Result]) -> Result:
+    """Run `look` on one state of the rows; one that does not open is left out, and noted."""
+    try:
+        return indexed.opened.read(lambda view: look(partial(_peek, indexed, view)))
+    except (SealBroken, KeyMissing):
+        return indexed.opened.read(lambda view: look(partial(_peek, indexed, view, lenient=True)))
+
+
+def _peek(indexed: Indexed, view: View, row_id: bytes, *, lenient: bool = False) -> Memory | None:
+    row = view.row(Collection.MEMORY, row_id)
+    if row is None or row.erased or row_id in indexed.broken:
+        return None
+    try:
+        return indexed.opened.unseal(row)
+    except (SealBroken, KeyMissing):
+        if not lenient:
+            raise
+        indexed.broken.add(row_id)
+        return None
 
 
 def let_go(evicted: Iterable[Indexed]) -> None:
@@ -249,10 +339,18 @@ def let_go(evicted: Iterable[Indexed]) -> None:
 
 
 def publish(opened: OpenScope, indexed: Indexed) -> None:
-    """Write what is in no segment yet; a full disk or a busy scope only puts it off."""
+    """Write what is in no segment yet; a full disk or a busy scope only puts it off.
+
+    What lacks vectors is not written: in a segment nobody could tell any more that it does.
+    """
+    if indexed.bare or indexed.ready.foreign:
+        return
     try:
         written = segments.publish(opened, indexed.ready, indexed.base)
         indexed.late = written is None
         indexed.base = written or indexed.base
+    except KeyMissing:
+        # A rotation came in between, and has written the segments anew.
+        indexed.late = True
     except (Busy, Full) as error:
         _log.warning("index.segment_not_written", extra={"code": error.code})

@@ -72,8 +72,9 @@ def read(opened: OpenScope, view: View) -> Manifest | None:
         return None
     try:
         raw = sealer(opened, vault.epoch_of(cell)).unseal(cell, row_id=_PLACE, version=0)
-    except SealBroken:
-        # The index can be made again from the rows, so damage to it costs time, not memories.
+    except (SealBroken, KeyMissing):
+        # The index can be made again from the rows, so damage to it costs time, not memories. An
+        # old view whose key a rotation has deleted looks the same; its rows will not open either.
         _log.warning("index.manifest_damaged")
         return None
     found = json.loads(raw)
@@ -138,10 +139,7 @@ def erased_cells(opened: OpenScope, ids: Iterable[bytes]) -> list[ErasedCell]:
 
 def listed(opened: OpenScope, view: View) -> frozenset[str]:
     """The blobs the manifest names, as far as one can be read."""
-    try:
-        found = read(opened, view)
-    except KeyMissing:
-        return frozenset()
+    found = read(opened, view)
     return frozenset() if found is None else found.blobs
 
 

@@ -45,6 +45,8 @@ class Policy:
     """Scopes smaller than this rotate before forget returns."""
     slice_seconds: float = 0.05
     """How long a verb may work on what earlier verbs left due."""
+    placeholder: str = "[REDACTED]"
+    """What stands where a secret was."""
     drop_days: int = 30
     """How long the row of an erased memory is kept, without content."""
     segment_rows: int = 512
@@ -101,6 +103,7 @@ class OpenScope:
         self._id_mac = Mac(vault.derive(lookup, Purpose.ID, scope))
         self._key_mac = Mac(vault.derive(lookup, Purpose.KEY, scope))
         self._session_mac = Mac(vault.derive(lookup, Purpose.SESSION, scope))
+        self._approval_mac = Mac(vault.derive(lookup, Purpose.APPROVAL, scope))
         self.trail = Trail.of(lookup, scope, ports.clock)
         self._sealers: dict[tuple[Collection, Purpose, int], Sealer] = {}
         self._mutex = threading.Lock()
@@ -122,6 +125,11 @@ class OpenScope:
     def session_hash(self, session: str | None) -> bytes | None:
         """The session name as the store knows it."""
         return None if session is None else self._session_mac.short(session)
+
+    def sign(self, memory: Memory) -> str:
+        """The signature of exactly what a memory says, for who approved it."""
+        said = vault.join(memory.id, memory.kind.value, memory.content, *memory.tags)
+        return self._approval_mac.digest(said).hex()
 
     def sealer(self, collection: Collection, purpose: Purpose, epoch: int) -> Sealer:
         """The sealer for one purpose and epoch; KeyMissing if the epoch's key is gone."""

@@ -33,9 +33,9 @@ def purge(
     dropped = _drop(opened, day(now))
     backups = _strike_backups(opened, day(now))
     jobs.push(opened)
-    if expired or superseded:
-        manifest.renew(opened)
-    # Always, not only when marked: a writer that died may have left a blob without a row.
+    # Always, like the sweep: one that died may have left what it erased in the segments.
+    manifest.renew(opened)
+    # And not only when marked: a writer that died may have left a blob without a row.
     jobs.sweep(opened)
     opened.ports.store.settle(opened.address)
     audit.copy_head(opened)

@@ -7,10 +7,11 @@ costs the part of the score that needs it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +20,15 @@ from scrubjay.domain.errors import EmbedderError, Frozen
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.requests import Recall
 from scrubjay.domain.results import Hit, Recalled
-from scrubjay.domain.rows import Collection, Freeze
+from scrubjay.domain.rows import Freeze
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import indexing
-from scrubjay.engine.indexing import Indexed
+from scrubjay.engine.indexing import Indexed, Peek
 from scrubjay.engine.opened import OpenScope
 from scrubjay.guard import budget
 from scrubjay.index import columns as index_columns
 from scrubjay.index.analysis import wanted
-from scrubjay.index.columns import KINDS, Columns
-from scrubjay.ports import View
+from scrubjay.index.columns import KINDS, ORIGINS, Columns
 from scrubjay.rank import question, ranking
 from scrubjay.rank.columns import Columns as Arranged
 from scrubjay.rank.features import Evidence
@@ -37,8 +37,8 @@ from scrubjay.rank.ranking import Ranked
 
 QUERY_CHARS = 4_000
 """How much of a query is used: what it asks, it asks early."""
-_SPARE = 10
-"""How many more are unsealed than asked for, in case some were changed or do not fit."""
+_SPARE = 100
+"""How many more are looked at where some of the first were changed meanwhile or do not fit."""
 _STANDING = 2
 """How many behavioral memories may be added that the ranking alone left out."""
 _TOPICAL = 0.15
@@ -46,7 +46,7 @@ _TOPICAL = 0.15
 _AKIN = 0.3
 """or how near its meaning is to the question's."""
 _BEHAVIORAL = np.array([kind.behavioral for kind in KINDS])
-
+_TRUSTED = np.array([origin.trusted for origin in ORIGINS])
 Mask = NDArray[np.bool_]
 
 
@@ -65,14 +65,13 @@ class Searched:
 
 
 @dataclass(slots=True)
-class _Found:
+class Found:
     """Everything needed to rank all rows of all scopes."""
 
     columns: Columns
     arranged: Arranged
     evidence: Evidence
     allowed: Mask
-    degraded: list[str] = field(default_factory=list)
 
 
 def recall(searched: Sequence[Searched], request: Recall) -> Recalled:
@@ -83,53 +82,67 @@ def recall(searched: Sequence[Searched], request: Recall) -> Recalled:
         # By address, so that two recalls over the same scopes never wait for each other.
         for one in sorted(searched, key=lambda each: each.opened.address):
             stack.enter_context(one.indexed.lock)
-        found = _search(searched, request, deadline)
-        query = _parse(request, found, clock.now())
-        ranked = _rank(query, found, request.limit)
-        hits = _hits(searched, request, ranked)
+        degraded = _catch_up(searched, deadline)
+        vector = _embed(searched[0].opened, request.query, deadline, degraded)
+        found = search(searched, request, vector)
+        query = parse(searched, request, clock.now())
+        hits = _hits(searched, request, query, found)
+        degraded += [told for one in searched for told in _shortcomings(one.indexed)]
     for one in searched:
         one.opened.note_read("recall", request.actor)
-    return Recalled(hits=tuple(hits), degraded=tuple(found.degraded))
+    return Recalled(hits=tuple(hits), degraded=tuple(degraded))
 
 
 # -- scores -----------------------------------------------------------------------------------
 
 
-def _search(searched: Sequence[Searched], request: Recall, deadline: float | None) -> _Found:
-    query = request.query[:QUERY_CHARS]
-    degraded: list[str] = []
+def _catch_up(searched: Sequence[Searched], deadline: float | None) -> list[str]:
+    """Bring every index up to its head; returns what could not be used, a sentence each."""
+    told: list[str] = []
     base = 0
     for one in searched:
-        degraded += _catch_up(one, deadline)
+        left = indexing.catch_up(one.opened, one.indexed, deadline=deadline)
+        if one.opened.frozen is Freeze.ALL:
+            raise Frozen(f"The scope {one.opened.scope} is frozen, recall included.")
+        indexing.settle(one.opened, one.indexed, write=not left)
         one.base, base = base, base + len(one.held)
-    vector = _embed(searched[0].opened, query, deadline, degraded)
+        if left:
+            told.append(f"{left:,} changes were not looked at in the time allowed.")
+    return told
+
+
+def search(
+    searched: Sequence[Searched], request: Recall, vector: NDArray[np.float32] | None
+) -> Found:
+    """Score every memory of indexes that are caught up, and say which the filter lets through."""
+    query = request.query[:QUERY_CHARS]
     evidence = [_evidence(one.indexed, query, vector) for one in searched]
-    held = [one.held for one in searched]
-    alive = [one.indexed.ready.alive() for one in searched]
-    whole = held[0] if len(held) == 1 else index_columns.join(held)
     single = len(searched) == 1
-    return _Found(
+    whole = searched[0].held if single else index_columns.join([one.held for one in searched])
+    return Found(
         columns=whole,
-        arranged=searched[0].indexed.arranged() if single else indexing.arrange(whole),
+        arranged=searched[0].indexed.arranged()
+        if single
+        else indexing.arrange(_apart(searched, whole)),
         evidence=evidence[0] if single else _joined(evidence),
-        allowed=_allowed(whole, np.concatenate(alive), request, searched[0].opened),
-        degraded=degraded,
+        allowed=_allowed(whole, request, searched[0].opened),
     )
 
 
-def _catch_up(one: Searched, deadline: float | None) -> list[str]:
-    left = indexing.catch_up(one.opened, one.indexed, deadline=deadline)
-    if one.opened.frozen is Freeze.ALL:
-        raise Frozen(f"The scope {one.opened.scope} is frozen, recall included.")
-    indexing.settle(one.opened, one.indexed)
-    index, told = one.indexed.ready, []
-    if left:
-        told.append(f"{left:,} changes were not looked at in the time allowed.")
-    if one.indexed.broken:
-        told.append(f"{one.indexed.broken:,} memories could not be opened; run verify.")
-    if index.foreign:
-        told.append(f"{index.foreign:,} memories have vectors of another embedder; run reindex.")
-    return told
+def _apart(searched: Sequence[Searched], whole: Columns) -> Columns:
+    """The columns with the sessions told apart: one name in two scopes means two of them."""
+    scope = np.repeat(np.arange(len(searched)), [len(one.held) for one in searched])
+    moved = whole.session + scope * len(whole.names)
+    return replace(whole, session=np.where(whole.session < 0, -1, moved).astype(np.int32))
+
+
+def _shortcomings(indexed: Indexed) -> Iterator[str]:
+    if indexed.broken:
+        yield f"{len(indexed.broken):,} memories could not be opened; run verify."
+    if indexed.bare:
+        yield f"{indexed.bare:,} memories have no vector, because the embedder failed."
+    if indexed.ready.foreign:
+        yield f"{indexed.ready.foreign:,} memories have vectors of another embedder; run reindex."
 
 
 def _embed(
@@ -139,7 +152,7 @@ def _embed(
     if not embedder.dimensions:
         return None
     try:
-        vector: NDArray[np.float32] = embedder.embed([query], deadline=deadline)[0]
+        vector: NDArray[np.float32] = embedder.embed([query[:QUERY_CHARS]], deadline=deadline)[0]
         return vector
     except EmbedderError as error:
         degraded.append(f"By words alone: {error.message}")
@@ -176,9 +189,9 @@ def _joined(evidence: Sequence[Evidence]) -> Evidence:
     )
 
 
-def _allowed(held: Columns, alive: Mask, request: Recall, opened: OpenScope) -> Mask:
+def _allowed(held: Columns, request: Recall, opened: OpenScope) -> Mask:
     """Which rows the filter lets through; what is unsealed is checked again, exactly."""
-    mask = alive & _shown(held, request, opened.ports.clock.now())
+    mask = _shown(held, request, opened.ports.clock.now())
     if request.kinds:
         mask &= np.isin(held.kind, [KINDS.index(kind) for kind in request.kinds])
     if request.tags:
@@ -206,35 +219,41 @@ def _shown(held: Columns, request: Recall, now: datetime) -> Mask:
 # -- ranking ----------------------------------------------------------------------------------
 
 
-def _parse(request: Recall, found: _Found, now: datetime) -> ParsedQuery:
+def parse(searched: Sequence[Searched], request: Recall, now: datetime) -> ParsedQuery:
     """What the question is after; without a time of its own it is asked now.
 
     Dates in it count from the latest memory then: who asks about "last week" in a conversation
     of years ago means a week of that conversation.
     """
-    latest = None
-    if len(found.columns):
-        latest = datetime.fromtimestamp(float(found.columns.said.max()), UTC)
-    query = question.parse(
-        request.query[:QUERY_CHARS],
-        found.columns.coded(found.columns.speaker),
-        asked_at=request.asked_at,
-        latest=latest,
-    )
-    return query if request.asked_at else replace(query, asked_at=now)
+    single = len(searched) == 1
+    times = [time for one in searched if (time := one.indexed.latest()) is not None]
+    speakers = searched[0].indexed.speakers() if single else _speakers(searched)
+    read = partial(question.parse, request.query[:QUERY_CHARS], speakers)
+    try:
+        query = read(asked_at=request.asked_at, latest=max(times, default=None))
+    except (OverflowError, ValueError):
+        # It names a time outside the years there are: that says nothing of any memory.
+        query = read()
+    return replace(query, asked_at=request.asked_at or now)
 
 
-def _rank(query: ParsedQuery, found: _Found, limit: int) -> list[Ranked]:
-    """The best rows, some more to fall back on, and places kept for standing wishes.
+def _speakers(searched: Sequence[Searched]) -> dict[int, str]:
+    joined = index_columns.join([one.held for one in searched])
+    return joined.coded(joined.speaker)
+
+
+def rank(query: ParsedQuery, found: Found, limit: int, count: int) -> list[Ranked]:
+    """The best `count` rows, with places among the first `limit` kept for standing wishes.
 
     Instructions and preferences are seldom similar to the question they are about, so the best
     ones on its topic get the last places where the ranking alone would leave them out.
     """
-    ranked = _best(query, found, limit + _SPARE, found.allowed)
+    ranked = _best(query, found, count, found.allowed)
     topical = found.evidence.coverage >= _TOPICAL
     if found.evidence.meaning is not None:
         topical |= found.evidence.meaning >= _AKIN
-    standing = found.allowed & topical & _BEHAVIORAL[found.columns.kind]
+    vouched = _TRUSTED[found.columns.origin] | found.columns.approved
+    standing = found.allowed & topical & vouched & _BEHAVIORAL[found.columns.kind]
     if limit <= _STANDING or not standing.any():
         return ranked
     first = {one.row for one in ranked[:limit]}
@@ -245,21 +264,31 @@ def _rank(query: ParsedQuery, found: _Found, limit: int) -> list[Ranked]:
     return [*rest[: limit - len(kept)], *kept, *rest[limit - len(kept) :]]
 
 
-def _best(query: ParsedQuery, found: _Found, count: int, allowed: Mask) -> list[Ranked]:
+def _best(query: ParsedQuery, found: Found, count: int, allowed: Mask) -> list[Ranked]:
     return ranking.rank(query, found.arranged, found.evidence, limit=count, allowed=allowed)
 
 
 # -- hits -------------------------------------------------------------------------------------
 
 
-def _hits(searched: Sequence[Searched], request: Recall, ranked: Sequence[Ranked]) -> list[Hit]:
-    """The best that keep to the budgets; more are unsealed only if some of the first do not."""
-    for count in (request.limit, len(ranked)):
-        hits = _unseal(searched, request, ranked[:count])
-        fitting = budget.fit(hits, request.limit, request.max_bytes, request.max_tokens)
-        if len(fitting) == request.limit:
-            break
+def _hits(
+    searched: Sequence[Searched], request: Recall, query: ParsedQuery, found: Found
+) -> list[Hit]:
+    """The best that keep to the budgets; more are looked at only if some of the first do not."""
+    ranked = rank(query, found, request.limit, request.limit)
+    fitting = budget.fit(_unseal(searched, request, ranked), request)
+    if len(fitting) < min(request.limit, len(ranked)):
+        fitting = budget.fit(_unseal(searched, request, _more(query, found, request)), request)
     return sorted(fitting, key=lambda hit: -hit.score)
+
+
+def _more(query: ParsedQuery, found: Found, request: Recall) -> list[Ranked]:
+    """More rows, with as many trusted ones among them as could fill the answer."""
+    ranked = rank(query, found, request.limit, request.limit + _SPARE)
+    known = {one.row for one in ranked}
+    trusted = found.allowed & _TRUSTED[found.columns.origin]
+    others = [one for one in _best(query, found, request.limit, trusted) if one.row not in known]
+    return [*ranked, *others]
 
 
 def _unseal(searched: Sequence[Searched], request: Recall, ranked: Sequence[Ranked]) -> list[Hit]:
@@ -269,7 +298,7 @@ def _unseal(searched: Sequence[Searched], request: Recall, ranked: Sequence[Rank
         held = one.held
         rows = [r.row for r in ranked if one.base <= r.row < one.base + len(held)]
         ids = {row: held.row_id[row - one.base].tobytes() for row in rows}
-        found |= one.opened.read(lambda view, one=one, ids=ids: _memories(one.opened, view, ids))  # type: ignore[misc]
+        found |= indexing.read(one.indexed, partial(_memories, ids))
     now = searched[0].opened.ports.clock.now()
     return [
         Hit(memory=memory, score=r.score, why=r.parts, scope=_scope_of(searched, r.row))
@@ -278,13 +307,9 @@ def _unseal(searched: Sequence[Searched], request: Recall, ranked: Sequence[Rank
     ]
 
 
-def _memories(opened: OpenScope, view: View, ids: dict[int, bytes]) -> dict[int, Memory]:
-    found = {}
-    for number, row_id in ids.items():
-        row = view.row(Collection.MEMORY, row_id)
-        if row is not None and not row.erased:
-            found[number] = opened.unseal(row)
-    return found
+def _memories(ids: dict[int, bytes], peek: Peek) -> dict[int, Memory]:
+    found = {number: peek(row_id) for number, row_id in ids.items()}
+    return {number: memory for number, memory in found.items() if memory is not None}
 
 
 def _scope_of(searched: Sequence[Searched], row: int) -> Scope:

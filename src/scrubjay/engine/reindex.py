@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from scrubjay.domain.errors import Changed
-from scrubjay.domain.memory import wording
+from scrubjay.domain.errors import Changed, SealBroken
+from scrubjay.domain.memory import Memory, wording
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import Reindexed
 from scrubjay.domain.rows import Collection, Row
 from scrubjay.engine import cells, embedding, indexing, segments
 from scrubjay.engine.indexing import Indexed
 from scrubjay.engine.opened import OpenScope
-from scrubjay.ports import Progress, Tx
+from scrubjay.ports import Progress, Tx, View
 
 _BATCH = 64
 
@@ -27,12 +27,14 @@ def reindex(opened: OpenScope, indexed: Indexed, *, progress: Progress, actor: A
     total = max(1, opened.read(lambda view: view.head()).memory.seq)
     embedded = _embed_all(opened, progress, total) if opened.ports.embedder.costly else 0
     with indexed.lock:
-        segments.drop(opened)
-        indexed.reset()
-        indexing.catch_up(opened, indexed)
+        indexing.start_over(opened, indexed)
         indexed.ready.settle()
-        indexing.publish(opened, indexed)
-        memories = int(indexed.ready.alive().sum())
+        memories = len(indexed.ready.columns())
+        if memories:
+            indexing.publish(opened, indexed)
+        else:
+            segments.drop(opened)
+            indexed.reset()
     opened.write(lambda tx: opened.trail.record(tx, "reindex", actor), frozen_too=True)
     progress(total, total)
     return Reindexed(memories=memories, embedded=embedded)
@@ -41,19 +43,32 @@ def reindex(opened: OpenScope, indexed: Indexed, *, progress: Progress, actor: A
 def _embed_all(opened: OpenScope, progress: Progress, total: int) -> int:
     after, count = 0, 0
     while rows := opened.read(lambda view, at=after: view.changes(Collection.MEMORY, at, _BATCH)):  # type: ignore[misc]
-        count += _embed(opened, [row for row in rows if not row.erased])
         after = rows[-1].seq
+        count += _embed(opened, [row.id for row in rows if not row.erased])
         progress(min(after, total), total)
     return count
 
 
-def _embed(opened: OpenScope, rows: list[Row]) -> int:
+def _bare(opened: OpenScope, view: View, ids: list[bytes]) -> dict[Row, Memory]:
+    """The memories among these that have no vector of the present embedder, but open."""
+    rows = (view.row(Collection.MEMORY, row_id) for row_id in ids)
+    found: dict[Row, Memory] = {}
+    for row in rows:
+        if row is not None and not row.erased:
+            # One that is damaged is none of our business: verify names it.
+            with suppress(SealBroken):
+                memory = opened.unseal(row)
+                if _vector(opened, row) is None:
+                    found[row] = memory
+    return found
+
+
+def _embed(opened: OpenScope, ids: list[bytes]) -> int:
     """Give the rows of one batch that need it a vector; what changed meanwhile is left alone."""
-    bare = [row for row in rows if _vector(opened, row) is None]
+    bare = opened.read(lambda view: _bare(opened, view, ids))
     if not bare:
         return 0
-    memories = [opened.unseal(row) for row in bare]
-    texts = [wording(memory.content, memory.tags) for memory in memories]
+    texts = [wording(memory.content, memory.tags) for memory in bare.values()]
     embedder = opened.ports.embedder
     made = [embedding.pack(embedder.identity, one[None, :]) for one in embedder.embed(texts)]
 

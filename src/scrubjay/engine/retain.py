@@ -6,19 +6,21 @@ from dataclasses import replace
 
 from scrubjay.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from scrubjay.domain.memory import Memory, wording
-from scrubjay.domain.origin import lowest
+from scrubjay.domain.origin import Origin, lowest
 from scrubjay.domain.requests import Retain, Supersede
 from scrubjay.domain.results import Outcome, Retained
 from scrubjay.domain.rows import Collection
-from scrubjay.engine import cells, embedding
+from scrubjay.engine import cells, embedding, sessions
 from scrubjay.engine.opened import OpenScope
-from scrubjay.ports import Failpoint, Tx
+from scrubjay.guard.admission import admit
+from scrubjay.ports import Failpoint, Tx, View
 
 
 def retain(opened: OpenScope, request: Retain) -> Retained:
     """Write a memory; durable when this returns, and only once per key."""
     clock = opened.ports.clock
     now = clock.now()
+    request, redacted = admit(request, opened.ports.policy.placeholder)
     if request.expires_at is not None and request.expires_at <= now:
         raise InvalidRequest("The memory would have expired already.")
     memory = request.memory(request.id or f"mem-{clock.new_id()}", now)
@@ -28,14 +30,14 @@ def retain(opened: OpenScope, request: Retain) -> Retained:
     def store(tx: Tx) -> Retained:
         if receipt := _seen_before(opened, tx, memory, stable=request.id is not None):
             return receipt
-        settled = _with_sources(opened, tx, memory)
+        settled = _with_sources(opened, tx, _in_session(opened, tx, memory))
         ahead = sealed if settled is memory else None
         current = cells.current(opened, tx, settled, ahead, vector)
         opened.trail.record(tx, "retain", request.actor, (current.row.id,))
         cells.write(opened, tx, current)
         for source in memory.sources:
             tx.link(opened.row_id(source), current.row.id)
-        return Retained(id=memory.id)
+        return Retained(id=memory.id, redacted=redacted)
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
@@ -59,6 +61,13 @@ def _seen_before(opened: OpenScope, tx: Tx, memory: Memory, *, stable: bool) -> 
     return Retained(id=opened.unseal(known).id, outcome=Outcome.KNOWN)
 
 
+def _in_session(opened: OpenScope, tx: Tx, memory: Memory) -> Memory:
+    """The memory no more trusted than what its session has read."""
+    session = memory.provenance.session
+    origin = sessions.trusted(opened, tx, session, memory.origin)
+    return memory if origin is memory.origin else replace(memory, origin=origin)
+
+
 def _with_sources(opened: OpenScope, tx: Tx, memory: Memory) -> Memory:
     """The memory no more trusted than what it was derived from."""
     if not memory.sources:
@@ -68,9 +77,9 @@ def _with_sources(opened: OpenScope, tx: Tx, memory: Memory) -> Memory:
     return memory if origin is memory.origin else replace(memory, origin=origin)
 
 
-def read_live(opened: OpenScope, tx: Tx, public_id: str) -> Memory:
+def read_live(opened: OpenScope, view: View, public_id: str) -> Memory:
     """The memory with this id, superseded or not; NotFound if it is not here (any more)."""
-    row = tx.row(Collection.MEMORY, opened.row_id(public_id))
+    row = view.row(Collection.MEMORY, opened.row_id(public_id))
     if row is None or row.erased:
         raise not_here(public_id)
     return opened.unseal(row)
@@ -85,6 +94,7 @@ def supersede(opened: OpenScope, request: Supersede) -> Retained:
     """Replace the head of a chain; of several writers on one head exactly one wins."""
     clock = opened.ports.clock
     public_id, now = f"mem-{clock.new_id()}", clock.now()
+    request, redacted = admit(request, opened.ports.policy.placeholder)
     vector = embedding.vector_of(opened, wording(request.content, request.tags or ()))
 
     def store(tx: Tx) -> Retained:
@@ -93,15 +103,16 @@ def supersede(opened: OpenScope, request: Supersede) -> Retained:
         old = read_live(opened, tx, request.id)
         if old.expired(now):
             raise not_here(request.id)
-        _check_supersession(old, request)
-        new = request.memory(old, public_id, now)
+        origin = sessions.trusted(opened, tx, request.session, request.origin)
+        _check_supersession(old, origin)
+        new = replace(request.memory(old, public_id, now), origin=origin)
         retired = replace(old, superseded_by=new.id, retired_at=now, version=old.version + 1)
         old_row = cells.put(opened, tx, retired)
         new_row = cells.put(opened, tx, new, vector)
         for source in new.sources:
             tx.link(opened.row_id(source), new_row.id)
         opened.trail.record(tx, "supersede", request.actor, (old_row.id, new_row.id))
-        return Retained(id=new.id)
+        return Retained(id=new.id, redacted=redacted)
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.SUPERSEDE_COMMITTED)
@@ -119,13 +130,11 @@ def _replayed(opened: OpenScope, tx: Tx, request: Supersede, public_id: str) -> 
     return Retained(id=opened.unseal(known).id, outcome=Outcome.KNOWN)
 
 
-def _check_supersession(old: Memory, request: Supersede) -> None:
+def _check_supersession(old: Memory, origin: Origin) -> None:
     if not old.live:
         raise Conflict(
             f"{old.id} was superseded already, by {old.superseded_by}.",
             hint="Supersede the newest version; history shows the chain.",
         )
-    if request.origin.trust < old.origin.trust:
-        raise Forbidden(
-            f"A memory of origin {old.origin} cannot be superseded by origin {request.origin}."
-        )
+    if origin.trust < old.origin.trust:
+        raise Forbidden(f"A memory of origin {old.origin} cannot be superseded by origin {origin}.")

@@ -8,13 +8,14 @@ late gives up; the rows hold everything anyway. docs/protocol.md has the races.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scrubjay import vault
-from scrubjay.domain.errors import Full, KeyMissing, NotFound, SealBroken
+from scrubjay.domain.errors import Busy, Full, KeyMissing, NotFound, SealBroken
 from scrubjay.domain.results import ErasedCell
 from scrubjay.domain.rows import Collection, Due, Head
 from scrubjay.engine import due, manifest
@@ -50,18 +51,21 @@ def _rest(opened: OpenScope, epoch: int, listed: Listed) -> Callable[[], Rest]:
 
 
 def _open(opened: OpenScope, epoch: int, name: str) -> bytes:
+    seal = manifest.sealer(opened, epoch)
+    return b"".join(seal.unseal_stream(_stream(opened, name), row_id=name.encode(), version=0))
+
+
+def _stream(opened: OpenScope, name: str) -> bytes:
     try:
-        stream = opened.ports.blobs.get(opened.address, name)
+        return opened.ports.blobs.get(opened.address, name)
     except NotFound as error:
         raise SealBroken("A segment of the index is missing.") from error
-    seal = manifest.sealer(opened, epoch)
-    return b"".join(seal.unseal_stream(stream, row_id=name.encode(), version=0))
 
 
 def _parsed(unpack: Callable[[bytes], segment.Piece], raw: bytes) -> segment.Piece:
     try:
         return unpack(raw)
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise SealBroken("A segment of the index cannot be read.") from error
 
 
@@ -98,7 +102,7 @@ def publish(opened: OpenScope, index: ScopeIndex, base: Manifest | None) -> Mani
         analyzer=segment.VERSION,
         segments=(*kept, sealed.listed),
     )
-    if not _replace(opened, base, written, [sealed], appending=bool(kept)):
+    if not _replace(opened, base, written, [sealed], appending=bool(kept), erasing=False):
         _log.info("index.segment_came_late")
         return None
     index.adopt(plan, written.segments)
@@ -128,9 +132,10 @@ def _replace(
     opened: OpenScope,
     base: Manifest | None,
     written: Manifest,
-    sealed: Iterable[_Sealed],
+    sealed: Sequence[_Sealed],
     *,
     appending: bool = False,
+    erasing: bool = True,
 ) -> bool:
     """Put a manifest in the place of `base`, unless something came in between; then False."""
 
@@ -147,8 +152,13 @@ def _replace(
         manifest.write(opened, tx, written)
         return True
 
-    if not opened.write(store, frozen_too=True, erasing=True):
-        return False
+    try:
+        if not opened.write(store, frozen_too=True, erasing=erasing):
+            return False
+    except (Busy, Full):
+        # Rolled back: what was written of it is listed nowhere, and takes space others need.
+        manifest.delete_blobs(opened, [name for one in sealed for name in one.listed.blobs])
+        raise
     opened.ports.reach(Failpoint.SEGMENT_PUBLISHED)
     before = base.blobs if base else frozenset()
     manifest.delete_blobs(opened, before - written.blobs)
@@ -271,20 +281,25 @@ def erased_cells(opened: OpenScope, ids: Iterable[bytes]) -> Iterator[ErasedCell
         base = manifest.read(opened, view)
         return [] if base is None else list(_cells(opened, base, set(ids)))
 
-    try:
-        yield from opened.read(look)
-    except (SealBroken, KeyMissing):
-        # Damaged, or another process has rewritten them already: there is nothing to name.
-        return
+    yield from opened.read(look)
 
 
 def _cells(opened: OpenScope, base: Manifest, ids: set[bytes]) -> Iterator[ErasedCell]:
     for listed in base.segments:
-        held = _parsed(columns.unpack, _open(opened, base.epoch, listed.columns))
-        if _rows_of(held, ids):
+        if _may_hold(opened, base.epoch, listed, ids):
             for name in listed.blobs:
-                stream = opened.ports.blobs.get(opened.address, name)
-                for nonce in vault.stream_nonces(stream):
-                    yield ErasedCell(
-                        collection=Collection.MEMORY.value, epoch=base.epoch, nonce=nonce.hex()
-                    )
+                # One that is missing has no cells: damage, or another process was faster.
+                with suppress(SealBroken):
+                    for nonce in vault.stream_nonces(_stream(opened, name)):
+                        yield ErasedCell(
+                            collection=Collection.MEMORY.value, epoch=base.epoch, nonce=nonce.hex()
+                        )
+
+
+def _may_hold(opened: OpenScope, epoch: int, listed: Listed, ids: set[bytes]) -> bool:
+    """Whether a segment holds one of the rows; of one that does not open nobody can say no."""
+    try:
+        held = _parsed(columns.unpack, _open(opened, epoch, listed.columns))
+    except (SealBroken, KeyMissing):
+        return True
+    return bool(_rows_of(held, ids))

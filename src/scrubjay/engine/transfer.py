@@ -17,6 +17,7 @@ from scrubjay.domain.text import check_days
 from scrubjay.engine import audit, bundle, cells, due, receipts, rotate, scopes
 from scrubjay.engine.forget import scan
 from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, day, slots
+from scrubjay.guard.admission import admit
 from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES, Mac, Purpose
 
@@ -58,15 +59,24 @@ def load(
 ) -> Loaded:
     """Add what an export holds; all of it or, if it is damaged anywhere, nothing."""
     content = _read(raw, key)
+    memories = tuple(_admitted(opened, memory) for memory in content.memories)
 
     def store(tx: Tx) -> Loaded:
-        loaded = _merge(opened, tx, content.memories)
+        loaded = _merge(opened, tx, memories)
         opened.trail.record(tx, "load", actor, number=loaded.loaded)
         return loaded
 
     loaded = opened.write(store)
     opened.ports.reach(Failpoint.LOAD_COMMITTED)
     return loaded
+
+
+def _admitted(opened: OpenScope, memory: Memory) -> Memory:
+    """The memory as it may be written here; an approval counts only if it was given here."""
+    memory, _ = admit(memory, opened.ports.policy.placeholder)
+    if memory.approved is not None and memory.approved != opened.sign(memory):
+        memory = replace(memory, approved=None)
+    return memory
 
 
 def _read(raw: bytes, key: str | None) -> bundle.Content:

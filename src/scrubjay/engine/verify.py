@@ -8,7 +8,7 @@ from scrubjay.domain.errors import InvalidRequest, NotFound, SealBroken
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.results import Erasure, Report
 from scrubjay.domain.rows import Collection, Row
-from scrubjay.engine import audit, manifest
+from scrubjay.engine import audit, cells, manifest
 from scrubjay.engine.opened import OpenScope, Ports
 from scrubjay.ports import View
 
@@ -82,6 +82,7 @@ def _check_row(
         return
     try:
         opened.open_body(collection, row)
+        cells.open_vector(opened, row)
         if collection is Collection.MEMORY:
             memory = opened.unseal(row)
             memories[memory.id] = memory

@@ -1,0 +1,1 @@
+"""What may enter and leave: `clean` (Unicode), `secrets` (redaction), `admission`, `budget`."""

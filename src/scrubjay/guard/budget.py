@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from scrubjay.domain.origin import Origin
+from scrubjay.domain.requests import Recall
 from scrubjay.domain.results import Hit
 
-UNTRUSTED: Final = frozenset({Origin.OTHER_AGENT, Origin.TOOL, Origin.WEB})
 SHARE: Final = 0.3
 """How much of an answer's characters may come from one untrusted source."""
-QUOTE: Final = 500
-"""Characters up to which the best hit of a source stays, however short the rest is."""
 _WORD: Final = 4
 """Characters of an alphabet that make a token, roughly; of other scripts each one is one."""
 
-Source = tuple[str, str | None, str | None]
+Source = tuple[str, str | None]
+"""An origin and the channel by which it came: what whoever wrote it cannot choose."""
 
 
 def tokens(text: str) -> int:
@@ -25,42 +23,36 @@ def tokens(text: str) -> int:
     return -(-ascii_chars // _WORD) + len(text) - ascii_chars
 
 
-def fit(
-    hits: Sequence[Hit], limit: int, max_bytes: int | None = None, max_tokens: int | None = None
-) -> list[Hit]:
-    """The best hits that keep to all limits, in their order.
+def fit(hits: Sequence[Hit], request: Recall) -> list[Hit]:
+    """The best hits that keep to the limits of the request, in their order.
 
-    A hit that does not fit is left out and a later one may take its place.
+    A hit that does not fit is left out and a later one may take its place. One untrusted source
+    gets no more than its share, unless what somebody vouches for could not fill half the places:
+    where there is hardly anything else, holding it back would only hide it.
     """
-    left = [hit for hit in hits if _fits(hit, max_bytes, max_tokens)]
-    while True:
-        chosen = _within(left, limit, max_bytes, max_tokens)
-        excess = _excess(chosen)
-        if excess is None:
-            return chosen
+    left = list(hits)
+    chosen = _within(left, request)
+    if 2 * sum(hit.memory.origin.trusted for hit in hits) < request.limit:
+        return chosen
+    while (excess := _excess(chosen)) is not None:
         left.remove(excess)
+        chosen = _within(left, request)
+    return chosen
 
 
-def _fits(hit: Hit, max_bytes: int | None, max_tokens: int | None) -> bool:
-    content = hit.memory.content
-    return (max_bytes is None or len(content.encode()) <= max_bytes) and (
-        max_tokens is None or tokens(content) <= max_tokens
-    )
-
-
-def _within(
-    hits: Iterable[Hit], limit: int, max_bytes: int | None, max_tokens: int | None
-) -> list[Hit]:
+def _within(hits: Iterable[Hit], request: Recall) -> list[Hit]:
+    """The first hits that keep to the number, the bytes and the tokens asked for."""
     chosen: list[Hit] = []
-    used_bytes = used_tokens = 0
+    bytes_left, tokens_left = request.max_bytes, request.max_tokens
     for hit in hits:
-        if len(chosen) == limit:
+        if len(chosen) == request.limit:
             break
-        size = len(hit.memory.content.encode()) if max_bytes is not None else 0
-        count = tokens(hit.memory.content) if max_tokens is not None else 0
-        if used_bytes + size > (max_bytes or 0) or used_tokens + count > (max_tokens or 0):
+        size = 0 if bytes_left is None else len(hit.memory.content.encode())
+        count = 0 if tokens_left is None else tokens(hit.memory.content)
+        if size > (bytes_left or 0) or count > (tokens_left or 0):
             continue
-        used_bytes, used_tokens = used_bytes + size, used_tokens + count
+        bytes_left = None if bytes_left is None else bytes_left - size
+        tokens_left = None if tokens_left is None else tokens_left - count
         chosen.append(hit)
     return chosen
 
@@ -68,18 +60,11 @@ def _within(
 def _excess(chosen: Sequence[Hit]) -> Hit | None:
     """The worst hit of a source that has more than its share; None if none has."""
     total = sum(len(hit.memory.content) for hit in chosen)
-    by_source: dict[Source, list[Hit]] = {}
+    said: dict[Source, int] = {}
+    worst: dict[Source, Hit] = {}
     for hit in chosen:
-        if hit.memory.origin in UNTRUSTED:
-            by_source.setdefault(_source(hit), []).append(hit)
-    for found in by_source.values():
-        said = sum(len(hit.memory.content) for hit in found)
-        alone = len(found) == 1 and said <= QUOTE
-        if said > SHARE * total and not alone:
-            return found[-1]
-    return None
-
-
-def _source(hit: Hit) -> Source:
-    provenance = hit.memory.provenance
-    return hit.memory.origin.value, provenance.channel, provenance.session
+        if not hit.memory.origin.trusted:
+            source = (hit.memory.origin.value, hit.memory.provenance.channel)
+            said[source] = said.get(source, 0) + len(hit.memory.content)
+            worst[source] = hit
+    return next((worst[one] for one in said if said[one] > SHARE * total), None)

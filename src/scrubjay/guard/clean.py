@@ -52,6 +52,8 @@ _JOINING = re.compile(
     "\ufe70-\ufefe\U00010a00-\U00010aff\U00010b80-\U00010baf\U00010d00-\U00010d3f"
     "\U00010f30-\U00010fff\U00011000-\U00011c6f\U0001e900-\U0001e95f]"
 )
+_MANY_MARKS = re.compile(rf"[^\w\s!-~]{{{MOST_MARKS + 1}}}")
+"""Where there may be too many combining marks: they are neither of a word nor printable ASCII."""
 
 _MARKS = re.compile(
     r"(?:>\ ?|[-*+](?:\ |$)|\#{1,6}(?:\ |$)|`{3,}\ ?|~{3,}\ ?|<!--\ ?|\|\ ?|(?:[-*_=]\ ?){3,}$)+",
@@ -75,7 +77,7 @@ _BARE_HOST = re.compile(r"(?i)\b(www\.[^\s/?#]+)\S*")
 
 
 def clean(text: str) -> str:
-    """The text without invalid and invisible characters, its line breaks as \\n; idempotent.
+    """The text without invalid and invisible characters, with one kind of line break; idempotent.
 
     A joiner stays where a script or an emoji needs one, and so does the selector of an emoji.
     """
@@ -96,12 +98,13 @@ def one_line(text: str, *, most: int | None = None) -> str:
     """
     line = clean(text)
     if not line.isascii():
-        line = _JOINED.sub(_needed, _with_few_marks(line)).replace(_BRAILLE_BLANK, " ")
+        if _MANY_MARKS.search(line):
+            line = _JOINED.sub(_needed, _with_few_marks(line))
+        line = line.replace(_BRAILLE_BLANK, " ")
     line = " ".join(line.split())
     if most is not None:
         line = _cut(line, most)
-    line = _SCHEME.sub(rf"\1{_COLON}", _TEMPLATE.sub(_harmless, line))
-    return _without_lead(line)
+    return _without_lead(_neutral(line))
 
 
 def defang(text: str) -> str:
@@ -141,6 +144,16 @@ def _with_few_marks(line: str) -> str:
         if not marks or marks <= MOST_MARKS or kind == "Cf":
             kept.append(letter)
     return "".join(kept)
+
+
+def _neutral(line: str) -> str:
+    """The line with no token of a chat template and no scheme that runs what follows it."""
+    if "<" in line or "|>" in line or "[" in line:
+        line = _TEMPLATE.sub(_harmless, line)
+    lowered = line.lower()  # a plain search is many times as fast, and nearly always the last word
+    if "script:" in lowered or "data:" in lowered:
+        line = _SCHEME.sub(rf"\1{_COLON}", line)
+    return line
 
 
 def _harmless(token: re.Match[str]) -> str:

@@ -64,6 +64,7 @@ class Columns:
     origin: NDArray[np.uint8]
     importance: NDArray[np.float32]
     pinned: NDArray[np.bool_]
+    approved: NDArray[np.bool_]
     length: NDArray[np.int32]
     signs: NDArray[np.uint8]
     """What the text shows: a bit for each of SIGNS."""
@@ -130,6 +131,7 @@ def build(entries: Sequence[Entry], languages: Sequence[str]) -> Columns:
         origin=np.array([ORIGINS.index(memory.origin) for memory in memories], np.uint8),
         importance=np.array([memory.importance for memory in memories], np.float32),
         pinned=np.array([memory.pinned for memory in memories], np.bool_),
+        approved=np.array([memory.approved is not None for memory in memories], np.bool_),
         length=np.array([len(memory.content) for memory in memories], np.int32),
         signs=np.array([_signs(memory) for memory in memories], np.uint8),
         tags=np.array([code for some in tags for code in some], np.int32),

@@ -17,6 +17,7 @@ from scrubjay.index import columns, postings, segment, vectors
 from scrubjay.index.analysis import Wanted
 from scrubjay.index.columns import Columns, Entry
 from scrubjay.index.postings import Match
+from scrubjay.index.postings import Part as Terms
 from scrubjay.index.segment import Mask, Segment
 from scrubjay.index.vectors import Vectors
 
@@ -25,6 +26,7 @@ Vectorize = Callable[[Sequence[Entry]], Floats]
 Rest = tuple[postings.Segment, Vectors]
 _TERM_BYTES: Final = 110
 """What a term takes in a dictionary: the text, its place, its share of the table."""
+_ROW_BYTES: Final = 110
 _ENTRY_BYTES: Final = 2_000
 _HOLLOW: Final = 0.5
 """A segment of which fewer rows than this share count is worth writing anew."""
@@ -43,16 +45,80 @@ class Part:
     token: object | None = None
     """What the segment is on disk; None if it is only in memory."""
     postings: postings.Segment | None = None
-    floats: Floats | None = None
+    vectors: Vectors | None = None
+    _total: Floats | None = None
+    _squares: Floats | None = None
+    _counting: _Counting | None = None
 
     @property
     def size(self) -> int:
         """Roughly how many bytes it takes."""
-        size = 110 * len(self.columns)
-        if self.floats is not None and self.postings is not None:
-            size += self.floats.nbytes + _TERM_BYTES * len(self.postings.terms)
+        size = _ROW_BYTES * len(self.columns)
+        if self.vectors is not None and self.postings is not None:
+            size += self.vectors.steps.nbytes + _TERM_BYTES * len(self.postings.terms)
             size += self.postings.rows.nbytes + self.postings.counts.nbytes
         return size
+
+    def erase(self, row_id: bytes) -> None:
+        """Have the rows of one id count no more."""
+        rows = self.columns.places(row_id)
+        if len(rows):
+            self.alive[rows] = False
+            self._total = self._counting = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether every row counts."""
+        return bool(self.alive.all())
+
+    def counting(self, values: Floats) -> Floats:
+        """Of a value for each row, those of the rows that count."""
+        return values if self.whole else values[self.alive]
+
+    def terms(self) -> Terms:
+        """Its postings without the rows that count no more."""
+        assert self.postings is not None
+        if self.whole:
+            return self.postings
+        if self._counting is None:
+            self._counting = _Counting.of(self.postings, self.alive)
+        return self._counting
+
+    def total(self) -> Floats:
+        """The sum of the vectors of the rows that count; made once."""
+        assert self.vectors is not None
+        if self._total is None:
+            held = self.vectors
+            self._total = (held if self.whole else vectors.join([held], [self.alive])).total()
+        return self._total
+
+    def squares(self) -> Floats:
+        """The squared lengths of its vectors; made once."""
+        assert self.vectors is not None
+        if self._squares is None:
+            self._squares = self.vectors.squares()
+        return self._squares
+
+
+@dataclass(frozen=True, slots=True)
+class _Counting:
+    """Postings without the rows that count no more; those that do are numbered through."""
+
+    held: postings.Segment
+    alive: Mask
+    lengths: postings.Rows
+    _numbers: postings.Rows
+
+    @classmethod
+    def of(cls, held: postings.Segment, alive: Mask) -> _Counting:
+        numbers = (np.cumsum(alive) - 1).astype(np.uint32)
+        return cls(held, alive, held.lengths[alive], numbers)
+
+    def find(self, term: str) -> tuple[postings.Rows, postings.Counts]:
+        """The rows that hold the term, ascending, and how often each does."""
+        rows, counts = self.held.find(term)
+        kept = self.alive[rows]
+        return self._numbers[rows[kept]], counts[kept]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +156,7 @@ class ScopeIndex:
     @property
     def size(self) -> int:
         """Roughly how many bytes it takes in memory."""
-        joined = 0 if self._columns is None else 110 * len(self)
+        joined = 0 if self._columns is None else _ROW_BYTES * len(self)
         return sum(part.size for part in self._parts) + _ENTRY_BYTES * len(self._fresh) + joined
 
     @property
@@ -123,7 +189,7 @@ class ScopeIndex:
         for row_id in ids:
             self._fresh.pop(row_id, None)
             for part in self._parts:
-                part.alive[part.columns.places(row_id)] = False
+                part.erase(row_id)
         self._changed()
 
     def settle(self) -> None:
@@ -139,20 +205,20 @@ class ScopeIndex:
     def _complete(self, part: Part) -> None:
         if part.load is not None:
             part.postings, made = part.load()
-            part.floats = self._floats(made)
+            part.vectors = self._comparable(made)
             part.load = None
 
-    def _floats(self, made: Vectors) -> Floats:
-        """The vectors as numbers; those of another embedder compare with none of ours."""
+    def _comparable(self, made: Vectors) -> Vectors:
+        """The vectors; those of another embedder compare with none of ours and count as none."""
         if made.identity == self.identity:
-            return made.floats()
+            return made
         self.foreign += len(made)
-        return np.zeros((len(made), self.dimensions), np.float32)
+        none = np.zeros((len(made), self.dimensions), np.float32)
+        return vectors.quantize(self.identity, none)
 
     def _push(self, one: Segment) -> None:
         alive = np.ones(len(one), np.bool_)
-        floats = one.vectors.floats()
-        self._parts.append(Part(one.columns, alive, None, None, one.postings, floats))
+        self._parts.append(Part(one.columns, alive, None, None, one.postings, one.vectors))
         self._columns = None
 
     def _merge_small(self) -> None:
@@ -171,9 +237,8 @@ class ScopeIndex:
     def _segment(self, part: Part) -> Segment:
         self._complete(part)
         assert part.postings is not None
-        assert part.floats is not None
-        made = vectors.quantize(self.identity, part.floats)
-        return Segment(columns=part.columns, postings=part.postings, vectors=made)
+        assert part.vectors is not None
+        return Segment(columns=part.columns, postings=part.postings, vectors=part.vectors)
 
     def _changed(self) -> None:
         self.revision += 1
@@ -186,26 +251,22 @@ class ScopeIndex:
         return list(self._fresh.values())
 
     def columns(self) -> Columns:
-        """The columns of every row in a segment, counting or not, numbered like all scores."""
+        """The columns of every row in a segment that counts, numbered like all scores."""
         if self._columns is None:
-            parts = [part.columns for part in self._parts]
-            self._columns = columns.join(parts) if parts else columns.build([], [])
+            parts = self._parts
+            counting = [p.columns if p.whole else columns.pick(p.columns, p.alive) for p in parts]
+            self._columns = columns.join(counting) if parts else columns.build([], [])
         return self._columns
-
-    def alive(self) -> Mask:
-        """Which rows in a segment count."""
-        return _concatenated([part.alive for part in self._parts], np.dtype(np.bool_))
 
     def match(self, wanted: Sequence[Wanted]) -> Match:
         """How well every row answers the wanted terms."""
         self.settle()
-        parts = [part.postings for part in self._parts if part.postings is not None]
-        return postings.match(parts, wanted)
+        return postings.match([part.terms() for part in self._parts], wanted)
 
     def dense(self, query: Floats) -> Floats:
         """The dot product of every row's vector with the query's."""
         self.settle()
-        scores = [part.floats @ query for part in self._parts if part.floats is not None]
+        scores = [p.counting(p.vectors.dot(query)) for p in self._parts if p.vectors is not None]
         return _concatenated(scores, np.dtype(np.float32))
 
     def mean(self) -> Floats:
@@ -213,15 +274,14 @@ class ScopeIndex:
         self.settle()
         total, count = np.zeros(self.dimensions, np.float32), 0
         for part in self._parts:
-            assert part.floats is not None
-            total += part.floats.sum(axis=0)
-            count += int(part.floats.any(axis=1).sum())
+            total += part.total()
+            count += int(np.count_nonzero(part.counting(part.squares())))
         return total / np.float32(max(count, 1))
 
     def lengths(self) -> Floats:
         """The squared length of every row's vector; 0 for a row that has none."""
         self.settle()
-        found = [np.einsum("ij,ij->i", p.floats, p.floats) for p in self._parts]  # type: ignore[arg-type]
+        found = [part.counting(part.squares()) for part in self._parts]
         return _concatenated(found, np.dtype(np.float32))
 
     # -- to disk -----------------------------------------------------------------------

@@ -10,9 +10,18 @@ from pathlib import Path
 from types import TracebackType
 
 from scrubjay import bootstrap, settings
+from scrubjay.domain.errors import NotFound
 from scrubjay.domain.memory import NO_METADATA, Json, Kind, Memory
 from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
+from scrubjay.domain.requests import (
+    BriefRequest,
+    Browse,
+    Forget,
+    Recall,
+    Retain,
+    Revoke,
+    Supersede,
+)
 from scrubjay.domain.results import (
     AuditEvent,
     BackedUp,
@@ -57,6 +66,8 @@ def open(
     found = settings.read(home=home)
     if passphrase is not None:
         found = replace(found, passphrase=passphrase)
+    if not create and not found.data.exists():
+        raise NotFound(f"There is no scope {name}.", hint="It is made by the first write.")
     engine = bootstrap.build(found)
     try:
         engine.open(name, create=create, anew=anew)
@@ -189,6 +200,28 @@ class Jay:
         """Let everything work again; returns the level before."""
         return self._engine.freeze(self.scope, Freeze.NONE, actor=self._actor)
 
+    # -- trust -------------------------------------------------------------------------
+
+    def mark_tainted(self, session: str, origin: Origin | str = Origin.WEB) -> Origin:
+        """Say that a session has read something of this origin.
+
+        What the agent infers in it from then on is trusted no more than that.
+        """
+        chosen = check_choice("The origin", origin, Origin)
+        return self._engine.mark_tainted(self.scope, session, chosen, actor=self._actor)
+
+    def quarantined(self) -> tuple[Memory, ...]:
+        """What tells an agent how to act, came from where nobody vouches for it, and waits."""
+        return self._engine.quarantined(self.scope, actor=self._actor)
+
+    def approve(self, id: str, content: str) -> Memory:
+        """Let a memory out of quarantine; `content` is the exact text you have read."""
+        return self._engine.approve(self.scope, id, content, actor=self._actor)
+
+    def reject(self, id: str) -> Erasure:
+        """Erase a memory that is in quarantine."""
+        return self._engine.reject(self.scope, id, actor=self._actor)
+
     # -- reading -----------------------------------------------------------------------
 
     def get(self, id: str, *, as_of: Times = None) -> Memory:
@@ -294,6 +327,14 @@ class Jay:
             actor=self._actor,
         )
         return self._engine.forget(self.scope, request)
+
+    def revoke(self, *, session: str | None = None, channel: str | None = None) -> Erasure:
+        """Undo what one session, or one channel, wrote, with everything derived from it.
+
+        What it had superseded is the newest version again.
+        """
+        request = Revoke(session=session, channel=channel, actor=self._actor)
+        return self._engine.revoke(self.scope, request)
 
     def purge(self, *, superseded_days: int = SUPERSEDED_DAYS) -> Purged:
         """Clean up what is expired, long superseded, or long forgotten."""

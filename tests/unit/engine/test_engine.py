@@ -8,7 +8,15 @@ from datetime import UTC, datetime
 import pytest
 
 from scrubjay.domain.errors import Busy, Full, StoreError
-from scrubjay.domain.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
+from scrubjay.domain.requests import (
+    BriefRequest,
+    Browse,
+    Forget,
+    Recall,
+    Retain,
+    Revoke,
+    Supersede,
+)
 from scrubjay.domain.results import Erasure
 from scrubjay.domain.rows import Due
 from scrubjay.engine import Engine, Policy
@@ -31,6 +39,11 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "get": lambda engine: engine.get(ALICE, "a"),
     "browse": lambda engine: engine.browse(ALICE, Browse()),
     "history": lambda engine: engine.history(ALICE, "a"),
+    "revoke": lambda engine: engine.revoke(ALICE, Revoke(session="a")),
+    "mark_tainted": lambda engine: engine.mark_tainted(ALICE, "a"),
+    "quarantined": lambda engine: engine.quarantined(ALICE),
+    "approve": lambda engine: engine.approve(ALICE, "a", "a"),
+    "reject": lambda engine: engine.reject(ALICE, "a"),
     "recall": lambda engine: engine.recall(ALICE, Recall(query="a")),
     "brief": lambda engine: engine.brief(ALICE, BriefRequest()),
     "reindex": lambda engine: engine.reindex(ALICE),

@@ -1,0 +1,231 @@
+"""What a recall costs, from a thousand memories to a hundred thousand, and what an index takes."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median, quantiles
+from time import perf_counter
+from typing import Final
+
+import numpy as np
+
+from bench.conversation import Conversation
+from bench.measure import Comparison, Spread, alternate, timed
+from bench.report import Line, Section, duration
+from bench.subject import scratch
+from scrubjay import bootstrap, settings
+from scrubjay.domain.requests import Forget, Recall
+from scrubjay.domain.scope import Scope
+from scrubjay.engine import Engine, Policy, bundle, indexing, recall
+from scrubjay.index.analysis import terms
+
+SIZES: Final = (1_000, 5_000, 20_000, 50_000, 100_000)
+QUICK: Final = (1_000, 5_000)
+MOST: Final = 4.0
+OPEN_SECONDS: Final = {5_000: 0.010, 50_000: 0.060}
+RAM_BYTES: Final = 12_000_000
+_SCOPE: Final = Scope.parse("bench")
+_K1, _B = 1.2, 0.75
+PLOT: Final = Path(__file__).parent / "recall.svg"
+
+
+def run(*, quick: bool) -> Section:
+    """Recall beside the floor, cold opens, RAM, and many scopes under one shelf."""
+    section = Section(
+        "Recall",
+        reason="docs/design.md says where the time goes; mind the machine's load above.",
+    )
+    section.notes.append(
+        "Invented conversations (sessions of 25 turns, five speakers, word frequencies like real "
+        "ones), sealed, static embedder, everything on, one BLAS thread. The floor scores *all* "
+        "rows by bare postings of the question's words and one full dot product; *index + rank* is "
+        "all a recall does besides reading the head and unsealing ten rows."
+    )
+    for size in QUICK if quick else SIZES:
+        with scratch() as folder:
+            _measure(section, folder, size, quick=quick)
+    with scratch() as folder:
+        _many(section, folder, quick=quick)
+    return section
+
+
+def _measure(section: Section, folder: Path, size: int, *, quick: bool) -> None:
+    talk = Conversation()
+    memories = talk.memories(size)
+    content = bundle.to_json(bundle.Content(scope=_SCOPE, made_at="", memories=tuple(memories)))
+    questions = [talk.question() for _ in range(30 if quick else 100)]
+    with _engine(folder) as engine:
+        engine.load(_SCOPE, content)
+        begun = perf_counter()
+        engine.recall(_SCOPE, Recall(query="first"))
+        built = perf_counter() - begun
+        found = _ratio(engine, questions)
+        section.compare(f"{size:,}: index + rank", found.wall, unit="ms", most=MOST)
+        section.lines.append(_whole(engine, size, questions))
+    section.lines.append(
+        Line(what=f"{size:,}: index made from rows", figure=f"{size / built:,.0f} memories/s")
+    )
+    cold = [_open(folder) for _ in range(5 if quick else 15)]
+    section.lines.append(_cold(f"{size:,}: cold open", cold, OPEN_SECONDS.get(size)))
+    with _engine(folder) as engine:
+        engine.forget(_SCOPE, Forget(ids=(memories[size // 2].id,)))
+        engine.finish_due(_SCOPE)
+    after = [_open(folder) for _ in range(5 if quick else 15)]
+    section.lines.append(
+        _cold(f"{size:,}: cold open after a forget", after, 2 * median(cold), peer=median(cold))
+    )
+    if size == 5_000:
+        section.lines.append(_ram(folder, 3 if quick else 8))
+
+
+@contextmanager
+def _engine(folder: Path, policy: Policy | None = None) -> Iterator[Engine]:
+    engine = bootstrap.build(settings.at_home(folder), policy=policy)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+# -- ours beside the floor ----------------------------------------------------------------------
+
+
+def _ratio(engine: Engine, questions: list[str]) -> Comparison:
+    opened, indexed = engine._open(_SCOPE), engine._indexed(_SCOPE)
+    searched = [recall.Searched(opened, indexed)]
+    floor = _Floor(indexed, opened.ports.embedder)
+    asked = iter(questions * 2)
+    again = iter(questions * 2)
+
+    def ours() -> object:
+        request = Recall(query=next(asked))
+        vector = opened.ports.embedder.embed([request.query])[0]
+        found = recall.search(searched, request, vector)
+        query = recall.parse(searched, request, opened.ports.clock.now())
+        return recall.rank(query, found, 10, 10)
+
+    return alternate(len(questions), lambda: timed(ours), lambda: timed(lambda: floor(next(again))))
+
+
+class _Floor:
+    """Bare postings and a full dot product: the least that scores every row."""
+
+    def __init__(self, indexed: indexing.Indexed, embedder: object) -> None:
+        parts = indexed.ready._parts
+        assert len(parts) == 1
+        assert parts[0].postings is not None
+        self._postings = parts[0].postings
+        assert parts[0].vectors is not None
+        self._floats = parts[0].vectors.floats()
+        self._embedder = embedder
+        lengths = self._postings.lengths.astype(np.float32)
+        self._norms = (_K1 * (1 - _B + _B * lengths / lengths.mean())).astype(np.float32)
+
+    def __call__(self, question: str) -> object:
+        rows = len(self._norms)
+        scores = np.zeros(rows, np.float32)
+        for term in set(terms(question, "english")):
+            found, counts = self._postings.find(term)
+            rarity = np.float32(np.log1p((rows - len(found) + 0.5) / (len(found) + 0.5)))
+            times = counts.astype(np.float32)
+            scores[found] += rarity * times / (times + self._norms[found])
+        vector = self._embedder.embed([question])[0]  # type: ignore[attr-defined]
+        scores += self._floats @ vector
+        best = np.argpartition(-scores, 10)[:10]
+        return best[np.argsort(-scores[best])]
+
+
+def _whole(engine: Engine, size: int, questions: list[str]) -> Line:
+    times = [_seconds(lambda q=q: engine.recall(_SCOPE, Recall(query=q))) for q in questions]  # type: ignore[misc]
+    p95 = quantiles(times, n=20, method="inclusive")[-1]
+    figure = f"{median(times) * 1e3:.1f} ms (p50), {p95 * 1e3:.1f} ms (p95)"
+    return Line(what=f"{size:,}: whole recall, warm", figure=figure)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begun = perf_counter()
+    work()
+    return perf_counter() - begun
+
+
+# -- opening and keeping open ---------------------------------------------------------------------
+
+
+def _open(folder: Path) -> float:
+    """From a fresh engine to an index that could answer."""
+    gc.collect()
+    begun = perf_counter()
+    with _engine(folder) as engine:
+        opened, indexed = engine._begin(_SCOPE), engine._indexed(_SCOPE)
+        indexing.catch_up(opened, indexed)
+        indexing.settle(opened, indexed)
+        return perf_counter() - begun
+
+
+def _cold(what: str, times: list[float], most: float | None, *, peer: float | None = None) -> Line:
+    return Line(
+        what=what,
+        figure=duration(Spread.of(times), "ms"),
+        floor="-" if peer is None else f"{peer * 1e3:.1f} ms",
+        ratio="-" if peer is None else f"{median(times) / peer:.2f}x",
+        target="-" if most is None else f"≤ {most * 1e3:.0f} ms",
+        reached=None if most is None else median(times) <= most,
+    )
+
+
+def _ram(folder: Path, engines: int) -> Line:
+    """What several engines with the same scope open take more than none, divided by them."""
+    with _engine(folder) as first:
+        first.recall(_SCOPE, Recall(query="loads the table and all modules"))
+    gc.collect()
+    before, kept = _resident(), []
+    for _ in range(engines):
+        engine = bootstrap.build(settings.at_home(folder))
+        engine.recall(_SCOPE, Recall(query="everything on"))
+        kept.append(engine)
+    each = (_resident() - before) / engines
+    for engine in kept:
+        engine.close()
+    return Line(
+        what="5,000: RAM of an open scope",
+        figure=f"{each / 1e6:.1f} MB",
+        target=f"≤ {RAM_BYTES / 1e6:.0f} MB",
+        reached=each <= RAM_BYTES,
+    )
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096
+
+
+def _many(section: Section, folder: Path, *, quick: bool) -> None:
+    """Many scopes visited in turns, more than fit on the shelf."""
+    count, each, megabytes = (60, 150, 8) if quick else (2_000, 150, 256)
+    policy = Policy(shelf_bytes=megabytes * 1024 * 1024)
+    scopes = [Scope.parse(f"scope-{number}") for number in range(count)]
+    with _engine(folder, policy) as engine:
+        for number, scope in enumerate(scopes):
+            memories = tuple(Conversation(number).memories(each))
+            engine.load(
+                scope, bundle.to_json(bundle.Content(scope=scope, made_at="", memories=memories))
+            )
+            engine.recall(scope, Recall(query="first"))
+        before = _resident()
+        times = []
+        for _ in range(2):
+            for scope in scopes:
+                times.append(_seconds(lambda s=scope: engine.recall(s, Recall(query="garden"))))  # type: ignore[misc]
+        grown = _resident() - before
+        held = len(engine._shelf)
+    p95 = quantiles(times, n=20, method="inclusive")[-1]
+    section.lines.append(
+        Line(
+            what=f"{count:,} scopes of {each} in turns, shelf of {megabytes} MB",
+            figure=f"{median(times) * 1e3:.1f} ms (p50), {p95 * 1e3:.1f} ms (p95); {held:,} open",
+            floor=f"{grown / 1e6:+.0f} MB while visiting",
+        )
+    )

@@ -1,0 +1,101 @@
+"""revoke: undo what one session or channel wrote, with everything that was derived from it.
+
+Unlike forget it undoes rather than forgets: a memory that was superseded by what is taken out is
+the newest version again. What others wrote stays, and nothing that is taken out can come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from scrubjay.domain.errors import KeyMissing, NotFound, SealBroken
+from scrubjay.domain.memory import Memory
+from scrubjay.domain.requests import Revoke
+from scrubjay.domain.results import Erasure
+from scrubjay.domain.rows import Collection, Row
+from scrubjay.engine import cells, forget
+from scrubjay.engine.opened import OpenScope
+from scrubjay.ports import Tx, View
+
+
+def revoke(opened: OpenScope, request: Revoke) -> Erasure:
+    """Undo what the request names; on return it is gone and cannot come back."""
+
+    def erase(tx: Tx) -> forget.Taken:
+        named = list(_written(opened, tx, request))
+        doomed = {row.id: row for row in _with_derived(tx, named)}
+        _close_ranks(opened, tx, doomed)
+        return forget.take(
+            opened, tx, doomed.values(), named=len(named), verb="revoke", actor=request.actor
+        )
+
+    return forget.carry_out(opened, erase, "revoke")
+
+
+def _written(opened: OpenScope, view: View, request: Revoke) -> Iterator[Row]:
+    """The rows the session or channel wrote."""
+    if request.session is not None:
+        session = opened.session_hash(request.session)
+        assert session is not None
+        yield from view.rows_of_session(Collection.MEMORY, session)
+        return
+    for row, memory in forget.scan(opened, view):
+        if request.matches(memory):
+            yield row
+
+
+def _with_derived(tx: Tx, named: list[Row]) -> Iterator[Row]:
+    seen: set[bytes] = set()
+    waiting = list(named)
+    while waiting:
+        row = waiting.pop()
+        if row.id in seen or row.erased:
+            continue
+        seen.add(row.id)
+        yield row
+        found = (tx.row(Collection.MEMORY, row_id) for row_id in tx.derived(row.id))
+        waiting += [other for other in found if other is not None]
+
+
+def _close_ranks(opened: OpenScope, tx: Tx, doomed: Mapping[bytes, Row]) -> None:
+    """Join what came before the doomed versions of a chain to what came after, or let it live."""
+    for row in doomed.values():
+        memory = _peek(opened, row)
+        if memory is None or _is_doomed(opened, memory.superseded_by, doomed):
+            continue  # damaged, or not the last of the doomed in its chain
+        before = _version(opened, tx, memory.supersedes)
+        while before is not None and _is_doomed(opened, before.id, doomed):
+            before = _version(opened, tx, before.supersedes)
+        after = _version(opened, tx, memory.superseded_by)
+        _link(opened, tx, before, after)
+
+
+def _link(opened: OpenScope, tx: Tx, before: Memory | None, after: Memory | None) -> None:
+    if before is not None:
+        retired = before.retired_at if after else None
+        name = after.id if after else None
+        _put(opened, tx, replace(before, superseded_by=name, retired_at=retired))
+    if after is not None:
+        _put(opened, tx, replace(after, supersedes=before.id if before else None))
+
+
+def _put(opened: OpenScope, tx: Tx, memory: Memory) -> None:
+    cells.put(opened, tx, replace(memory, version=memory.version + 1))
+
+
+def _is_doomed(opened: OpenScope, public_id: str | None, doomed: Mapping[bytes, Row]) -> bool:
+    return public_id is not None and opened.row_id(public_id) in doomed
+
+
+def _version(opened: OpenScope, tx: Tx, public_id: str | None) -> Memory | None:
+    row = None if public_id is None else tx.row(Collection.MEMORY, opened.row_id(public_id))
+    return None if row is None or row.erased else _peek(opened, row)
+
+
+def _peek(opened: OpenScope, row: Row) -> Memory | None:
+    try:
+        return opened.unseal(row)
+    except (SealBroken, KeyMissing, NotFound):
+        # A damaged row must still be erasable; what it replaced stays as it is.
+        return None

@@ -1,0 +1,75 @@
+"""What is known of a session, in a sealed row of its own: so far, whether it was tainted.
+
+An agent that has read a web page may repeat what the page told it. So once a host says that a
+session is tainted, all that the *agent* infers in it has the origin of what it read. The user's
+own words stay the user's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from scrubjay.domain.memory import Json
+from scrubjay.domain.origin import Actor, Origin, lowest
+from scrubjay.domain.rows import Collection, Row
+from scrubjay.domain.text import check_choice, check_name
+from scrubjay.engine import cells
+from scrubjay.engine.opened import OpenScope
+from scrubjay.ports import Tx, View
+
+
+def mark_tainted(
+    opened: OpenScope, session: str, origin: Origin = Origin.WEB, *, actor: Actor
+) -> Origin:
+    """Note that a session has read something of this origin; returns the lowest it has read."""
+    check_name("The session", session)
+    origin = check_choice("The origin", origin, Origin)
+
+    def store(tx: Tx) -> Origin:
+        state = _state(opened, tx, session)
+        seen = lowest([origin, Origin(str(state.get("tainted", origin.value)))])
+        if state.get("tainted") != seen.value:
+            _write(opened, tx, session, {**state, "tainted": seen.value})
+            opened.trail.record(tx, f"taint.{seen.value}", actor)
+        return seen
+
+    return opened.write(store)
+
+
+def trusted(opened: OpenScope, view: View, session: str | None, origin: Origin) -> Origin:
+    """The origin of what is written in a session: the agent's own falls to what it has read."""
+    if session is None or origin is not Origin.AGENT:
+        return origin
+    tainted = _state(opened, view, session).get("tainted")
+    return origin if tainted is None else lowest([origin, Origin(str(tainted))])
+
+
+def _state(opened: OpenScope, view: View, session: str) -> Mapping[str, Json]:
+    row = view.row(Collection.SESSION, _row_id(opened, session))
+    if row is None or row.erased:
+        return {}
+    found: dict[str, Json] = json.loads(opened.open_body(Collection.SESSION, row))
+    return found
+
+
+def _write(opened: OpenScope, tx: Tx, session: str, state: Mapping[str, Json]) -> None:
+    row_id = _row_id(opened, session)
+    known = tx.row(Collection.SESSION, row_id)
+    version = 1 if known is None else known.version + 1
+    epoch = tx.head().session.epoch
+    body = cells.seal_body(
+        opened,
+        Collection.SESSION,
+        json.dumps(state).encode(),
+        row_id=row_id,
+        version=version,
+        epoch=epoch,
+    )
+    tx.put(Collection.SESSION, Row(id=row_id, version=version, epoch=epoch, cell=body.cell))
+
+
+def _row_id(opened: OpenScope, session: str) -> bytes:
+    row_id = opened.session_hash(session)
+    assert row_id is not None
+    return row_id

@@ -1,0 +1,75 @@
+"""Admission: what of a text may be stored, and how far its author is to be trusted.
+
+Invisible characters and secrets never enter; all else is stored as written. Filters do not tell a
+lie from the truth, so trust is decided by origin alone: see `domain/origin.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from scrubjay.domain.errors import InvalidRequest
+from scrubjay.domain.memory import Json, Memory
+from scrubjay.domain.requests import Retain, Supersede
+from scrubjay.guard.clean import clean
+from scrubjay.guard.secrets import PLACEHOLDER, redact
+
+_Pure = Callable[[str], str]
+Written = TypeVar("Written", Retain, Supersede, Memory)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What may be stored of some fields, and what was taken out of them."""
+
+    fields: Mapping[str, object]
+    """Only those that changed."""
+    redacted: Mapping[str, int]
+    """Kinds of secrets and how many of each were taken out."""
+
+
+def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Mapping[str, int]]:
+    """The same without invisible characters and secrets, and how many of which secrets it had."""
+    admitted = _admit(written, placeholder)
+    if not admitted.fields:
+        return written, admitted.redacted
+    if not str(admitted.fields.get("content", written.content)).strip():
+        raise InvalidRequest(
+            "Nothing is left of the content without its invisible characters.",
+            hint="Say what is to be remembered.",
+        )
+    return replace(written, **admitted.fields), admitted.redacted  # type: ignore[arg-type]
+
+
+def _admit(written: Retain | Supersede | Memory, placeholder: str) -> Admitted:
+    found: Counter[str] = Counter()
+
+    def pure(text: str) -> str:
+        redacted = redact(clean(text), placeholder)
+        found.update(redacted.found)
+        return redacted.text
+
+    fields: dict[str, object] = {"content": pure(written.content)}
+    if written.tags:
+        tags = (pure(tag) for tag in written.tags)
+        fields["tags"] = tuple(dict.fromkeys(tag for tag in tags if tag.strip()))
+    for name in ("speaker", "reason"):
+        if value := getattr(written, name, None):
+            fields[name] = pure(value) or None
+    if metadata := getattr(written, "metadata", None):
+        fields["metadata"] = {pure(name): _json(value, pure) for name, value in metadata.items()}
+    changed = {name: value for name, value in fields.items() if value != getattr(written, name)}
+    return Admitted(changed, dict(found))
+
+
+def _json(value: Json, pure: _Pure) -> Json:
+    if isinstance(value, str):
+        return pure(value)
+    if isinstance(value, list):
+        return [_json(one, pure) for one in value]
+    if isinstance(value, dict):
+        return {pure(name): _json(one, pure) for name, one in value.items()}
+    return value
