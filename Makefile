@@ -11,10 +11,10 @@ export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench requirements clean
+.PHONY: help setup run test check bench bench-peers requirements clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 	@echo "  ARGS=... is passed on: make test ARGS='-k forget', make requirements ARGS=--upgrade"
 
 setup:  ## make .venv from the hashed requirements (only when something changed)
@@ -35,6 +35,9 @@ check: setup  ## lint, format, types, layers and the house rules
 
 bench: setup  ## measure
 	$(PYTHON_IN_VENV) -m bench $(ARGS)
+
+bench-peers: setup  ## measure other memory systems beside ours (installs them, 15 minutes)
+	$(PYTHON_IN_VENV) -m bench.peers $(ARGS)
 
 requirements: setup  ## re-make the hashed requirements from pyproject.toml and requirements/dev.in
 	$(COMPILE) $(ARGS) pyproject.toml -o requirements/runtime.txt

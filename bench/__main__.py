@@ -10,7 +10,18 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from bench import cold, growth, machine, reading, retain, rotation, syncs, writers
+from bench import (
+    cold,
+    growth,
+    guarding,
+    machine,
+    reading,
+    recalling,
+    retain,
+    rotation,
+    syncs,
+    writers,
+)
 from bench.report import Section, render
 from bench.subject import scratch
 
@@ -23,6 +34,8 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
     "rotation": rotation.run,
     "cold": cold.run,
     "reading": reading.run,
+    "guard": guarding.run,
+    "recall": recalling.run,
 }
 RESULTS: Final = Path(__file__).parent / "results.md"
 _ONE_THREAD: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

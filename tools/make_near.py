@@ -3,7 +3,8 @@
     python tools/make_near.py VECTORS.npz src/scrubjay/index/near.bin
 
 VECTORS.npz holds `vocab` (word pieces), `table` (int8) and `scale` (one float per row). Whole
-words of letters are compared by cosine; each keeps the terms of its nearest words.
+words of letters are compared by cosine; each keeps the terms of its nearest words, which count by
+the square of it: the less near, the much less.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from scrubjay.index.analysis import terms
-from scrubjay.index.near import NEAREST, pack
+from scrubjay.index.near import pack
 from scrubjay.index.stopwords import STOP_WORDS
 
 LANGUAGE = "english"
-MOST = 16
+MOST = 8
+NEAREST = 0.4
+"""The cosine below which words are not near."""
 SHORTEST = 3
 BATCH = 1000
 
@@ -58,7 +61,7 @@ def neighbors(
             found: dict[str, float] = {}
             for place in close[np.argsort(-nearness[close])]:
                 if stems[place] != stems[at]:
-                    found.setdefault(stems[place], min(float(nearness[place]), 1.0))
+                    found.setdefault(stems[place], min(float(nearness[place]), 1.0) ** 2)
             table[words[at]] = dict(list(found.items())[:MOST])
     return table
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
-from scrubjay.adapters.embedders.static import StaticEmbedder
-from scrubjay.adapters.keyrings.file import FileKeyring
+from scrubjay.adapters.keyrings.file import KEY_FILE, FileKeyring
 from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
-from scrubjay.adapters.stores.sqlite import exhibit
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.domain.errors import InvalidRequest, Locked, NotFound
 from scrubjay.domain.results import Exhibit
 from scrubjay.engine import Engine, Policy, Ports
 from scrubjay.ports import Clock, Embedder, Keyring, Reach, pass_by
-from scrubjay.settings import Settings
+from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
 
 def build(
@@ -30,6 +29,7 @@ def build(
 ) -> Engine:
     """The engine on the embedded default: SQLite, files, and the keyring the keys folder has."""
     clock = clock or SystemClock()
+    keys = keyring(settings, clock)
     store = SqliteStore(
         settings.data,
         reach=reach,
@@ -40,24 +40,97 @@ def build(
     ports = Ports(
         store=store,
         blobs=FileBlobs(settings.data / "blobs"),
-        keyring=keyring(settings, clock),
+        keyring=keys,
         clock=clock,
-        embedder=embedder or StaticEmbedder(clock),
+        embedder=embedder or make_embedder(settings, clock),
         reach=reach,
-        policy=policy or Policy(),
+        policy=policy or make_policy(settings),
     )
     return Engine(ports)
 
 
+def clock() -> Clock:
+    """The clock of this machine."""
+    return SystemClock()
+
+
+def make_policy(settings: Settings) -> Policy:
+    """What the settings say about the engine's own habits."""
+    return Policy(
+        drop_days=settings.drop_days,
+        shelf_bytes=settings.shelf_bytes,
+        raise_on_embedder_change=settings.on_embedder_change is OnEmbedderChange.RAISE,
+    )
+
+
+def make_embedder(settings: Settings, clock: Clock) -> Embedder:
+    """The embedder the settings name; none of them loads numpy before it is asked."""
+    match settings.embedder:
+        case EmbedderName.NONE:
+            from scrubjay.adapters.embedders.none import NoEmbedder
+
+            return NoEmbedder()
+        case EmbedderName.OPENAI:
+            from scrubjay.adapters.embedders.openai import Endpoint, OpenAIEmbedder
+
+            asked = settings.openai
+            endpoint = Endpoint(
+                base_url=asked.url,
+                model=asked.model,
+                dimensions=asked.dimensions,
+                shorten=asked.shorten,
+                api_key=asked.api_key,
+            )
+            return OpenAIEmbedder(endpoint, clock=clock, sleep=time.sleep)
+        case EmbedderName.MINILM:
+            from scrubjay.adapters.embedders.minilm import MiniLMEmbedder
+
+            assert settings.minilm_weights is not None
+            return MiniLMEmbedder(settings.minilm_weights, clock)
+        case EmbedderName.STATIC:
+            from scrubjay.adapters.embedders.static import StaticEmbedder
+
+            return StaticEmbedder(clock)
+
+
+# -- keys ----------------------------------------------------------------------------------
+
+
 def keyring(settings: Settings, clock: Clock) -> Keyring:
     """The keyring of the keys folder: by passphrase if it has one, else by key file."""
-    if not PassphraseKeyring.present(settings.keys):
+    if not has_passphrase(settings):
         return FileKeyring(settings.keys, clock)
-    locked = PassphraseKeyring(settings.keys, clock)
     if settings.passphrase is None:
         raise Locked("The keyring is locked by a passphrase, and none was given.")
+    locked = passphrase_keyring(settings, clock)
     locked.unlock(settings.passphrase)
     return locked
+
+
+def has_passphrase(settings: Settings) -> bool:
+    """Whether a passphrase locks the keys."""
+    return PassphraseKeyring.present(settings.keys)
+
+
+def has_key_file(settings: Settings) -> bool:
+    """Whether a key file opens the keys."""
+    return (settings.keys / KEY_FILE).exists()
+
+
+def passphrase_keyring(settings: Settings, clock: Clock) -> PassphraseKeyring:
+    """The keyring of a passphrase, still locked."""
+    return PassphraseKeyring(settings.keys, clock)
+
+
+def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> str:
+    """Lock the keys, those of a key file or none yet, by a passphrase; the recovery key."""
+    adopting = has_key_file(settings)
+    begin = PassphraseKeyring.adopt if adopting else PassphraseKeyring.create
+    _, recovery = begin(settings.keys, clock, passphrase)
+    return recovery
+
+
+# -- looking at files ------------------------------------------------------------------------
 
 
 def inspect(path: Path) -> Exhibit:
@@ -68,6 +141,8 @@ def inspect(path: Path) -> Exhibit:
         raise NotFound("There is no such file.", hint="Check the path.") from error
     except OSError as error:
         raise InvalidRequest(f"The file cannot be read: {error.strerror}.") from error
+    from scrubjay.adapters.stores.sqlite import exhibit
+
     if raw.startswith(exhibit.MAGIC):
         shown = exhibit.inspect(path)
     else:

@@ -277,7 +277,9 @@ def _hits(
     """The best that keep to the budgets; more are looked at only if some of the first do not."""
     ranked = rank(query, found, request.limit, request.limit)
     fitting = budget.fit(_unseal(searched, request, ranked), request)
-    if len(fitting) < min(request.limit, len(ranked)):
+    # Whether an untrusted source has to leave room shows only when others were looked at, too.
+    whole = len(fitting) == min(request.limit, len(ranked))
+    if not whole or not all(hit.memory.origin.trusted for hit in fitting):
         fitting = budget.fit(_unseal(searched, request, _more(query, found, request)), request)
     return sorted(fitting, key=lambda hit: -hit.score)
 

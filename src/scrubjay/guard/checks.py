@@ -126,6 +126,13 @@ def chosen(text: str) -> int:
     return len(text) if letters and len(core) >= 6 and (digits or symbols) else 0
 
 
+def strong(text: str) -> int:
+    """A password of letters, digits and a symbol, which no name of a product is."""
+    core = text.rstrip(".,:;?")
+    kinds = (any(map(str.isalpha, core)), any(map(str.isdigit, core)), _SYMBOLS & set(core))
+    return len(text) if len(core) >= 8 and all(kinds) else 0
+
+
 def words(text: str) -> int:
     """Recovery words: hardly one of them twice, which a sentence of that length cannot avoid."""
     spoken = [word for word in re.split(r"[ ,]+", text.lower()) if word]
@@ -145,6 +152,7 @@ CHECKS: Final[Mapping[str, Callable[[str], int]]] = {
     "three_kinds": three_kinds,
     "opaque": opaque,
     "chosen": chosen,
+    "strong": strong,
     "words": words,
 }
 """By the name a rule calls them."""

@@ -174,7 +174,8 @@ def _judged(rule: Rule, secret: bytes) -> int:
     kept = CHECKS[rule.check](text) if rule.check else len(text)
     if not kept or (rule.entropy and entropy(text) < rule.entropy):
         return 0
-    if rule.allowed and _compiled("|".join(rule.allowed)).search(secret):
+    allowed = "|".join(f"(?:{regex})" for regex in rule.allowed)  # each with flags of its own
+    if allowed and _compiled(allowed).search(secret):
         return 0
     return len(secret) if kept == len(text) else len(text[:kept].encode())
 

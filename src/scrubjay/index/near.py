@@ -1,24 +1,25 @@
 """Words of like meaning: a small table made once from the static embedder's vectors.
 
-The file lists words and terms, one per line, and for each word its near terms and how near each
-is in 255ths (tools/make_near.py writes it). It is independent of the embedder in use.
+The file lists words and terms, one per line, and for each word its near terms and what each
+counts in 255ths (tools/make_near.py writes it). It is independent of the embedder in use.
 """
 
 from __future__ import annotations
 
 import struct
+import sys
 import zlib
+from array import array
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
-NEAREST = 0.5
 _HEAD = struct.Struct("<4sIIII")
 _MAGIC = b"SJN1"
 
 
 def near_terms(word: str) -> Mapping[str, float]:
-    """The terms near a word, with how near they are, from 0.5 up to 1; empty when unknown."""
+    """The terms near a word and what each counts in its place, below 1; empty when unknown."""
     places, terms, starts, near, nearness = _table()
     place = places.get(word)
     if place is None:
@@ -48,7 +49,7 @@ def pack(table: Mapping[str, Mapping[str, float]]) -> bytes:
 
 
 @cache
-def _table() -> tuple[dict[str, int], list[str], tuple[int, ...], tuple[int, ...], bytes]:
+def _table() -> tuple[dict[str, int], list[str], array[int], array[int], bytes]:
     packed = resources.files("scrubjay.index").joinpath("near.bin").read_bytes()
     magic, words_size, terms_size, count, pairs = _HEAD.unpack_from(packed)
     if magic != _MAGIC:
@@ -57,7 +58,14 @@ def _table() -> tuple[dict[str, int], list[str], tuple[int, ...], tuple[int, ...
     at = words_size + terms_size
     words = body[:words_size].decode().split("\n")
     terms = body[words_size:at].decode().split("\n")
-    starts = struct.unpack_from(f"<{count + 1}I", body, at)
-    near = struct.unpack_from(f"<{pairs}H", body, at + 4 * (count + 1))
-    nearness = body[at + 4 * (count + 1) + 2 * pairs :]
-    return {word: place for place, word in enumerate(words)}, terms, starts, near, nearness
+    first, last = at + 4 * (count + 1), at + 4 * (count + 1) + 2 * pairs
+    starts, near = _numbers("I", body[at:first]), _numbers("H", body[first:last])
+    return {word: place for place, word in enumerate(words)}, terms, starts, near, body[last:]
+
+
+def _numbers(kind: str, packed: bytes) -> array[int]:
+    """Numbers written little-endian, without an object for each."""
+    found = array(kind, packed)
+    if sys.byteorder == "big":
+        found.byteswap()
+    return found

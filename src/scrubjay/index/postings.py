@@ -183,7 +183,11 @@ def _take(packed: bytes, at: int, count: int) -> tuple[Rows, int]:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How well every row answers: BM25, and the share of the wanted information it holds."""
+    """How well every row answers: BM25, and the share of the wanted information it holds.
+
+    Information no row holds is left out of the share: a typing error or a pair of characters that
+    is no word takes nothing from what the rows do hold.
+    """
 
     scores: Floats
     coverage: Floats
@@ -202,9 +206,9 @@ def match(parts: Sequence[Part], wanted: Sequence[Wanted]) -> Match:
     for item in wanted:
         found = shelf.find(item.term)
         rarity = shelf.rarity(len(found[0]))
-        whole += item.weight * rarity
         near = [(term, share) for term, share in item.near.items() if term not in known]
         best, held = shelf.weigh(found, near, rarity)
+        whole += item.weight * rarity * bool(held.any())
         scores += np.float32(item.weight) * best
         coverage += np.float32(item.weight * rarity) * held
     return Match(scores, coverage / np.float32(whole) if whole else coverage)

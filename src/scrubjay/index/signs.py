@@ -1,6 +1,7 @@
-"""What a text shows at a glance: a time, a number, a question, a standing wish.
+"""What a text shows at a glance: a time, a question, a standing wish.
 
-The ranking reads these from columns, so that no text is unsealed to rank it.
+The ranking reads these from columns, so that no text is unsealed to rank it. Most texts show
+little, so the words are looked up first and a pattern is tried only where one of them hints at it.
 """
 
 # ruff: noqa: RUF001 - letters of other scripts are meant.
@@ -10,32 +11,51 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-SIGNS_VERSION = 1
+SIGNS_VERSION = 2
 """Stored with the columns: signs of another version must be read again."""
 
 READ = 1000
 """Characters looked at; what a long text shows, it shows early."""
 LONGEST_INSTRUCTION = 400
 
-_MONTHS = (
-    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+_WORD = re.compile(r"\w+")
+_DIGIT = re.compile(r"\d")
+
+_TIME_WORDS = frozenset(
+    """
+    jan january feb february mar march apr april jun june jul july aug august sep sept september
+    oct october nov november dec december
+    monday tuesday wednesday thursday friday saturday sunday
+    yesterday today tonight tomorrow ago since recently
+    day days week weeks month months year years hour hours minute minutes
+    januar februar märz april mai juni juli august september oktober november dezember
+    montag dienstag mittwoch donnerstag freitag samstag sonntag uhr
+    gestern vorgestern heute morgen letzte letzten letzter letztes woche wochen monat monate jahr
+    jahre jahren
+    hier aujourd demain semaine mois ayer hoy mañana semana mes año ieri oggi domani
+    вчера сегодня завтра позавчера назад год года году лет
+    январь января январе февраль февраля феврале март марта марте апрель апреля апреле май мая мае
+    июнь июня июне июль июля июле август августа августе сентябрь сентября сентябре октябрь октября
+    октябре ноябрь ноября ноябре декабрь декабря декабре
+    понедельник вторник среду четверг пятницу субботу воскресенье
+    """.split()
 )
-_TIME = re.compile(
-    rf"\b(?:{_MONTHS}|(?:in|last|this|next) may|may \d+|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|yesterday|today|tonight|tomorrow|ago|since|recently|(?:19|20)\d\d|\d{1,2}(?:st|nd|rd|th)"
-    r"|\d{1,2}/\d{1,2}|(?:this|next) (?:week|weekend|month|year|morning|summer|fall|winter|spring)"
-    r"|last (?:night|week|weekend|month|year|summer|winter|fall|spring)"
-    r"|(?:day|week|month|year|hour|minute)s?"
-    r"|gestern|heute|morgen|letzte[nrs]?|woche|monat|jahr|hier|aujourd'hui|demain|semaine|mois"
-    r"|ayer|hoy|mañana|semana|mes|año|ieri|oggi|domani|вчера|сегодня|завтра|назад|недел\w+|месяц\w*)\b"
-    r"|昨天|今天|明天|上周|下周|上个月|去年|明年|\d+[年月日号]|昨日|今日|明日|先週|来週|先月|去年",
-    re.IGNORECASE,
+_TIME_HINTS = frozenset("may weekend morning night summer fall winter spring".split())
+_TIME_PHRASE = re.compile(
+    r"\b(?:(?:in|last|this|next) may|may \d+|(?:this|next) (?:weekend|morning|summer|fall|winter"
+    r"|spring)|last (?:night|weekend|summer|winter|fall|spring))\b"
 )
-_COUNT = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|dozen|once|twice|half|hundred"
-    r"|thousand)\b|[一二三四五六七八九十百千两]",
-    re.IGNORECASE,
+_TIME_NUMBER = re.compile(
+    r"\b(?:(?:19|20)\d\d|\d{1,2}(?:st|nd|rd|th)|\d{1,2}/\d{1,2})\b|\d+[年月日号时時]"
+)
+_TIME_ELSEWHERE = re.compile(
+    r"\b(?:недел|месяц)\w*|昨天|前天|今天|明天|上周|下周|上个月|去年|今年|明年|星期|周[一二三四五六日末]"
+    r"|昨日|今日|明日|昨夜|先週|来週|今週|先月|来月|来年|曜日"
+)
+
+_INSTRUCTION_HINTS = frozenset(
+    "always never now forward future remember please sure ever whenever when stop avoid every"
+    " immer niemals ab toujours jamais siempre nunca sempre mai ahora".split()
 )
 _INSTRUCTION = re.compile(
     r"^\W*(?:always|never|from now on|going forward|in (?:the )?future|remember (?:to|that)"
@@ -48,15 +68,18 @@ _INSTRUCTION = re.compile(
     r"|reply|call|highlight|start|end|address|remind))\b"
     r"|^\W*(?:immer|niemals|ab jetzt|ab sofort|toujours|jamais|désormais|siempre|nunca|sempre|mai"
     r"|всегда|никогда|впредь)\b|\b(?:ab jetzt|ab sofort|désormais|de ahora en adelante|отныне)\b"
-    r"|^(?:请?总是|请?始终|永远|以后|从现在起|每次|不要|别)|从现在起|^(?:今後|これから|必ず|いつも)",
-    re.IGNORECASE,
+    r"|^(?:请?总是|请?始终|请?记住|永远|以后|从现在起|每次|不要|别)|从现在起"
+    r"|^(?:今後|これから|必ず|いつも|常に)"
+)
+_PREFERENCE_HINTS = frozenset(
+    "prefer rather favor favour preference chosen chose bevorzuge lieber prefiero preferisco"
+    " prefiro".split()
 )
 _PREFERENCE = re.compile(
     r"\b(?:i(?:'d| would| really| much| generally| usually| also)* (?:prefer|rather|favou?r)"
     r"|my preference|i(?:'ve| have) chosen|i chose"
     r"|ich bevorzuge|mir ist lieber|je préfère|prefiero|preferisco|prefiro|предпочитаю)\b"
-    r"|我(?:更|比较)?(?:喜欢|偏好|倾向)|の方が好き",
-    re.IGNORECASE,
+    r"|我(?:更|比较)?(?:喜欢|偏好|倾向)|の方が好き"
 )
 
 
@@ -66,18 +89,30 @@ class Signs:
 
     timed: bool
     asks: bool
-    counts: bool
     instructs: bool
     prefers: bool
 
 
 def read(text: str) -> Signs:
     """The signs of a text."""
-    seen = text[:READ].replace("\u2019", "'")
+    seen = text[:READ].lower().replace("\u2019", "'")
+    found = set(_WORD.findall(seen))
+    plain = seen.isascii()
     return Signs(
-        timed=bool(_TIME.search(seen)),
+        timed=_timed(seen, found, plain),
         asks=text.rstrip()[-1:] in {"?", "？"},
-        counts=bool(_COUNT.search(seen)),
-        instructs=len(text) <= LONGEST_INSTRUCTION and bool(_INSTRUCTION.search(seen)),
-        prefers=bool(_PREFERENCE.search(seen)),
+        instructs=len(text) <= LONGEST_INSTRUCTION
+        and not (plain and found.isdisjoint(_INSTRUCTION_HINTS))
+        and bool(_INSTRUCTION.search(seen)),
+        prefers=not (plain and found.isdisjoint(_PREFERENCE_HINTS))
+        and bool(_PREFERENCE.search(seen)),
+    )
+
+
+def _timed(seen: str, found: set[str], plain: bool) -> bool:
+    return (
+        not found.isdisjoint(_TIME_WORDS)
+        or (not found.isdisjoint(_TIME_HINTS) and bool(_TIME_PHRASE.search(seen)))
+        or bool(_DIGIT.search(seen) and _TIME_NUMBER.search(seen))
+        or (not plain and bool(_TIME_ELSEWHERE.search(seen)))
     )

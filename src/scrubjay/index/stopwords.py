@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+
 _LISTS = {
     "english": """
         a about above after again all also am an and any are as at be because been before being
@@ -21,12 +23,12 @@ _LISTS = {
         bis bist da damit dann das dass dein deine dem den denn der des dich die dies diese diesem
         diesen dieser dieses dir doch dort du durch ein eine einem einen einer eines er es etwas
         euch euer für gegen gewesen hab habe haben hat hatte hatten hier hin hinter ich ihm ihn
-        ihnen ihr ihre ihrem ihren ihrer im in indem ins ist jede jedem jeden jeder jedes jetzt kann
-        kein keine können machen man manche mein meine meinem meinen meiner mich mir mit muss nach
+        heisst ihnen ihr ihre ihrem ihren ihrer im in indem ins ist jede jedem jeden jeder jedes
+        jetzt kann kein keine können machen man manche mein meine meinem meinen meiner mich mir mit muss nach
         nicht nichts noch nun nur ob oder ohne sehr sein seine seinem seinen seiner selbst sich sie
-        sind so solche soll sondern über um und uns unser unsere unter viel vom von vor war waren
-        warum was weg weil welche welchem welchen welcher welches wenn wer wen wem werde werden wie
-        wieder wieso will wir wird wo wohin woher wurde würde zu zum zur zwar zwischen""",
+        sind so solche soll sondern über um und uns unser unsere unter viel vom von vor wann war
+        waren warum was weg weil welche welchem welchen welcher welches wenn wer wen wem werde
+        werden wie wieder wieso will wir wird wo wohin woher wurde würde zu zum zur zwar zwischen""",
     "french": """
         ai aie alors après as au aucun aura aussi autre aux avait avant avec avez avoir avons ce
         cela ces cet cette ceux chaque chez comme comment dans de des donc dont du elle elles en
@@ -83,18 +85,17 @@ STOP_WORDS: dict[str, frozenset[str]] = {
     language: frozenset(words.split()) for language, words in _LISTS.items()
 }
 
-_FRAMES = """
-    ago anything back called chat conversation conversations current currently day days different
-    discuss discussed earlier ever first going hours items kind kinds know last like likely list
-    long looking many mention month months much name number often old order passed previous
-    previously recent recently remind something sort think thought throughout time times total type
-    types week weeks wondering would year years
-    art arten gesamt jahr jahre jahren lange letzte letzten monat monate monaten name oft tag tage
-    tagen viele wann woche wochen zuletzt
-    année années combien fois jour jours mois semaine semaines
-    año años cuánto cuántos cuántas días semanas meses veces
-    год года день дней лет месяц месяцев неделя недель раз сколько
-"""
-
-FRAME_WORDS = frozenset(_FRAMES.split())
-"""Words that say how to answer rather than what about."""
+ASKING: dict[str, re.Pattern[str]] = {
+    "chinese": re.compile(
+        "什么时候|为什么|怎么样|是不是|有没有|什么|时候|哪[里儿个些天年次位]?|谁|怎[么样]|多少|多久|如何"
+        "|请问|告诉|几[个次岁天点号]?|[的了吗呢吧啊呀是我你您他她它们这那和与在着也都就很]"
+    ),
+    # A particle stands beside a word; the same letter between others of its kind is part of one.
+    "japanese": re.compile(
+        "いつ|どこ|だれ|誰|どの|どんな|どれ|どう|なぜ|何|いくつ|いくら|教えて"
+        "|(?:ています|ている|ました|でした|ですか|ますか|です|ます|した|する|して)(?=か?$)"
+        "|(?<![ぁ-ん])[はがをにへとものでやか]+|[はがをにへとものでやなか]+(?![ぁ-ん])"
+    ),
+    "korean": re.compile("언제|어디|누구|누가|무엇|뭐|어떤|어느|얼마나|몇|왜"),
+}
+"""What only makes a run of an unspaced script a question, or joins its words."""

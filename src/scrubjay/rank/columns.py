@@ -32,7 +32,6 @@ class Columns:
     time: Times
     """Seconds since 1970; NaN where unknown."""
     timed: Mask
-    counts: Mask
     instructs: Mask
     prefers: Mask
     previous: Codes
@@ -66,7 +65,7 @@ def arrange(
 ) -> Columns:
     """Columns of these rows; a row of no session is a session of its own.
 
-    `signs` holds what the text shows (`timed`, `asks`, `counts`, `instructs`, `prefers`);
+    `signs` holds what the text shows (`timed`, `asks`, `instructs`, `prefers`);
     importance and trust run from 0 to 1 with 0.5 and 1 as the usual ones.
     """
     rows = len(session)
@@ -81,7 +80,6 @@ def arrange(
         speaker=speaker,
         time=time,
         timed=signs["timed"],
-        counts=signs["counts"],
         instructs=signs["instructs"],
         prefers=signs["prefers"],
         previous=previous,

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from scrubjay.rank.calendar_words import in_english
+
 MONTHS = (
     "january",
     "february",
@@ -88,7 +90,7 @@ def windows(question: str, asked_at: datetime | None, latest: datetime | None) -
 
     A date without a year is the last one before `asked_at`, or before the latest memory.
     """
-    text = question.lower()
+    text = in_english(question.lower())
     anchor = asked_at or latest
     found = list(_absolute(text, anchor))
     if asked_at is not None:

@@ -48,7 +48,7 @@ def compute(query: ParsedQuery, columns: Columns, evidence: Evidence) -> Mapping
     found |= _aims(query, columns)
     found |= columns.manner
     found |= _age(query, columns)
-    found |= _standing(query, columns, meaning)
+    found |= _standing(query, columns)
     return found
 
 
@@ -56,10 +56,9 @@ def _surroundings(columns: Columns, own: Floats, coverage: Floats) -> dict[str, 
     """What the turns around a row and its session add."""
     held = coverage * columns.gate
     around = np.maximum(_neighbor(held, columns.previous), _neighbor(held, columns.following))
-    passed = own * columns.gate
+    passed = _neighbor(own * columns.gate, columns.previous)
     return {
-        "answers": _neighbor(passed, columns.previous) * columns.gate * columns.replies,
-        "following": _neighbor(passed, columns.following) * columns.gate,
+        "answers": passed * columns.gate * columns.replies,
         "session": _best_of_session(columns, own),
         "nearby": np.maximum(around * columns.gate - coverage, 0),
     }
@@ -87,7 +86,7 @@ def _best_of_session(columns: Columns, own: Floats) -> Floats:
 
 
 def _aims(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
-    """What the question is after: a speaker, a time, a number."""
+    """What the question is after: a speaker, a time."""
     found: dict[str, Mask] = {}
     if query.asked:
         found["speaker"] = _said_by(columns, query.asked)
@@ -97,8 +96,6 @@ def _aims(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
         found["later"] = columns.time > query.asked_at.timestamp()
     if query.when:
         found["when"] = columns.timed
-    if query.count:
-        found["count"] = columns.counts
     return {name: mask.astype(np.float32) for name, mask in found.items()}
 
 
@@ -126,15 +123,15 @@ def _age(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
     return {"age": np.minimum(age, 1)}
 
 
-def _standing(query: ParsedQuery, columns: Columns, meaning: Floats) -> dict[str, Floats]:
+def _standing(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
     """Standing instructions and wishes: they count where help is asked, similar or not."""
+    if not query.advice:
+        return {}
     people = ~_said_by(columns, query.assistants)
-    instructs = (columns.instructs & people).astype(np.float32)
-    found = {"instruction": instructs * meaning}
-    if query.advice:
-        found["instruction_now"] = instructs
-        found["preference_now"] = (columns.prefers & people).astype(np.float32)
-    return found
+    return {
+        "instruction": (columns.instructs & people).astype(np.float32),
+        "preference": (columns.prefers & people).astype(np.float32),
+    }
 
 
 def _to_one(values: Floats) -> Floats:

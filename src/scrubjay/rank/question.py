@@ -12,11 +12,19 @@ from functools import lru_cache
 
 from scrubjay.rank.dates import Window, windows
 
-USER_NAMES = frozenset({"user", "human", "customer", "client", "me"})
-ASSISTANT_NAMES = frozenset({"assistant", "ai", "agent", "bot", "model", "chatbot"})
+USER_NAMES = frozenset(
+    "user human customer client me nutzer benutzer utilisateur usuario utente пользователь 用户"
+    " ユーザー".split()
+)
+ASSISTANT_NAMES = frozenset(
+    "assistant ai agent bot model chatbot assistent asistente assistente ассистент помощник 助手"
+    " アシスタント".split()
+)
 SHORTEST_NICKNAME = 3
 
 _WORD = re.compile(r"[^\W_]+")
+_HAN = re.compile("[\u3400-\u9fff]{3,4}")
+_CASE_ENDING = re.compile("(?<=[а-я]{2})(?:[аоуыиеьюя]|ом|ем|ой|ей|ою|ею)$")
 _TOLD = (
     r"(?:recommend|suggest|advis|propos|tell|told|said|say|mention|gave|give|provid|list|explain"
     r"|describ|show|help|creat|wrote|write|shar|made|make|generat|compar|outlin|use|offer|respond"
@@ -37,7 +45,7 @@ _WHEN = re.compile(
     r"\bwhen\b|\b(?:what|which)\s+(?:date|day|month|year|time|week|season)\b|\bhow\s+long\b"
     r"|\bhow\s+many\s+(?:days?|weeks?|months?|years?|hours?)\b|\bhow\s+old\b|\bhow\s+soon\b"
     r"|\bwann\b|\bwie\s+lange\b|\bquand\b|\bcuándo\b|\bquando\b|\bwanneer\b|\bnär\b|\bкогда\b"
-    r"|什么时候|何时|几号|哪天|哪年|多久|いつ|何日|何月",
+    r"|\bво?\s+сколько\b|什么时候|何时|几[号点月]|哪[天年]|多久|いつ|何[日月年時曜]",
     re.IGNORECASE,
 )
 _REQUEST = re.compile(
@@ -49,16 +57,11 @@ _REQUEST = re.compile(
 )
 _ADVICE = re.compile(
     r"\b(?:suggest|recommend|advice|advise|tips?|ideas?|options?|should\s+i|can\s+i|could\s+i|do\s+i"
-    r"|how\s+to|help\s+me|do\s+you\s+think|walk\s+me|show\s+me)\b",
+    r"|how\s+to|help\s+me|do\s+you\s+think|walk\s+me|show\s+me"
+    r"|kannst\s+du|könntest\s+du|soll(?:te)?\s+ich|hilf\s+mir|tipps?|посоветуй|порекомендуй|помоги"
+    r"|подскажи)\b|帮我|应该怎么|有什么(?:建议|推荐)|能.{0,4}(?:推荐|建议)|おすすめ|べきですか|手伝って",
     re.IGNORECASE,
 )
-_COUNT = re.compile(
-    r"\bhow (?:many|much|old|far|big|tall|often)\b|\b(?:percentage|price|cost|amount|number|total"
-    r"|time|rate|score|budget|average)\b|\bwie (?:viel|alt|oft)|\bcombien\b|\bcuánt|\bquant[oaie]\b"
-    r"|\bсколько\b|多少|几[个次岁天]|いくつ|いくら|何[人個回]",
-    re.IGNORECASE,
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedQuery:
@@ -71,7 +74,6 @@ class ParsedQuery:
     windows: tuple[Window, ...] = ()
     asked_at: datetime | None = None
     when: bool = False
-    count: bool = False
     advice: bool = False
     """Whether it asks for help to be given now, where standing wishes count."""
 
@@ -89,7 +91,6 @@ def parse(
         assistants=_in_role(speakers, ASSISTANT_NAMES),
         windows=tuple(windows(question, asked_at, latest)),
         asked_at=asked_at,
-        count=bool(_COUNT.search(question)),
         when=bool(_WHEN.search(question)),
         advice=asks_advice(question),
     )
@@ -101,17 +102,24 @@ def asks_advice(question: str) -> bool:
 
 
 def _named(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
-    """Speakers by any word of their name, or by a nickname that begins it.
+    """Speakers by any word of their name, in any case of it, or by a nickname that begins it.
 
     Where a word is written like a name ("Will" in "what will Will do"), only such words count,
     and a nickname must be: "the" is not Theo.
     """
     callings = _callings(tuple(speakers.items()))
     words = [(match.start(), match[0]) for match in _WORD.finditer(question)]
-    proper = [word.casefold() for at, word in words if at and word[0].isupper()]
+    proper = [form for at, word in words if at and word[0].isupper() for form in _forms(word)]
     found = _called(proper, callings.nicknames) | _called(proper, callings.names)
-    found = found or _called([word.casefold() for _, word in words], callings.names)
+    found = found or _called([form for _, word in words for form in _forms(word)], callings.names)
     return found | {code for name, code in callings.caseless if name in question}
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    """A name as it may stand in a sentence: Peters for Peter, Анны for Анна."""
+    folded = word.casefold()
+    bare = _CASE_ENDING.sub("", folded)
+    return (folded, *([bare] if bare != folded else []), *([folded[:-1]] if folded[-1] == "s" else []))
 
 
 def _called(words: Iterable[str], callings: Mapping[str, frozenset[int]]) -> frozenset[int]:
@@ -138,13 +146,20 @@ def _callings(speakers: tuple[tuple[int, str], ...]) -> _Callings:
         if parts & (USER_NAMES | ASSISTANT_NAMES):
             continue
         if name.upper() == name.lower() and len(name) > 1:
-            caseless.append((name, code))
-        for part in parts:
+            caseless += [(calling, code) for calling in (name, *_given_names(name))]
+        for part in parts | {_CASE_ENDING.sub("", part) for part in parts}:
             names[part] = names.get(part, frozenset()) | {code}
             # At least three letters and about half of the name.
             for end in range(max(SHORTEST_NICKNAME, len(part) // 2), len(part)):
                 nicknames[part[:end]] = nicknames.get(part[:end], frozenset()) | {code}
     return _Callings(names, nicknames, tuple(caseless))
+
+
+def _given_names(name: str) -> tuple[str, ...]:
+    """What a full name in Han characters is shortened to: 小明 for 王小明, 田中 for 田中太郎."""
+    if not _HAN.fullmatch(name):
+        return ()
+    return (name[1:],) if len(name) == 3 else (name[:2], name[2:])
 
 
 def _by_role(question: str, speakers: Mapping[int, str]) -> frozenset[int]:

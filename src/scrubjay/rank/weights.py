@@ -19,41 +19,35 @@ from dataclasses import dataclass, fields
 class Weights:
     """What each feature adds to a row's score, before the score is brought to 0..1."""
 
-    words: float = 2.09
+    words: float = 1.49
     """BM25, as a share of the best row."""
-    rare: float = 2.03
+    rare: float = 2.24
     """BM25 on a fixed scale: a row with several rare words of the question."""
-    coverage: float = 2.42
+    coverage: float = 1.89
     """The share of the question's information the row holds."""
-    meaning: float = 1.55
+    meaning: float = 2.8
     """Cosine of the vectors, spread over 0..1."""
-    following: float = 0.55
-    """Evidence of the turn after, gated by length."""
-    answers: float = 1.77
+    answers: float = 1.78
     """Evidence of the turn before when it is somebody else's question."""
-    session: float = 2.23
+    session: float = 2.15
     """The mean of the session's three best rows."""
-    nearby: float = 2.9
+    nearby: float = 2.59
     """Coverage by a neighboring turn beyond the row's own."""
-    speaker: float = 2.09
+    speaker: float = 2.23
     """Said by whom the question is about."""
     dated: float = 2.38
     """Within the time the question names."""
-    when: float = 1.35
+    when: float = 1.42
     """Names a time, and the question asks when."""
-    count: float = 1.04
-    """Holds a number, and the question asks for one."""
-    short: float = -0.88
+    short: float = -0.89
     """By the logarithm below 120 characters."""
-    long: float = -0.49
+    long: float = -0.38
     """By the logarithm above 400 characters."""
-    question: float = -0.25
+    question: float = -0.33
     """Is a question itself."""
-    instruction: float = 1.83
-    """A standing instruction, by its similarity."""
-    instruction_now: float = 1.03
+    instruction: float = 2.14
     """A standing instruction, and help is asked for now."""
-    preference_now: float = 1.59
+    preference: float = 1.55
     """A stated preference, and help is asked for now."""
     later: float = -2.0
     """Said after the question was asked."""

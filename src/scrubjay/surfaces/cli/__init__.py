@@ -5,6 +5,8 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line."""
+    import sys
+
     from scrubjay.surfaces.cli.app import run
 
-    run()
+    sys.exit(run())

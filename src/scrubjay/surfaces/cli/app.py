@@ -1,59 +1,91 @@
-"""The commands, and how an error leaves the program."""
+"""The table of commands, and how a run of one begins and ends.
+
+A run builds the one command it was asked for: reading the signatures of all the others would
+take longer than most commands do.
+"""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
+from typer.exceptions import TyperException
 
-from scrubjay import __version__, bootstrap
-from scrubjay.domain.errors import (
-    Busy,
-    Conflict,
-    Destroyed,
-    Forbidden,
-    Frozen,
-    Full,
-    KeyMissing,
-    Locked,
-    NotFound,
-    ScrubjayError,
-)
-from scrubjay.surfaces.cli.evaluate import evaluate
-from scrubjay.surfaces.cli.show import exhibit
+from scrubjay import __version__
+from scrubjay.domain.errors import ScrubjayError
+from scrubjay.surfaces.cli.complaints import complain, hint
+from scrubjay.surfaces.cli.exits import Exit, exit_code
 
-app = typer.Typer(
-    name="scrubjay",
-    help="Memory for AI agents: sealed at rest, forgotten for good.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+_HELP: Final = "Memory for AI agents: sealed at rest, forgotten for good."
+_DONE: Final = "Nothing was done."
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Commands that belong together: a heading of the help, and a module."""
+
+    title: str
+    module: str
+    commands: tuple[tuple[str, str], ...]
+    """Names as they are typed, and what they are called in the module."""
+
+
+def _theme(title: str, module: str, names: str) -> Theme:
+    """A theme of commands `name`, or `name=function` where the two differ."""
+    pairs = (name.partition("=") for name in names.split())
+    return Theme(title, module, tuple((name, other or name) for name, _, other in pairs))
+
+
+THEMES: Final = (
+    _theme("Remember", "writing", "remember correct pin unpin"),
+    _theme("Look", "reading", "recall list=browse get history brief"),
+    _theme("Look", "looking", "inspect"),
+    _theme("Measure", "evaluate", "eval=evaluate"),
 )
-_FAILURE = 1
-_EXITS: tuple[tuple[type[ScrubjayError], int], ...] = (
-    (NotFound, 3),
-    (Forbidden, 4),
-    (Conflict, 5),
-    (Destroyed, 5),
-    (Frozen, 6),
-    (Busy, 7),
-    (Full, 7),
-    (Locked, 7),
-    (KeyMissing, 7),
-)
+
+
+def build(wanted: str | None = None) -> typer.Typer:
+    """The app with all commands, or with the one that is wanted."""
+    app = typer.Typer(
+        name="scrubjay",
+        help=_HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    )
+    app.callback()(_root)
+    for theme in THEMES:
+        for name, function in theme.commands:
+            if wanted in (None, name):
+                _register(app, name, theme, function)
+    return app
+
+
+def _register(app: typer.Typer, name: str, theme: Theme, function: str) -> None:
+    found: Any = getattr(import_module(f"scrubjay.surfaces.cli.{theme.module}"), function)
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=name, rich_help_panel=theme.title)
+    else:
+        app.command(name, rich_help_panel=theme.title)(found)
+
+
+def names() -> Iterable[str]:
+    """Every command there is."""
+    return (name for theme in THEMES for name, _ in theme.commands)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        Console().print(f"scrubjay {__version__}", highlight=False)
+        sys.stdout.write(f"scrubjay {__version__}\n")
         raise typer.Exit
 
 
-@app.callback()
-def root(
+def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version.")
     ] = False,
@@ -61,31 +93,31 @@ def root(
     """Memory for AI agents: sealed at rest, forgotten for good."""
 
 
-@app.command()
-def inspect(
-    file: Annotated[Path, typer.Argument(help="A file of the data folder, or a bundle.")],
-) -> None:
-    """Show what a thief sees of FILE: everything that can be read without a key.
-
-    Example: scrubjay inspect ~/.local/share/scrubjay/catalog.sqlite
-    """
-    exhibit(Console(), bootstrap.inspect(file))
-
-
-app.command("eval")(evaluate)
-
-
-def run() -> None:
+def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; an error is one sentence and a hint on stderr, and an exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    wanted = given[0] if given and given[0] in set(names()) else None
+    as_json = "--json" in given
     try:
-        app()
+        result = build(wanted)(given, prog_name="scrubjay", standalone_mode=False)
     except ScrubjayError as error:
-        problem = Console(stderr=True, highlight=False)
-        problem.print(f"[bold red]error[/]: {error.message}")
-        problem.print(f"[dim]hint[/]: {error.hint}")
-        sys.exit(exit_code(error))
+        complain(error.code, error.message, hint(error), as_json=as_json)
+        return exit_code(error)
+    except TyperException as error:
+        return _misused(error, wanted, as_json=as_json)
+    except typer.Abort:
+        complain("aborted", "The input ended before it was answered.", _DONE, as_json=as_json)
+        return Exit.FAILURE
+    return result if isinstance(result, int) else Exit.OK
 
 
-def exit_code(error: ScrubjayError) -> int:
-    """The exit code of an error, by its class."""
-    return next((code for kind, code in _EXITS if isinstance(error, kind)), _FAILURE)
+def _misused(error: TyperException, wanted: str | None, *, as_json: bool) -> int:
+    """Say that the command was written wrongly; a command without anything shows its help."""
+    message = error.format_message()
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(f"{message}\n")
+        return Exit.USAGE
+    sentence = message if message.endswith((".", "?")) else f"{message}."
+    command = f"scrubjay {wanted} --help" if wanted else "scrubjay --help"
+    complain("usage", sentence, f"See `{command}`.", as_json=as_json)
+    return error.exit_code
