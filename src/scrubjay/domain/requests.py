@@ -246,12 +246,16 @@ class BriefRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
-    """Erase memories for good: by ids, session, tags or age; exactly one of these."""
+    """Erase memories for good: by ids, session, tags, age or words; exactly one of these."""
 
     ids: tuple[str, ...] = ()
     session: str | None = None
     tags: frozenset[str] = frozenset()
     before: datetime | None = None
+    query: str | None = None
+    """Every memory that holds all words of this; needs the confirmation of a preview."""
+    confirm: str | None = None
+    """The token of a preview: then exactly what was shown is erased, or nothing."""
     unseen: bool = False
     """Tombstone ids that were never seen, instead of refusing them."""
     actor: Actor = Actor.USER
@@ -263,10 +267,14 @@ class Forget:
         _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
         text.check_name("The session", self.session)
         text.check_flag("Unseen", self.unseen)
-        targets = [bool(self.ids), self.session is not None, bool(self.tags), bool(self.before)]
+        if self.query is not None:
+            text.check_query(self.query)
+        _check_names(self, ("confirm",))
+        named = (self.session, self.before, self.query)
+        targets = [bool(self.ids), bool(self.tags), *(one is not None for one in named)]
         if sum(targets) != 1:
             raise InvalidRequest(
-                "Forget takes exactly one target: ids, session, tags or before.",
+                "Forget takes exactly one target: ids, session, tags, before or a query.",
                 hint='For example forget(["mem-…"]) or forget(session="…").',
             )
         if self.unseen and not self.ids:

@@ -143,6 +143,21 @@ class Erasure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a forget would erase."""
+
+    memories: tuple[Memory, ...]
+    """Those that are named, oldest first."""
+    others: tuple[Memory, ...]
+    """Those that would go with them: earlier versions, and what was derived."""
+    token: str
+    """The confirmation that erases exactly these."""
+
+    def __len__(self) -> int:
+        return len(self.memories) + len(self.others)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
     """What a clean-up took."""
 

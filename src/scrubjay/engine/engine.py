@@ -28,6 +28,7 @@ from scrubjay.domain.results import (
     Erasure,
     Loaded,
     Page,
+    Preview,
     Purged,
     Recalled,
     Reindexed,
@@ -46,6 +47,7 @@ from scrubjay.engine import (
     receipts,
     scopes,
     sessions,
+    targets,
     transfer,
 )
 from scrubjay.engine import forget as forgetting
@@ -251,6 +253,10 @@ class Engine:
     def forget(self, scope: Scope, request: Forget) -> Erasure:
         """Erase memories for good, with what was derived from them."""
         return forgetting.forget(self._begin(scope), request)
+
+    def preview(self, scope: Scope, request: Forget) -> Preview:
+        """What a forget would erase, and the token that confirms exactly that."""
+        return targets.preview(self._begin(scope), request)
 
     def revoke(self, scope: Scope, request: Revoke) -> Erasure:
         """Undo what one session or channel wrote, with everything derived from it."""

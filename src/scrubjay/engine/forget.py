@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from scrubjay.domain.errors import Busy, Full, KeyMissing, NotFound, SealBroken
-from scrubjay.domain.memory import Memory
+from scrubjay.domain.errors import Busy, Full, NotFound
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.requests import Forget
 from scrubjay.domain.results import ErasedCell, Erasure
 from scrubjay.domain.rows import Collection, Due, Row
-from scrubjay.engine import audit, cells, due, jobs, manifest, receipts, rotate
+from scrubjay.engine import audit, cells, due, jobs, manifest, receipts, rotate, targets
 from scrubjay.engine.opened import OpenScope, day
-from scrubjay.ports import Failpoint, Tx, View
+from scrubjay.ports import Failpoint, Tx
 
 _PAGE = 256
 _log = logging.getLogger(__name__)
@@ -33,8 +32,8 @@ class Taken:
 
 def forget(opened: OpenScope, request: Forget) -> Erasure:
     """Erase what the request names; on return it is gone and cannot come back."""
-    targets = _targets(opened, request)
-    return carry_out(opened, lambda tx: _erase(opened, tx, request, targets), "forget")
+    ids = targets.resolve(opened, request)
+    return carry_out(opened, lambda tx: _erase(opened, tx, request, ids), "forget")
 
 
 def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Erasure:
@@ -62,39 +61,15 @@ def _complete(opened: OpenScope, taken: Taken) -> None:
     opened.ports.store.settle(opened.address)
 
 
-def _targets(opened: OpenScope, request: Forget) -> list[bytes]:
-    if request.ids:
-        return [opened.row_id(public_id) for public_id in request.ids]
-    if request.session is not None:
-        session = opened.session_hash(request.session)
-        assert session is not None
-        rows = opened.read(lambda view: view.rows_of_session(Collection.MEMORY, session))
-        return [row.id for row in rows]
-    return opened.read(lambda view: list(_matching(opened, view, request)))
-
-
-def _matching(opened: OpenScope, view: View, request: Forget) -> Iterator[bytes]:
-    for row, memory in scan(opened, view):
-        if request.matches(memory):
-            yield row.id
-
-
-def scan(opened: OpenScope, view: View) -> Iterator[tuple[Row, Memory]]:
-    """Every memory that is not erased, with its row."""
-    after = 0
-    while rows := view.changes(Collection.MEMORY, after, _PAGE):
-        yield from ((row, opened.unseal(row)) for row in rows if not row.erased)
-        after = rows[-1].seq
-
-
-def _erase(opened: OpenScope, tx: Tx, request: Forget, targets: list[bytes]) -> Taken:
-    named, already = _known(tx, request, targets)
-    rows = _closure(opened, tx, named)
+def _erase(opened: OpenScope, tx: Tx, request: Forget, ids: list[bytes]) -> Taken:
+    targets.check_confirmed(opened, tx, request, ids)
+    named, already = _known(tx, request, ids)
+    rows = targets.closure(opened, tx, named)
     taken = take(opened, tx, rows, named=len(named), verb="forget", actor=request.actor)
     taken.already = already
     if not taken.rows and request.unseen:
         due.leave(opened, tx, Due.PUSH)
-        opened.trail.record(tx, "forget", request.actor, targets, number=0)
+        opened.trail.record(tx, "forget", request.actor, ids, number=0)
     return taken
 
 
@@ -117,14 +92,14 @@ def take(
     return taken
 
 
-def _known(tx: Tx, request: Forget, targets: list[bytes]) -> tuple[list[Row], int]:
+def _known(tx: Tx, request: Forget, ids: list[bytes]) -> tuple[list[Row], int]:
     """The rows to erase, and how many were erased before.
 
     Refuses an id that was never here, unless unseen ones are wanted.
     """
     rows, already = list[Row](), 0
-    buried = tx.buried(targets)
-    for place, row_id in enumerate(targets):
+    buried = tx.buried(ids)
+    for place, row_id in enumerate(ids):
         row = tx.row(Collection.MEMORY, row_id)
         if row is not None and not row.erased:
             rows.append(row)
@@ -135,33 +110,6 @@ def _known(tx: Tx, request: Forget, targets: list[bytes]) -> tuple[list[Row], in
         else:
             raise NotFound(f"There is no memory {request.ids[place]} in this scope.")
     return rows, already
-
-
-def _closure(opened: OpenScope, tx: Tx, named: list[Row]) -> Iterable[Row]:
-    """The named rows, what was derived from them, and the earlier versions of all of these.
-
-    An earlier version is the same memory before a correction: out of sight, so nobody could
-    name it, and what it says is what was asked to be forgotten.
-    """
-    found = {row.id: row for row in named}
-    waiting = list(named)
-    while waiting:
-        row = waiting.pop()
-        for row_id in (*tx.derived(row.id), *_earlier(opened, row)):
-            other = None if row_id in found else tx.row(Collection.MEMORY, row_id)
-            if other is not None and not other.erased:
-                found[row_id] = other
-                waiting.append(other)
-    return found.values()
-
-
-def _earlier(opened: OpenScope, row: Row) -> tuple[bytes, ...]:
-    try:
-        supersedes = opened.unseal(row).supersedes
-    except (SealBroken, KeyMissing, NotFound):
-        # A damaged row must still be erasable; what it replaced can then only be named itself.
-        return ()
-    return (opened.row_id(supersedes),) if supersedes else ()
 
 
 def erase_row(opened: OpenScope, tx: Tx, row: Row) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -130,6 +130,10 @@ class OpenScope:
         """The signature of exactly what a memory says, for who approved it."""
         said = vault.join(memory.id, memory.kind.value, memory.content, *memory.tags)
         return self._approval_mac.digest(said).hex()
+
+    def token(self, ids: Iterable[bytes]) -> str:
+        """A confirmation that names exactly these rows."""
+        return self._approval_mac.digest(vault.join(*sorted(ids))).hex()[:32]
 
     def sealer(self, collection: Collection, purpose: Purpose, epoch: int) -> Sealer:
         """The sealer for one purpose and epoch; KeyMissing if the epoch's key is gone."""

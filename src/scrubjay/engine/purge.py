@@ -12,8 +12,9 @@ from scrubjay.domain.results import Purged
 from scrubjay.domain.rows import Collection, Due, Row
 from scrubjay.domain.text import check_days
 from scrubjay.engine import audit, due, jobs, manifest
-from scrubjay.engine.forget import erase_row, scan
+from scrubjay.engine.forget import erase_row
 from scrubjay.engine.opened import OpenScope, day
+from scrubjay.engine.targets import scan
 from scrubjay.engine.transfer import strike
 from scrubjay.ports import Failpoint, Tx
 

@@ -16,9 +16,10 @@ from scrubjay.domain.requests import Forget
 from scrubjay.domain.results import Erasure
 from scrubjay.domain.text import check_id
 from scrubjay.engine import cells
-from scrubjay.engine.forget import forget, scan
+from scrubjay.engine.forget import forget
 from scrubjay.engine.opened import OpenScope
 from scrubjay.engine.retain import read_live
+from scrubjay.engine.targets import scan
 from scrubjay.ports import Tx
 
 _HUMANS = frozenset({Actor.USER, Actor.OPERATOR})

@@ -14,7 +14,7 @@ from scrubjay.domain.memory import Memory
 from scrubjay.domain.requests import Revoke
 from scrubjay.domain.results import Erasure
 from scrubjay.domain.rows import Collection, Row
-from scrubjay.engine import cells, forget
+from scrubjay.engine import cells, forget, targets
 from scrubjay.engine.opened import OpenScope
 from scrubjay.ports import Tx, View
 
@@ -40,7 +40,7 @@ def _written(opened: OpenScope, view: View, request: Revoke) -> Iterator[Row]:
         assert session is not None
         yield from view.rows_of_session(Collection.MEMORY, session)
         return
-    for row, memory in forget.scan(opened, view):
+    for row, memory in targets.scan(opened, view):
         if request.matches(memory):
             yield row
 

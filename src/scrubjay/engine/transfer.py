@@ -15,8 +15,8 @@ from scrubjay.domain.rows import BackupEntry, Collection, Due, Head
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import check_days
 from scrubjay.engine import audit, bundle, cells, due, receipts, rotate, scopes
-from scrubjay.engine.forget import scan
 from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, day, slots
+from scrubjay.engine.targets import scan
 from scrubjay.guard.admission import admit
 from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES, Mac, Purpose

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 
 from scrubjay import bootstrap, settings
-from scrubjay.domain.errors import NotFound
 from scrubjay.domain.memory import NO_METADATA, Json, Kind, Memory
 from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.requests import (
@@ -29,6 +28,7 @@ from scrubjay.domain.results import (
     Erasure,
     Loaded,
     Page,
+    Preview,
     Purged,
     Recalled,
     Reindexed,
@@ -66,8 +66,6 @@ def open(
     found = settings.read(home=home)
     if passphrase is not None:
         found = replace(found, passphrase=passphrase)
-    if not create and not found.data.exists():
-        raise NotFound(f"There is no scope {name}.", hint="It is made by the first write.")
     engine = bootstrap.build(found)
     try:
         engine.open(name, create=create, anew=anew)
@@ -315,18 +313,46 @@ class Jay:
         session: str | None = None,
         tags: Iterable[str] = (),
         before: Times = None,
+        query: str | None = None,
+        confirm: str | None = None,
         unseen: bool = False,
     ) -> Erasure:
-        """Erase memories for good, with their earlier versions and what was derived from them."""
+        """Erase memories for good, with their earlier versions and what was derived from them.
+
+        Exactly one target. `query` means every memory that holds all its words, and needs
+        `confirm`, the token of a preview; with one, exactly what was shown goes, or nothing.
+        """
         request = Forget(
             ids=ids,  # type: ignore[arg-type]  # checked and made a tuple by Forget
             session=session,
             tags=tags,  # type: ignore[arg-type]
             before=before,
+            query=query,
+            confirm=confirm,
             unseen=unseen,
             actor=self._actor,
         )
         return self._engine.forget(self.scope, request)
+
+    def preview(
+        self,
+        ids: Iterable[str] = (),
+        *,
+        session: str | None = None,
+        tags: Iterable[str] = (),
+        before: Times = None,
+        query: str | None = None,
+    ) -> Preview:
+        """What `forget` with this target would erase, and the token to confirm it with."""
+        request = Forget(
+            ids=ids,  # type: ignore[arg-type]  # checked and made a tuple by Forget
+            session=session,
+            tags=tags,  # type: ignore[arg-type]
+            before=before,
+            query=query,
+            actor=self._actor,
+        )
+        return self._engine.preview(self.scope, request)
 
     def revoke(self, *, session: str | None = None, channel: str | None = None) -> Erasure:
         """Undo what one session, or one channel, wrote, with everything derived from it.

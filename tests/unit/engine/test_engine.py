@@ -39,6 +39,7 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "get": lambda engine: engine.get(ALICE, "a"),
     "browse": lambda engine: engine.browse(ALICE, Browse()),
     "history": lambda engine: engine.history(ALICE, "a"),
+    "preview": lambda engine: engine.preview(ALICE, Forget(ids=("a",))),
     "revoke": lambda engine: engine.revoke(ALICE, Revoke(session="a")),
     "mark_tainted": lambda engine: engine.mark_tainted(ALICE, "a"),
     "quarantined": lambda engine: engine.quarantined(ALICE),

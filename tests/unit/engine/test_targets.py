@@ -1,0 +1,105 @@
+"""Previews, and forgetting by words: nothing goes that was not shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrubjay.domain.errors import Conflict, InvalidRequest, NeedsConfirmation
+from scrubjay.domain.requests import Forget
+from scrubjay.engine import Engine
+from scrubjay.testing.engines import MemoryHome
+from tests.unit.engine.scene import ALICE, contents, retain, supersede
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return MemoryHome().engine()
+
+
+def shown(engine: Engine, **target: object) -> tuple[list[str], list[str]]:
+    """What a preview names, and what would go with it."""
+    found = engine.preview(ALICE, Forget(**target))  # type: ignore[arg-type]
+    return [one.content for one in found.memories], [one.content for one in found.others]
+
+
+def test_a_preview_shows_what_is_named_and_what_would_go_with_it(engine: Engine) -> None:
+    old = retain(engine, "tea", session="s")
+    new = supersede(engine, old, "coffee", session="t")
+    retain(engine, "awake", sources=(new,))
+    assert shown(engine, ids=(new,)) == (["coffee"], ["tea", "awake"])
+    assert shown(engine, session="s") == (["tea"], [])
+    assert sorted(contents(engine)) == ["awake", "coffee"]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("dentists", ["The dentist is Dr. Wu", "My DENTIST moved to Bonn"]),
+        ("dentist Bonn", ["My DENTIST moved to Bonn"]),
+        ("the dentist", ["The dentist is Dr. Wu", "My DENTIST moved to Bonn"]),
+        ("Zahnärzte", ["Die Zahnärztin ist nett und die Zahnärzte sind es auch"]),
+        ("牙医", ["我的牙医姓吴"]),
+        ("health", ["An apple a day"]),
+        ("surgeon", []),
+        ("?!", []),
+    ],
+)
+def test_a_query_names_every_memory_that_holds_all_its_words(
+    engine: Engine, query: str, found: list[str]
+) -> None:
+    retain(engine, "The dentist is Dr. Wu")
+    retain(engine, "My DENTIST moved to Bonn")
+    retain(engine, "Die Zahnärztin ist nett und die Zahnärzte sind es auch")
+    retain(engine, "我的牙医姓吴")
+    retain(engine, "An apple a day", tags=("health",))
+    assert shown(engine, query=query) == (found, [])
+
+
+def test_forgetting_by_words_needs_the_token_of_a_preview(engine: Engine) -> None:
+    retain(engine, "tea")
+    with pytest.raises(NeedsConfirmation):
+        engine.forget(ALICE, Forget(query="tea"))
+    assert contents(engine) == ["tea"]
+
+
+def test_exactly_what_was_shown_is_forgotten(engine: Engine) -> None:
+    retain(engine, "green tea")
+    retain(engine, "coffee")
+    token = engine.preview(ALICE, Forget(query="tea")).token
+    receipt = engine.forget(ALICE, Forget(query="tea", confirm=token))
+    assert receipt.erased == 1
+    assert contents(engine) == ["coffee"]
+
+
+@pytest.mark.parametrize("target", [{"query": "tea"}, {"session": "s"}, {"tags": ("t",)}])
+def test_a_memory_that_came_since_the_preview_stops_it(
+    engine: Engine, target: dict[str, object]
+) -> None:
+    retain(engine, "green tea", session="s", tags=("t",))
+    token = engine.preview(ALICE, Forget(**target)).token  # type: ignore[arg-type]
+    retain(engine, "black tea", session="s", tags=("t",))
+    with pytest.raises(Conflict):
+        engine.forget(ALICE, Forget(**target, confirm=token))  # type: ignore[arg-type]
+    assert sorted(contents(engine)) == ["black tea", "green tea"]
+
+
+def test_what_was_derived_since_the_preview_stops_it_too(engine: Engine) -> None:
+    tea = retain(engine, "tea")
+    token = engine.preview(ALICE, Forget(ids=(tea,))).token
+    retain(engine, "thirst", sources=(tea,))
+    with pytest.raises(Conflict):
+        engine.forget(ALICE, Forget(ids=(tea,), confirm=token))
+
+
+def test_a_token_of_another_scope_or_of_nobody_is_refused(engine: Engine) -> None:
+    tea = retain(engine, "tea")
+    for token in ("0" * 32, "é"):
+        with pytest.raises(Conflict):
+            engine.forget(ALICE, Forget(ids=(tea,), confirm=token))
+    assert contents(engine) == ["tea"]
+
+
+@pytest.mark.parametrize("query", ["", "  ", 7, "\ud800"])
+def test_a_query_is_text(query: object) -> None:
+    with pytest.raises(InvalidRequest):
+        Forget(query=query)  # type: ignore[arg-type]
