@@ -133,6 +133,32 @@ def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> s
 # -- looking at files ------------------------------------------------------------------------
 
 
+def versions() -> dict[str, str]:
+    """What this runs on, by name."""
+    import platform
+
+    import apsw
+
+    return {"python": platform.python_version(), "sqlite": apsw.sqlite_lib_version()}
+
+
+def strays(settings: Settings) -> list[str]:
+    """What no scope of the catalog explains, a sentence each; reads nothing sealed."""
+    store = SqliteStore(settings.data, ballast_bytes=settings.ballast_bytes)
+    try:
+        entries = {entry.address: entry for entry in store.catalog.entries()}
+        found = []
+        for path in sorted((settings.data / "scopes").glob("*.sqlite")):
+            if path.stem not in entries:
+                found.append(f"{path} belongs to no scope of the catalog.")
+        for address, entry in entries.items():
+            if not entry.destroyed and not store.exists(address):
+                found.append(f"A scope of the catalog has lost its data file {address}.sqlite.")
+        return found
+    finally:
+        store.close()
+
+
 def inspect(path: Path) -> Exhibit:
     """What somebody without a key sees of a file: of the store, or any other by its bytes."""
     try:

@@ -19,6 +19,20 @@ FORGET_LIMIT = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """How often a session may do something; counted durably, with what is done."""
+
+    session: str
+    name: str
+    limit: int
+
+    def __post_init__(self) -> None:
+        text.check_name("The session", self.session)
+        text.check_name("The name of the allowance", self.name)
+        text.check_count("The limit of the allowance", self.limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retain:
     """Write one memory."""
 
@@ -44,6 +58,8 @@ class Retain:
     valid_to: datetime | None = None
     expires_at: datetime | None = None
     metadata: Mapping[str, Json] = field(default_factory=no_metadata, hash=False)
+    allowances: tuple[Allowance, ...] = ()
+    """What this is counted against; LimitReached when one is used up."""
 
     def __post_init__(self) -> None:
         text.check_content(self.content)
@@ -108,6 +124,7 @@ class Supersede:
     reason: str | None = None
     origin: Origin = Origin.USER
     actor: Actor = Actor.USER
+    allowances: tuple[Allowance, ...] = ()
 
     def __post_init__(self) -> None:
         text.check_id(self.id)
@@ -259,6 +276,7 @@ class Forget:
     unseen: bool = False
     """Tombstone ids that were never seen, instead of refusing them."""
     actor: Actor = Actor.USER
+    allowances: tuple[Allowance, ...] = ()
 
     def __post_init__(self) -> None:
         _set(self, "ids", text.check_ids("Forget", self.ids, FORGET_LIMIT))

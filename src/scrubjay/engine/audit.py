@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hmac
+import re
 
-from scrubjay.domain.errors import SealBroken
+from scrubjay.domain.errors import InvalidRequest, SealBroken
+from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import AuditEvent, Report
 from scrubjay.domain.rows import Head
 from scrubjay.engine.opened import OpenScope
 from scrubjay.ports import View
+
+_VERB = re.compile(r"[a-z0-9._-]{1,64}")
 
 LOST = "restore.lost"
 """The verb of an event that says how many events a lost file had; those need not be there."""
@@ -63,6 +67,15 @@ def _end(head: Head, count: int, mac: bytes) -> list[str]:
     if (head.audit_count, head.audit_mac) == (count, mac):
         return []
     return ["The audit trail does not end where the head says."]
+
+
+def note(opened: OpenScope, verb: str, *, session: str | None, actor: Actor) -> None:
+    """Record an event that changed nothing, with the session it happened in, as a pseudonym."""
+    if not _VERB.fullmatch(verb):
+        raise InvalidRequest("A verb of the trail is up to 64 of a-z, 0-9, dot, dash and _.")
+    subject = opened.session_hash(session)
+    subjects = () if subject is None else (subject,)
+    opened.write(lambda tx: opened.trail.record(tx, verb, actor, subjects), frozen_too=True)
 
 
 def copy_head(opened: OpenScope) -> Head:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -171,6 +171,14 @@ class Engine:
     ) -> Origin:
         """Note that a session has read something of this origin."""
         return sessions.mark_tainted(self._begin(scope), session, origin, actor=actor)
+
+    def spent(self, scope: Scope, session: str) -> Mapping[str, int]:
+        """How often a session has done what is counted against its allowances."""
+        return sessions.spent(self._begin(scope), session)
+
+    def note(self, scope: Scope, verb: str, *, session: str | None = None, actor: Actor) -> None:
+        """Put something in the audit trail that changed nothing, such as a call refused."""
+        audit.note(self._begin(scope), verb, session=session, actor=actor)
 
     def approve(
         self, scope: Scope, public_id: str, content: str, *, actor: Actor = Actor.USER

@@ -12,7 +12,7 @@ from scrubjay.domain.origin import Actor
 from scrubjay.domain.requests import Forget
 from scrubjay.domain.results import ErasedCell, Erasure
 from scrubjay.domain.rows import Collection, Due, Row
-from scrubjay.engine import audit, cells, due, jobs, manifest, receipts, rotate, targets
+from scrubjay.engine import audit, cells, due, jobs, manifest, receipts, rotate, sessions, targets
 from scrubjay.engine.opened import OpenScope, day
 from scrubjay.ports import Failpoint, Tx
 
@@ -67,6 +67,8 @@ def _erase(opened: OpenScope, tx: Tx, request: Forget, ids: list[bytes]) -> Take
     rows = targets.closure(opened, tx, named)
     taken = take(opened, tx, rows, named=len(named), verb="forget", actor=request.actor)
     taken.already = already
+    if taken.rows:
+        sessions.spend(opened, tx, request.allowances)
     if not taken.rows and request.unseen:
         due.leave(opened, tx, Due.PUSH)
         opened.trail.record(tx, "forget", request.actor, ids, number=0)

@@ -30,6 +30,7 @@ def retain(opened: OpenScope, request: Retain) -> Retained:
     def store(tx: Tx) -> Retained:
         if receipt := _seen_before(opened, tx, memory, stable=request.id is not None):
             return receipt
+        sessions.spend(opened, tx, request.allowances)
         settled = _with_sources(opened, tx, _in_session(opened, tx, memory))
         ahead = sealed if settled is memory else None
         current = cells.current(opened, tx, settled, ahead, vector)
@@ -105,6 +106,7 @@ def supersede(opened: OpenScope, request: Supersede) -> Retained:
             raise not_here(request.id)
         origin = sessions.trusted(opened, tx, request.session, request.origin)
         _check_supersession(old, origin)
+        sessions.spend(opened, tx, request.allowances)
         new = replace(request.memory(old, public_id, now), origin=origin)
         retired = replace(old, superseded_by=new.id, retired_at=now, version=old.version + 1)
         old_row = cells.put(opened, tx, retired)

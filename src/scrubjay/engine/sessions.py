@@ -1,4 +1,4 @@
-"""What is known of a session, in a sealed row of its own: so far, whether it was tainted.
+"""What is known of a session, in a sealed row of its own: its taint, and what it has used up.
 
 An agent that has read a web page may repeat what the page told it. So once a host says that a
 session is tainted, all that the *agent* infers in it has the origin of what it read. The user's
@@ -8,15 +8,20 @@ own words stay the user's.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Final, cast
 
+from scrubjay.domain.errors import LimitReached
 from scrubjay.domain.memory import Json
 from scrubjay.domain.origin import Actor, Origin, lowest
+from scrubjay.domain.requests import Allowance
 from scrubjay.domain.rows import Collection, Row
 from scrubjay.domain.text import check_choice, check_name
 from scrubjay.engine import cells
 from scrubjay.engine.opened import OpenScope
 from scrubjay.ports import Tx, View
+
+_IDLE_SECONDS: Final = 24 * 3600
 
 
 def mark_tainted(
@@ -43,6 +48,33 @@ def trusted(opened: OpenScope, view: View, session: str | None, origin: Origin) 
         return origin
     tainted = _state(opened, view, session).get("tainted")
     return origin if tainted is None else lowest([origin, Origin(str(tainted))])
+
+
+def spend(opened: OpenScope, tx: Tx, allowances: Iterable[Allowance]) -> None:
+    """Count a success against its allowances, in its own transaction; LimitReached if one is up.
+
+    A session that was idle for a day begins anew.
+    """
+    for allowance in allowances:
+        now = int(opened.ports.clock.now().timestamp())
+        state = dict(_state(opened, tx, allowance.session))
+        idle = now - int(str(state.get("spent_at", now))) >= _IDLE_SECONDS
+        spent = dict(cast(dict[str, Json], state.get("spent", {}))) if not idle else {}
+        used = int(str(spent.get(allowance.name, 0)))
+        if used >= allowance.limit:
+            raise LimitReached(
+                f"This session has used up its {allowance.limit} {allowance.name}.",
+                hint="Begin a new session, or wait a day.",
+            )
+        spent[allowance.name] = used + 1
+        _write(opened, tx, allowance.session, {**state, "spent": spent, "spent_at": now})
+
+
+def spent(opened: OpenScope, session: str) -> Mapping[str, int]:
+    """How often a session has done what is counted."""
+    state = opened.read(lambda view: _state(opened, view, session))
+    found = cast(dict[str, Json], state.get("spent", {}))
+    return {name: int(str(count)) for name, count in found.items()}
 
 
 def _state(opened: OpenScope, view: View, session: str) -> Mapping[str, Json]:

@@ -19,7 +19,6 @@ NONE = -1
 QUOTABLE = 250
 """Characters up to which a turn passes its whole evidence to its neighbors."""
 SHORT = 120
-LONG = 400
 LEAST = 5
 """Below this many characters a turn is not counted as even shorter."""
 
@@ -95,11 +94,10 @@ def arrange(
 def _manner(
     length: Floats, asks: Mask, importance: Floats | None, trust: Floats | None, pinned: Mask | None
 ) -> dict[str, Floats]:
-    """Very short turns and very long ones seldom hold the answer; questions neither."""
+    """Very short turns seldom hold the answer; questions neither."""
     size = np.log(np.maximum(length, LEAST)).astype(np.float32)
     found = {
         "short": np.maximum(np.float32(np.log(SHORT)) - size, 0),
-        "long": np.maximum(size - np.float32(np.log(LONG)), 0),
         "question": asks.astype(np.float32),
     }
     if importance is not None:

@@ -12,11 +12,8 @@ from scrubjay.rank.question import ParsedQuery
 
 WORD_SHARE = 0.75
 """How much of the evidence that neighbors and sessions pass on comes from words, not meaning."""
-BEST_OF_SESSION = 3
 BROAD = 0.5
 """A date window that holds a larger share of all rows says nothing."""
-STRONG = 25.0
-"""About the BM25 of a row that holds two rare words."""
 DAY = 86400.0
 OLD_DAYS = 365
 
@@ -40,7 +37,6 @@ def compute(query: ParsedQuery, columns: Columns, evidence: Evidence) -> Mapping
     own = WORD_SHARE * words + (1 - WORD_SHARE) * meaning
     found = {
         "words": words,
-        "rare": np.minimum(evidence.words / np.float32(STRONG), 2),
         "coverage": evidence.coverage,
         "meaning": meaning,
     }
@@ -71,17 +67,13 @@ def _neighbor(values: Floats, neighbor: Codes) -> Floats:
 
 
 def _best_of_session(columns: Columns, own: Floats) -> Floats:
-    """The mean of the session's best rows, for each of its rows."""
+    """For each row the best one of its session."""
+    if not len(own):
+        return own
     starts = columns.session_starts
-    sizes = np.diff(np.append(starts, len(own)))
-    left = own[columns.by_session]
-    total = np.zeros(len(starts), np.float32)
-    for _ in range(BEST_OF_SESSION):
-        best = np.maximum.reduceat(left, starts)
-        total += np.maximum(best, 0)
-        left[left == np.repeat(best, sizes)] = -1
+    best = np.maximum.reduceat(own[columns.by_session], starts)
     shared = np.empty_like(own)
-    shared[columns.by_session] = np.repeat(total / BEST_OF_SESSION, sizes)
+    shared[columns.by_session] = np.repeat(best, np.diff(np.append(starts, len(own))))
     return shared
 
 

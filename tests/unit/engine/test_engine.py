@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from scrubjay.domain.errors import Busy, Full, StoreError
+from scrubjay.domain.origin import Actor
 from scrubjay.domain.requests import (
     BriefRequest,
     Browse,
@@ -39,6 +40,8 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "get": lambda engine: engine.get(ALICE, "a"),
     "browse": lambda engine: engine.browse(ALICE, Browse()),
     "history": lambda engine: engine.history(ALICE, "a"),
+    "spent": lambda engine: engine.spent(ALICE, "a"),
+    "note": lambda engine: engine.note(ALICE, "refused", actor=Actor.AGENT),
     "preview": lambda engine: engine.preview(ALICE, Forget(ids=("a",))),
     "revoke": lambda engine: engine.revoke(ALICE, Revoke(session="a")),
     "mark_tainted": lambda engine: engine.mark_tainted(ALICE, "a"),

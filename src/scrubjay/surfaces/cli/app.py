@@ -6,10 +6,12 @@ take longer than most commands do.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Any, Final
 
 import typer
@@ -43,7 +45,13 @@ def _theme(title: str, module: str, names: str) -> Theme:
 THEMES: Final = (
     _theme("Remember", "writing", "remember correct pin unpin"),
     _theme("Look", "reading", "recall list=browse get history brief"),
-    _theme("Look", "looking", "inspect"),
+    _theme("Look", "looking", "stats inspect"),
+    _theme("Erase", "erasing", "forget purge destroy rotate"),
+    _theme("Copy", "moving", "export import=load backup restore"),
+    _theme("Care", "caring", "freeze unfreeze reindex verify audit scopes"),
+    _theme("Care", "mending", "doctor"),
+    _theme("Set up", "vault", "vault"),
+    _theme("Set up", "configuring", "config completion"),
     _theme("Measure", "evaluate", "eval=evaluate"),
 )
 
@@ -54,7 +62,7 @@ def build(wanted: str | None = None) -> typer.Typer:
         name="scrubjay",
         help=_HELP,
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=wanted is None,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich" if sys.stdout.isatty() else None,
     )
@@ -98,6 +106,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     wanted = given[0] if given and given[0] in set(names()) else None
     as_json = "--json" in given
+    _prepare()
     try:
         result = build(wanted)(given, prog_name="scrubjay", standalone_mode=False)
     except ScrubjayError as error:
@@ -108,7 +117,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except typer.Abort:
         complain("aborted", "The input ended before it was answered.", _DONE, as_json=as_json)
         return Exit.FAILURE
+    except KeyboardInterrupt:
+        return Exit.INTERRUPT
     return result if isinstance(result, int) else Exit.OK
+
+
+def _prepare() -> None:
+    """Keep log lines off the terminal, and print what its encoding lacks as an escape."""
+    logging.getLogger("scrubjay").addHandler(logging.NullHandler())
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _misused(error: TyperException, wanted: str | None, *, as_json: bool) -> int:
