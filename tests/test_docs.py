@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
@@ -37,8 +38,40 @@ def test_every_python_example_runs_as_it_stands(name: str, block: str, tmp_path:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_readme_shows_what_the_library_does() -> None:
-    assert any(name.startswith("README.md") for name, _ in _blocks())
+def _sessions() -> list[tuple[str, str]]:
+    return [
+        (f"{page.relative_to(ROOT)}:{number}", block)
+        for page in PAGES
+        for number, block in enumerate(_CONSOLE.findall(page.read_text()), start=1)
+    ]
+
+
+@pytest.mark.parametrize(("name", "block"), _sessions(), ids=[name for name, _ in _sessions()])
+def test_every_command_shown_works_in_its_turn(name: str, block: str, tmp_path: Path) -> None:
+    scripts = Path(sys.executable).parent
+    environment = {
+        "SCRUBJAY_HOME": str(tmp_path / "home"),
+        "HOME": str(tmp_path),
+        "PATH": f"{scripts}:/usr/bin:/bin",
+    }
+    for command in re.findall(r"^\$ (.+)$", block, re.MULTILINE):
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+def test_the_readme_shows_the_library_and_the_command_line_in_ten_lines_each() -> None:
+    (python,) = [block for name, block in _blocks() if name.startswith("README.md")]
+    (console,) = [block for name, block in _sessions() if name.startswith("README.md")]
+    code = [line for line in python.splitlines() if line]
+    assert len(code) == len(console.splitlines()) == 10
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
