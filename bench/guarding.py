@@ -1,0 +1,72 @@
+"""What the guard costs per 2 KB: cleaning, redacting, and one line for a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from bench.measure import Figure, alternate, timed
+from bench.report import Section
+from scrubjay.guard.clean import clean, one_line
+from scrubjay.guard.secrets import redact, rules
+
+_SIZE: Final = 2048
+_PROSE: Final = (
+    "Alice moved to Lyon in May and works from an office near the river. Her team meets on Tuesday "
+    "at 9:30 to talk about the release, and she likes short answers when she travels by train. "
+)
+_ABOUT_KEYS: Final = (
+    "The password policy is strict, the token budget is 4,096, and the key is under the mat; "
+    "commit 0f3c9a1e fixed the login, see https://example.org/wiki?page=12 for more. "
+)
+_ACCENTED: Final = (
+    "Zoë trinkt morgens grünen Tee, na\u200bïve Cafés mag sie 👩\u200d💻 nicht; "
+    "dafür Straßenmusik an der Saône, und Zürich nur im März. "
+)
+_SECRET: Final = "my password is hunter" + "22"
+
+
+def run(*, quick: bool) -> Section:
+    """Time each guard on texts of 2 KB, beside a bare pass over the same text."""
+    prose, keys, accented = (_filled(text) for text in (_PROSE, _ABOUT_KEYS, _ACCENTED))
+    leaking = f"{prose[: _SIZE - 40]} {_SECRET}."
+    section = Section(f"The guard, per {_SIZE:,} characters")
+    section.notes.append(
+        "The floor is what any guard has to do with a text once: encode it, look at each character "
+        f"(`str.translate` with an empty table), decode it. There are {len(rules())} rules for "
+        "secrets; compiling them is not counted, as it happens once in a process."
+    )
+    cases: list[tuple[str, Callable[[str], object], str]] = [
+        ("clean, ASCII", clean, prose),
+        ("clean, with accents and invisible characters", clean, accented),
+        ("redact, nothing in it", redact, prose),
+        ("redact, prose about keys and passwords", redact, keys),
+        ("redact, one secret", redact, leaking),
+        ("one_line, ASCII", one_line, prose),
+        ("one_line, with accents and invisible characters", one_line, accented),
+    ]
+    for what, guard, text in cases:
+        section.compare(what, _beside_floor(guard, text, quick=quick))
+    return section
+
+
+def _filled(text: str) -> str:
+    return (text * (_SIZE // len(text) + 1))[:_SIZE]
+
+
+def _beside_floor(guard: Callable[[str], object], text: str, *, quick: bool) -> Figure:
+    batch, rounds = 50, 10 if quick else 60
+    guard(text)
+
+    def each(call: Callable[[str], object]) -> None:
+        for _ in range(batch):
+            call(text)
+
+    found = alternate(
+        rounds, lambda: timed(lambda: each(guard), batch), lambda: timed(lambda: each(_bare), batch)
+    )
+    return found.cpu
+
+
+def _bare(text: str) -> str:
+    return text.encode().decode().translate({})
