@@ -26,7 +26,7 @@ from scrubjay.rank import columns as rank_columns
 from scrubjay.rank import features, question
 from scrubjay.rank.weights import WEIGHTS, Weights
 
-HELD = {"later": -2.0, "age": -1.0, "importance": 0.3, "distrust": -0.5, "pinned": 0.1}
+HELD = {"later": -2.0, "age": -0.5, "importance": 0.3, "distrust": -0.5, "pinned": 0.1}
 ROUGH = {"words": 1.0, "meaning": 0.4, "speaker": 0.5, "session": 0.3}
 """An order that leaves the other features to the fit."""
 PENALTY = 1e-3
