@@ -14,6 +14,7 @@ import numpy as np
 
 from bench.conversation import Conversation
 from bench.measure import Comparison, Spread, alternate, timed
+from bench.plot import loglog
 from bench.report import Line, Section, duration
 from bench.subject import scratch
 from scrubjay import bootstrap, settings
@@ -29,6 +30,7 @@ OPEN_SECONDS: Final = {5_000: 0.010, 50_000: 0.060}
 RAM_BYTES: Final = 12_000_000
 _SCOPE: Final = Scope.parse("bench")
 _K1, _B = 1.2, 0.75
+Curves = dict[str, dict[int, float]]
 PLOT: Final = Path(__file__).parent / "recall.svg"
 
 
@@ -44,15 +46,19 @@ def run(*, quick: bool) -> Section:
         "rows by bare postings of the question's words and one full dot product; *index + rank* is "
         "all a recall does besides reading the head and unsealing ten rows."
     )
+    curves: Curves = {"whole recall": {}, "index + rank": {}, "floor": {}, "cold open": {}}
     for size in QUICK if quick else SIZES:
         with scratch() as folder:
-            _measure(section, folder, size, quick=quick)
+            _measure(section, curves, folder, size, quick=quick)
+    if not quick:
+        PLOT.write_text(loglog("Recall against size", "memories in the scope", "ms", curves))
+        section.notes.append(f"![Cost against size]({PLOT.name})")
     with scratch() as folder:
         _many(section, folder, quick=quick)
     return section
 
 
-def _measure(section: Section, folder: Path, size: int, *, quick: bool) -> None:
+def _measure(section: Section, curves: Curves, folder: Path, size: int, *, quick: bool) -> None:
     talk = Conversation()
     memories = talk.memories(size)
     content = bundle.to_json(bundle.Content(scope=_SCOPE, made_at="", memories=tuple(memories)))
@@ -64,11 +70,16 @@ def _measure(section: Section, folder: Path, size: int, *, quick: bool) -> None:
         built = perf_counter() - begun
         found = _ratio(engine, questions)
         section.compare(f"{size:,}: index + rank", found.wall, unit="ms", most=MOST)
-        section.lines.append(_whole(engine, size, questions))
+        curves["index + rank"][size] = found.wall.ours.median * 1e3
+        curves["floor"][size] = found.wall.floor.median * 1e3
+        times = [_seconds(lambda q=q: engine.recall(_SCOPE, Recall(query=q))) for q in questions]  # type: ignore[misc]
+        curves["whole recall"][size] = median(times) * 1e3
+        section.lines.append(_whole(size, times))
     section.lines.append(
         Line(what=f"{size:,}: index made from rows", figure=f"{size / built:,.0f} memories/s")
     )
     cold = [_open(folder) for _ in range(5 if quick else 15)]
+    curves["cold open"][size] = median(cold) * 1e3
     section.lines.append(_cold(f"{size:,}: cold open", cold, OPEN_SECONDS.get(size)))
     with _engine(folder) as engine:
         engine.forget(_SCOPE, Forget(ids=(memories[size // 2].id,)))
@@ -138,8 +149,7 @@ class _Floor:
         return best[np.argsort(-scores[best])]
 
 
-def _whole(engine: Engine, size: int, questions: list[str]) -> Line:
-    times = [_seconds(lambda q=q: engine.recall(_SCOPE, Recall(query=q))) for q in questions]  # type: ignore[misc]
+def _whole(size: int, times: list[float]) -> Line:
     p95 = quantiles(times, n=20, method="inclusive")[-1]
     figure = f"{median(times) * 1e3:.1f} ms (p50), {p95 * 1e3:.1f} ms (p95)"
     return Line(what=f"{size:,}: whole recall, warm", figure=figure)

@@ -1,0 +1,1 @@
+"""One small module per peer, run by that peer's own interpreter."""
