@@ -113,7 +113,9 @@ def _legend() -> str:
     return (
         "R@10 is the mean share of the turns that hold the answer found among the first ten, with "
         "its 95 % interval; all@10 the share of questions of which all were found. Times are "
-        "medians over all calls; a tenth is the first or last tenth of the writes. RAM is what the "
+        "medians over all calls; a tenth is the first or last tenth of the writes. A growth below "
+        "1 is warming up, or a machine that was busier at first; growth of CPU time stands further "
+        "below. RAM is what the "
         f"process has at the end beyond the harness. Copies: {CANARIES} random words were written "
         "among the turns and deleted at the end by the call each offers for it; that many copies "
         "of them stood in its files, in UTF-8 or UTF-16, when its process had ended."

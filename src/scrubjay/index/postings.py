@@ -1,29 +1,31 @@
 """Which rows hold a term, and how well every row answers weighted terms (BM25).
 
-A segment is immutable and packs into bytes; the tail takes rows one at a time. Rows are numbered
-through all segments in order, the tail last. Deleted rows stay until a merge leaves them out.
+A segment is immutable and packs into bytes. It knows terms by a number of 64 bits made of each: so
+it holds no words, is read without making a table of them, and is merged without comparing any.
+Rows are numbered through all segments in order. Deleted rows stay until a merge leaves them out.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import struct
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrubjay.index.analysis import Wanted
+from scrubjay.index.analysis import CACHED_WORDS, Wanted
 
 Floats: TypeAlias = NDArray[np.float32]
+Keys: TypeAlias = NDArray[np.uint64]
 Rows: TypeAlias = NDArray[np.uint32]
 Counts: TypeAlias = NDArray[np.uint16]
 Mask: TypeAlias = NDArray[np.bool_]
-Number = TypeVar("Number", np.uint16, np.uint32)
+Number = TypeVar("Number", np.uint16, np.uint32, np.uint64)
 
 K1 = 1.0
 B = 0.6
@@ -31,6 +33,12 @@ MOST_COUNTED = 0xFFFF
 _HEAD = struct.Struct("<4sIII")
 _MAGIC = b"SJP1"
 _NOTHING = (np.empty(0, np.uint32), np.empty(0, np.uint16))
+
+
+@lru_cache(CACHED_WORDS)
+def key(term: str) -> int:
+    """The number a term is known by; two of a hundred thousand terms share one in 10^9 scopes."""
+    return int.from_bytes(blake2b(term.encode(), digest_size=8).digest())
 
 
 class Part(Protocol):
@@ -46,106 +54,80 @@ class Part(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Rows that no longer change: `rows[starts[i]:starts[i + 1]]` hold the i-th term."""
+    """Rows that no longer change: `rows[starts[i]:starts[i + 1]]` hold the term of `keys[i]`."""
 
-    terms: dict[str, int]
+    keys: Keys
     starts: Rows
     rows: Rows
     counts: Counts
     lengths: Rows
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes in memory."""
+        arrays = (self.keys, self.starts, self.rows, self.counts, self.lengths)
+        return sum(array.nbytes for array in arrays)
+
     def find(self, term: str) -> tuple[Rows, Counts]:
         """The rows that hold the term, ascending, and how often each does."""
-        place = self.terms.get(term)
-        if place is None:
+        wanted = np.uint64(key(term))
+        place = int(self.keys.searchsorted(wanted))
+        if place == len(self.keys) or self.keys[place] != wanted:
             return _NOTHING
         first, last = self.starts[place], self.starts[place + 1]
         return self.rows[first:last], self.counts[first:last]
 
 
-@dataclass(slots=True)
-class Tail:
-    """The newest rows, still growing."""
-
-    _found: dict[str, tuple[list[int], list[int]]] = field(default_factory=dict)
-    _lengths: list[int] = field(default_factory=list)
-
-    @property
-    def lengths(self) -> Rows:
-        """How many terms each row holds."""
-        return np.array(self._lengths, np.uint32)
-
-    def add(self, terms: Sequence[str]) -> int:
-        """Take one more row; returns its number within the tail."""
-        row = len(self._lengths)
-        self._lengths.append(len(terms))
-        for term, count in Counter(terms).items():
-            rows, counts = self._found.setdefault(term, ([], []))
-            rows.append(row)
-            counts.append(min(count, MOST_COUNTED))
-        return row
-
-    def find(self, term: str) -> tuple[Rows, Counts]:
-        """The rows that hold the term, ascending, and how often each does."""
-        rows, counts = self._found.get(term, ((), ()))
-        return np.array(rows, np.uint32), np.array(counts, np.uint16)
-
-    def freeze(self) -> Segment:
-        """The same rows as a segment."""
-        terms = sorted(self._found)
-        found = [self._found[term] for term in terms]
-        starts = np.zeros(len(terms) + 1, np.uint32)
-        np.cumsum([len(rows) for rows, _ in found], out=starts[1:])
-        return Segment(
-            terms={term: place for place, term in enumerate(terms)},
-            starts=starts,
-            rows=np.array([row for rows, _ in found for row in rows], np.uint32),
-            counts=np.array([count for _, counts in found for count in counts], np.uint16),
-            lengths=self.lengths,
-        )
-
-
 def build(documents: Iterable[Sequence[str]]) -> Segment:
     """The segment of these rows, each given as its terms."""
-    tail = Tail()
+    found: list[int] = []
+    lengths: list[int] = []
     for terms in documents:
-        tail.add(terms)
-    return tail.freeze()
+        found += map(key, terms)
+        lengths.append(len(terms))
+    rows = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
+    counts = np.ones(len(rows), np.uint16)
+    return _gathered(np.array(found, np.uint64), rows, counts, np.array(lengths, np.uint32))
 
 
 def merge(segments: Sequence[Segment], keep: Sequence[Mask] | None = None) -> Segment:
     """One segment of several in order; rows outside `keep` are left out and leave no trace."""
     kept = list(keep) if keep else [np.ones(len(part.lengths), np.bool_) for part in segments]
-    terms = sorted(set().union(*(part.terms for part in segments)))
-    places = {term: place for place, term in enumerate(terms)}
-    whose, rows, counts, base = [], [], [], 0
+    keys, rows, counts, base = [np.empty(0, np.uint64)], [], [], 0
     for part, mask in zip(segments, kept, strict=True):
-        place = np.fromiter((places[term] for term in part.terms), np.uint32, len(part.terms))
         alive = mask[part.rows]
         moved = (np.cumsum(mask) - 1 + base).astype(np.uint32)
-        whose.append(np.repeat(place, np.diff(part.starts))[alive])
+        keys.append(np.repeat(part.keys, np.diff(part.starts))[alive])
         rows.append(moved[part.rows[alive]])
         counts.append(part.counts[alive])
         base += int(mask.sum())
     lengths = [part.lengths[mask] for part, mask in zip(segments, kept, strict=True)]
-    return _sorted_segment(terms, _join(whose), _join(rows), _join(counts), _join(lengths))
+    return _gathered(_join(keys), _join(rows), _join(counts), _join(lengths))
 
 
-def _sorted_segment(
-    terms: list[str], whose: Rows, rows: Rows, counts: Counts, lengths: Rows
-) -> Segment:
-    order = np.lexsort((rows, whose))
-    held = np.bincount(whose, minlength=len(terms))
-    names = [term for term, count in zip(terms, held, strict=True) if count]
-    starts = np.zeros(len(names) + 1, np.uint32)
-    np.cumsum(held[held > 0], out=starts[1:])
+def _gathered(keys: Keys, rows: Rows, counts: Counts, lengths: Rows) -> Segment:
+    """The segment of these occurrences, whose rows ascend for each key."""
+    # Stable, so rows stay in order; and quick, because what is merged is in order by parts.
+    order = np.argsort(keys, kind="stable")
+    keys, rows, counts = keys[order], rows[order], counts[order]
+    other = _differs(keys)
+    first = np.flatnonzero(other | _differs(rows))
+    summed = np.add.reduceat(counts, first, dtype=np.uint32) if len(first) else counts[:0]
+    starts = np.flatnonzero(other[first])
     return Segment(
-        terms={term: place for place, term in enumerate(names)},
-        starts=starts,
-        rows=rows[order],
-        counts=counts[order],
-        lengths=lengths,
+        keys=keys[first][starts],
+        starts=np.append(starts, len(first)).astype(np.uint32),
+        rows=rows[first],
+        counts=np.minimum(summed, MOST_COUNTED).astype(np.uint16),
+        lengths=lengths.astype(np.uint32),
     )
+
+
+def _differs(values: NDArray[Number]) -> Mask:
+    """Where a value is another than the one before it; the first is."""
+    other = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=other[1:])
+    return other
 
 
 def _join(arrays: Sequence[NDArray[Number]]) -> NDArray[Number]:
@@ -154,27 +136,31 @@ def _join(arrays: Sequence[NDArray[Number]]) -> NDArray[Number]:
 
 
 def pack(segment: Segment) -> bytes:
-    """The segment as bytes: a head, the terms, then the arrays, little-endian."""
-    names = json.dumps(list(segment.terms), ensure_ascii=False, separators=(",", ":")).encode()
-    head = _HEAD.pack(_MAGIC, len(names), len(segment.terms), len(segment.lengths))
+    """The segment as bytes: a head, then the arrays, little-endian."""
+    occurrences, terms, rows = len(segment.rows), len(segment.keys), len(segment.lengths)
     arrays = (segment.starts, segment.lengths, segment.rows)
-    body = b"".join(array.astype("<u4").tobytes() for array in arrays)
-    return b"".join((head, names, body, segment.counts.astype("<u2").tobytes()))
+    return b"".join(
+        (
+            _HEAD.pack(_MAGIC, occurrences, terms, rows),
+            segment.keys.astype("<u8").tobytes(),
+            *(array.astype("<u4").tobytes() for array in arrays),
+            segment.counts.astype("<u2").tobytes(),
+        )
+    )
 
 
 def unpack(packed: bytes) -> Segment:
     """The segment that `pack` wrote; refuses anything else with ValueError."""
     if len(packed) < _HEAD.size or packed[:4] != _MAGIC:
         raise ValueError("these bytes are no postings")
-    _, named, n_terms, n_rows = _HEAD.unpack_from(packed)
-    at = _HEAD.size + named
-    names = json.loads(packed[_HEAD.size : at])
-    starts, at = _take(packed, at, n_terms + 1)
-    lengths, at = _take(packed, at, n_rows)
-    rows, at = _take(packed, at, int(starts[-1]))
-    counts = np.frombuffer(packed, "<u2", int(starts[-1]), at)
-    terms = {term: place for place, term in enumerate(names)}
-    return Segment(terms=terms, starts=starts, rows=rows, counts=counts, lengths=lengths)
+    _, occurrences, terms, rows = _HEAD.unpack_from(packed)
+    keys = np.frombuffer(packed, "<u8", terms, _HEAD.size)
+    at = _HEAD.size + 8 * terms
+    starts, at = _take(packed, at, terms + 1)
+    lengths, at = _take(packed, at, rows)
+    held, at = _take(packed, at, occurrences)
+    counts = np.frombuffer(packed, "<u2", occurrences, at)
+    return Segment(keys=keys, starts=starts, rows=held, counts=counts, lengths=lengths)
 
 
 def _take(packed: bytes, at: int, count: int) -> tuple[Rows, int]:

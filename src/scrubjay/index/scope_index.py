@@ -24,8 +24,6 @@ from scrubjay.index.vectors import Vectors
 Floats = NDArray[np.float32]
 Vectorize = Callable[[Sequence[Entry]], Floats]
 Rest = tuple[postings.Segment, Vectors]
-_TERM_BYTES: Final = 110
-"""What a term takes in a dictionary: the text, its place, its share of the table."""
 _ROW_BYTES: Final = 110
 _ENTRY_BYTES: Final = 2_000
 _HOLLOW: Final = 0.5
@@ -55,8 +53,7 @@ class Part:
         """Roughly how many bytes it takes."""
         size = _ROW_BYTES * len(self.columns)
         if self.vectors is not None and self.postings is not None:
-            size += self.vectors.steps.nbytes + _TERM_BYTES * len(self.postings.terms)
-            size += self.postings.rows.nbytes + self.postings.counts.nbytes
+            size += self.vectors.steps.nbytes + self.postings.nbytes
         return size
 
     def erase(self, row_id: bytes) -> None:

@@ -12,9 +12,9 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scrubjay.domain.memory import wording
+from scrubjay.domain.memory import Memory, wording
 from scrubjay.index import columns, postings, vectors
-from scrubjay.index.analysis import ANALYZER_VERSION, recognize, terms, words
+from scrubjay.index.analysis import ANALYZER_VERSION, analyze
 from scrubjay.index.columns import Columns, Entry
 from scrubjay.index.signs import SIGNS_VERSION
 from scrubjay.index.vectors import Vectors
@@ -37,14 +37,18 @@ class Segment:
         return len(self.columns)
 
 
+def _text(memory: Memory) -> str:
+    """What a memory is found by: who said it, what it says, and its tags."""
+    said = wording(memory.content, memory.tags)
+    return f"{memory.speaker}: {said}" if memory.speaker else said
+
+
 def build(entries: Sequence[Entry], floats: NDArray[np.float32], identity: str) -> Segment:
     """The segment of these memories and their vectors."""
-    texts = [wording(entry.memory.content, entry.memory.tags) for entry in entries]
-    languages = [recognize(words(entry.memory.content)) for entry in entries]
-    analyzed = (terms(text, lang) for text, lang in zip(texts, languages, strict=True))
+    analyzed = [analyze(_text(entry.memory)) for entry in entries]
     return Segment(
-        columns=columns.build(entries, languages),
-        postings=postings.build(analyzed),
+        columns=columns.build(entries, [language for _, language in analyzed]),
+        postings=postings.build(terms for terms, _ in analyzed),
         vectors=vectors.quantize(identity, floats),
     )
 

@@ -21,8 +21,7 @@ LONGEST_INSTRUCTION = 400
 _WORD = re.compile(r"\w+")
 _DIGIT = re.compile(r"\d")
 
-_TIME_WORDS = frozenset(
-    """
+_TIME_WORDS = """
     jan january feb february mar march apr april jun june jul july aug august sep sept september
     oct october nov november dec december
     monday tuesday wednesday thursday friday saturday sunday
@@ -38,9 +37,8 @@ _TIME_WORDS = frozenset(
     июнь июня июне июль июля июле август августа августе сентябрь сентября сентябре октябрь октября
     октябре ноябрь ноября ноябре декабрь декабря декабре
     понедельник вторник среду четверг пятницу субботу воскресенье
-    """.split()
-)
-_TIME_HINTS = frozenset("may weekend morning night summer fall winter spring".split())
+"""
+_TIME_HINTS = "may weekend morning night summer fall winter spring"
 _TIME_PHRASE = re.compile(
     r"\b(?:(?:in|last|this|next) may|may \d+|(?:this|next) (?:weekend|morning|summer|fall|winter"
     r"|spring)|last (?:night|weekend|summer|winter|fall|spring))\b"
@@ -53,9 +51,9 @@ _TIME_ELSEWHERE = re.compile(
     r"|昨日|今日|明日|昨夜|先週|来週|今週|先月|来月|来年|曜日"
 )
 
-_INSTRUCTION_HINTS = frozenset(
+_INSTRUCTION_HINTS = (
     "always never now forward future remember please sure ever whenever when stop avoid every"
-    " immer niemals ab toujours jamais siempre nunca sempre mai ahora".split()
+    " immer niemals ab toujours jamais siempre nunca sempre mai ahora"
 )
 _INSTRUCTION = re.compile(
     r"^\W*(?:always|never|from now on|going forward|in (?:the )?future|remember (?:to|that)"
@@ -71,9 +69,9 @@ _INSTRUCTION = re.compile(
     r"|^(?:请?总是|请?始终|请?记住|永远|以后|从现在起|每次|不要|别)|从现在起"
     r"|^(?:今後|これから|必ず|いつも|常に)"
 )
-_PREFERENCE_HINTS = frozenset(
+_PREFERENCE_HINTS = (
     "prefer rather favor favour preference chosen chose bevorzuge lieber prefiero preferisco"
-    " prefiro".split()
+    " prefiro"
 )
 _PREFERENCE = re.compile(
     r"\b(?:i(?:'d| would| really| much| generally| usually| also)* (?:prefer|rather|favou?r)"
@@ -81,6 +79,11 @@ _PREFERENCE = re.compile(
     r"|ich bevorzuge|mir ist lieber|je préfère|prefiero|preferisco|prefiro|предпочитаю)\b"
     r"|我(?:更|比较)?(?:喜欢|偏好|倾向)|の方が好き"
 )
+
+_TIMES = frozenset(_TIME_WORDS.split())
+_TIMELY = frozenset(_TIME_HINTS.split())
+_INSTRUCTING = frozenset(_INSTRUCTION_HINTS.split())
+_PREFERRING = frozenset(_PREFERENCE_HINTS.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +105,16 @@ def read(text: str) -> Signs:
         timed=_timed(seen, found, plain),
         asks=text.rstrip()[-1:] in {"?", "？"},
         instructs=len(text) <= LONGEST_INSTRUCTION
-        and not (plain and found.isdisjoint(_INSTRUCTION_HINTS))
+        and not (plain and found.isdisjoint(_INSTRUCTING))
         and bool(_INSTRUCTION.search(seen)),
-        prefers=not (plain and found.isdisjoint(_PREFERENCE_HINTS))
-        and bool(_PREFERENCE.search(seen)),
+        prefers=not (plain and found.isdisjoint(_PREFERRING)) and bool(_PREFERENCE.search(seen)),
     )
 
 
 def _timed(seen: str, found: set[str], plain: bool) -> bool:
     return (
-        not found.isdisjoint(_TIME_WORDS)
-        or (not found.isdisjoint(_TIME_HINTS) and bool(_TIME_PHRASE.search(seen)))
+        not found.isdisjoint(_TIMES)
+        or (not found.isdisjoint(_TIMELY) and bool(_TIME_PHRASE.search(seen)))
         or bool(_DIGIT.search(seen) and _TIME_NUMBER.search(seen))
         or (not plain and bool(_TIME_ELSEWHERE.search(seen)))
     )

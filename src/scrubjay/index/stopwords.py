@@ -24,11 +24,12 @@ _LISTS = {
         diesen dieser dieses dir doch dort du durch ein eine einem einen einer eines er es etwas
         euch euer für gegen gewesen hab habe haben hat hatte hatten hier hin hinter ich ihm ihn
         heisst ihnen ihr ihre ihrem ihren ihrer im in indem ins ist jede jedem jeden jeder jedes
-        jetzt kann kein keine können machen man manche mein meine meinem meinen meiner mich mir mit muss nach
-        nicht nichts noch nun nur ob oder ohne sehr sein seine seinem seinen seiner selbst sich sie
-        sind so solche soll sondern über um und uns unser unsere unter viel vom von vor wann war
-        waren warum was weg weil welche welchem welchen welcher welches wenn wer wen wem werde
-        werden wie wieder wieso will wir wird wo wohin woher wurde würde zu zum zur zwar zwischen""",
+        jetzt kann kein keine können machen man manche mein meine meinem meinen meiner mich mir
+        mit muss nach nicht nichts noch nun nur ob oder ohne sehr sein seine seinem seinen seiner
+        selbst sich sie sind so solche soll sondern über um und uns unser unsere unter viel vom
+        von vor wann war waren warum was weg weil welche welchem welchen welcher welches wenn wer
+        wen wem werde werden wie wieder wieso will wir wird wo wohin woher wurde würde zu zum zur
+        zwar zwischen""",
     "french": """
         ai aie alors après as au aucun aura aussi autre aux avait avant avec avez avoir avons ce
         cela ces cet cette ceux chaque chez comme comment dans de des donc dont du elle elles en

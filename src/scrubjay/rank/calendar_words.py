@@ -8,8 +8,19 @@ import re
 import unicodedata
 from typing import Final
 
-_ENGLISH: Final = (
-    "january february march april may june july august september october november december".split()
+MONTHS: Final = (
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 )
 _FOREIGN: Final = (
     "januar februar märz april mai juni juli august september oktober november dezember",
@@ -19,26 +30,33 @@ _FOREIGN: Final = (
     "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
     "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
 )
-_MONTHS: Final = {
+_IN_ENGLISH: Final = {
     foreign: english
     for line in _FOREIGN
-    for foreign, english in zip(line.split(), _ENGLISH, strict=True)
+    for foreign, english in zip(line.split(), MONTHS, strict=True)
     if foreign not in {english, "mars"}  # in French a month, in English a planet
 }
 _LINKS: Final = {"im": "in", "en": "in", "в": "in", "de": "of"}
 _MONTH: Final = re.compile(
-    r"(?:(?<=\d)\.\s*)?(?:\b(im|en|в|de)\s+)?\b(" + "|".join(_MONTHS) + r")\b(?:\s+de\s+(?=\d))?"
+    r"(?:(?<=\d)\.\s*)?(?:\b(im|en|в|de)\s+)?\b("
+    + "|".join(_IN_ENGLISH)
+    + r")\b(?:\s+de\s+(?=\d))?"
 )
 _UNITS: Final = {
     **dict.fromkeys(("天", "日", "tag", "tagen", "дня", "дней"), "days"),
-    **dict.fromkeys(("周", "週間", "星期", "woche", "wochen", "неделю", "недели", "недель"), "weeks"),
-    **dict.fromkeys(("月", "か月", "ヶ月", "monat", "monaten", "месяц", "месяца", "месяцев"), "months"),
+    **dict.fromkeys(
+        ("周", "週間", "星期", "woche", "wochen", "неделю", "недели", "недель"), "weeks"
+    ),
+    **dict.fromkeys(
+        ("月", "か月", "ヶ月", "monat", "monaten", "месяц", "месяца", "месяцев"), "months"
+    ),
     **dict.fromkeys(("年", "jahr", "jahren", "год", "года", "лет"), "years"),
 }
 _UNIT: Final = "|".join(sorted(_UNITS, key=len, reverse=True))
-_DIGITS: Final = dict(zip("一二两三四五六七八九十", "1 2 2 3 4 5 6 7 8 9 10".split(), strict=True))
+_DIGITS: Final = {"两": 2} | {digit: n for n, digit in enumerate("一二三四五六七八九十", 1)}
 _AGO: Final = re.compile(
-    rf"(\d+|[一二两三四五六七八九十])个?({_UNIT})前|\bvor (\d+) ({_UNIT})\b|\b(\d+) ({_UNIT}) назад\b"
+    rf"(\d+|[{''.join(_DIGITS)}])个?({_UNIT})前"
+    rf"|\bvor (\d+) ({_UNIT})\b|\b(\d+) ({_UNIT}) назад\b"
 )
 _SPANS: Final = tuple(
     (re.compile(pattern), english)
@@ -51,7 +69,9 @@ _SPANS: Final = tuple(
         (r"\bheute\b|\bсегодня\b|\bhoy\b|今天|今日", " today "),
     )
 )
-_EASTERN: Final = re.compile(r"(?:((?:19|20)\d\d)年)?(?:(1[0-2]|[1-9])月(?:([12]\d|3[01]|[1-9])[日号])?)?")
+_EASTERN: Final = re.compile(
+    r"(?:((?:19|20)\d\d)年)?(?:(1[0-2]|[1-9])月(?:([12]\d|3[01]|[1-9])[日号])?)?"
+)
 
 
 def in_english(text: str) -> str:
@@ -65,7 +85,7 @@ def in_english(text: str) -> str:
 
 def _month(match: re.Match[str]) -> str:
     link = f" {_LINKS[match[1]]} " if match[1] else " "
-    return f"{link}{_MONTHS[match[2]]} "
+    return f"{link}{_IN_ENGLISH[match[2]]} "
 
 
 def _ago(match: re.Match[str]) -> str:
@@ -78,5 +98,5 @@ def _eastern(match: re.Match[str]) -> str:
     year, month, day = match.groups()
     if month is None:
         return f" in {year} " if year else match[0]
-    named = f"{_ENGLISH[int(month) - 1]} {day}" if day else f"in {_ENGLISH[int(month) - 1]}"
+    named = f"{MONTHS[int(month) - 1]} {day}" if day else f"in {MONTHS[int(month) - 1]}"
     return f" {named} {year or ''} "

@@ -7,22 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from scrubjay.rank.calendar_words import in_english
+from scrubjay.rank.calendar_words import MONTHS, in_english
 
-MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-)
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 NUMBERS = {
@@ -45,6 +31,8 @@ NUMBERS = {
     "eleven": 11,
     "twelve": 12,
 }
+MOST_DAYS = 365_000
+"""About a thousand years: nothing said is older, whatever a question says."""
 UNIT_DAYS = {
     "day": 1,
     "night": 1,
@@ -156,7 +144,12 @@ def _around(today: datetime, count: float, unit: float) -> Window:
 
 
 def _span(today: datetime, first: float, last: float) -> Window:
-    return Window(today - timedelta(days=first), today - timedelta(days=last))
+    return Window(_days_before(today, first), _days_before(today, last))
+
+
+def _days_before(today: datetime, days: float) -> datetime:
+    """So many days before; the calendar ends somewhere, and a question may go beyond it."""
+    return today - timedelta(days=min(days, MOST_DAYS))
 
 
 def _dated(month: int, day: int, year: str | None, anchor: datetime | None) -> Iterator[Window]:

@@ -10,16 +10,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from scrubjay.rank.columns import NONE
 from scrubjay.rank.dates import Window, windows
 
-USER_NAMES = frozenset(
+_USERS = (
     "user human customer client me nutzer benutzer utilisateur usuario utente пользователь 用户"
-    " ユーザー".split()
+    " ユーザー"
 )
-ASSISTANT_NAMES = frozenset(
+_ASSISTANTS = (
     "assistant ai agent bot model chatbot assistent asistente assistente ассистент помощник 助手"
-    " アシスタント".split()
+    " アシスタント"
 )
+USER_NAMES = frozenset(_USERS.split())
+ASSISTANT_NAMES = frozenset(_ASSISTANTS.split())
 SHORTEST_NICKNAME = 3
 
 _WORD = re.compile(r"[^\W_]+")
@@ -63,12 +66,13 @@ _ADVICE = re.compile(
     re.IGNORECASE,
 )
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedQuery:
     """A question as the ranking sees it."""
 
     asked: frozenset[int] = frozenset()
-    """Codes of the speakers whose words it is after: those it names, or by role."""
+    """Codes of the speakers whose words it is after: those it names, or by role, NONE included."""
     assistants: frozenset[int] = frozenset()
     """Codes of the speakers that are assistants, whose words are nobody's standing wishes."""
     windows: tuple[Window, ...] = ()
@@ -119,7 +123,11 @@ def _forms(word: str) -> tuple[str, ...]:
     """A name as it may stand in a sentence: Peters for Peter, Анны for Анна."""
     folded = word.casefold()
     bare = _CASE_ENDING.sub("", folded)
-    return (folded, *([bare] if bare != folded else []), *([folded[:-1]] if folded[-1] == "s" else []))
+    return (
+        folded,
+        *([bare] if bare != folded else []),
+        *([folded[:-1]] if folded[-1] == "s" else []),
+    )
 
 
 def _called(words: Iterable[str], callings: Mapping[str, frozenset[int]]) -> frozenset[int]:
@@ -163,9 +171,14 @@ def _given_names(name: str) -> tuple[str, ...]:
 
 
 def _by_role(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
-    """What-did-you questions are after the assistant's words, all others after the user's."""
-    wanted = ASSISTANT_NAMES if _SECOND_PERSON.search(question) else USER_NAMES
-    return _in_role(speakers, wanted)
+    """What-did-you questions are after the assistant's words, all others after the user's.
+
+    What nobody in particular said, such as a bare fact, is kept for the user like their words.
+    """
+    if _SECOND_PERSON.search(question):
+        return _in_role(speakers, ASSISTANT_NAMES)
+    users = _in_role(speakers, USER_NAMES)
+    return users | {NONE} if users else users
 
 
 def _in_role(speakers: Mapping[int, str], names: frozenset[str]) -> frozenset[int]:

@@ -131,7 +131,7 @@ def test_a_segment_reads_back_as_it_was_written() -> None:
     written = segment.build(entries, _vectors(entries), "test:8")
     read = segment.unpack(segment.pack(written))
     assert read.columns.names == written.columns.names
-    assert read.postings.terms == written.postings.terms
+    assert (read.postings.keys == written.postings.keys).all()
     assert (read.columns.row_id == written.columns.row_id).all()
     assert (read.vectors.steps == written.vectors.steps).all()
     assert read.vectors.identity == "test:8"

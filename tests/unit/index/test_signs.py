@@ -13,7 +13,14 @@ from scrubjay.index import signs
         ("I went there two weeks ago", "timed"),
         ("我昨天去了", "timed"),
         ("How are you?", "asks"),
-        ("It cost $40", "counts"),
+        ("We met in May", "timed"),
+        ("It was the 3rd", "timed"),
+        ("Wir treffen uns am Donnerstag", "timed"),
+        ("Она приедет через две недели", "timed"),
+        ("会議は月曜日です", "timed"),
+        ("ALWAYS Use Short Sentences", "instructs"),
+        ("请记住我不吃肉", "instructs"),
+        ("Ich bevorzuge Tee", "prefers"),
         ("Always use metric units when I ask about sizes.", "instructs"),
         ("From now on, call me Sam", "instructs"),
         ("Well, I'd rather work in the mornings", "prefers"),
@@ -25,8 +32,9 @@ def test_a_sign_is_read(text: str, sign: str) -> None:
 
 
 def test_plain_talk_shows_nothing() -> None:
-    shown = signs.read("that sounds lovely")
-    assert not any(getattr(shown, name) for name in signs.Signs.__slots__)
+    for text in ("that sounds lovely", "you may do it now and then, please", "when will you stop"):
+        shown = signs.read(text)
+        assert not any(getattr(shown, name) for name in signs.Signs.__slots__)
 
 
 def test_a_long_text_is_no_standing_instruction() -> None:

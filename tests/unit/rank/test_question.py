@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from scrubjay.rank.columns import NONE
 from scrubjay.rank.question import asks_advice, parse
 
 PEOPLE = {0: "Caroline", 1: "Melanie", 2: "Fahim Khan"}
@@ -38,6 +39,20 @@ def test_ordinary_words_are_no_names() -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("Wie heißt Peters Hund?", "Peter"),
+        ("Как зовут собаку Анны?", "Анна"),
+        ("Где Игорь был с Иваном?", "Иван"),
+        ("小明的女儿几岁？", "王小明"),
+        ("田中さんはどこで働いていますか？", "田中太郎"),
+    ],
+)
+def test_names_are_known_in_other_forms(question: str, name: str) -> None:
+    assert parse(question, {0: "Zoe", 5: name}).asked == {5}
+
+
+@pytest.mark.parametrize(
     ("question", "speaker"),
     [
         ("Where did I park?", "user"),
@@ -50,7 +65,9 @@ def test_ordinary_words_are_no_names() -> None:
     ],
 )
 def test_a_role_is_asked_about(question: str, speaker: str) -> None:
-    assert [ROLES[code] for code in parse(question, ROLES).asked] == [speaker]
+    asked = parse(question, ROLES).asked
+    assert [ROLES[code] for code in asked if code != NONE] == [speaker]
+    assert (NONE in asked) == (speaker == "user"), "bare facts are kept for the user"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +76,9 @@ def test_a_role_is_asked_about(question: str, speaker: str) -> None:
         ("When did she leave?", "when"),
         ("How long did it take?", "when"),
         ("Wann war das?", "when"),
-        ("How many cats are there?", "count"),
+        ("Когда она уехала?", "when"),
+        ("他几点到？", "when"),
+        ("Kannst du mir ein Buch empfehlen?", "advice"),
         ("Can you help me plan a trip?", "advice"),
     ],
 )

@@ -16,7 +16,7 @@ from scrubjay.rank.features import Evidence
 from scrubjay.rank.question import ParsedQuery
 from scrubjay.rank.ranking import Ranked, rank
 
-SIGNS = ("timed", "asks", "counts", "instructs", "prefers")
+SIGNS = ("timed", "asks", "instructs", "prefers")
 
 
 def scene(rows: int, **given: Any) -> Columns:
@@ -106,7 +106,6 @@ def test_what_was_said_after_the_question_sinks() -> None:
     ("query", "sign"),
     [
         (ParsedQuery(when=True), "timed"),
-        (ParsedQuery(count=True), "counts"),
         (ParsedQuery(advice=True), "instructs"),
         (ParsedQuery(advice=True), "prefers"),
     ],
@@ -123,8 +122,19 @@ def test_what_an_assistant_says_is_no_standing_wish() -> None:
     assert order(query, columns)[0] == 1
 
 
-def test_very_short_and_very_long_turns_sink() -> None:
-    assert order(ParsedQuery(), scene(3, length=[8, 200, 5000]))[0] == 1
+def test_very_short_turns_sink() -> None:
+    assert order(ParsedQuery(), scene(3, length=[8, 200, 90])) == [1, 2, 0]
+
+
+def test_age_orders_the_young_and_leaves_the_old_alone() -> None:
+    asked_at = datetime(2026, 5, 1, tzinfo=UTC)
+    days = [2000, 500, 40, 1]
+    times = [asked_at.timestamp() - each * 86400 for each in days]
+    found = {
+        each.row: each for each in ranked(ParsedQuery(asked_at=asked_at), scene(4, time=times))
+    }
+    assert [found[row].parts["age"] for row in (0, 1)] == [found[0].parts["age"]] * 2
+    assert found[1].parts["age"] < found[2].parts["age"] < found[3].parts["age"] < 0
 
 
 def test_trust_and_importance_break_ties() -> None:
