@@ -91,9 +91,14 @@ def words(text: str) -> list[str]:
 
 def terms(text: str, language: str | None = None) -> list[str]:
     """The terms a stored text is found by, in order and with repetitions."""
+    return analyze(text, language)[0]
+
+
+def analyze(text: str, language: str | None = None) -> tuple[list[str], str]:
+    """The terms of a text, and the language they are in: the one given, or recognized."""
     found = words(text)
     language = language or recognize(found)
-    return list(chain.from_iterable(map(_terms, found, repeat(language))))
+    return list(chain.from_iterable(map(_terms, found, repeat(language)))), language
 
 
 def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
