@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bench.measure import Figure, alternate, timed
-from bench.report import Section
+from bench.report import Line, Section, duration, spread
 from scrubjay.guard.clean import clean, one_line
 from scrubjay.guard.secrets import redact, rules
 
@@ -23,6 +23,7 @@ _ACCENTED: Final = (
     "Zoë trinkt morgens grünen Tee, na\u200bïve Cafés mag sie 👩\u200d💻 nicht; "
     "dafür Straßenmusik an der Saône, und Zürich nur im März. "
 )
+_HOSTILE: Final = ("password=", "4444 ", "eyJ", "http://a:", "api_key: ", "aws key ", "DE89 ")
 _SECRET: Final = "my password is hunter" + "22"
 
 
@@ -47,7 +48,27 @@ def run(*, quick: bool) -> Section:
     ]
     for what, guard, text in cases:
         section.compare(what, _beside_floor(guard, text, quick=quick))
+    for unit in _HOSTILE:
+        section.lines.append(_growth(unit, 2 if quick else 5))
     return section
+
+
+def _growth(unit: str, rounds: int) -> Line:
+    """How much longer sixteen times a hostile text takes: a square would be 256 times."""
+    short, long = (unit * (size // len(unit)) for size in (_SIZE, 16 * _SIZE))
+    redact(short)
+    found = alternate(
+        rounds, lambda: timed(lambda: redact(long)), lambda: timed(lambda: redact(short))
+    )
+    figure = found.cpu
+    return Line(
+        what=f"redact, 32 KB of {unit.strip()!r}",
+        figure=duration(figure.ours, "ms"),
+        floor=f"{duration(figure.floor, 'ms')} for 2 KB",
+        ratio=spread(figure.ratio),
+        target="≤ 40x",
+        reached=figure.ratio.median <= 40,
+    )
 
 
 def _filled(text: str) -> str:
