@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from scrubjay.domain.results import Erasure, Outcome, Page, Report, Retained
     from scrubjay.domain.rows import Freeze
     from scrubjay.domain.scope import Scope
+    from scrubjay.surfaces.client import Client, connect
     from scrubjay.surfaces.jay import Jay, open
 
 __version__ = "0.1.0"
@@ -55,6 +56,7 @@ _HOMES = {
     "scrubjay.domain.results": "Erasure Outcome Page Report Retained",
     "scrubjay.domain.rows": "Freeze",
     "scrubjay.domain.scope": "Scope",
+    "scrubjay.surfaces.client": "Client connect",
     "scrubjay.surfaces.jay": "Jay open",
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -63,6 +65,7 @@ __all__ = [
     "Actor",
     "Busy",
     "Changed",
+    "Client",
     "Conflict",
     "Destroyed",
     "EmbedderError",
@@ -92,6 +95,7 @@ __all__ = [
     "SealBroken",
     "StoreError",
     "Timeout",
+    "connect",
     "open",
 ]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
+from scrubjay.adapters.distillers.rules import RulesDistiller
 from scrubjay.adapters.keyrings.file import KEY_FILE, FileKeyring
 from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
@@ -43,6 +44,7 @@ def build(
         keyring=keys,
         clock=clock,
         embedder=embedder or make_embedder(settings, clock),
+        distiller=RulesDistiller(),
         reach=reach,
         policy=policy or make_policy(settings),
     )

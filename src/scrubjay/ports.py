@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from scrubjay.domain.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
+from scrubjay.domain.turns import Piece, Turn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -296,6 +297,25 @@ class Embedder(Protocol):
 
         `deadline` is a reading of the clock's `monotonic`.
         """
+
+
+class Distiller(Protocol):
+    """Turns to what is worth remembering of them.
+
+    Both answers are functions of the turn alone: the same turn always gives the same, whatever
+    came before or after it. Safe for use by several threads; needs no network and no clock. What
+    it raises costs the derived memories, never the turn.
+    """
+
+    @property
+    def identity(self) -> str:
+        """Which rules these are, in one word: another one where they would answer otherwise."""
+
+    def distill(self, turn: Turn) -> Sequence[Piece]:
+        """What the turn yields, the episode first, each part once; nothing if it is trivial."""
+
+    def words(self, turn: Turn) -> frozenset[str]:
+        """What the turn says, as words that can be compared with another turn's."""
 
 
 class Clock(Protocol):

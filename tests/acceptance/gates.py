@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from scrubjay import bootstrap, settings
-from scrubjay.engine import Engine
-from scrubjay.ports import Keyring
+from scrubjay.engine import Engine, Policy
+from scrubjay.ports import Blobs, Keyring
 from scrubjay.testing.engines import SqliteHome
 from tests.acceptance.peers import ALICE
 
@@ -27,10 +27,10 @@ class Gate:
             self._action()
 
 
-def gated(home: SqliteHome, gate: Gate) -> Engine:
+def gated(home: SqliteHome, gate: Gate, policy: Policy | None = None) -> Engine:
     """An engine of the home with a gate on its way."""
     found = settings.at_home(home.folder)
-    return bootstrap.build(found, clock=home.clock, reach=gate)
+    return bootstrap.build(found, clock=home.clock, reach=gate, policy=policy)
 
 
 def reading_through(engine: Engine, gate: Gate) -> Engine:
@@ -53,6 +53,30 @@ class AskedFirst:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._keyring, name)
+
+
+def loading_through(engine: Engine, gate: Gate) -> Engine:
+    """The engine, stopped when it has the columns of a segment and asks for the rest of it."""
+    return Engine(replace(engine._ports, blobs=ColumnsFirst(engine._ports.blobs, gate)))
+
+
+class ColumnsFirst:
+    """Blobs that let a gate pass before they hand out the second one."""
+
+    def __init__(self, blobs: Blobs, gate: Gate) -> None:
+        self._blobs = blobs
+        self._gate = gate
+        self._given = 0
+
+    def get(self, address: str, name: str) -> bytes:
+        """A blob, as it is once the gate was passed."""
+        if self._given == 1:
+            self._gate("reader.columns-loaded")
+        self._given += 1
+        return self._blobs.get(address, name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._blobs, name)
 
 
 class Follower:

@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from scrubjay import bootstrap, settings
 from scrubjay.domain.errors import ScrubjayError
-from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
+from scrubjay.domain.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
 from scrubjay.domain.scope import Scope
-from scrubjay.engine import Engine
+from scrubjay.engine import Engine, Policy
 from scrubjay.ports import Failpoint
 
 ALICE: Final = Scope("local", "alice")
@@ -48,6 +48,7 @@ class Order:
     options: dict[str, Any]
     stops: frozenset[Failpoint]
     home: Path | None
+    policy: Policy | None
 
 
 # -- what a peer can do: plain arguments, plain answers -----------------------------------------
@@ -73,6 +74,15 @@ def _browse(engine: Engine) -> list[str]:
     return [memory.content for memory in engine.browse(ALICE, Browse(limit=10_000))]
 
 
+def _recall(engine: Engine, query: str, **options: Any) -> list[str]:
+    found = engine.recall(ALICE, Recall(query=query, **options))
+    return [hit.memory.content for hit in found]
+
+
+def _brief(engine: Engine) -> list[str]:
+    return [memory.content for memory in engine.brief(ALICE, BriefRequest())]
+
+
 def _forget(engine: Engine, public_id: str) -> int:
     return engine.forget(ALICE, Forget(ids=(public_id,))).erased
 
@@ -87,7 +97,7 @@ def _destroy(engine: Engine) -> int:
 
 VERBS: Final[dict[str, Callable[..., Any]]] = {
     "open": _open, "retain": _retain, "supersede": _supersede, "get": _get, "browse": _browse,
-    "forget": _forget, "rotate": _rotate, "destroy": _destroy,
+    "recall": _recall, "brief": _brief, "forget": _forget, "rotate": _rotate, "destroy": _destroy,
 }  # fmt: skip
 
 
@@ -107,7 +117,8 @@ def live(channel: int) -> None:
         if order.home is not None:
             if engine is not None:
                 engine.close()
-            engine = bootstrap.build(settings.at_home(order.home), reach=reach)
+            place = settings.at_home(order.home)
+            engine = bootstrap.build(place, reach=reach, policy=order.policy)
         assert engine is not None
         stops |= order.stops
         try:
@@ -132,6 +143,7 @@ class Peer(AbstractContextManager["Peer"]):
 
     def __init__(self) -> None:
         self._move_to: Path | None = None
+        self._policy: Policy | None = None
         self._start()
 
     def _start(self) -> None:
@@ -158,7 +170,7 @@ class Peer(AbstractContextManager["Peer"]):
     ) -> None:
         """Order a verb, without waiting for its end."""
         stops = frozenset() if stop_at is None else frozenset({stop_at})
-        self._orders.send(Order(verb, args, options, stops, self._move_to))
+        self._orders.send(Order(verb, args, options, stops, self._move_to, self._policy))
         self._move_to, self._busy = None, True
 
     def until(self, point: Failpoint) -> None:
@@ -182,13 +194,13 @@ class Peer(AbstractContextManager["Peer"]):
         self.begin(verb, *args, **options)
         return self.answer()
 
-    def on(self, home: Path) -> Peer:
+    def on(self, home: Path, policy: Policy | None = None) -> Peer:
         """The same process, from now on with a new engine on this home."""
         if self._busy:  # a test that failed has left it in the middle of a verb
             self.kill()
             self._orders.close()
             self._start()
-        self._move_to = home
+        self._move_to, self._policy = home, policy
         return self
 
     def kill(self) -> None:

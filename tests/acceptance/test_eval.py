@@ -150,7 +150,7 @@ def test_malformed_data_is_refused_by_file_and_line_before_anything_is_tried(
     with (sets / "kitchen" / "questions.jsonl").open("a") as file:
         file.write('{"id": "q9", "haystack": "h", "question": "Who?", "gold": ["t99"]}\n')
     done = scrubjay_eval(scratch, sets, "--json", "--run-file", sets / "run.jsonl")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stdout == ""
     told = done.stderr.replace("\n", "")
     assert "questions.jsonl:2: the gold turn 't99' is not in haystack 'h'." in told

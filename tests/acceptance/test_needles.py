@@ -12,19 +12,22 @@ from pathlib import Path
 import pytest
 
 from scrubjay import bootstrap, settings
-from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
+from scrubjay.domain.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
 from scrubjay.domain.rows import Freeze
 from scrubjay.domain.scope import Scope
-from scrubjay.engine import Engine
+from scrubjay.engine import Engine, Policy
 from scrubjay.engine.transfer import Exported
 from scrubjay.ports import Failpoint
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.engines import Crashes, SimulatedCrash
 from tests.acceptance import needles
+from tests.acceptance.opening import count_segments, words_left
 
 NEEDLES = 200
 SCOPES = 4
 MEMORIES = 4
+EAGER = Policy(segment_rows=0)
+"""Writes a segment at every recall that finds something new."""
 
 
 @pytest.mark.parametrize(
@@ -81,6 +84,8 @@ class Story:
         self._engine = self._start()
         self._scopes = [Scope(self._word(), self._word()) for _ in range(SCOPES)]
         self._ids: dict[Scope, list[str]] = {scope: [] for scope in self._scopes}
+        self._planted: dict[str, list[str]] = {}
+        """The words of each memory that its index knows it by."""
 
     def hunt(self) -> list[str]:
         """Every needle found, in a name or a byte of a copy of the home.
@@ -106,6 +111,7 @@ class Story:
             for _ in range(MEMORIES):
                 self._retain(scope)
                 yield "retain"
+            yield self._recall(scope)
         yield from self._amending(*self._scopes[:2])
         yield from self._erasing(*self._scopes[:2])
         yield from self._copying(*self._scopes[1:3])
@@ -116,7 +122,7 @@ class Story:
 
     def _start(self) -> Engine:
         place = settings.at_home(self._home)
-        return bootstrap.build(place, clock=self._clock, reach=self._crashes)
+        return bootstrap.build(place, clock=self._clock, reach=self._crashes, policy=EAGER)
 
     def _word(self) -> str:
         return self.pool.pop()
@@ -139,8 +145,32 @@ class Story:
         )
 
     def _retain(self, scope: Scope) -> None:
-        done = self._engine.retain(scope, self._request(scope))
+        request = self._request(scope)
+        done = self._engine.retain(scope, request)
         self._ids[scope].append(done.id)
+        word = request.content.split()[3].strip(".")
+        # Not its speaker: a later version, which stays, has the same one.
+        self._planted[done.id] = [word, *request.tags, request.session or ""]
+
+    def _recall(self, scope: Scope) -> str:
+        """Ask, and be briefed, as this engine and as a new one: segments are written, and read."""
+        query = Recall(query=f"What is the word {self.needles[-1]}?")
+        other = self._start()
+        for engine in (self._engine, other, self._engine):
+            engine.recall(scope, query)
+            engine.brief(scope, BriefRequest())
+        other.close()
+        assert count_segments(self._engine, scope), "no segment was written"
+        return "recall"
+
+    def _gone(self, scope: Scope, *ids: str) -> None:
+        """No key opens a segment that has a word of these memories; words of others there are."""
+        gone = [word for one in ids for word in self._planted[one]]
+        assert words_left(self._engine, scope, gone) == set()
+        there = [memory.id for memory in self._engine.browse(scope, Browse())]
+        kept = [word for one in there for word in self._planted.get(one, ())]
+        found = words_left(self._engine, scope, kept)
+        assert found == set(kept) or not count_segments(self._engine, scope)
 
     def _supersede(self, scope: Scope) -> None:
         request = Supersede(
@@ -168,18 +198,27 @@ class Story:
         engine.browse(one, Browse(superseded=True))
         engine.history(other, self._ids[other][-1])
         yield "browse"
+        yield self._recall(one)
         engine.freeze(other, Freeze.ALL)
         yield "freeze"
         engine.freeze(other, Freeze.NONE)
+        yield self._recall(other)
 
     def _erasing(self, one: Scope, other: Scope) -> Iterator[str]:
-        engine = self._engine
-        engine.forget(one, Forget(ids=(self._ids[one][3],)))
+        engine, ids = self._engine, self._ids[one]
+        engine.forget(one, Forget(ids=(ids[3],)))
+        self._gone(one, ids[3])
         yield "forget"
+        yield self._recall(one)
         engine.purge(one, superseded_days=0)
+        self._gone(one, ids[2], ids[3])
         yield "purge"
+        yield self._recall(one)
         engine.rotate(other)
         yield "rotate"
+        yield self._recall(other)
+        for scope in (one, other):
+            self._gone(scope, *(ids[2:4] if scope is one else ()))
         engine.close()
         yield "close"
         self._engine = self._start()

@@ -11,18 +11,22 @@ import pytest
 
 from scrubjay import bootstrap, settings
 from scrubjay.domain.errors import Conflict, Destroyed, NotFound, ScrubjayError, StoreError
-from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
+from scrubjay.domain.requests import Browse, Forget, Recall, Retain, Supersede
 from scrubjay.domain.results import Outcome
 from scrubjay.domain.rows import Collection, Due
-from scrubjay.engine import Engine
+from scrubjay.engine import Engine, Policy
 from scrubjay.engine.scopes import locate
 from scrubjay.ports import Failpoint
 from scrubjay.testing.engines import SqliteHome
-from tests.acceptance.gates import Follower, Gate, gated, reading_through
+from tests.acceptance.gates import Follower, Gate, gated, loading_through, reading_through
+from tests.acceptance.opening import count_segments, left_over, words_left
 from tests.acceptance.peers import ALICE, Peer, Reached
 
 WRITERS = 16
 SECRET = "the spare key is under the third pot"
+NOTES = sorted(f"note {word}" for word in ("amber", "birches", "copper", "indigo lake"))
+EAGER = Policy(segment_rows=0)
+"""Writes a segment at every recall that finds something new."""
 
 
 @pytest.fixture(scope="module")
@@ -344,6 +348,156 @@ def test_a_reader_that_slept_across_a_purge_starts_anew_and_never_shows_what_was
     assert sleeper.times_anew == 1
     for engine in (other, purger, reader.engine):
         engine.close()
+
+
+# -- segments --------------------------------------------------------------------------------
+
+
+def test_a_segment_that_comes_after_a_forget_is_not_published(ram: Path, a: Peer, b: Peer) -> None:
+    """It was built from what is forgotten meanwhile; neither it nor the answer may show that."""
+    a.on(ram, EAGER)
+    write_notes(b)
+    b.ask("retain", SECRET, id="note-1")
+    a.begin("recall", "spare key", stop_at=Failpoint.SEGMENT_BUILT)
+    a.until(Failpoint.SEGMENT_BUILT)
+    assert b.ask("forget", "note-1") == 1
+    a.go_on()
+    assert SECRET not in a.answer()
+    expect_clean(ram)
+    for peer in (a, b):
+        assert sorted(peer.ask("recall", "spare key", limit=100)) == NOTES
+    expect_clean(ram, segments=1)
+
+
+def test_an_index_that_slept_across_a_purge_shows_what_is_there(ram: Path) -> None:
+    """What was forgotten is no longer listed as a change; the index starts anew from segments."""
+    home = SqliteHome(ram)
+    sleeper, other = home.engine(EAGER), home.engine(EAGER)
+    for note in (*NOTES, SECRET):
+        other.retain(ALICE, Retain(content=note, id=f"note-{len(note)}"))
+    assert SECRET in recalled(sleeper)
+    other.forget(ALICE, Forget(ids=(f"note-{len(SECRET)}",)))
+    home.clock.advance(days=31)
+    looks: list[list[str]] = []
+    watcher = home.engine(EAGER)
+    assert sorted(recalled(watcher)) == NOTES
+    gate = Gate(Failpoint.PURGE_COMMITTED, lambda: looks.append(recalled(watcher)))
+    purger = gated(home, gate, EAGER)
+    assert purger.purge(ALICE).dropped == 1
+    other.retain(ALICE, Retain(content="black coffee"))
+    assert gate.passed
+    assert [sorted(look) for look in looks] == [NOTES]
+    for engine in (sleeper, watcher, other, home.engine(EAGER)):
+        assert sorted(recalled(engine)) == sorted([*NOTES, "black coffee"])
+        engine.close()
+    purger.close()
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        Failpoint.ROTATE_EPOCH_RAISED,
+        Failpoint.SEGMENT_BUILT,
+        Failpoint.SEGMENT_PUBLISHED,
+        Failpoint.ROTATE_RESEALED,
+        Failpoint.ROTATE_SLOT_DELETED,
+        None,
+    ],
+)
+@pytest.mark.parametrize("asleep", ["recall", "brief"], ids=["whole index", "columns only"])
+def test_an_index_that_slept_across_a_rotation_answers_as_before(
+    ram: Path, a: Peer, b: Peer, gate: Failpoint | None, asleep: str
+) -> None:
+    """The rotation stands anywhere, or is over: keys and segments are others than it knows."""
+    for peer in (a, b):
+        peer.on(ram, EAGER)
+    write_notes(a)
+    a.ask("recall", "note")
+    b.ask(asleep, *(["note"] if asleep == "recall" else []))
+    a.begin("rotate", stop_at=gate)
+    if gate is not None:
+        a.until(gate)
+        assert sorted(b.ask("recall", "note", limit=100)) == NOTES
+        a.go_on()
+    assert a.answer() == 2
+    b.ask("retain", "note of b")
+    for peer in (a, b):
+        assert sorted(peer.ask("recall", "note", limit=100)) == sorted([*NOTES, "note of b"])
+    expect_clean(ram, segments=1)
+
+
+@pytest.mark.parametrize("merging", [False, True], ids=["first segment", "merge"])
+def test_of_two_processes_that_publish_segments_at_once_one_gives_up(
+    ram: Path, a: Peer, b: Peer, merging: bool
+) -> None:
+    """Whoever finds another manifest than the one it began from leaves it alone."""
+    for peer in (a, b):
+        peer.on(ram, EAGER)
+    if merging:
+        write_notes(a)
+        assert sorted(b.ask("recall", "note", limit=100)) == NOTES
+        a.ask("recall", "note")
+    else:
+        write_notes(b)
+    b.ask("retain", "one more note")
+    everything = sorted([*NOTES, "one more note"])
+    a.begin("recall", "note", limit=100, stop_at=Failpoint.SEGMENT_BUILT)
+    a.until(Failpoint.SEGMENT_BUILT)
+    assert sorted(b.ask("recall", "note", limit=100)) == everything
+    a.go_on()
+    assert sorted(a.answer()) == everything
+    with Peer().on(ram, EAGER) as fresh:
+        for peer in (a, b, fresh):
+            assert sorted(peer.ask("recall", "note", limit=100)) == everything
+    expect_clean(ram, segments=1)
+
+
+@pytest.mark.parametrize("erasing", [False, True], ids=["rotate", "forget"])
+def test_a_reader_whose_segments_are_rewritten_under_its_hands_reads_the_rows(
+    ram: Path, erasing: bool
+) -> None:
+    """It has the columns; before it has the postings, both are gone."""
+    home = SqliteHome(ram)
+    other = home.engine(EAGER)
+    for note in (*NOTES, SECRET):
+        other.retain(ALICE, Retain(content=note, id=f"note-{len(note)}"))
+    recalled(other)
+
+    def rewrite() -> None:
+        if erasing:
+            other.forget(ALICE, Forget(ids=(f"note-{len(SECRET)}",)))
+        else:
+            other.rotate(ALICE)
+
+    gate = Gate("reader.columns-loaded", rewrite)
+    reader = loading_through(home.engine(EAGER), gate)
+    expected = sorted(NOTES if erasing else [*NOTES, SECRET])
+    assert sorted(recalled(reader)) == expected
+    assert gate.passed
+    assert sorted(recalled(reader)) == expected
+    for engine in (reader, other):
+        engine.close()
+
+
+def write_notes(peer: Peer) -> None:
+    for note in NOTES:
+        peer.ask("retain", note)
+
+
+def recalled(engine: Engine) -> list[str]:
+    """What a question finds that has something to do with everything."""
+    found = engine.recall(ALICE, Recall(query="note on the spare key, coffee", limit=100))
+    assert found.degraded == ()
+    return [hit.memory.content for hit in found]
+
+
+def expect_clean(home: Path, segments: int | None = None) -> None:
+    """Nothing in a segment says the secret, none is left over, and all is sound."""
+    with opened(home) as engine:
+        assert words_left(engine, ALICE, SECRET.split()[-2:]) == set()
+        assert left_over(engine, ALICE) == set()
+        assert engine.verify(ALICE).sound
+        assert segments is None or count_segments(engine, ALICE) >= segments
 
 
 # -- this process ----------------------------------------------------------------------------

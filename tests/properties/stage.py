@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from scrubjay.domain.errors import NotFound, ScrubjayError
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.requests import Browse
-from scrubjay.domain.results import BackedUp
+from scrubjay.domain.results import BackedUp, Recalled
 from scrubjay.domain.rows import Due
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy
@@ -137,7 +137,7 @@ class Stage(RuleBasedStateMachine):
     def say(self, *, large: bool = False) -> str:
         """Something that was never said before."""
         self._said += 1
-        return f"saying {self._said}".ljust(64 * 1024 if large else 1, "x")
+        return f"saying no{self._said} ".ljust(64 * 1024 if large else 1, "x")
 
     def pick(self, scope: Scope, number: int) -> str:
         """An id: mostly of a memory that is there, sometimes of one that was, or never was."""
@@ -177,3 +177,15 @@ def expect_view(view: dict[str, object], ledger: Ledger, now: datetime) -> None:
     for one, chain in told.items():
         found = ledger.memories.get(one)
         assert chain is NotFound if found is None else found in chain
+
+
+def expect_hits(found: Recalled, ledger: Ledger, asked: Memory | None, now: datetime) -> None:
+    """A recall without a limit finds what is there and current, as it is, and only that."""
+    current = [m for m in ledger.memories.values() if m.live and not m.expired(now)]
+    assert found.degraded == ()
+    assert {hit.memory.id: hit.memory for hit in found} == {m.id: m for m in current}
+    if asked in current and asked.content.startswith("saying") and len(asked.content) < 100:
+        word = asked.content.split()[1]
+        assert word in found[0].memory.content.split(), (
+            "what was asked for by its word is not first"
+        )

@@ -10,14 +10,16 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
+from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.domain.errors import NotFound, ScrubjayError, StoreError
-from scrubjay.domain.requests import Browse, Forget, Retain
+from scrubjay.domain.requests import Browse, Forget, Recall, Retain
 from scrubjay.domain.results import Erasure
 from scrubjay.domain.rows import Collection, Due
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.scopes import locate
 from scrubjay.testing.engines import MemoryHome
+from tests.acceptance.opening import words_left
 from tests.properties import baton
 from tests.properties.baton import Actor, Baton
 
@@ -37,7 +39,10 @@ class Scene:
         self.home = MemoryHome(seed)
         risk = self.random.choice((0, 0.01, 0.05))
         self.baton = Baton(self.random, risk=risk)
-        self.policy = Policy(rotate_below=self.random.choice((0, 2**40)))
+        self.home.embedder = NoEmbedder()
+        self.searching = self.random.random() < 0.2
+        """Whether there are recalls, and so segments; all scenes with them would take too long."""
+        self.policy = Policy(rotate_below=self.random.choice((0, 2**40)), segment_rows=0)
         self._set()
         self.address, _ = locate(self.home.ports(), ALICE)
         self.acknowledged = False
@@ -66,6 +71,8 @@ class Scene:
             self.replay, self.replay_by_key, self.load, self.restore, self.restore, self.rotate,
             self.purge, self.read, self.write,
         ]  # fmt: skip
+        if self.searching:
+            self.act("recall", self.recall)
         for play in self.random.sample(parts, self.random.randint(2, 4)):
             self.act(play.__name__, play)
 
@@ -74,6 +81,8 @@ class Scene:
         if self.random.random() < 0.5:
             engine.open(ALICE)  # a handle from before, with its keys and its view of the head
             engine.browse(ALICE, Browse())
+            if self.searching:
+                engine.recall(ALICE, Recall(query=SECRET))  # an index that will have slept
         return self.baton.add(name, lambda: play(engine))
 
     def forget(self, engine: Engine) -> Erasure:
@@ -107,6 +116,11 @@ class Scene:
     def read(self, engine: Engine) -> None:
         for memory in engine.follow(ALICE).memories:
             assert not self.acknowledged or SECRET not in memory.content
+
+    def recall(self, engine: Engine) -> None:
+        over = self.acknowledged
+        contents = [hit.memory.content for hit in engine.recall(ALICE, Recall(query=SECRET))]
+        assert not over or not any(SECRET in content for content in contents)
 
     # -- what must hold ----------------------------------------------------------------
 
@@ -144,12 +158,20 @@ class Scene:
     def expect_the_rest(self, engine: Engine) -> None:
         rest = [memory.content for memory in engine.follow(ALICE).memories]
         assert sorted(rest) == ["black coffee", "green tea"]
+        if self.searching:
+            self.expect_recall(engine, rest)
         engine.finish_due(ALICE)
         assert engine.head(ALICE).due is Due.NOTHING
+        assert words_left(engine, ALICE, SECRET.split()[-2:]) == set()
         problems = engine.verify(ALICE).problems
         assert not [one for one in problems if not (self.lost and "catalog knows" in one)]
         for receipt in engine.receipts(ALICE):
             assert engine.verify_erased(receipt).sound
+
+    def expect_recall(self, engine: Engine, rest: list[str]) -> None:
+        found = engine.recall(ALICE, Recall(query=SECRET))
+        assert sorted(hit.memory.content for hit in found) == sorted(rest)
+        assert found.degraded == ()
 
 
 def test_forget_wins_every_race_against_replay_load_and_restore(
@@ -184,6 +206,8 @@ def play(seed: str, count: Counter[str], *, lose: bool) -> None:
             scene.forgetters = []
             for part in (scene.restore, scene.replay, scene.load, scene.replay_by_key, scene.write):
                 scene.act(part.__name__, part)
+            if scene.searching:
+                scene.act("recall", scene.recall)
             scene.home.store.remove(scene.address)
         else:
             scene.cast()

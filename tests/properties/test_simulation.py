@@ -14,14 +14,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
-from scrubjay.domain.requests import Forget, Retain, Supersede
+from scrubjay.domain.requests import Forget, Recall, Retain, Supersede
+from scrubjay.domain.results import Recalled
 from scrubjay.domain.rows import Freeze
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.transfer import Exported
 from scrubjay.ports import Failpoint
 from tests.properties.ledger import Verb
-from tests.properties.stage import ALICE, BOB, Stage
+from tests.properties.stage import ALICE, BOB, Stage, expect_hits
 
 engines = st.integers(0, 1)
 scopes = st.sampled_from((ALICE, ALICE, ALICE, BOB))
@@ -46,7 +47,7 @@ class Simulation(Stage):
 
     @initialize(seed=st.integers(0, 2**32), at_once=st.booleans(), count=st.integers(2, 6))
     def begin(self, seed: int, at_once: bool, count: int) -> None:
-        self.set_up(seed, Policy(rotate_below=2**40 if at_once else 0))
+        self.set_up(seed, Policy(rotate_below=2**40 if at_once else 0, segment_rows=2))
         for number in range(count):
             request = Retain(content=self.say(), tags=("t1",), key=f"k{number}")
             retain = partial(Engine.retain, scope=ALICE, request=request)
@@ -120,7 +121,7 @@ class Simulation(Stage):
 
     @rule(
         which=engines, scope=scopes, first=picks, second=picks, unseen=st.booleans(),
-        dies=deaths("forget", "rotate", "blob"),
+        dies=deaths("forget", "rotate", "blob", "segment"),
     )  # fmt: skip
     def forget(
         self,
@@ -137,7 +138,7 @@ class Simulation(Stage):
 
     @rule(
         which=engines, scope=scopes, how=st.sampled_from(("s1", "t2", "before")), pick=picks,
-        dies=deaths("forget", "rotate", "blob"),
+        dies=deaths("forget", "rotate", "blob", "segment"),
     )  # fmt: skip
     def forget_many(
         self, which: int, scope: Scope, how: str, pick: int, dies: Failpoint | None
@@ -169,7 +170,7 @@ class Simulation(Stage):
 
     @rule(
         which=engines, scope=scopes, days=st.sampled_from((0, 31)), keep=st.sampled_from((0, 30)),
-        dies=deaths("purge", "blob"),
+        dies=deaths("purge", "blob", "segment"),
     )  # fmt: skip
     def purge(self, which: int, scope: Scope, days: int, keep: int, dies: Failpoint | None) -> None:
         for world in self.worlds:
@@ -180,7 +181,7 @@ class Simulation(Stage):
 
     # -- keys and scopes ---------------------------------------------------------------
 
-    @rule(which=engines, scope=scopes, dies=deaths("rotate", "blob"))
+    @rule(which=engines, scope=scopes, dies=deaths("rotate", "blob", "segment"))
     def rotate(self, which: int, scope: Scope, dies: Failpoint | None) -> None:
         self.step(which, scope, Verb.OTHER, lambda e: e.rotate(scope), dies=dies)
 
@@ -253,6 +254,15 @@ class Simulation(Stage):
             for world in self.worlds:
                 world.lose(scope)
             ledger.lose()
+
+    @rule(which=engines, scope=scopes, pick=picks, dies=deaths("segment"))
+    def recall(self, which: int, scope: Scope, pick: int, dies: Failpoint | None) -> None:
+        """Ask for one memory by what it says; with so high a limit everything is to be found."""
+        asked = self.ledgers[scope].memories.get(self.pick(scope, pick))
+        request = Recall(query=asked.content[:100] if asked else "saying", limit=1000)
+        outcome = self.step(which, scope, Verb.OTHER, lambda e: e.recall(scope, request), dies=dies)
+        if isinstance(outcome.result, Recalled):
+            expect_hits(outcome.result, self.ledgers[scope], asked, self.now())
 
     @rule(scope=scopes)
     def look(self, scope: Scope) -> None:

@@ -105,6 +105,10 @@ class Memory:
         """When it was said, or else recorded: the time it is about to its reader."""
         return self.provenance.said_at or self.recorded_at
 
+    def age_days(self, now: datetime) -> int:
+        """How many whole days ago it was said; 0 for what is said to be from the future."""
+        return max(0, (now - self.said_at).days)
+
     def expired(self, now: datetime) -> bool:
         """Whether its time is over at `now`."""
         return self.expires_at is not None and self.expires_at <= now

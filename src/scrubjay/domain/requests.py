@@ -226,6 +226,8 @@ class Recall(Filter):
     """When the question is asked; None for now."""
     scopes: tuple[Scope, ...] = ()
     """Other scopes to look in as well."""
+    worded: bool = False
+    """Whether to leave out what holds no word of the query, nor one near it."""
     max_bytes: int | None = None
     """How many bytes of content all hits together may have."""
     max_tokens: int | None = None
@@ -237,6 +239,7 @@ class Recall(Filter):
     def __post_init__(self) -> None:
         Filter.__post_init__(self)
         text.check_query(self.query)
+        text.check_flag("Worded", self.worded)
         _check_limit(self.limit, RECALL_LIMIT)
         _check_times(self, ("asked_at",))
         text.check_count("The limit of bytes", self.max_bytes, least=1)

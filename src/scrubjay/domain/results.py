@@ -86,6 +86,10 @@ class Brief:
     entries: tuple[Memory, ...]
     omitted: int = 0
     """How many more there are that the limits left out."""
+    total: int = 0
+    """How many memories the scope holds, superseded ones and such as are in no brief included."""
+    made_at: datetime | None = None
+    """When it was made, which ages count from."""
     markdown: str = ""
     """The entries as a text to put before a prompt, one line each; empty if there are none."""
 

@@ -45,10 +45,15 @@ def brief(opened: OpenScope, indexed: Indexed, request: BriefRequest) -> Brief:
         if opened.frozen is Freeze.ALL:
             raise Frozen(f"The scope {opened.scope} is frozen, the brief included.")
         candidates = sorted(_candidates(indexed, now))
+        total = len(indexed.ready.columns()) + len(indexed.ready.fresh())
     chosen = indexing.read(indexed, lambda peek: list(_chosen(peek, candidates, request, now)))
     opened.note_read("brief", request.actor)
     return Brief(
-        entries=tuple(chosen), omitted=len(candidates) - len(chosen), markdown=render(chosen, now)
+        entries=tuple(chosen),
+        omitted=len(candidates) - len(chosen),
+        total=total,
+        made_at=now,
+        markdown=render(chosen, now),
     )
 
 
@@ -115,10 +120,6 @@ def render(memories: Sequence[Memory], now: datetime) -> str:
 
 def _lines(memories: Iterable[Memory], now: datetime) -> str:
     return "".join(
-        f"- [{memory.kind.value}] {one_line(memory.content)} ({_age(memory, now)}d ago)\n"
+        f"- [{memory.kind.value}] {one_line(memory.content)} ({memory.age_days(now)}d ago)\n"
         for memory in memories
     )
-
-
-def _age(memory: Memory, now: datetime) -> int:
-    return max(0, (now - memory.said_at).days)

@@ -13,10 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from scrubjay.domain import turns
 from scrubjay.domain.errors import InvalidRequest, SealBroken
 from scrubjay.domain.memory import Json, Memory
 from scrubjay.domain.records import from_record, to_record
 from scrubjay.domain.scope import Scope
+from scrubjay.domain.turns import Turn
 from scrubjay.vault import CHUNK_BYTES, KEY_BYTES, OVERHEAD, Purpose, Random, Sealer
 
 BUNDLE: Final = "scrubjay-bundle"
@@ -27,11 +29,12 @@ _HEADER_LIMIT: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What a bundle carries. Only a backup has the fields after the memories."""
+    """What a bundle carries. Only a backup has the fields after the turns."""
 
     scope: Scope
     made_at: str
     memories: tuple[Memory, ...]
+    turns: tuple[Turn, ...] = ()
     lookup: bytes | None = None
     tombstones: tuple[bytes, ...] = ()
     audit: tuple[tuple[bytes, bytes], ...] = ()
@@ -54,6 +57,7 @@ def to_json(content: Content) -> bytes:
         "made_at": content.made_at,
         "count": len(content.memories),
         "memories": [record(memory) for memory in content.memories],
+        "turns": [turns.to_record(turn) for turn in content.turns],
     }
     return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
 
@@ -75,7 +79,28 @@ def from_json(raw: bytes) -> Content:
     if not isinstance(records, list) or document.get("count") != len(records):
         raise _damaged("memories", "their number is not the count given")
     memories = _read_all((f"memories[{at}]", one) for at, one in enumerate(records))
-    return Content(scope=_scope(document), made_at=str(document.get("made_at")), memories=memories)
+    said = document.get("turns", [])
+    if not isinstance(said, list):
+        raise _damaged("turns", "they are no list")
+    return Content(
+        scope=_scope(document),
+        made_at=str(document.get("made_at")),
+        memories=memories,
+        turns=_read_turns((f"turns[{at}]", one) for at, one in enumerate(said)),
+    )
+
+
+def _read_turns(records: Iterable[tuple[str, Json]]) -> tuple[Turn, ...]:
+    found: dict[str, Turn] = {}
+    for place, one in records:
+        try:
+            turn = turns.from_record(one)
+        except InvalidRequest as error:
+            raise _damaged(place, error.message) from error
+        if turn.id in found:
+            raise _damaged(place, "its id stands there twice")
+        found[turn.id] = turn
+    return tuple(found.values())
 
 
 def _read_all(records: Iterable[tuple[str, Json]]) -> tuple[Memory, ...]:
@@ -156,6 +181,8 @@ def _lines(content: Content) -> Iterable[Json]:
     }
     for memory in content.memories:
         yield {"type": "memory", "memory": record(memory)}
+    for turn in content.turns:
+        yield {"type": "turn", "turn": turns.to_record(turn)}
     for tombstone in content.tombstones:
         yield {"type": "tombstone", "id": tombstone.hex()}
     for cell, mac in content.audit:
@@ -219,6 +246,9 @@ def _parse(lines: list[dict[str, Any]]) -> Content:
         made_at=first["made_at"],
         memories=_read_all(
             (f"memory {at}", line["memory"]) for at, line in enumerate(records, start=1)
+        ),
+        turns=_read_turns(
+            (f"turn {at}", line["turn"]) for at, line in enumerate(by_type.get("turn", []), start=1)
         ),
         lookup=bytes.fromhex(first["lookup"]) if first["lookup"] else None,
         tombstones=tuple(bytes.fromhex(line["id"]) for line in by_type.get("tombstone", [])),

@@ -38,6 +38,7 @@ from scrubjay.domain.results import (
 )
 from scrubjay.domain.rows import Freeze, Head
 from scrubjay.domain.scope import Scope
+from scrubjay.domain.turns import Record, Recorded, Timeline, Turn
 from scrubjay.engine import (
     amend,
     audit,
@@ -49,6 +50,7 @@ from scrubjay.engine import (
     sessions,
     targets,
     transfer,
+    turns,
 )
 from scrubjay.engine import forget as forgetting
 from scrubjay.engine import purge as purging
@@ -139,6 +141,10 @@ class Engine:
         """Write a memory; durable when this returns, and only once per key."""
         return retaining.retain(self._begin(scope), request)
 
+    def record(self, scope: Scope, request: Record) -> Recorded:
+        """Write a turn, and what follows from it; durable when this returns, once per id."""
+        return turns.record(self._begin(scope), request)
+
     def supersede(self, scope: Scope, request: Supersede) -> Retained:
         """Replace a memory; the old one stays as history, out of sight."""
         return retaining.supersede(self._begin(scope), request)
@@ -212,6 +218,14 @@ class Engine:
     ) -> tuple[Memory, ...]:
         """The chain of versions a memory belongs to, oldest first."""
         return read.history(self._begin(scope), public_id, actor=actor)
+
+    def turns(self, scope: Scope, limit: int, *, actor: Actor = Actor.USER) -> tuple[Turn, ...]:
+        """The latest turns by time, newest first."""
+        return turns.turns(self._begin(scope), limit=limit, actor=actor)
+
+    def timeline(self, scope: Scope, limit: int, *, actor: Actor = Actor.USER) -> Timeline:
+        """When there were turns, and roughly what about."""
+        return turns.timeline(self._begin(scope), limit=limit, actor=actor)
 
     def quarantined(self, scope: Scope, *, actor: Actor = Actor.USER) -> tuple[Memory, ...]:
         """Everything that waits for a human to look at it, oldest first."""

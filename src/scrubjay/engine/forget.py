@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -12,8 +12,20 @@ from scrubjay.domain.origin import Actor
 from scrubjay.domain.requests import Forget
 from scrubjay.domain.results import ErasedCell, Erasure
 from scrubjay.domain.rows import Collection, Due, Row
-from scrubjay.engine import audit, cells, due, jobs, manifest, receipts, rotate, sessions, targets
+from scrubjay.engine import (
+    audit,
+    book,
+    cells,
+    due,
+    jobs,
+    manifest,
+    receipts,
+    rotate,
+    sessions,
+    targets,
+)
 from scrubjay.engine.opened import OpenScope, day
+from scrubjay.engine.targets import Doomed
 from scrubjay.ports import Failpoint, Tx
 
 _PAGE = 256
@@ -24,7 +36,7 @@ _log = logging.getLogger(__name__)
 class Taken:
     """What one transaction erased."""
 
-    rows: dict[bytes, Row] = field(default_factory=dict)
+    rows: Doomed = field(default_factory=Doomed)
     cells: list[ErasedCell] = field(default_factory=list)
     already: int = 0
     derived: int = 0
@@ -40,7 +52,7 @@ def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Era
     """Run an erasing transaction, then push tombstones and rotate the keys away; the receipt."""
     taken = opened.write(erase, frozen_too=True, erasing=True)
     opened.ports.reach(Failpoint.FORGET_COMMITTED)
-    taken.cells += manifest.erased_cells(opened, taken.rows)
+    taken.cells += manifest.erased_cells(opened, taken.rows.memories)
     try:
         _complete(opened, taken)
     except (Busy, Full) as error:
@@ -54,7 +66,7 @@ def _complete(opened: OpenScope, taken: Taken) -> None:
     """Do what can be done at once of what the erasure left due."""
     jobs.push(opened)
     opened.ports.reach(Failpoint.FORGET_PUSHED)
-    if any(row.blob for row in taken.rows.values()):
+    if taken.rows.long:
         jobs.sweep(opened)
     if taken.rows and opened.ports.store.size(opened.address) < opened.ports.policy.rotate_below:
         rotate.finish(opened)
@@ -64,54 +76,61 @@ def _complete(opened: OpenScope, taken: Taken) -> None:
 def _erase(opened: OpenScope, tx: Tx, request: Forget, ids: list[bytes]) -> Taken:
     targets.check_confirmed(opened, tx, request, ids)
     named, already = _known(tx, request, ids)
-    rows = targets.closure(opened, tx, named)
-    taken = take(opened, tx, rows, named=len(named), verb="forget", actor=request.actor)
+    doomed = targets.closure(opened, tx, named)
+    taken = take(opened, tx, doomed, named=len(named), verb="forget", actor=request.actor)
     taken.already = already
     if taken.rows:
         sessions.spend(opened, tx, request.allowances)
-    if not taken.rows and request.unseen:
+    if not taken.rows and already < len(ids):
         due.leave(opened, tx, Due.PUSH)
         opened.trail.record(tx, "forget", request.actor, ids, number=0)
     return taken
 
 
 def take(
-    opened: OpenScope, tx: Tx, rows: Iterable[Row], *, named: int, verb: str, actor: Actor
+    opened: OpenScope, tx: Tx, doomed: Doomed, *, named: int, verb: str, actor: Actor
 ) -> Taken:
     """Erase rows, `named` of which were asked for, and leave due what has to follow."""
-    taken = Taken()
-    for row in list(rows):
+    taken = Taken(rows=doomed, derived=len(doomed) - named)
+    if not doomed:
+        return taken
+    memories = [targets.peek(opened, row) for row in doomed.memories.values()]
+    for row in doomed.memories.values():
         taken.cells += cells.erased_cells(opened, Collection.MEMORY, row)
         erase_row(opened, tx, row)
-        taken.rows[row.id] = row
-    taken.derived = len(taken.rows) - named
-    if taken.rows:
+    if doomed.memories:
         rotate.raise_epoch(opened, tx, Collection.MEMORY)
-        due.leave(opened, tx, Due.ROTATE | Due.PUSH)
-        if any(row.blob for row in taken.rows.values()):
-            due.leave(opened, tx, Due.SWEEP)
-        opened.trail.record(tx, verb, actor, taken.rows, number=len(taken.rows))
+    due.leave(opened, tx, Due.ROTATE | Due.PUSH)
+    if doomed.long:
+        due.leave(opened, tx, Due.SWEEP)
+    spoken = [memory for memory in memories if memory is not None]
+    taken.cells += book.erase(opened, tx, doomed.turns.values(), spoken)
+    opened.trail.record(tx, verb, actor, doomed.ids, number=len(doomed))
     return taken
 
 
-def _known(tx: Tx, request: Forget, ids: list[bytes]) -> tuple[list[Row], int]:
+def _known(tx: Tx, request: Forget, ids: list[bytes]) -> tuple[Doomed, int]:
     """The rows to erase, and how many were erased before.
 
     Refuses an id that was never here, unless unseen ones are wanted.
     """
-    rows, already = list[Row](), 0
+    found, already = targets.present(tx, ids), 0
     buried = tx.buried(ids)
     for place, row_id in enumerate(ids):
-        row = tx.row(Collection.MEMORY, row_id)
-        if row is not None and not row.erased:
-            rows.append(row)
-        elif row is not None or row_id in buried:
+        if row_id in found.memories or row_id in found.turns:
+            continue
+        if row_id in buried:
             already += 1
-        elif request.unseen:
+        elif request.unseen or _was_here(tx, row_id):
             tx.bury([row_id])
         else:
             raise NotFound(f"There is no memory {request.ids[place]} in this scope.")
-    return rows, already
+    return found, already
+
+
+def _was_here(tx: Tx, row_id: bytes) -> bool:
+    """Whether a memory of this id was taken back, because its turn came to say nothing new."""
+    return tx.row(Collection.MEMORY, row_id) is not None
 
 
 def erase_row(opened: OpenScope, tx: Tx, row: Row) -> None:

@@ -26,7 +26,18 @@ from scrubjay.domain.records import decode
 from scrubjay.domain.rows import Collection, Due, Freeze, Head, Row
 from scrubjay.domain.scope import Scope
 from scrubjay.engine.trail import Trail
-from scrubjay.ports import Blobs, Clock, Embedder, Keyring, Reach, Store, Tx, View, pass_by
+from scrubjay.ports import (
+    Blobs,
+    Clock,
+    Distiller,
+    Embedder,
+    Keyring,
+    Reach,
+    Store,
+    Tx,
+    View,
+    pass_by,
+)
 from scrubjay.vault import Mac, Purpose, Sealer
 
 Result = TypeVar("Result")
@@ -70,6 +81,8 @@ class Ports:
     keyring: Keyring
     clock: Clock
     embedder: Embedder
+    distiller: Distiller | None = None
+    """What finds in a turn what is worth remembering; without one, turns are only kept."""
     reach: Reach = pass_by
     policy: Policy = field(default_factory=Policy)
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from scrubjay.domain.memory import Kind
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import Purged
 from scrubjay.domain.rows import Collection, Due, Row
 from scrubjay.domain.text import check_days
-from scrubjay.engine import audit, due, jobs, manifest
+from scrubjay.engine import audit, book, due, jobs, manifest, targets
 from scrubjay.engine.forget import erase_row
 from scrubjay.engine.opened import OpenScope, day
 from scrubjay.engine.targets import scan
@@ -70,6 +71,7 @@ def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
     def store(tx: Tx, batch: list[bytes]) -> int:
         rows = [tx.row(Collection.MEMORY, row_id) for row_id in batch]
         living = [row for row in rows if row is not None and not row.erased]
+        _take_turns(opened, tx, living)
         for row in living:
             erase_row(opened, tx, row)
         if living:
@@ -87,14 +89,30 @@ def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
     return count
 
 
+def _take_turns(opened: OpenScope, tx: Tx, rows: list[Row]) -> None:
+    """Erase the turns whose episodes are over: their text is not to outlast them out of sight.
+
+    What else was derived from them stays, and so do their followers as they are.
+    """
+    memories = [memory for row in rows if (memory := targets.peek(opened, row))]
+    sources = [m.sources for m in memories if m.kind is Kind.EPISODE and m.live]
+    spoken = targets.present(tx, (opened.row_id(one) for ids in sources for one in ids)).turns
+    if spoken and book.erase(opened, tx, spoken.values(), (), derive=False):
+        due.leave(opened, tx, Due.ROTATE)
+
+
 def _drop(opened: OpenScope, today: int) -> int:
     def store(tx: Tx) -> int:
-        overdue = tx.overdue(Collection.MEMORY, today, 2**31)
-        return tx.drop(Collection.MEMORY, [row.id for row in overdue if row.erased])
+        return sum(_drop_rows(tx, collection, today) for collection in Collection)
 
     dropped = opened.write(store, erasing=True)
     opened.ports.reach(Failpoint.PURGE_COMMITTED)
     return dropped
+
+
+def _drop_rows(tx: Tx, collection: Collection, today: int) -> int:
+    overdue = tx.overdue(collection, today, 2**31)
+    return tx.drop(collection, [row.id for row in overdue if row.erased])
 
 
 def _strike_backups(opened: OpenScope, today: int) -> int:

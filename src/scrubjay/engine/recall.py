@@ -119,13 +119,15 @@ def search(
     evidence = [_evidence(one.indexed, query, vector) for one in searched]
     single = len(searched) == 1
     whole = searched[0].held if single else index_columns.join([one.held for one in searched])
+    joined = evidence[0] if single else _joined(evidence)
+    allowed = _allowed(whole, request, searched[0].opened)
     return Found(
         columns=whole,
         arranged=searched[0].indexed.arranged()
         if single
         else indexing.arrange(_apart(searched, whole)),
-        evidence=evidence[0] if single else _joined(evidence),
-        allowed=_allowed(whole, request, searched[0].opened),
+        evidence=joined,
+        allowed=allowed & (joined.words > 0) if request.worded else allowed,
     )
 
 
@@ -275,6 +277,8 @@ def _hits(
     searched: Sequence[Searched], request: Recall, query: ParsedQuery, found: Found
 ) -> list[Hit]:
     """The best that keep to the budgets; more are looked at only if some of the first do not."""
+    if not found.allowed.any():
+        return []
     ranked = rank(query, found, request.limit, request.limit)
     fitting = budget.fit(_unseal(searched, request, ranked), request)
     # Whether an untrusted source has to leave room shows only when others were looked at, too.

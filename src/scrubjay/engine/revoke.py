@@ -14,7 +14,7 @@ from scrubjay.domain.memory import Memory
 from scrubjay.domain.requests import Revoke
 from scrubjay.domain.results import Erasure
 from scrubjay.domain.rows import Collection, Row
-from scrubjay.engine import cells, forget, targets
+from scrubjay.engine import book, cells, forget, targets
 from scrubjay.engine.opened import OpenScope
 from scrubjay.ports import Tx, View
 
@@ -23,12 +23,13 @@ def revoke(opened: OpenScope, request: Revoke) -> Erasure:
     """Undo what the request names; on return it is gone and cannot come back."""
 
     def erase(tx: Tx) -> forget.Taken:
-        named = list(_written(opened, tx, request))
-        doomed = {row.id: row for row in _with_derived(tx, named)}
-        _close_ranks(opened, tx, doomed)
-        return forget.take(
-            opened, tx, doomed.values(), named=len(named), verb="revoke", actor=request.actor
+        named = targets.Doomed(
+            {row.id: row for row in _written(opened, tx, request)},
+            {row.id: row for row in _spoken(opened, tx, request)},
         )
+        doomed = targets.Doomed(dict(_with_derived(tx, named)), named.turns)
+        _close_ranks(opened, tx, doomed.memories)
+        return forget.take(opened, tx, doomed, named=len(named), verb="revoke", actor=request.actor)
 
     return forget.carry_out(opened, erase, "revoke")
 
@@ -45,17 +46,34 @@ def _written(opened: OpenScope, view: View, request: Revoke) -> Iterator[Row]:
             yield row
 
 
-def _with_derived(tx: Tx, named: list[Row]) -> Iterator[Row]:
+def _spoken(opened: OpenScope, view: View, request: Revoke) -> Iterator[Row]:
+    """The turns of the session or channel."""
+    if request.session is not None:
+        session = opened.session_hash(request.session)
+        assert session is not None
+        yield from view.rows_of_session(Collection.TURN, session)
+        return
+    for row, turn in book.scan(opened, view):
+        if turn.channel == request.channel:
+            yield row
+
+
+def _with_derived(tx: Tx, named: targets.Doomed) -> Iterator[tuple[bytes, Row]]:
     seen: set[bytes] = set()
-    waiting = list(named)
+    waiting = list(named.memories.values())
+    waiting += [row for turn in named.turns for row in _derived(tx, turn)]
     while waiting:
         row = waiting.pop()
         if row.id in seen or row.erased:
             continue
         seen.add(row.id)
-        yield row
-        found = (tx.row(Collection.MEMORY, row_id) for row_id in tx.derived(row.id))
-        waiting += [other for other in found if other is not None]
+        yield row.id, row
+        waiting += _derived(tx, row.id)
+
+
+def _derived(tx: Tx, source: bytes) -> list[Row]:
+    found = (tx.row(Collection.MEMORY, row_id) for row_id in tx.derived(source))
+    return [row for row in found if row is not None]
 
 
 def _close_ranks(opened: OpenScope, tx: Tx, doomed: Mapping[bytes, Row]) -> None:

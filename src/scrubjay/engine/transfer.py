@@ -14,10 +14,11 @@ from scrubjay.domain.results import BackedUp, Loaded
 from scrubjay.domain.rows import BackupEntry, Collection, Due, Head
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import check_days
-from scrubjay.engine import audit, bundle, cells, due, receipts, rotate, scopes
+from scrubjay.domain.turns import Turn
+from scrubjay.engine import audit, book, bundle, cells, due, receipts, rotate, scopes, turns
 from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, day, slots
 from scrubjay.engine.targets import scan
-from scrubjay.guard.admission import admit
+from scrubjay.guard.admission import admit, admit_turn
 from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES, Mac, Purpose
 
@@ -50,8 +51,13 @@ def export(opened: OpenScope, *, sealed: bool = False, actor: Actor = Actor.USER
 
 def _collect(opened: OpenScope, view: View) -> bundle.Content:
     memories = sorted((m for _, m in scan(opened, view)), key=lambda memory: memory.number)
-    made_at = opened.ports.clock.now().isoformat()
-    return bundle.Content(scope=opened.scope, made_at=made_at, memories=tuple(memories))
+    said = sorted((t for _, t in book.scan(opened, view)), key=lambda turn: turn.place)
+    return bundle.Content(
+        scope=opened.scope,
+        made_at=opened.ports.clock.now().isoformat(),
+        memories=tuple(memories),
+        turns=tuple(said),
+    )
 
 
 def load(
@@ -60,9 +66,10 @@ def load(
     """Add what an export holds; all of it or, if it is damaged anywhere, nothing."""
     content = _read(raw, key)
     memories = tuple(_admitted(opened, memory) for memory in content.memories)
+    said = tuple(admit_turn(turn, opened.ports.policy.placeholder)[0] for turn in content.turns)
 
     def store(tx: Tx) -> Loaded:
-        loaded = _merge(opened, tx, memories)
+        loaded = _merge(opened, tx, memories, said)
         opened.trail.record(tx, "load", actor, number=loaded.loaded)
         return loaded
 
@@ -90,7 +97,9 @@ def _read(raw: bytes, key: str | None) -> bundle.Content:
     return bundle.unseal(raw, bundle.read_key(key))
 
 
-def _merge(opened: OpenScope, tx: Tx, memories: tuple[Memory, ...]) -> Loaded:
+def _merge(
+    opened: OpenScope, tx: Tx, memories: tuple[Memory, ...], said: tuple[Turn, ...]
+) -> Loaded:
     """Write the memories that are new or newer here; never one that was forgotten here."""
     names = {memory.id: opened.row_id(memory.id) for memory in memories}
     keys = {memory.id: opened.key_hash(memory.key) for memory in memories}
@@ -104,6 +113,7 @@ def _merge(opened: OpenScope, tx: Tx, memories: tuple[Memory, ...]) -> Loaded:
         else:
             _write(opened, tx, _in_line(opened, tx, memory))
             loaded += 1
+    turns.load(opened, tx, said, memories)
     return Loaded(loaded=loaded, known=known, forgotten=forgotten)
 
 
@@ -278,7 +288,7 @@ def _restore(opened: OpenScope, tx: Tx, content: bundle.Content) -> Loaded:
                 tx.append_audit(cell, mac)
             _own_up(opened, tx)
     memories = tuple(_not_forgotten_before(opened, content))
-    loaded = _merge(opened, tx, memories)
+    loaded = _merge(opened, tx, memories, tuple(_turns_not_forgotten(opened, content)))
     due.leave(opened, tx, Due.PUSH)
     opened.trail.record(tx, "restore", Actor.USER, number=loaded.loaded)
     left_out = len(content.memories) - len(memories)
@@ -295,17 +305,26 @@ def _own_up(opened: OpenScope, tx: Tx) -> None:
 def _not_forgotten_before(opened: OpenScope, content: bundle.Content) -> Iterator[Memory]:
     """The memories that no earlier life of the scope forgot; the backup may be of one of these."""
     assert content.lookup is not None
-    buried = frozenset[bytes]().union(
-        *map(
-            opened.ports.store.catalog.tombstones, scopes.earlier_lives(opened.ports, opened.scope)
-        )
-    )
+    buried = _buried_before(opened)
     of_id = Mac(vault.derive(content.lookup, Purpose.ID, opened.scope))
     of_key = Mac(vault.derive(content.lookup, Purpose.KEY, opened.scope))
     for memory in content.memories:
         names = {of_id.short(memory.id)} | ({of_key.short(memory.key)} if memory.key else set())
         if buried.isdisjoint(names):
             yield memory
+
+
+def _buried_before(opened: OpenScope) -> frozenset[bytes]:
+    lives = scopes.earlier_lives(opened.ports, opened.scope)
+    return frozenset[bytes]().union(*map(opened.ports.store.catalog.tombstones, lives))
+
+
+def _turns_not_forgotten(opened: OpenScope, content: bundle.Content) -> Iterator[Turn]:
+    """The same for turns."""
+    assert content.lookup is not None
+    buried = _buried_before(opened)
+    of_id = Mac(vault.derive(content.lookup, Purpose.ID, opened.scope))
+    return (turn for turn in content.turns if of_id.short(turn.id) not in buried)
 
 
 def _pass_lost_epochs(opened: OpenScope, tx: Tx) -> None:

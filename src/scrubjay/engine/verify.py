@@ -8,7 +8,7 @@ from scrubjay.domain.errors import InvalidRequest, NotFound, SealBroken
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.results import Erasure, Report
 from scrubjay.domain.rows import Collection, Row
-from scrubjay.engine import audit, cells, manifest
+from scrubjay.engine import audit, cells, manifest, turns
 from scrubjay.engine.opened import OpenScope, Ports
 from scrubjay.ports import View
 
@@ -40,6 +40,7 @@ def _verify(opened: OpenScope) -> Report:
             checked += count
             problems += found
         problems += _check_tombstones(opened, view)
+        problems += turns.check_line(opened, view)
         return checked, problems + manifest.check(opened, view)
 
     checked, problems = opened.read(look)
@@ -88,6 +89,8 @@ def _check_row(
             memories[memory.id] = memory
             if opened.row_id(memory.id) != row.id:
                 yield f"{name} holds a memory with another id."
+        elif collection is Collection.TURN:
+            yield from turns.check(opened, row, name)
     except (SealBroken, NotFound) as error:
         yield f"{name}: {error.message}"
 
@@ -100,9 +103,10 @@ def _check_tombstones(opened: OpenScope, view: View) -> list[str]:
     if missing and not due:
         problems.append(f"{len(missing)} tombstones are not in the catalog.")
     for row_id in tombstones:
-        row = view.row(Collection.MEMORY, row_id)
-        if row is not None and not row.erased:
-            problems.append(f"memory row {row.seq} is tombstoned, but not erased.")
+        for collection in (Collection.MEMORY, Collection.TURN):
+            row = view.row(collection, row_id)
+            if row is not None and not row.erased:
+                problems.append(f"{collection} row {row.seq} is tombstoned, but not erased.")
     return problems
 
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 from scrubjay.domain.errors import InvalidRequest
 from scrubjay.domain.memory import Json, Memory
 from scrubjay.domain.requests import Retain, Supersede
+from scrubjay.domain.turns import Turn
 from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import PLACEHOLDER, redact
 
@@ -42,6 +43,20 @@ def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Ma
             hint="Say what is to be remembered.",
         )
     return replace(written, **admitted.fields), admitted.redacted  # type: ignore[arg-type]
+
+
+def admit_turn(turn: Turn, placeholder: str = PLACEHOLDER) -> tuple[Turn, Mapping[str, int]]:
+    """The turn without invisible characters and secrets, and how many of which secrets it had."""
+    found: Counter[str] = Counter()
+
+    def pure(text: str) -> str:
+        redacted = redact(clean(text), placeholder)
+        found.update(redacted.found)
+        return redacted.text
+
+    metadata = {pure(name): _json(value, pure) for name, value in turn.metadata.items()}
+    user, assistant = pure(turn.user), pure(turn.assistant)
+    return replace(turn, user=user, assistant=assistant, metadata=metadata), dict(found)
 
 
 def _admit(written: Retain | Supersede | Memory, placeholder: str) -> Admitted:

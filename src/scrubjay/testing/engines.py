@@ -15,11 +15,12 @@ from pathlib import Path
 
 from scrubjay import bootstrap, settings
 from scrubjay.adapters.blobs.memory import MemoryBlobs
+from scrubjay.adapters.distillers.rules import RulesDistiller
 from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.adapters.keyrings.memory import MemoryKeyring
 from scrubjay.adapters.stores.memory import MemoryStore
 from scrubjay.engine import Engine, Policy, Ports
-from scrubjay.ports import Embedder, Failpoint
+from scrubjay.ports import Distiller, Embedder, Failpoint
 from scrubjay.testing.clock import FakeClock
 
 
@@ -66,6 +67,7 @@ class MemoryHome:
         self.blobs = MemoryBlobs()
         self.keyring = MemoryKeyring(self.clock)
         self.embedder: Embedder = StaticEmbedder(self.clock)
+        self.distiller: Distiller | None = RulesDistiller()
 
     def engine(self, policy: Policy | None = None) -> Engine:
         """A fresh engine on this home, as a new process would make it."""
@@ -79,6 +81,7 @@ class MemoryHome:
             keyring=self.keyring,
             clock=self.clock,
             embedder=self.embedder,
+            distiller=self.distiller,
             reach=self.crashes,
             policy=policy or Policy(),
         )

@@ -20,6 +20,7 @@ from scrubjay.domain.requests import (
 )
 from scrubjay.domain.results import Erasure
 from scrubjay.domain.rows import Due
+from scrubjay.domain.turns import Record
 from scrubjay.engine import Engine, Policy
 from scrubjay.ports import Failpoint
 from scrubjay.testing.engines import MemoryHome
@@ -33,6 +34,9 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "scopes": lambda engine: engine.scopes(),
     "head": lambda engine: engine.head(ALICE),
     "retain": lambda engine: engine.retain(ALICE, Retain(content="a")),
+    "record": lambda engine: engine.record(ALICE, Record(id="a", user="a")),
+    "turns": lambda engine: engine.turns(ALICE, 1),
+    "timeline": lambda engine: engine.timeline(ALICE, 1),
     "supersede": lambda engine: engine.supersede(ALICE, Supersede(id="a", content="a")),
     "pin": lambda engine: engine.pin(ALICE, "a"),
     "expire": lambda engine: engine.expire(ALICE, "a", None),

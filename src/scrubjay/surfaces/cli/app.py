@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 from typer.exceptions import TyperException
@@ -47,11 +47,15 @@ THEMES: Final = (
     _theme("Look", "reading", "recall list=browse get history brief"),
     _theme("Look", "looking", "stats inspect"),
     _theme("Erase", "erasing", "forget purge destroy rotate"),
+    _theme("Trust", "trusting", "revoke quarantine"),
     _theme("Copy", "moving", "export import=load backup restore"),
     _theme("Care", "caring", "freeze unfreeze reindex verify audit scopes"),
     _theme("Care", "mending", "doctor"),
     _theme("Set up", "vault", "vault"),
     _theme("Set up", "configuring", "config completion"),
+    _theme("Plug in", "carapace", "tool carapace"),
+    _theme("Serve", "serve", "serve"),
+    _theme("Serve", "keys", "keys"),
     _theme("Measure", "evaluate", "eval=evaluate"),
 )
 
@@ -68,14 +72,29 @@ def build(wanted: str | None = None) -> typer.Typer:
     )
     app.callback()(_root)
     for theme in THEMES:
-        for name, function in theme.commands:
+        for name, _ in theme.commands:
             if wanted in (None, name):
-                _register(app, name, theme, function)
+                _register(app, name, theme)
     return app
 
 
-def _register(app: typer.Typer, name: str, theme: Theme, function: str) -> None:
-    found: Any = getattr(import_module(f"scrubjay.surfaces.cli.{theme.module}"), function)
+def command(name: str) -> Callable[..., None] | typer.Typer:
+    """The function of a command, or the app of one that has commands of its own."""
+    (home,) = [
+        (theme.module, function)
+        for theme in THEMES
+        for known, function in theme.commands
+        if known == name
+    ]
+    module, function = home
+    found: Callable[..., None] | typer.Typer = getattr(
+        import_module(f"scrubjay.surfaces.cli.{module}"), function
+    )
+    return found
+
+
+def _register(app: typer.Typer, name: str, theme: Theme) -> None:
+    found = command(name)
     if isinstance(found, typer.Typer):
         app.add_typer(found, name=name, rich_help_panel=theme.title)
     else:
@@ -104,7 +123,7 @@ def _root(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; an error is one sentence and a hint on stderr, and an exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    wanted = given[0] if given and given[0] in set(names()) else None
+    wanted = given[0] if given and given[0] in {*names(), "--version"} else None
     as_json = "--json" in given
     _prepare()
     try:

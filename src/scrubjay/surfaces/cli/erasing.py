@@ -2,76 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.memory import Memory
-from scrubjay.domain.requests import BROWSE_LIMIT
-from scrubjay.domain.results import Erasure
+from scrubjay.domain.results import Erasure, Preview
 from scrubjay.engine import receipts
 from scrubjay.surfaces import files
 from scrubjay.surfaces.cli import opening, options, render
 from scrubjay.surfaces.cli.confirm import confirm
+from scrubjay.surfaces.cli.exits import Exit
 from scrubjay.surfaces.cli.opening import installed, opened, scope_of
-from scrubjay.surfaces.jay import Jay
 
 _SHOWN = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """What a person wants forgotten: exactly one of these."""
-
-    ids: tuple[str, ...] = ()
-    session: str | None = None
-    tags: tuple[str, ...] = ()
-    before: datetime | None = None
-    query: str | None = None
-    limit: int = 10
-
-    def __post_init__(self) -> None:
-        named = (self.ids, self.session, self.tags, self.before, self.query)
-        if sum(one is not None and one != () for one in named) != 1:
-            raise InvalidRequest(
-                "Forget takes exactly one target: ids, --session, --tag, --before or --query.",
-                hint='For example `scrubjay forget mem-…`, or `scrubjay forget --query "tea"`.',
-            )
-
-    def found(self, jay: Jay) -> Iterator[Memory]:
-        """The memories it names, as far as they are to be seen."""
-        if self.query is not None:
-            yield from (hit.memory for hit in jay.recall(self.query, limit=self.limit))
-        elif self.ids:
-            yield from map(jay.get, self.ids)
-        else:
-            yield from self._listed(jay)
-
-    def _listed(self, jay: Jay) -> Iterator[Memory]:
-        cursor: int | None = None
-        while True:
-            page = jay.browse(
-                session=self.session,
-                tags=self.tags,
-                before=self.before,
-                superseded=True,
-                limit=BROWSE_LIMIT,
-                cursor=cursor,
-            )
-            yield from page
-            if (cursor := page.next) is None:
-                return
-
-    def forget(self, jay: Jay, seen: list[Memory]) -> Erasure:
-        """Erase it; of a query, what was shown and nothing that came since."""
-        if self.query is not None:
-            return jay.forget([memory.id for memory in seen])
-        return jay.forget(self.ids, session=self.session, tags=self.tags, before=self.before)
 
 
 def forget(
@@ -83,9 +28,8 @@ def forget(
     tag: options.Tags = None,
     before: options.Before = None,
     query: Annotated[
-        str | None, typer.Option("--query", "-q", help="What answers this question.")
+        str | None, typer.Option("--query", "-q", help="What holds all these words.")
     ] = None,
-    limit: options.Hits = 10,
     receipt: options.ReceiptFile = None,
     yes: options.Yes = False,
     dry_run: options.DryRun = False,
@@ -94,45 +38,50 @@ def forget(
 ) -> None:
     """Erase memories for good, with their earlier versions and what was derived from them.
 
-    By ids at once; anything else is shown first and has to be confirmed.
+    By ids at once; anything else is shown first and has to be confirmed, and then exactly what
+    was shown goes.
 
     Example: scrubjay forget --query "green tea" --dry-run
     """
-    target = Target(
-        ids=tuple(ids or ()),
-        session=session,
-        tags=tuple(tag or ()),
-        before=before,
-        query=query,
-        limit=limit,
-    )
+    named, tags = tuple(ids or ()), tuple(tag or ())
     with opened(scope) as jay:
-        if target.ids and not dry_run:
-            _deliver(target.forget(jay, []), receipt, as_json=as_json)
+        if named and not (session or tags or before or query or dry_run):
+            deliver(jay.forget(named), receipt, as_json=as_json)
             return
-        seen = list(target.found(jay))
+        shown = jay.preview(named, session=session, tags=tags, before=before, query=query)
         if dry_run:
-            told = {"would_forget": [render.as_object(memory) for memory in seen]}
-            render.emit(told, lambda: render.memories(seen), as_json=as_json)
-        elif query is not None and not seen:
-            render.say("Nothing was found, and so nothing was forgotten.")
-        elif _agreed(seen, yes=yes):
-            _deliver(target.forget(jay, seen), receipt, as_json=as_json)
+            _tell_preview(shown, as_json=as_json)
+        elif _agreed(shown, yes=yes):
+            erased = jay.forget(
+                session=session, tags=tags, before=before, query=query, confirm=shown.token
+            )
+            deliver(erased, receipt, as_json=as_json)
         else:
-            raise typer.Exit(1)
+            raise typer.Exit(Exit.FAILURE)
 
 
-def _agreed(seen: list[Memory], *, yes: bool) -> bool:
+def _tell_preview(shown: Preview, *, as_json: bool) -> None:
+    told = {
+        "would_forget": [render.as_object(memory) for memory in shown.memories],
+        "with_them": [render.as_object(memory) for memory in shown.others],
+    }
+    everything = (*shown.memories, *shown.others)
+    render.emit(told, lambda: render.memories(everything), as_json=as_json)
+
+
+def _agreed(shown: Preview, *, yes: bool) -> bool:
     if not yes:
-        for memory in seen[:_SHOWN]:
+        everything = (*shown.memories, *shown.others)
+        for memory in everything[:_SHOWN]:
             render.say(f"  {memory.id}  {render.piece(memory.content)}")
-        if len(seen) > _SHOWN:
-            render.say(f"  and {len(seen) - _SHOWN:,} more")
-    number = render.plural(len(seen), "memory")
-    return confirm(f"This erases {number} for good, and what was derived from them.", yes=yes)
+        if len(everything) > _SHOWN:
+            render.say(f"  and {len(everything) - _SHOWN:,} more")
+    with_them = f", with {len(shown.others):,} that go with them" * bool(shown.others)
+    number = render.plural(len(shown.memories), "memory")
+    return confirm(f"This erases {number} for good{with_them}.", yes=yes)
 
 
-def _deliver(receipt: Erasure, path: Path | None, *, as_json: bool) -> None:
+def deliver(receipt: Erasure, path: Path | None, *, as_json: bool) -> None:
     """Hand out the receipt, and say in a sentence what it says."""
     document = receipts.to_json(receipt)
     if path is not None:
@@ -193,8 +142,8 @@ def destroy(
         # Of a scope that is gone already there is only the receipt to be had again.
         deed = f"This destroys everything of {name}, for good."
         if there and not confirm(deed, yes=yes, word=name):
-            raise typer.Exit(1)
-        _deliver(installation.destroy(chosen, confirm=name), receipt, as_json=as_json)
+            raise typer.Exit(Exit.FAILURE)
+        deliver(installation.destroy(chosen, confirm=name), receipt, as_json=as_json)
 
 
 def rotate(*, scope: options.ScopeName = None, as_json: options.AsJson = False) -> None:

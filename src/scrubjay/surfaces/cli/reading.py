@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +13,7 @@ from scrubjay.domain.memory import Memory
 from scrubjay.domain.results import Recalled
 from scrubjay.surfaces.cli import options, render
 from scrubjay.surfaces.cli.opening import opened
+from scrubjay.surfaces.dialects import injection
 
 
 def recall(
@@ -144,25 +147,43 @@ def _versions(chain: Sequence[Memory]) -> Iterator[tuple[str, ...]]:
         yield one.id, render.local(one.recorded_at), render.piece(one.content), reason
 
 
+class BriefFormat(StrEnum):
+    """The forms of a brief."""
+
+    MARKDOWN = "markdown"
+    CLAUDE_MD = "claude-md"
+
+
 def brief(
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")] = 50,
     max_chars: Annotated[int, typer.Option(min=1, help="How many characters at most.")] = 10_000,
+    form: Annotated[
+        BriefFormat, typer.Option("--format", help="claude-md: between the marks of --inject.")
+    ] = BriefFormat.MARKDOWN,
+    inject: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write it into this file, in place of the last one."),
+    ] = None,
     scope: options.ScopeName = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Print what a session should know before its first word, as Markdown.
 
-    Example: scrubjay brief --limit 20
+    Example: scrubjay brief --format claude-md --inject CLAUDE.md
     """
     with opened(scope) as jay:
         found = jay.brief(limit=limit, max_chars=max_chars)
+    if inject is not None:
+        injection.inject(inject, found.markdown)
     told = {
         "markdown": found.markdown,
         "entries": [render.as_object(memory) for memory in found],
         "omitted": found.omitted,
     }
-    render.emit(told, lambda: render.block(found.markdown), as_json=as_json)
+    text = injection.block(found.markdown) if form is BriefFormat.CLAUDE_MD else found.markdown
+    show = text if inject is None else ""
+    render.emit(told, lambda: render.block(show), as_json=as_json)
     if not as_json:
         _note(len(found), found.omitted)
 

@@ -61,6 +61,11 @@ def local(time: datetime | None) -> str:
     return "" if time is None else time.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
+def day(time: datetime) -> str:
+    """The day of a time, where the reader is."""
+    return time.astimezone().date().isoformat()
+
+
 def plural(number: int, thing: str) -> str:
     """So many of a thing."""
     many = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
@@ -81,8 +86,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.text import Text
 
     drawn = Table(box=None, pad_edge=False, header_style="dim")
-    for place, column in enumerate(columns):
-        drawn.add_column(column, no_wrap=place == 0, overflow="fold")
+    for column in columns[:-1]:
+        drawn.add_column(column, no_wrap=True)
+    drawn.add_column(columns[-1], overflow="fold")
     for row in rows:
         drawn.add_row(*map(Text, row))
     Console().print(drawn)
@@ -120,7 +126,7 @@ def _row(memory: Memory) -> tuple[str, ...]:
     marks = ("★ " if memory.pinned else "", "" if memory.live else "(superseded) ")
     tags = "".join(f" #{piece(tag)}" for tag in memory.tags)
     text = "".join(marks) + piece(memory.content) + tags
-    return memory.id, local(memory.said_at), memory.kind.value, text
+    return memory.id, day(memory.said_at), memory.kind.value, text
 
 
 def memory(one: Memory) -> None:
@@ -149,7 +155,7 @@ def hits(found: Sequence[Hit]) -> None:
 
 def _hit_row(hit: Hit) -> tuple[str, ...]:
     one = hit.memory
-    return f"{hit.score:.3f}", one.id, local(one.said_at), f"[{one.kind}] {piece(one.content)}"
+    return f"{hit.score:.3f}", one.id, day(one.said_at), f"[{one.kind}] {piece(one.content)}"
 
 
 def arithmetic(found: Sequence[Hit]) -> None:

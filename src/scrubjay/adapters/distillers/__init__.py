@@ -1,0 +1,1 @@
+"""Distillers: what is worth remembering of a turn."""

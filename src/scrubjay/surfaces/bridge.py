@@ -1,0 +1,116 @@
+"""The only crossing from async to sync: two pools of threads, deadlines, and who may be left.
+
+A read nobody waits for any more is left behind; its thread ends by itself. A write is carried to
+its end whatever becomes of who asked for it: it may be in doubt to them, never to the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from scrubjay.domain.errors import Busy
+
+Result = TypeVar("Result")
+_PATIENCE: Final = 0.25
+"""How long a read runs before it is worth watching whether anybody still waits for it."""
+
+
+class TooLate(Exception):  # it is what happened
+    """The deadline passed; of a write, before it had begun."""
+
+
+class Abandoned(Exception):  # it is what happened
+    """Nobody waits for the answer any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much may go on at once, and for how long."""
+
+    readers: int = 4
+    writers: int = 16
+    """More than readers: writers mostly wait, and those that wait together share one sync."""
+    waiting: int = 512
+    """How many may wait for a thread before new ones are told to come back."""
+    read_seconds: float = 30.0
+    write_seconds: float = 30.0
+    """How long a write may wait to begin."""
+
+
+class Bridge:
+    """Runs the engine's verbs beside the event loop."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._reads = ThreadPoolExecutor(self.limits.readers, thread_name_prefix="read")
+        self._writes = ThreadPoolExecutor(self.limits.writers, thread_name_prefix="write")
+        self._mutex = threading.Lock()
+        self.waiting = 0
+        """How many calls have not been answered yet."""
+
+    async def read(
+        self,
+        work: Callable[[], Result],
+        *,
+        seconds: float | None = None,
+        gone: Callable[[], Awaitable[object]] | None = None,
+    ) -> Result:
+        """What `work` returns; TooLate after the deadline, Abandoned once `gone` returns."""
+        future = asyncio.wrap_future(self._begin(self._reads, work))
+        try:
+            limit = self.limits.read_seconds if seconds is None else seconds
+            await asyncio.wait({future}, timeout=min(_PATIENCE, limit))
+            if not future.done():
+                await _wait(future, max(0.0, limit - _PATIENCE), gone)
+            return future.result()
+        finally:
+            future.cancel()
+
+    async def write(self, work: Callable[[], Result]) -> Result:
+        """What `work` returns; once it has begun it ends, also if the caller is cancelled."""
+        task = self._begin(self._writes, work)
+        future = asyncio.wrap_future(task)
+        # A caller that is cancelled leaves the result unread, which is no mistake.
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        await asyncio.wait({future}, timeout=self.limits.write_seconds)
+        if not future.done() and task.cancel():
+            raise TooLate("The write did not get its turn in time; nothing was written.")
+        return await asyncio.shield(future)
+
+    def _begin(self, pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Future[Result]:
+        if self.waiting >= self.limits.waiting:
+            raise Busy("Too much is going on at once.", hint="Try again in a moment.")
+        with self._mutex:
+            self.waiting += 1
+        task = pool.submit(work)
+        task.add_done_callback(self._settle)
+        return task
+
+    def _settle(self, _done: object) -> None:
+        with self._mutex:
+            self.waiting -= 1
+
+    async def close(self) -> None:
+        """Finish every write that was accepted; reads that still run are left behind."""
+        self._reads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._writes.shutdown, wait=True)
+
+
+async def _wait(
+    future: asyncio.Future[Result], seconds: float, gone: Callable[[], Awaitable[object]] | None
+) -> None:
+    """Wait for the work, the deadline, or for nobody to be there any more."""
+    watch = asyncio.ensure_future(gone()) if gone else None
+    both: set[asyncio.Future[Any]] = {future, watch} if watch else {future}
+    try:
+        await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if not future.done():
+            raise Abandoned if watch and watch.done() else TooLate("The deadline passed.")
+    finally:
+        if watch:
+            watch.cancel()

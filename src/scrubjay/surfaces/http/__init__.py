@@ -1,0 +1,1 @@
+"""The service: every verb over HTTP, for whoever holds a key."""

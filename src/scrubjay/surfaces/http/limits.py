@@ -1,0 +1,61 @@
+"""How much one key may ask for: a bucket of tokens each, refilled as time passes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from scrubjay.ports import Clock
+from scrubjay.surfaces.http.problems import Problem
+from scrubjay.surfaces.operations import Operation
+
+_BUCKETS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Requests a second for one key, and how many at once; 0 is no limit."""
+
+    reads: float = 200.0
+    writes: float = 100.0
+    heavy: float = 0.5
+    """What goes over a whole scope: export, verify, rotate and their like."""
+    burst_seconds: float = 10.0
+
+
+UNLIMITED: Final = Rates(reads=0, writes=0, heavy=0)
+
+
+class Meter:
+    """The buckets of all keys; used by the event loop alone."""
+
+    def __init__(self, rates: Rates, clock: Clock) -> None:
+        self._rates = rates
+        self._clock = clock
+        self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
+
+    def spend(self, key_id: str, operation: Operation) -> None:
+        """Take a token, or say when there is one again."""
+        name = "heavy" if operation.heavy else "writes" if operation.writes else "reads"
+        rate: float = getattr(self._rates, name)
+        if not rate:
+            return
+        full = max(1.0, rate * self._rates.burst_seconds)
+        now = self._clock.monotonic()
+        left, at = self._buckets.pop((key_id, name), (full, now))
+        left = min(full, left + (now - at) * rate)
+        allowed = left >= 1
+        self._buckets[key_id, name] = (left - 1 if allowed else left, now)
+        if len(self._buckets) > _BUCKETS:
+            self._buckets.popitem(last=False)
+        if not allowed:
+            seconds = str(max(1, ceil((1 - left) / rate)))
+            raise Problem(
+                429,
+                "rate_limited",
+                f"This key may ask {rate:g} times a second.",
+                hint=f"Try again in {seconds} s.",
+                headers={"Retry-After": seconds},
+            )

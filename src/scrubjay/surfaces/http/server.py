@@ -1,0 +1,105 @@
+"""Serving: where it listens, under which conditions, and how it ends."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from scrubjay.domain.errors import Forbidden, InvalidRequest
+from scrubjay.surfaces.http.gate import HEADER_BYTES
+
+GRACE_SECONDS: Final = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """Where to listen; beyond loopback only over TLS, unless somebody insists."""
+
+    host: str = "127.0.0.1"
+    port: int = 8377
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    insecure_http: bool = False
+    no_auth: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise InvalidRequest("TLS needs both a certificate and its key.")
+        if self.loopback:
+            return
+        if self.no_auth:
+            raise Forbidden(
+                "Without keys it is served on loopback only.", hint="Leave out --no-auth or --host."
+            )
+        if not self.tls and not self.insecure_http:
+            raise Forbidden(
+                "Beyond loopback, keys and memories would cross the network readable.",
+                hint="Add --tls-cert and --tls-key, or --insecure-http behind a TLS proxy.",
+            )
+
+    @property
+    def tls(self) -> bool:
+        """Whether it speaks TLS."""
+        return self.tls_cert is not None
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def url(self, port: int) -> str:
+        """Where it is found."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{name}:{port}"
+
+
+def bind(listening: Listening) -> socket.socket:
+    """A socket that listens; with port 0 the system chooses one."""
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    try:
+        return socket.create_server((listening.host, listening.port), family=family, backlog=512)
+    except OSError as error:
+        raise InvalidRequest(
+            f"It cannot listen on {listening.host} port {listening.port}: {error.strerror}.",
+            hint="Choose another with --host and --port.",
+        ) from error
+
+
+def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
+    """A server for the application; on SIGTERM it finishes what it has begun, then ends."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        http="h11",
+        h11_max_incomplete_event_size=HEADER_BYTES,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        lifespan="on",
+        ssl_certfile=listening.tls_cert,
+        ssl_keyfile=listening.tls_key,
+        ssl_context_factory=_tls if listening.tls else None,
+        **more,
+    )
+    return uvicorn.Server(config)
+
+
+def _tls(_config: uvicorn.Config, default: Any) -> ssl.SSLContext:
+    context: ssl.SSLContext = default()
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    return context

@@ -1,0 +1,68 @@
+"""What the keys that are left open of the segments, listed or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from scrubjay.domain.errors import SealBroken
+from scrubjay.domain.rows import Collection
+from scrubjay.domain.scope import Scope
+from scrubjay.engine import Engine, manifest
+from scrubjay.index import postings
+from scrubjay.index.analysis import terms
+from scrubjay.index.stopwords import STOP_WORDS
+
+
+def words_left(engine: Engine, scope: Scope, words: Iterable[str]) -> set[str]:
+    """The words a segment has that opens with any key there is: as a name, or as a term."""
+    raw = list(_opened(engine, scope))
+    parts = list(_postings(raw))
+    return {
+        word
+        for word in words
+        if any(word.encode() in one for one in raw) or any(_holds(part, word) for part in parts)
+    }
+
+
+def _opened(engine: Engine, scope: Scope) -> Iterator[bytes]:
+    """The plaintext of every blob that is a part of a segment."""
+    opened = engine._open(scope)
+    blobs = opened.ports.blobs
+    for name in blobs.names(opened.address):
+        stream = blobs.get(opened.address, name)
+        for epoch in opened.slots(Collection.MEMORY):
+            seal = manifest.sealer(opened, epoch)
+            with suppress(SealBroken):
+                yield b"".join(seal.unseal_stream(stream, row_id=name.encode(), version=0))
+
+
+def _postings(raw: Iterable[bytes]) -> Iterator[postings.Segment]:
+    for one in raw:
+        with suppress(ValueError):
+            yield postings.unpack(one)
+
+
+def _holds(part: postings.Segment, word: str) -> bool:
+    """Whether the word is a term, in whatever language its text was taken to be."""
+    forms = {term for language in STOP_WORDS for term in terms(word, language)[:1]}
+    return any(len(part.find(form)[0]) for form in forms)
+
+
+def count_segments(engine: Engine, scope: Scope) -> int:
+    """How many segments are listed."""
+    opened = engine._open(scope)
+    found = opened.read(lambda view: manifest.read(opened, view))
+    return 0 if found is None else len(found.segments)
+
+
+def left_over(engine: Engine, scope: Scope) -> set[str]:
+    """The blobs neither a row nor the list of segments names."""
+    opened = engine._open(scope)
+    used = opened.read(
+        lambda view: (
+            {row.blob for row in view.changes(Collection.MEMORY, 0, 10_000)}
+            | manifest.listed(opened, view)
+        )
+    )
+    return {name for name in opened.ports.blobs.names(opened.address) if name not in used}

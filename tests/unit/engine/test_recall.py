@@ -1,0 +1,512 @@
+"""recall: what is found, in which order, within which limits, and what is never shown."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from scrubjay.domain.errors import EmbedderError, Frozen, InvalidRequest, NotFound
+from scrubjay.domain.memory import Kind
+from scrubjay.domain.origin import Actor, Origin
+from scrubjay.domain.requests import Recall
+from scrubjay.domain.rows import Freeze
+from scrubjay.engine import Engine, Policy
+from scrubjay.testing.engines import MemoryHome
+from scrubjay.testing.fake_embedder import FakeEmbedder
+from tests.unit.engine.asking import EAGER, ask, fill, said
+from tests.unit.engine.scene import (
+    ALICE,
+    BOB,
+    LONG,
+    contents,
+    flip_cell,
+    forget,
+    retain,
+    rows,
+    supersede,
+)
+
+MONDAY = datetime(2025, 6, 2, tzinfo=UTC)
+TUESDAY = MONDAY + timedelta(days=1)
+QUESTION = "What does she drink with breakfast?"
+
+
+# -- what is found -----------------------------------------------------------------------------
+
+
+def test_the_memory_that_answers_comes_first(engine: Engine) -> None:
+    fill(engine, 20)
+    retain(engine, "At breakfast she drinks green tea.")
+    assert said(engine, QUESTION)[0] == "At breakfast she drinks green tea."
+
+
+@pytest.mark.parametrize("query", [QUESTION, "What was last winter, in May 2024 or yesterday?"])
+def test_an_empty_scope_answers_with_nothing(engine: Engine, query: str) -> None:
+    answer = ask(engine, query, asked_at=MONDAY)
+    assert (len(answer), answer.degraded) == (0, ())
+
+
+def test_no_more_than_the_limit_come_back(engine: Engine) -> None:
+    fill(engine, 12)
+    assert len(ask(engine, "note", limit=5)) == 5
+    assert len(ask(engine, "note", limit=1)) == 1
+
+
+def test_scores_are_shares_that_never_rise_and_their_parts_sum_to_them(engine: Engine) -> None:
+    fill(engine, 30)
+    retain(engine, "Please always answer on amber in short sentences.", kind=Kind.INSTRUCTION)
+    hits = ask(engine, "amber and birch, please", limit=20).hits
+    scores = [hit.score for hit in hits]
+    assert len(scores) == 20
+    assert all(0 <= score <= 1 for score in scores)
+    assert scores == sorted(scores, reverse=True)
+    for hit in hits:
+        assert sum(hit.why.values()) == pytest.approx(hit.score, abs=1e-9)
+
+
+def test_a_hit_carries_the_memory_as_it_is_now(home: MemoryHome, engine: Engine) -> None:
+    tea = retain(engine, "green tea")
+    assert not ask(engine, "tea")[0].memory.pinned
+    home.engine().pin(ALICE, tea)
+    (hit,) = ask(engine, "tea")
+    assert hit.memory == engine.get(ALICE, tea)
+    assert hit.memory.pinned
+    assert hit.scope == ALICE
+
+
+def test_what_another_engine_wrote_is_found_at_once(home: MemoryHome, engine: Engine) -> None:
+    fill(engine, 5)
+    ask(engine, "note")
+    retain(home.engine(), "The heron sleeps in the reeds.")
+    assert said(engine, "heron in the reeds")[0] == "The heron sleeps in the reeds."
+
+
+def test_long_memories_are_found_by_their_last_word(engine: Engine) -> None:
+    fill(engine, 3)
+    retain(engine, LONG[: 30 * 1024] + " quagga")
+    assert said(engine, "quagga")[0].endswith("quagga")
+
+
+ODD_QUERIES = (
+    "?!...", "don't", "C++", "*", '"', '"unclosed', "a" * 100_000, "tea " * 25_000, "🙂", "👩‍👩‍👧",
+    "the", "the of and", "NEAR(tea)", "tea AND", "-tea", "col:tea", "\\", "%", "(",
+    "tea\x00tea", "\u202etea", "2026-13-45", "in 99999 years", "last week of year 1", "茶",
+    "\n\t ?", "What was 99999 years ago?", "in the year 0001",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("query", ODD_QUERIES, ids=range(len(ODD_QUERIES)))
+def test_no_query_is_an_error(engine: Engine, query: str) -> None:
+    retain(engine, "green tea 🙂")
+    retain(engine, "We write it in C++ and don't look back.")
+    assert len(ask(engine, query)) <= 2
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)],
+    ids=["first", "last"],
+)
+def test_a_memory_of_the_first_or_last_moment_there_is_can_be_recalled(
+    engine: Engine, moment: datetime
+) -> None:
+    retain(engine, "green tea", said_at=moment)
+    retain(engine, "black tea")
+    assert set(said(engine, "Which tea did we have last week?")) == {"green tea", "black tea"}
+    assert len(ask(engine, "tea yesterday", asked_at=moment)) == 2
+
+
+# -- filters -----------------------------------------------------------------------------------
+
+
+def test_only_the_kinds_asked_for_are_found(engine: Engine) -> None:
+    retain(engine, "tea as a fact")
+    retain(engine, "tea as a wish", kind=Kind.PREFERENCE)
+    retain(engine, "tea as a rule", kind=Kind.INSTRUCTION)
+    kinds = frozenset({Kind.PREFERENCE, Kind.INSTRUCTION})
+    assert set(said(engine, "tea", kinds=kinds)) == {"tea as a wish", "tea as a rule"}
+
+
+def test_only_memories_with_all_the_tags_are_found(engine: Engine) -> None:
+    retain(engine, "tea one", tags=("hot",))
+    retain(engine, "tea two", tags=("hot", "green"))
+    assert said(engine, "tea", tags=frozenset({"hot", "green"})) == ["tea two"]
+    assert said(engine, "tea", tags=frozenset({"cold"})) == []
+
+
+def test_only_the_session_asked_for_is_found(engine: Engine) -> None:
+    retain(engine, "tea one", session="s1")
+    retain(engine, "tea two", session="s2")
+    retain(engine, "tea three")
+    assert said(engine, "tea", session="s2") == ["tea two"]
+    assert said(engine, "tea", session="s3") == []
+
+
+def test_since_takes_its_moment_in_and_before_does_not(engine: Engine) -> None:
+    retain(engine, "tea on monday", said_at=MONDAY)
+    retain(engine, "tea on tuesday", said_at=TUESDAY)
+    assert said(engine, "tea", since=TUESDAY) == ["tea on tuesday"]
+    assert said(engine, "tea", before=TUESDAY) == ["tea on monday"]
+    assert said(engine, "tea", since=MONDAY, before=MONDAY) == []
+
+
+def test_superseded_memories_are_out_of_sight_unless_asked_for(engine: Engine) -> None:
+    supersede(engine, retain(engine, "tea, green"), "tea, black")
+    assert said(engine, "tea") == ["tea, black"]
+    assert set(said(engine, "tea", superseded=True)) == {"tea, green", "tea, black"}
+
+
+def test_as_of_finds_what_was_current_then(home: MemoryHome, engine: Engine) -> None:
+    old = retain(engine, "tea, green")
+    then = home.clock.now()
+    supersede(engine, old, "tea, black")
+    retain(engine, "tea, later")
+    assert said(engine, "tea", as_of=then) == ["tea, green"]
+
+
+def test_expired_memories_are_not_found(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, "tea", expires_at=home.clock.now() + timedelta(hours=1))
+    assert said(engine, "tea") == ["tea"]
+    home.clock.advance(days=1)
+    assert said(engine, "tea") == []
+
+
+@pytest.mark.parametrize("policy", [Policy(), EAGER], ids=["rows", "segments"])
+def test_filters_find_what_browse_shows(home: MemoryHome, policy: Policy) -> None:
+    """The filter is one: whether it runs over columns or over memories."""
+    engine = home.engine(policy)
+    for number, kind in enumerate(Kind):
+        fields: dict[str, Any] = {"tags": ("even",)} if number % 2 == 0 else {"session": "odd"}
+        fields |= {"said_at": MONDAY + timedelta(days=number)}
+        retain(engine, f"tea {number}", kind=kind, **fields)
+    supersede(engine, retain(engine, "tea old"), "tea new")
+    ask(engine, "tea")
+    home.clock.advance(days=2)
+    filters: list[dict[str, Any]] = [
+        {}, {"tags": frozenset({"even"})}, {"session": "odd"}, {"since": TUESDAY},
+        {"before": TUESDAY}, {"superseded": True}, {"kinds": frozenset({Kind.FACT, Kind.EPISODE})},
+        {"as_of": MONDAY}, {"as_of": home.clock.now()},
+    ]  # fmt: skip
+    for chosen in filters:
+        expected = set(contents(engine, **chosen))
+        assert set(said(engine, "tea", limit=100, **chosen)) == expected, chosen
+
+
+# -- what is never shown -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", [Policy(), EAGER], ids=["rows", "segments"])
+def test_what_was_forgotten_is_not_shown_also_by_an_engine_that_slept(
+    home: MemoryHome, policy: Policy
+) -> None:
+    sleeper, other = home.engine(policy), home.engine(policy)
+    secret = retain(other, "the spare key is under the third pot")
+    retain(other, "green tea")
+    assert said(sleeper, "spare key")[0].startswith("the spare key")
+    forget(other, secret)
+    assert said(sleeper, "spare key") == ["green tea"]
+    assert said(other, "spare key") == ["green tea"]
+
+
+def test_what_was_forgotten_counts_for_nothing_any_more(home: MemoryHome) -> None:
+    """Neither its words nor its place in the conversation change what is found without it."""
+    slept, other = home.engine(EAGER), home.engine()
+    for turn in range(6):
+        retain(other, f"turn {turn} on tea and coffee", session="s", position=2 * turn)
+    gone = retain(other, "tea tea tea in the garden", session="s", position=5)
+    ask(slept, "tea in the garden")
+    forget(other, gone)
+    open_one, fresh = ask(slept, "tea in the garden"), ask(home.engine(), "tea in the garden")
+    assert [hit.memory.id for hit in open_one] == [hit.memory.id for hit in fresh]
+    assert [hit.score for hit in open_one] == pytest.approx([hit.score for hit in fresh], abs=1e-5)
+
+
+def test_what_is_erased_after_ranking_is_left_out(home: MemoryHome, engine: Engine) -> None:
+    """A row is read again before it is shown, so that an index that is behind shows nothing old."""
+    secret = retain(engine, "the spare key")
+    retain(engine, "green tea")
+    ask(engine, "key")
+    indexed = engine._indexed(ALICE)
+    forget(home.engine(), secret)
+    assert indexed.index is not None
+    indexed.index.seq = engine.head(ALICE).memory.seq  # it believes it is up to date
+    assert said(engine, "the spare key") == ["green tea"]
+
+
+def test_frozen_all_refuses_and_frozen_writes_does_not(engine: Engine) -> None:
+    retain(engine, "green tea")
+    engine.freeze(ALICE, Freeze.WRITES)
+    assert said(engine, "tea") == ["green tea"]
+    engine.freeze(ALICE, Freeze.ALL)
+    with pytest.raises(Frozen):
+        ask(engine, "tea")
+
+
+def test_a_freeze_by_another_engine_holds_at_once(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, "green tea")
+    ask(engine, "tea")
+    home.engine().freeze(ALICE, Freeze.ALL)
+    with pytest.raises(Frozen):
+        ask(engine, "tea")
+
+
+@pytest.mark.parametrize("policy", [Policy(), EAGER], ids=["rows", "segments"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_damaged_memory_is_left_out_and_named(
+    home: MemoryHome, policy: Policy, when: str
+) -> None:
+    """Whether it was damaged before the index was made or only after."""
+    engine = home.engine(policy)
+    retain(engine, "green tea")
+    retain(engine, "black tea")
+    if when == "after":
+        assert len(ask(engine, "tea")) == 2
+    flip_cell(home, 1)
+    for _ in range(2):
+        answer = ask(engine, "tea")
+        assert [hit.memory.content for hit in answer] == ["black tea"]
+        assert answer.degraded == ("1 memories could not be opened; run verify.",)
+
+
+def test_a_damaged_memory_that_was_forgotten_is_no_longer_named(home: MemoryHome) -> None:
+    engine = home.engine()
+    damaged = retain(engine, "green tea")
+    retain(engine, "black tea")
+    flip_cell(home, 1)
+    assert ask(engine, "tea").degraded
+    forget(engine, damaged)
+    assert ask(engine, "tea").degraded == ()
+
+
+# -- several scopes ----------------------------------------------------------------------------
+
+
+def test_several_scopes_are_ranked_together_and_hits_say_where_they_were(engine: Engine) -> None:
+    fill(engine, 5)
+    fill(engine, 5, scope=BOB)
+    retain(engine, "alice drinks green tea")
+    retain(engine, "bob drinks green tea too", scope=BOB)
+    hits = ask(engine, "who drinks green tea", scopes=(BOB, ALICE)).hits
+    assert {(hit.memory.content, hit.scope) for hit in hits[:2]} == {
+        ("alice drinks green tea", ALICE),
+        ("bob drinks green tea too", BOB),
+    }
+    for hit in hits:
+        assert engine.get(hit.scope, hit.memory.id) == hit.memory
+
+
+def test_a_filter_holds_in_every_scope(engine: Engine) -> None:
+    for scope in (ALICE, BOB):
+        retain(engine, f"tea of {scope.owner}", scope=scope, tags=("hot",))
+        retain(engine, f"cold tea of {scope.owner}", scope=scope)
+    found = said(engine, "tea", scopes=(BOB,), tags=frozenset({"hot"}))
+    assert set(found) == {"tea of alice", "tea of bob"}
+
+
+def test_sessions_of_one_name_in_two_scopes_are_two_sessions(engine: Engine) -> None:
+    """What was said in another scope is no neighbor, though both call their session the same."""
+    retain(engine, "Did the garnet heron fly?", session="s", position=1, scope=BOB, speaker="Bob")
+    retain(engine, "Yes.", session="s", position=2, speaker="Ann")
+    fill(engine, 8)
+    alone = {hit.memory.content: hit.why for hit in ask(engine, "garnet heron", limit=100)}
+    both = ask(engine, "garnet heron", limit=100, scopes=(BOB,))
+    (yes,) = [hit for hit in both if hit.memory.content == "Yes."]
+    for part in ("answers", "following", "nearby"):
+        assert yes.why.get(part, 0) == alone["Yes."].get(part, 0)
+
+
+def test_a_frozen_scope_among_several_refuses(engine: Engine) -> None:
+    retain(engine, "tea")
+    retain(engine, "tea", scope=BOB)
+    engine.freeze(BOB, Freeze.ALL)
+    with pytest.raises(Frozen):
+        ask(engine, "tea", scopes=(BOB,))
+
+
+# -- budgets -----------------------------------------------------------------------------------
+
+
+def test_bytes_are_kept_to_and_a_short_one_takes_the_place_of_a_long_one(engine: Engine) -> None:
+    retain(engine, "tea " * 50 + "ä")
+    retain(engine, "tea, short")
+    hits = ask(engine, "tea", max_bytes=40).hits
+    assert [hit.memory.content for hit in hits] == ["tea, short"]
+    assert said(engine, "tea", max_bytes=3) == []
+
+
+def test_tokens_are_kept_to(engine: Engine) -> None:
+    for number in range(10):
+        retain(engine, f"tea {number}".ljust(40, "."))
+    assert len(ask(engine, "tea", max_tokens=30)) == 3
+    assert len(ask(engine, "tea", max_tokens=29)) == 2
+
+
+def test_one_untrusted_source_fills_at_most_its_share(engine: Engine) -> None:
+    for number in range(10):
+        retain(engine, f"tea from the web {number} ".ljust(100, "w"), origin=Origin.WEB)
+        retain(engine, f"tea from her {number} ".ljust(50, "u"))
+    hits = ask(engine, "tea web", limit=10).hits
+    total = sum(len(hit.memory.content) for hit in hits)
+    web = sum(len(hit.memory.content) for hit in hits if hit.memory.origin is Origin.WEB)
+    assert 0 < web <= 0.3 * total
+
+
+# -- deadlines and embedders -------------------------------------------------------------------
+
+
+def test_a_late_embedder_costs_only_its_part(home: MemoryHome) -> None:
+    home.embedder = late = FakeEmbedder(home.clock, costly=True)
+    engine = home.engine()
+    retain(engine, "green tea")
+    late.seconds = 5
+    answer = ask(engine, "tea", seconds=2)
+    assert [hit.memory.content for hit in answer] == ["green tea"]
+    assert answer.degraded == ("By words alone: The embedder did not answer in time.",)
+    assert ask(engine, "tea", seconds=20).degraded == ()
+
+
+@pytest.mark.parametrize("costly", [True, False])
+def test_an_embedder_that_fails_costs_only_its_part(home: MemoryHome, costly: bool) -> None:
+    home.embedder = broken = FakeEmbedder(home.clock, costly=costly)
+    broken.failure = EmbedderError("It is out of order.")
+    engine = home.engine()
+    retain(engine, "green tea")
+    answer = ask(engine, "tea")
+    assert [hit.memory.content for hit in answer] == ["green tea"]
+    assert "By words alone: It is out of order." in answer.degraded
+
+
+def test_memories_a_failing_embedder_left_without_a_vector_get_theirs_in_the_next_process(
+    home: MemoryHome,
+) -> None:
+    """What could not be embedded is written to no segment, where it would stay without."""
+    home.embedder = embedder = FakeEmbedder(home.clock, costly=False)
+    embedder.failure = EmbedderError("It is out of order.")
+    engine = home.engine(EAGER)
+    retain(engine, "green tea")
+    assert len(ask(engine, "tea")) == 1
+    embedder.failure = None
+    assert len(ask(engine, "tea").degraded) == 1
+    fresh = home.engine(EAGER)
+    assert ask(fresh, "tea").degraded == ()
+    assert "meaning" in ask(fresh, "green tea")[0].why or embedder.texts.count("green tea") >= 1
+
+
+def test_a_deadline_while_catching_up_names_what_is_left(home: MemoryHome, engine: Engine) -> None:
+    fill(engine, 1_100)
+    answer = ask(engine, "note1 note1090", seconds=0.001)
+    assert answer.degraded[0] == "76 changes were not looked at in the time allowed."
+    assert ask(engine, "note").degraded == ()
+
+
+def test_short_deadlines_get_through_a_long_scope_in_the_end(home: MemoryHome) -> None:
+    """Also one with erasures, and one that was cleaned up since: no recall starts all over."""
+    engine = home.engine()
+    ids = fill(engine, 2_100)
+    forget(engine, ids[0], ids[1_500])
+    home.clock.advance(days=31)
+    engine.purge(ALICE)
+    fill(engine, 50, first=2_100)
+    forget(engine, ids[2])
+    impatient = home.engine(Policy(segment_rows=100))
+    answers = [ask(impatient, "note2149", seconds=0.001) for _ in range(4)]
+    assert answers[-1].degraded[:1] != answers[0].degraded[:1]
+    assert not [one for one in answers[-1].degraded if "not looked at" in one]
+    assert answers[-1][0].memory.content.startswith("note2149 ")
+
+
+def test_vectors_of_another_embedder_are_named(home: MemoryHome) -> None:
+    home.embedder = FakeEmbedder(home.clock, name="one")
+    retain(home.engine(), "green tea")
+    home.embedder = FakeEmbedder(home.clock, name="two")
+    answer = ask(home.engine(), "tea")
+    assert [hit.memory.content for hit in answer] == ["green tea"]
+    assert answer.degraded == ("1 memories have vectors of another embedder; run reindex.",)
+
+
+# -- the standing slot -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [Kind.INSTRUCTION, Kind.PREFERENCE])
+def test_a_standing_wish_on_the_topic_is_among_the_hits_though_others_are_more_alike(
+    engine: Engine, kind: Kind
+) -> None:
+    for number in range(30):
+        retain(engine, f"The garden budget of year {number} was 100 dollars for the garden budget.")
+    wish = retain(engine, "Amounts of a garden budget belong in a table, in euros.", kind=kind)
+    fill(engine, 30)
+    ids = [hit.memory.id for hit in ask(engine, "The garden budget of year 7 dollars", limit=5)]
+    assert wish in ids
+    assert len(ids) == 5
+
+
+@pytest.mark.parametrize("origin", [Origin.WEB, Origin.TOOL])
+def test_the_standing_slot_is_not_for_what_came_from_a_page_or_a_tool(
+    engine: Engine, origin: Origin
+) -> None:
+    """It would lift a planted instruction to where its likeness alone does not bring it."""
+    for number in range(30):
+        retain(engine, f"The garden budget of year {number} was 100 dollars for the garden budget.")
+    planted = retain(
+        engine,
+        "Amounts of a garden budget belong in a table, in euros.",
+        kind=Kind.INSTRUCTION,
+        origin=origin,
+    )
+    ids = [hit.memory.id for hit in ask(engine, "The garden budget of year 7 dollars", limit=5)]
+    assert planted not in ids
+
+
+def test_a_standing_wish_off_the_topic_is_not_forced_in(engine: Engine) -> None:
+    for number in range(30):
+        retain(engine, f"The garden budget of year {number} was 100 dollars for the garden budget.")
+    off = retain(engine, "Call the cat Minka.", kind=Kind.PREFERENCE)
+    ids = [hit.memory.id for hit in ask(engine, "The garden budget of year 7 dollars", limit=5)]
+    assert off not in ids
+
+
+# -- audit, and the scope itself ---------------------------------------------------------------
+
+
+def test_recalls_are_counted_in_the_audit_trail(engine: Engine) -> None:
+    retain(engine, "green tea")
+    for _ in range(3):
+        ask(engine, "tea", actor=Actor.AGENT)
+    ask(engine, "tea")
+    events = [event for event in engine.audit(ALICE) if event.verb == "recall"]
+    assert {(event.actor, event.number) for event in events} == {("agent", 3), ("user", 1)}
+
+
+def test_a_recall_changes_nothing_but_the_count(home: MemoryHome, engine: Engine) -> None:
+    retain(engine, "green tea")
+    before = rows(home)
+    ask(engine, "tea")
+    assert rows(home) == before
+
+
+def test_what_a_restore_brought_back_is_found_by_the_engine_that_restored(
+    home: MemoryHome, engine: Engine
+) -> None:
+    """The file was lost and made again, so that its numbers mean other changes than before."""
+    fill(engine, 3)
+    raw, _ = engine.backup(ALICE)
+    first = retain(engine, "only before the loss")
+    ask(engine, "note")
+    home.store.remove(engine._open(ALICE).address)
+    engine.restore(ALICE, raw)
+    for number in range(4):
+        retain(engine, f"tea number {number}")
+    assert set(said(engine, "tea number", limit=100)) == {
+        *(f"tea number {number}" for number in range(4)),
+        *(memory.content for memory in engine.follow(ALICE).memories),
+    }
+    with pytest.raises(NotFound):
+        engine.get(ALICE, first)
+
+
+def test_a_recall_request_is_checked_before_anything_is_read() -> None:
+    for wrong in ({"limit": 0}, {"seconds": 0}, {"max_bytes": 0}, {"max_tokens": -1}):
+        with pytest.raises(InvalidRequest):
+            Recall(query="tea", **wrong)  # type: ignore[arg-type]
