@@ -20,6 +20,10 @@ _GET: Final = (
     "import sys, scrubjay; jay = scrubjay.open('bench', home=sys.argv[1], create=False); "
     "jay.get(sys.argv[2]); jay.close()"
 )
+_COMMAND: Final = (
+    "import os, sys; os.environ['SCRUBJAY_HOME'] = sys.argv[1]; sys.argv[1:] = "
+    "[*sys.argv[2:], '--scope', 'bench']; from scrubjay.surfaces.cli import main; main()"
+)
 _LOADED: Final = "import sys; old = set(sys.modules); import scrubjay; print(*set(sys.modules)-old)"
 
 
@@ -52,8 +56,24 @@ def run(*, quick: bool) -> Section:
             reached=not heavy,
         ),
         _line("open a scope of 200, get one, close", opened, idle),
+        *_commands(3 if quick else 12),
     ]
     return section
+
+
+def _commands(rounds: int) -> list[Line]:
+    """What whole commands take, on a scope of 5,000 that has been recalled from before."""
+    commands = (("remember", "tea"), ("list",), ("brief",), ("recall", "green tea"))
+    with scratch() as folder:
+        with Subject(folder) as subject:
+            subject.fill(5000)
+            subject.jay.recall("writes the segments")
+        programs = ((_PASS,), *((_COMMAND, str(folder), *words) for words in commands))
+        idle, *taken = _alternate(rounds, programs)
+    return [
+        _line(f"`scrubjay {words[0]}` at 5,000", times, idle)
+        for words, times in zip(commands, taken, strict=True)
+    ]
 
 
 def _alternate(rounds: int, programs: tuple[tuple[str, ...], ...]) -> list[list[float]]:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scrubjay.domain.errors import InvalidRequest
@@ -79,7 +79,7 @@ def rules() -> tuple[Rule, ...]:
     """All rules, in the order in which they name what is found."""
     import tomllib
 
-    text = resources.files("scrubjay.guard").joinpath("rules.toml").read_text("utf-8")
+    text = Path(__file__).with_name("rules.toml").read_text("utf-8")
     tables = tomllib.loads(text)
     masks = tuple(tables["allowlist"]["regexes"])
     return tuple(_rule(table, masks) for table in tables["rules"])

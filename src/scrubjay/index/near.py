@@ -12,7 +12,7 @@ import zlib
 from array import array
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 _HEAD = struct.Struct("<4sIIII")
 _MAGIC = b"SJN1"
@@ -50,7 +50,7 @@ def pack(table: Mapping[str, Mapping[str, float]]) -> bytes:
 
 @cache
 def _table() -> tuple[dict[str, int], list[str], array[int], array[int], bytes]:
-    packed = resources.files("scrubjay.index").joinpath("near.bin").read_bytes()
+    packed = Path(__file__).with_name("near.bin").read_bytes()
     magic, words_size, terms_size, count, pairs = _HEAD.unpack_from(packed)
     if magic != _MAGIC:
         raise ValueError("near.bin is not a table of near words")
