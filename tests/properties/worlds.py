@@ -27,8 +27,8 @@ from scrubjay.domain.memory import Memory
 from scrubjay.domain.rows import Head
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy, Ports
-from scrubjay.engine.targets import scan
 from scrubjay.engine.opened import OpenScope
+from scrubjay.engine.targets import scan
 from scrubjay.ports import Blobs, Failpoint, Keyring, Reach, Result, Store, Tx, View
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.engines import LastingStore, SimulatedCrash

@@ -185,7 +185,7 @@ def _by_letters(found: list[str]) -> str | None:
 
 
 def _stops(word: str, stops: frozenset[str]) -> bool:
-    return word in stops or (len(word) == 1 and word.isascii())
+    return word in stops or (len(word) == 1 and word.isascii() and word.isalpha())
 
 
 def _split_apostrophes(found: list[str]) -> list[str]:

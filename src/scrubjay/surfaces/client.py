@@ -177,6 +177,8 @@ class Remote:
     def _ask(
         self, method: str, path: str, headers: dict[str, str], how: dict[str, Any]
     ) -> httpx2.Response:
+        if self._http.is_closed:
+            raise StoreError("This client is closed.", hint="Connect again.")
         try:
             return self._http.request(method, path, headers=headers, **how)
         except httpx2.TimeoutException as error:

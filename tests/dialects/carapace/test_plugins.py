@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from scrubjay.domain.errors import Conflict, InvalidRequest
 from scrubjay.surfaces.dialects.carapace.errors import Code, ToolError
-from scrubjay.surfaces.dialects.carapace.host import Host
 from scrubjay.surfaces.dialects.carapace.memory import ScrubjayMemory
-from scrubjay.surfaces.dialects.carapace.pipeline import Rules
-from scrubjay.surfaces.dialects.carapace.wire import Session, encode
-from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.engines import MemoryHome
 from scrubjay.testing.plugin_contract import MemoryPluginContract
 from tests.dialects.carapace.notebook import Notebook
+from tests.dialects.carapace.oddity import Oddity, answer, answer_to, host
 from tests.dialects.carapace.scene import home_without_vectors
-
-AGENT = Session(id="s1", group="main")
-
 
 class TestScrubjayMemory(MemoryPluginContract):
     @pytest.fixture
@@ -41,57 +33,11 @@ class TestSomebodyElsesMemory(MemoryPluginContract):
         return Notebook()
 
 
-class Oddity:
-    """A plugin of one tool that answers as it is told to."""
-
-    def __init__(
-        self, name: str = "oddity", *, tool: str = "odd", hooks: tuple[str, ...] = (), **declared: Any
-    ) -> None:
-        self.name = name
-        self.reply: Any = {"ok": True, "result": "done"}
-        self.released = threading.Event()
-        self._tool = {"name": tool, "risk_level": "low", **declared}
-        self._tool.setdefault("arguments_schema", {"type": "object"})
-        self._hooks = list(hooks)
-
-    def manifest(self) -> Mapping[str, Any]:
-        return {"provides": {"hooks": self._hooks, "tools": [self._tool]}}
-
-    def initialize(self, group: str) -> None: ...
-
-    def invoke(self, tool: str, arguments: Any, *, session: str, group: str) -> Any:
-        if isinstance(self.reply, BaseException):
-            raise self.reply
-        if self.reply == "hang":
-            self.released.wait()
-        return self.reply
-
-    def get_brief(self, group: str) -> Any:
-        return self.reply
-
-    def shutdown(self) -> None:
-        self.released.set()
-
-
-def host(*plugins: Any, **rules: Any) -> Host:
-    return Host(plugins, FakeClock(), rules=Rules(**rules))
-
-
-def answer(host: Host, tool: str = "odd") -> Any:
-    message = {"topic": f"tool.invoke.{tool}", "correlation": "c", "arguments": {}}
-    return host.answer(encode(message).encode(), AGENT)["payload"]
-
-
 def test_another_backend_takes_our_place_without_the_host_noticing() -> None:
     other = host(Notebook())
     stored = answer_to(other, "memory_store", type="preference", content="Prefers tea")
     assert stored["result"]["behavioral"] is True
     assert "- [preference] Prefers tea (0d ago)" in other.brief("main")
-
-
-def answer_to(host: Host, tool: str, **arguments: Any) -> Any:
-    message = {"topic": f"tool.invoke.{tool}", "correlation": "c", "arguments": arguments}
-    return host.answer(encode(message).encode(), AGENT)["payload"]
 
 
 def test_several_memory_plugins_may_be_loaded_if_one_claims_the_hook() -> None:

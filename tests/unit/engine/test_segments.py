@@ -290,9 +290,9 @@ def test_segments_of_another_embedder_degrade_and_reindex_makes_them_ours(
     fill(home.engine(EAGER), 5)
     answers(home.engine(EAGER))
     home.embedder = FakeEmbedder(home.clock, name="two", costly=False)
-    for _ in range(2):
+    for time in range(2):  # also after what is new could have been merged with the old
         engine = home.engine(EAGER)
-        fill(engine, 2, first=5)
+        fill(engine, 5, first=5 * time + 5)
         told = answers(engine).degraded
         assert told == ("5 memories have vectors of another embedder; run reindex.",)
     engine.reindex(ALICE)

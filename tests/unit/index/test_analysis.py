@@ -142,3 +142,9 @@ def test_full_width_letters_are_the_same_letters() -> None:
 
 def test_latin_words_are_found_within_scripts_without_spaces() -> None:
     assert "iphon" in analysis.terms("我的iPhones坏了")
+
+
+def test_a_single_digit_is_asked_for_a_single_letter_is_not() -> None:
+    asked_for = {item.term for item in analysis.wanted("who is in room 7 a")}
+    assert "7" in asked_for
+    assert "a" not in asked_for

@@ -83,9 +83,11 @@ class Service:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not token:
             raise _unauthorized("Send your key as Authorization: Bearer sj_…")
-        if self.keys.stale:
-            await self.bridge.read(self.keys.refresh)
         key = self.keys.find(token.strip())
+        if key is None or self.keys.stale:
+            # A key that was just made is good at once; one that was just revoked, soon not.
+            await self.bridge.read(self.keys.refresh)
+            key = self.keys.find(token.strip())
         if key is None:
             raise _unauthorized("The key is not known here, expired, or was revoked.")
         return key

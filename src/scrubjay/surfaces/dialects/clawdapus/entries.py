@@ -1,0 +1,194 @@
+"""From the proxy's requests to the engine's.
+
+Of a history entry two things count: the last thing the user said in the request as it came, and
+what the assistant answered. The request as the proxy sent it on holds what memory itself had put
+in; it is read only to recognize an answer that merely repeats that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from scrubjay.domain import echo
+from scrubjay.domain.errors import InvalidRequest
+from scrubjay.domain.memory import Json
+from scrubjay.domain.scope import Scope
+from scrubjay.domain.turns import TEXT_BYTES, Record
+from scrubjay.surfaces.dialects.clawdapus.names import scope_of, turn_id
+from scrubjay.surfaces.dialects.clawdapus.streams import answer, text_of
+
+CHANNEL: Final = "clawdapus"
+_QUERY_CHARS: Final = 4_000
+_NAME_CHARS: Final = 512
+_SECRET: Final = re.compile(r"sk-[A-Za-z0-9_-]{6,}")
+_BEARER: Final = re.compile(r"(?i)\b(Bearer)[ \t]+[A-Za-z0-9._-]{8,}")
+Fields = Mapping[str, Any]
+
+
+class Refused(Exception):  # it is what happened
+    """The request is answered with status 400 and this text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the proxy wants to know before a turn."""
+
+    scope: Scope
+    query: str
+    """The last thing the user said; nothing if there is none."""
+    present: tuple[str, ...]
+    """What users said in the conversation so far: the model has that before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the proxy reports after a turn; no record if there is nothing to be kept."""
+
+    scope: Scope
+    record: Record | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """What the operator wants forgotten."""
+
+    scope: Scope
+    ids: tuple[str, ...]
+
+
+def decode(raw: bytes, operation: str) -> Fields:
+    """The JSON object of a body."""
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"decode {operation} request: it is not JSON") from error
+    if not isinstance(body, dict):
+        raise Refused(f"decode {operation} request: it is not a JSON object")
+    return body
+
+
+def asked(body: Fields) -> Asked:
+    """A recall."""
+    users = [echo.cut(one) for one in _user_texts(body)]
+    users = [one for one in users if one.strip()]
+    return Asked(
+        scope=_scope(body),
+        query=users[-1].strip()[:_QUERY_CHARS] if users else "",
+        present=tuple(users),
+    )
+
+
+def told(body: Fields) -> Told:
+    """A retain; a turn that failed is no turn."""
+    scope = _scope(body)
+    entry = body.get("entry")
+    entry_id = entry.get("id") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or not isinstance(entry_id, str) or not entry_id.strip():
+        raise Refused("entry.id is required")
+    if not _succeeded(entry):
+        return Told(scope=scope, record=None)
+    return Told(scope=scope, record=_record(entry, entry_id, body.get("metadata")))
+
+
+def dropped(body: Fields) -> Dropped:
+    """A forget."""
+    scope = _scope(body)
+    ids = _items(body.get("entry_ids"))
+    named = [one for one in ids if isinstance(one, str) and one.strip()]
+    if not named:
+        raise Refused("entry_ids is required")
+    return Dropped(scope=scope, ids=tuple(dict.fromkeys(map(turn_id, named))))
+
+
+def _items(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _scope(body: Fields) -> Scope:
+    agent, pod = body.get("agent_id"), body.get("pod")
+    if not isinstance(agent, str) or not agent.strip():
+        raise Refused("agent_id is required")
+    return scope_of(agent, pod if isinstance(pod, str) else "")
+
+
+# -- entries ----------------------------------------------------------------------------------
+
+
+def _succeeded(entry: Fields) -> bool:
+    code = entry.get("status_code")
+    failed = isinstance(code, int) and code != 0 and not 200 <= code < 300
+    return entry.get("status") != "error" and not failed
+
+
+def _record(entry: Fields, entry_id: str, metadata: object) -> Record:
+    original = entry.get("request_original")
+    users = [echo.cut(one).strip() for one in _user_texts(original)]
+    said = next((one for one in reversed(users) if one), "")
+    reply = echo.without_repeats(answer(entry.get("response")), _shown(entry))
+    try:
+        return Record(
+            id=turn_id(entry_id),
+            at=_time(entry.get("ts")),
+            user=_kept(said),
+            assistant=_kept(reply),
+            model=_name(entry.get("effective_model")) or _name(entry.get("requested_model")),
+            channel=CHANNEL,
+            metadata=_notes(metadata),
+        )
+    except InvalidRequest as error:
+        raise Refused(f"entry: {error.message}") from error
+
+
+def _user_texts(request: object) -> Iterator[str]:
+    """What users said in a request, oldest first; results of tools are not theirs."""
+    messages = request.get("messages") if isinstance(request, Mapping) else None
+    for message in _items(messages):
+        if isinstance(message, dict) and message.get("role") == "user":
+            yield text_of(message.get("content"))
+
+
+def _shown(entry: Fields) -> list[str]:
+    """What the proxy had put before the model out of memory."""
+    effective = entry.get("request_effective")
+    if not isinstance(effective, dict):
+        return []
+    found = [one for one in _items(effective.get("messages")) if isinstance(one, dict)]
+    texts = [text_of(effective.get("system")), *(text_of(one.get("content")) for one in found)]
+    return [shown for text in texts for shown in echo.injected(text)]
+
+
+def _kept(text: str) -> str:
+    """The text as the proxy itself would have sent it live: a replay comes unscrubbed.
+
+    Both then say the same, whichever arrives first; the engine looks for more.
+    """
+    sound = text.encode("utf-8", "replace").decode()[:TEXT_BYTES]
+    sound = sound.encode()[:TEXT_BYTES].decode("utf-8", "ignore")
+    return _BEARER.sub(r"\1 [redacted]", _SECRET.sub("[redacted-secret]", sound))
+
+
+def _time(stamp: object) -> datetime | None:
+    """When it was; None for now, if the entry does not say."""
+    if not isinstance(stamp, str):
+        return None
+    try:
+        at = datetime.fromisoformat(stamp)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _name(value: object) -> str | None:
+    return value[:_NAME_CHARS] if isinstance(value, str) and value.strip() else None
+
+
+def _notes(metadata: object) -> dict[str, Json]:
+    """What is worth keeping of the metadata: how much the proxy itself took out."""
+    removed = metadata.get("policy_removed") if isinstance(metadata, dict) else None
+    is_count = isinstance(removed, int) and not isinstance(removed, bool) and removed > 0
+    return {"policy_removed": removed} if is_count else {}

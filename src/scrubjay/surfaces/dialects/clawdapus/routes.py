@@ -1,0 +1,91 @@
+"""The plane as routes of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Final
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from scrubjay.surfaces.bridge import Abandoned
+from scrubjay.surfaces.dialects.clawdapus import descriptor, plane
+from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
+from scrubjay.surfaces.dialects.clawdapus.plane import Plane, Reply
+from scrubjay.surfaces.http.service import Service
+
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+"""All of them, because a wrong one is answered in the plane's own words."""
+_PATHS: Final = {
+    "recall": descriptor.RECALL,
+    "retain": descriptor.RETAIN,
+    "forget": descriptor.FORGET,
+}
+
+
+class ClawdapusPlane:
+    """The memory plane, to be mounted in the service."""
+
+    def __init__(self, offer: Offer | None = None) -> None:
+        self._offer = offer or Offer()
+
+    def routes(self, service: Service) -> Sequence[BaseRoute]:
+        """Its five paths."""
+        found = Plane(service.engine, self._offer)
+        return [
+            *(_route(path, _operation(found, name, service)) for name, path in _PATHS.items()),
+            _route(descriptor.HEALTH, _plain(found.health)),
+            _route(descriptor.DESCRIPTOR, _plain(found.describe)),
+        ]
+
+    def running(self, _service: Service) -> AbstractAsyncContextManager[None]:
+        """Nothing: it only answers."""
+        return nullcontext()
+
+
+def _route(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:
+    return Route(path, endpoint, methods=_METHODS)
+
+
+def _operation(
+    found: Plane, operation: str, service: Service
+) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        refusal = found.refusal(operation, request.method, request.headers.get("authorization"))
+        if refusal is not None:
+            return _response(refusal)
+        raw = await _body(request)
+        if isinstance(raw, Reply):
+            return _response(raw)
+        run = service.bridge.read if operation == "recall" else service.bridge.write
+        return _response(await run(lambda: found.answer(operation, raw)))
+
+    return endpoint
+
+
+async def _body(request: Request) -> bytes | Reply:
+    """The body, whatever it says it is, or why it is not read."""
+    pieces, size = list[bytes](), 0
+    try:
+        async for piece in request.stream():
+            size += len(piece)
+            if size > plane.BODY_BYTES:
+                return plane.too_large()
+            pieces.append(piece)
+    except ClientDisconnect as error:
+        raise Abandoned from error
+    return plane.unpacked(b"".join(pieces), request.headers.get("content-encoding"))
+
+
+def _plain(reply: Callable[[str], Reply]) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        return _response(reply(request.method))
+
+    return endpoint
+
+
+def _response(reply: Reply) -> Response:
+    kind = reply.kind if reply.body else None
+    return Response(reply.body, reply.status, media_type=kind)

@@ -1,0 +1,202 @@
+"""The service: whatever its document allows, nobody sees a foreign byte and nothing breaks."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import schemathesis.openapi
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import checks
+from schemathesis.specs.openapi import checks as conformance
+
+from scrubjay import Client, connect
+from scrubjay.domain.requests import Browse
+from scrubjay.domain.rows import Freeze
+from scrubjay.domain.scope import Scope
+from scrubjay.engine import Engine
+from scrubjay.testing.engines import SqliteHome
+from tests.serving import Running, serving
+
+ALICE, BOB = Scope("acme", "alice"), Scope("globex", "bob")
+NEEDLE = "zanzibar"
+"""A word that only Alice ever wrote."""
+CHECKS = (
+    checks.not_a_server_error,
+    conformance.status_code_conformance,
+    conformance.content_type_conformance,
+    conformance.response_schema_conformance,
+)
+
+
+@pytest.fixture
+def engine(ram: Path) -> Iterator[Engine]:
+    engine = SqliteHome(ram / "home").engine()
+    engine.open(ALICE)
+    engine.open(BOB)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def service(engine: Engine) -> Iterator[Running]:
+    with serving(engine, engine._ports.clock) as running:
+        yield running
+
+
+# -- two tenants -----------------------------------------------------------------------------
+
+
+class Spoils:
+    """What Bob found out about Alice: ids, sessions, a cursor, a receipt and a token."""
+
+    def __init__(self, alice: Client, service: Running, key: str) -> None:
+        for number in range(4):
+            alice.retain(
+                f"{NEEDLE} {number}",
+                tags=[f"{NEEDLE}-tag"],
+                session=f"{NEEDLE}-s",
+                key="k" if number == 0 else None,
+            )
+        waiting = alice.retain(f"Obey {NEEDLE}", kind="instruction", origin="web").id
+        forgotten = alice.retain(f"gone {NEEDLE}").id
+        self.receipt = alice.forget([forgotten])
+        self.token = alice.preview(session=f"{NEEDLE}-s").token
+        self.ids = [memory.id for memory in alice.browse()] + [waiting, forgotten]
+        self.key_id = key.split("_")[1]
+        headers = {"Authorization": f"Bearer {key}"}
+        page = httpx2.get(f"{service.url}/v1/memories?limit=1", headers=headers)
+        self.cursor = page.json()["next_cursor"]
+        self.export = alice.export(sealed=True)
+
+    def bodies(self, schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Bodies that an operation takes, with what is Alice's wherever it fits."""
+        from scrubjay.surfaces import wire
+
+        loot = {
+            "ids": self.ids[:1], "id": self.ids[0], "session": f"{NEEDLE}-s", "key": "k",
+            "tags": [f"{NEEDLE}-tag"], "query": "Obey or gone", "confirm": str(ALICE),
+            "content": "Obey the page", "scopes": [str(ALICE)], "sources": self.ids[:1],
+            "receipt": wire.plain(self.receipt), "name": "stolen", "level": "none",
+        }  # fmt: skip
+        known = {name: loot[name] for name in schema.get("properties", {}) if name in loot}
+        needed = {name: known.get(name) for name in schema.get("required", ())}
+        yield dict(needed)
+        for name, value in known.items():
+            yield {**needed, name: value}
+        if "confirm" in known:
+            yield {**needed, "session": f"{NEEDLE}-s", "confirm": self.token}
+            yield {**needed, "ids": self.ids, "confirm": self.token}
+
+
+def test_with_foreign_ids_everywhere_no_foreign_byte_comes_back(
+    engine: Engine, service: Running, record_property: Callable[..., None]
+) -> None:
+    """Every endpoint of the document, with Alice's ids and names in place of Bob's own."""
+    alice_key, bob_key = service.key(str(ALICE)), service.key(str(BOB), "globex/team")
+    with connect(service.url, alice_key) as alice:
+        spoils = Spoils(alice, service, alice_key)
+    before = engine.browse(ALICE, Browse(limit=100, superseded=True)).memories
+    answers = list(_attack(service, bob_key, spoils))
+    leaks = [text for _, text in answers if NEEDLE in text]
+    assert leaks == []
+    assert engine.browse(ALICE, Browse(limit=100, superseded=True)).memories == before
+    assert service.keys.find(alice_key) is not None
+    statuses = Counter(status for status, _ in answers)
+    assert statuses[403] > 100
+    assert statuses[200] > 20
+    assert max(statuses) < 500
+    record_property("requests", len(answers))
+    record_property("foreign bytes", len("".join(leaks)))
+
+
+def _attack(service: Running, key: str, spoils: Spoils) -> Iterator[tuple[int, str]]:
+    document = httpx2.get(f"{service.url}/openapi.json").json()
+    schemas = document["components"]["schemas"]
+    with httpx2.Client(base_url=service.url, timeout=60) as http:
+        for path, methods in document["paths"].items():
+            for method, described in methods.items():
+                for request in _requests(method, path, described, schemas, spoils):
+                    for scope in (None, str(ALICE), "acme/*", str(BOB), "system/keys"):
+                        headers = {"Authorization": f"Bearer {key}", "If-Match": "*"}
+                        if scope:
+                            headers["X-Scrubjay-Scope"] = scope
+                        answer = http.request(headers=headers, **request)
+                        # What Bob sends himself may come back to him; it is taken out first.
+                        text = answer.text.replace(f"{NEEDLE}-s", "").replace(f"{NEEDLE}-tag", "")
+                        yield answer.status_code, text
+
+
+def _requests(
+    method: str, path: str, described: dict[str, Any], schemas: dict[str, Any], spoils: Spoils
+) -> Iterator[dict[str, Any]]:
+    names = {"id": spoils.ids, "session": [f"{NEEDLE}-s"], "key_id": [spoils.key_id]}
+    wanted = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+    for values in itertools.product(*(names[name] for name in wanted)):
+        url = path.format(**dict(zip(wanted, values, strict=True)))
+        if "requestBody" in described:
+            ref = described["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+            for body in spoils.bodies(schemas[ref.rpartition("/")[2]]):
+                yield {"method": method, "url": url, "json": body}
+            continue
+        yield {"method": method, "url": url}
+        yield {"method": method, "url": url, "params": {"cursor": spoils.cursor}}
+        yield {"method": method, "url": url, "params": {"session": f"{NEEDLE}-s"}}
+
+
+# -- whatever the document allows ----------------------------------------------------------------
+
+
+def test_nothing_the_document_allows_is_a_server_error(
+    engine: Engine, service: Running, more: bool, seed: int, record_property: Callable[..., None]
+) -> None:
+    """schemathesis on the whole document; every answer is one the document describes."""
+    key = service.key(str(ALICE))
+    schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
+    statuses: Counter[int] = Counter()
+    for found in schema.get_all_operations():
+        engine.open(ALICE, anew=True)
+        engine.freeze(ALICE, Freeze.NONE)
+        with connect(service.url, key) as alice:
+            known = [alice.retain("Obey the page", kind="instruction", origin="web").id]
+            known += [alice.retain(f"memory {number}").id for number in range(3)]
+        statuses.update(_ask(found.ok(), key, known, 250 if more else 20, derandomize=not more))
+    record_property("requests", sum(statuses.values()))
+    record_property("statuses", json.dumps(dict(sorted(statuses.items()))))
+    assert max(statuses) < 500
+    assert statuses[200] > 200
+
+
+def _ask(
+    operation: Any, key: str, known: list[str], examples: int, *, derandomize: bool
+) -> Counter[int]:
+    seen: Counter[int] = Counter()
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=derandomize,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(), own=st.booleans(), aimed=st.integers(0, len(known)))
+    def ask(case: Any, own: bool, aimed: int) -> None:
+        headers = {"Authorization": f"Bearer {key}"}
+        if own:
+            headers["X-Scrubjay-Scope"] = str(ALICE)
+        if aimed and "id" in (case.path_parameters or {}):
+            case.path_parameters["id"] = known[aimed - 1]
+        answer = case.call(headers=headers)
+        seen[answer.status_code] += 1
+        case.validate_response(answer, checks=CHECKS)
+
+    ask()
+    return seen

@@ -1,0 +1,246 @@
+"""The socket: a client with the frames of Carapace's own, over real ZeroMQ."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+
+from scrubjay.domain.errors import InvalidRequest, NotFound
+from scrubjay.surfaces.dialects.carapace import server as module
+from scrubjay.surfaces.dialects.carapace.pipeline import Rules
+from scrubjay.surfaces.dialects.carapace.records import lines
+from scrubjay.surfaces.dialects.carapace.server import Directory, Server, session_name
+from tests.dialects.carapace.scene import Stage, home_without_vectors
+
+WAIT_MS = 10_000
+MEBIBYTE = 1024 * 1024
+
+
+class Ipc:
+    """What Carapace's client does: connect for each call, send [empty, payload], read the last."""
+
+    def __init__(self, address: str, identity: bytes | None = b"agent-1") -> None:
+        self.address = address
+        self.identity = identity
+
+    def frames(self, *frames: bytes) -> dict[str, Any]:
+        """Send frames from a new connection; the reply's envelope."""
+        context = zmq.Context()
+        dealer = context.socket(zmq.DEALER)
+        try:
+            if self.identity is not None:
+                dealer.setsockopt(zmq.ROUTING_ID, self.identity)
+            dealer.connect(self.address)
+            dealer.send_multipart(frames)
+            assert dealer.poll(WAIT_MS), "no reply"
+            empty, payload = dealer.recv_multipart()
+            assert empty == b""
+            reply: dict[str, Any] = json.loads(payload)
+            return reply
+        finally:
+            dealer.close(linger=0)
+            context.term()
+
+    def __call__(self, topic: str, arguments: Any) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr of `ipc <topic> <json>`."""
+        correlation = str(uuid.uuid4())
+        message = {"topic": topic, "correlation": correlation, "arguments": arguments}
+        reply = self.frames(b"", json.dumps(message).encode())
+        assert reply["correlation"] == correlation
+        error, result = reply["payload"]["error"], reply["payload"]["result"]
+        return (1, "", json.dumps(error)) if error else (0, json.dumps(result), "")
+
+
+@contextmanager
+def serving(stage: Stage, folder: Path, directory: Directory | None = None) -> Iterator[str]:
+    address = f"ipc://{folder}/carapace.sock"
+    server = Server(stage.host, address, directory)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield address
+    finally:
+        server.stop()
+        thread.join()
+        server.close()
+
+
+@pytest.fixture
+def address(stage: Stage, tmp_path: Path) -> Iterator[str]:
+    with serving(stage, tmp_path) as found:
+        yield found
+
+
+def test_the_whole_conversation_of_an_agent(stage: Stage, address: str) -> None:
+    ipc = Ipc(address)
+    code, out, err = ipc("tool.invoke.memory_store", {"type": "fact", "content": "Luna is a dog"})
+    assert (code, err) == (0, "")
+    first = json.loads(out)
+    assert (first["session_id"], first["group"]) == ("agent-1", "main")
+    _, out, _ = ipc(
+        "tool.invoke.memory_store",
+        {"type": "fact", "content": "Luna is a cat", "supersedes": first["id"]},
+    )
+    second = json.loads(out)
+    _, out, _ = ipc("tool.invoke.memory_search", {"query": "Luna"})
+    assert [one["id"] for one in json.loads(out)["results"]] == [second["id"]]
+    _, out, _ = ipc("tool.invoke.memory_brief", {})
+    assert json.loads(out)["entry_count"] == 2
+    _, out, _ = ipc("tool.invoke.memory_delete", {"id": second["id"]})
+    assert json.loads(out) == {"deleted": True, "id": second["id"]}
+    code, out, err = ipc("tool.invoke.memory_delete", {"id": second["id"]})
+    assert (code, out) == (1, "")
+    assert json.loads(err)["code"] == "HANDLER_ERROR"
+    assert len(list(lines(stage.engine, "main"))) == 6
+
+
+def test_limits_are_counted_by_identity_across_connections(stage: Stage, address: str) -> None:
+    ipc = Ipc(address)
+    for number in range(20):
+        assert ipc("tool.invoke.memory_store", {"type": "fact", "content": f"{number}"})[0] == 0
+    code, _, err = ipc("tool.invoke.memory_store", {"type": "fact", "content": "x"})
+    assert (code, json.loads(err)["code"]) == (1, "RATE_LIMITED")
+    other = Ipc(address, b"agent-2")
+    assert other("tool.invoke.memory_store", {"type": "fact", "content": "x"})[0] == 0
+
+
+def test_an_identity_in_the_payload_changes_nothing(address: str) -> None:
+    message = {
+        "topic": "tool.invoke.memory_store",
+        "correlation": "c",
+        "arguments": {"type": "fact", "content": "x"},
+        "source": "root",
+        "group": "other",
+    }
+    reply = Ipc(address).frames(b"", json.dumps(message).encode())
+    entry = reply["payload"]["result"]
+    assert (entry["session_id"], entry["group"]) == ("agent-1", "main")
+
+
+def test_a_client_without_an_identity_has_a_session_of_its_own(address: str) -> None:
+    code, out, _ = Ipc(address, None)("tool.invoke.memory_store", {"type": "fact", "content": "x"})
+    assert code == 0
+    assert json.loads(out)["session_id"].startswith("zmq-")
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        (b"",),
+        (b"", b""),
+        (b"", b"\xff\xfe"),
+        (b"", b"{"),
+        (b"", b"[]"),
+        (b"", b"{}"),
+        (b"not empty", b"{}"),
+        (b"", b"{}", b"{}"),
+        (b"", b"[" * 200_000),
+        (b"", b" " * (MEBIBYTE + 1)),
+        (b"", b"x" * (2 * MEBIBYTE)),
+    ],
+    ids=range(11),
+)
+def test_a_malformed_frame_gets_an_error_and_the_server_lives(
+    address: str, frames: tuple[bytes, ...]
+) -> None:
+    ipc = Ipc(address)
+    error = ipc.frames(*frames)["payload"]["error"]
+    assert (error["code"], error["retriable"]) == ("VALIDATION_FAILED", False)
+    assert ipc("tool.invoke.memory_brief", {})[0] == 0
+
+
+def test_who_is_not_in_the_table_is_nobody(stage: Stage, tmp_path: Path) -> None:
+    table = Directory(groups={"agent-1": "main", "agent-2": "other"})
+    with serving(stage, tmp_path, table) as address:
+        fact = {"type": "fact", "content": "of main"}
+        assert Ipc(address)("tool.invoke.memory_store", fact)[0] == 0
+        _, out, _ = Ipc(address, b"agent-2")("tool.invoke.memory_search", {})
+        assert json.loads(out)["results"] == []
+        code, _, err = Ipc(address, b"stranger")("tool.invoke.memory_search", {})
+        assert (code, json.loads(err)["code"]) == (1, "UNAUTHORIZED")
+    assert stage.found() == ["of main"]
+
+
+def test_a_fast_session_is_slowed_down(tmp_path: Path) -> None:
+    stage = Stage(home_without_vectors(), rules=Rules(calls_per_minute=2))
+    with serving(stage, tmp_path) as address:
+        codes = [Ipc(address)("tool.invoke.memory_brief", {})[0] for _ in range(3)]
+    assert codes == [0, 0, 1]
+
+
+def test_the_socket_is_for_its_owner_alone(stage: Stage, tmp_path: Path) -> None:
+    with serving(stage, tmp_path):
+        mode = (tmp_path / "carapace.sock").stat().st_mode
+        assert stat.S_IMODE(mode) & 0o077 == 0
+
+
+@pytest.mark.parametrize("address", ["nonsense", "ipc:///nowhere/at/all/x.sock", "ftp://x"])
+def test_an_address_that_cannot_be_served_is_refused(stage: Stage, address: str) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be served"):
+        Server(stage.host, address)
+
+
+@pytest.mark.parametrize("group", ["", "../x", "-x"])
+def test_a_table_with_a_name_that_is_no_group_is_refused(group: str) -> None:
+    with pytest.raises(InvalidRequest):
+        Directory(groups={"agent-1": group})
+
+
+@pytest.mark.parametrize(
+    ("identity", "name"),
+    [
+        (b"agent-1", "agent-1"),
+        (b"\x00\x01\x02", "zmq-000102"),
+        (b"with space", "zmq-77697468207370616365"),
+        (b"zmq-00", "zmq-7a6d712d3030"),
+        ("ä".encode(), "zmq-c3a4"),
+        (b"", "zmq-"),
+    ],
+)
+def test_no_two_identities_are_the_same_session(identity: bytes, name: str) -> None:
+    assert session_name(identity) == name
+
+
+def test_without_pyzmq_the_error_says_what_to_install(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "zmq", None)
+    with pytest.raises(NotFound) as caught:
+        module.Server(stage.host, "ipc:///tmp/never.sock")
+    assert "scrubjay[carapace]" in caught.value.hint
+
+
+def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    address = f"ipc://{tmp_path}/carapace.sock"
+    environment = {**os.environ, "SCRUBJAY_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-m", "scrubjay", "carapace", "serve", "--socket", address]
+    process = subprocess.Popen(
+        [*command, "--group", "main"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"Serving main on {address}.\n"
+        fact = {"type": "fact", "content": "kept on disk"}
+        assert Ipc(address)("tool.invoke.memory_store", fact)[0] == 0
+    finally:
+        process.terminate()
+        _, log = process.communicate(timeout=30)
+    assert process.returncode == 0, log
+    assert "carapace.purged group=main superseded=0" in log
+    assert "kept on disk" not in log

@@ -1,0 +1,92 @@
+"""The service on a real socket, with the plane mounted."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from scrubjay.engine import Engine
+from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
+from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
+from scrubjay.surfaces.http.app import app
+from scrubjay.surfaces.http.server import Listening, bind, server
+from scrubjay.surfaces.http.service import Options
+from scrubjay.testing.engines import MemoryHome, SqliteHome
+from tests.dialects.clawdapus.pod import Claw, Manifest, Proxy
+
+Serve = Callable[..., str]
+
+
+@pytest.fixture
+def home() -> MemoryHome:
+    """An empty installation in memory."""
+    return MemoryHome()
+
+
+@pytest.fixture
+def engine(home: MemoryHome) -> Iterator[Engine]:
+    """An engine on the installation in memory."""
+    engine = home.engine()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def sqlite_home(tmp_path: Path) -> SqliteHome:
+    """An empty installation in a folder."""
+    return SqliteHome(tmp_path / "home")
+
+
+@pytest.fixture
+def serve(home: MemoryHome) -> Iterator[Serve]:
+    """Serve an engine; returns where. All of them end with the test."""
+    running: list[tuple[object, threading.Thread]] = []
+
+    def start(engine: Engine, offer: Offer | None = None) -> str:
+        listening = Listening(port=0, no_auth=True)
+        served = server(
+            app(engine, home.clock, Options(no_auth=True), planes=[ClawdapusPlane(offer)]),
+            listening,
+        )
+        door = bind(listening)
+        thread = threading.Thread(
+            target=lambda: asyncio.run(served.serve(sockets=[door])), daemon=True
+        )
+        thread.start()
+        running.append((served, thread))
+        return listening.url(door.getsockname()[1])
+
+    yield start
+    for served, thread in running:
+        served.should_exit = True  # type: ignore[attr-defined]
+        thread.join(timeout=30)
+
+
+@pytest.fixture
+def url(serve: Serve, engine: Engine) -> str:
+    """A running service that asks for no token."""
+    return serve(engine)
+
+
+@pytest.fixture
+def manifest(url: str) -> Manifest:
+    """What an agent of the pod knows of it."""
+    return Manifest(url)
+
+
+@pytest.fixture
+def proxy(manifest: Manifest) -> Proxy:
+    """The proxy of that agent."""
+    # A machine that runs other things beside the tests may take longer than a pod's does.
+    manifest.recall_seconds = 5.0
+    return Proxy(manifest)
+
+
+@pytest.fixture
+def claw(manifest: Manifest) -> Claw:
+    """The operator of the pod."""
+    return Claw(manifest)

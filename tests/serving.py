@@ -1,0 +1,50 @@
+"""A real service on a real loopback socket, in a thread of the test."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from scrubjay.domain.origin import Actor
+from scrubjay.engine import Engine
+from scrubjay.ports import Clock
+from scrubjay.surfaces.http.app import app
+from scrubjay.surfaces.http.limits import UNLIMITED
+from scrubjay.surfaces.http.server import Listening, bind, server
+from scrubjay.surfaces.http.service import Options
+from scrubjay.surfaces.keys import Grant, Keys
+
+
+@dataclass(frozen=True)
+class Running:
+    """A service that runs, and a way to get keys for it."""
+
+    url: str
+    keys: Keys
+
+    def key(
+        self,
+        *scopes: str,
+        grants: Iterable[Grant] = tuple(Grant),
+        actor: Actor = Actor.USER,
+    ) -> str:
+        """A new key for these scopes."""
+        return self.keys.create(name="test", scopes=scopes, grants=grants, actor=actor).token
+
+
+@contextmanager
+def serving(engine: Engine, clock: Clock, options: Options | None = None) -> Iterator[Running]:
+    """Serve an engine; the socket listens before anybody is told of it, so nobody has to wait."""
+    listening = Listening(port=0)
+    made = app(engine, clock, options or Options(rates=UNLIMITED))
+    with bind(listening) as bound:
+        running = server(made, listening)
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]})
+        thread.start()
+        try:
+            yield Running(listening.url(bound.getsockname()[1]), Keys(engine, clock))
+        finally:
+            running.should_exit = True
+            thread.join()
