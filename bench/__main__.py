@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Final
 
 from bench import (
+    carapace,
     cold,
     growth,
     guarding,
@@ -36,6 +37,7 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
     "reading": reading.run,
     "guard": guarding.run,
     "recall": recalling.run,
+    "carapace": carapace.run,
 }
 RESULTS: Final = Path(__file__).parent / "results.md"
 _ONE_THREAD: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from scrubjay.ports import Clock
 from scrubjay.surfaces.http.app import app
 from scrubjay.surfaces.http.limits import UNLIMITED
 from scrubjay.surfaces.http.server import Listening, bind, server
-from scrubjay.surfaces.http.service import Options
+from scrubjay.surfaces.http.service import Options, Plane
 from scrubjay.surfaces.keys import Grant, Keys
 
 
@@ -35,10 +35,12 @@ class Running:
 
 
 @contextmanager
-def serving(engine: Engine, clock: Clock, options: Options | None = None) -> Iterator[Running]:
+def serving(
+    engine: Engine, clock: Clock, options: Options | None = None, *, planes: Sequence[Plane] = ()
+) -> Iterator[Running]:
     """Serve an engine; the socket listens before anybody is told of it, so nobody has to wait."""
     listening = Listening(port=0)
-    made = app(engine, clock, options or Options(rates=UNLIMITED))
+    made = app(engine, clock, options or Options(rates=UNLIMITED), planes=planes)
     with bind(listening) as bound:
         running = server(made, listening)
         thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]})

@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 from scrubjay.domain.memory import Kind, Memory, Provenance
 from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.requests import Retain
+from scrubjay.guard.clean import clean
 
 LETTERS = st.characters(exclude_categories=["Cs"])
 
 
 def texts(most: int = 200) -> st.SearchStrategy[str]:
-    """Any text that says something, of any script, with line breaks and control characters."""
-    return st.text(LETTERS, min_size=1, max_size=most).filter(lambda text: bool(text.strip()))
+    """Any text that says something and may be stored as it is, of any script, with line breaks."""
+    found = st.text(LETTERS, min_size=1, max_size=most).map(clean)
+    return found.filter(lambda text: bool(text.strip()))
 
 
 def ids() -> st.SearchStrategy[str]:
@@ -33,7 +35,7 @@ def times() -> st.SearchStrategy[datetime]:
 def metadata() -> st.SearchStrategy[dict[str, object]]:
     """Any small JSON object."""
     numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    leaves = st.none() | st.booleans() | numbers | st.text(LETTERS, max_size=8)
+    leaves = st.none() | st.booleans() | numbers | st.text(LETTERS, max_size=8).map(clean)
     values = leaves | st.lists(leaves, max_size=3) | st.dictionaries(texts(8), leaves, max_size=3)
     return st.dictionaries(texts(8), values, max_size=2)
 

@@ -112,7 +112,8 @@ class Haystack:
     def __init__(self, turns, embed) -> None:
         texts = [turn["text"] for turn in turns]
         self.rows = {turn["id"]: row for row, turn in enumerate(turns)}
-        self.segment = postings.build([analysis.terms(text) for text in texts])
+        said = [f"{turn['speaker']}: {turn['text']}" for turn in turns]
+        self.segment = postings.build([analysis.terms(text) for text in said])
         vectors = np.asarray(embed(texts), np.float32)
         self.mean = vectors.mean(0)
         self.vectors = unit(vectors - self.mean)

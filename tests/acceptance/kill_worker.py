@@ -10,7 +10,7 @@ from scrubjay.ports import Failpoint, pass_by
 from scrubjay.testing.killing import Job, Tick, die_at, serve
 from tests.acceptance.mix import Ledger, Mix
 
-POLICY = Policy(drop_days=0)
+POLICY = Policy(drop_days=0, segment_rows=8)
 BATCH = 16
 """Rows sealed anew at once: few, so that a small scope is rotated in several transactions."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from scrubjay.domain.memory import Kind, Memory
-from scrubjay.domain.requests import Forget, Retain, Supersede
+from scrubjay.domain.requests import Forget, Recall, Retain, Supersede
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, bundle
 from scrubjay.testing.clock import START
@@ -33,6 +33,7 @@ WEIGHTS: Final = {
     "burst": 4,
     "supersede": 12,
     "pin": 6,
+    "recall": 4,
     "forget": 6,
     "forget_session": 2,
     "rotate": 2,
@@ -225,6 +226,13 @@ class Mix:
             return {}
 
         self._do(MAIN, "pin", {"id": one, "pinned": pinned}, call)
+
+    def _recall(self) -> None:
+        """Ask for everything: what is found is there, and a segment may be written meanwhile."""
+        known = self._main.memories
+        request = Recall(query=self._words(self.number), limit=100)
+        for hit in self._engine.recall(Scope.parse(MAIN), request):
+            assert hit.memory.id in known, f"{hit.memory.id} was found, but is not there"
 
     def _forget(self) -> None:
         one = self._any()

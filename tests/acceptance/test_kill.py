@@ -22,7 +22,13 @@ from tests.acceptance.model import judge
 ROOT = Path(__file__).parents[2]
 FAILPOINTS = sorted(set(Failpoint) - {Failpoint.STORE_MIGRATING})
 """A migration is killed where the store's own tests have an old file to migrate."""
-FAVOURED = {"blob": "large", "destroy": "mayfly", "create": "mayfly", "store": "retain"}
+FAVOURED = {
+    "blob": "large",
+    "segment": "recall",
+    "destroy": "mayfly",
+    "create": "mayfly",
+    "store": "retain",
+}
 PARTS = 4
 
 

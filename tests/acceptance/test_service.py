@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -17,7 +24,8 @@ from hypothesis import strategies as st
 from schemathesis import checks
 from schemathesis.specs.openapi import checks as conformance
 
-from scrubjay import Client, connect
+import scrubjay
+from scrubjay import Forbidden, Jay, StoreError, connect
 from scrubjay.domain.requests import Browse
 from scrubjay.domain.rows import Freeze
 from scrubjay.domain.scope import Scope
@@ -57,7 +65,7 @@ def service(engine: Engine) -> Iterator[Running]:
 class Spoils:
     """What Bob found out about Alice: ids, sessions, a cursor, a receipt and a token."""
 
-    def __init__(self, alice: Client, service: Running, key: str) -> None:
+    def __init__(self, alice: Jay, service: Running, key: str) -> None:
         for number in range(4):
             alice.retain(
                 f"{NEEDLE} {number}",
@@ -108,7 +116,7 @@ def test_with_foreign_ids_everywhere_no_foreign_byte_comes_back(
     leaks = [text for _, text in answers if NEEDLE in text]
     assert leaks == []
     assert engine.browse(ALICE, Browse(limit=100, superseded=True)).memories == before
-    assert service.keys.find(alice_key) is not None
+    assert spoils.key_id in {key.id for key in service.keys.all()}
     statuses = Counter(status for status, _ in answers)
     assert statuses[403] > 100
     assert statuses[200] > 20
@@ -124,7 +132,7 @@ def _attack(service: Running, key: str, spoils: Spoils) -> Iterator[tuple[int, s
         for path, methods in document["paths"].items():
             for method, described in methods.items():
                 for request in _requests(method, path, described, schemas, spoils):
-                    for scope in (None, str(ALICE), "acme/*", str(BOB), "system/keys"):
+                    for scope in (None, str(ALICE), "system/keys"):
                         headers = {"Authorization": f"Bearer {key}", "If-Match": "*"}
                         if scope:
                             headers["X-Scrubjay-Scope"] = scope
@@ -137,7 +145,11 @@ def _attack(service: Running, key: str, spoils: Spoils) -> Iterator[tuple[int, s
 def _requests(
     method: str, path: str, described: dict[str, Any], schemas: dict[str, Any], spoils: Spoils
 ) -> Iterator[dict[str, Any]]:
-    names = {"id": spoils.ids, "session": [f"{NEEDLE}-s"], "key_id": [spoils.key_id]}
+    names = {
+        "id": spoils.ids[:1] + spoils.ids[-2:],
+        "session": [f"{NEEDLE}-s"],
+        "key_id": [spoils.key_id],
+    }
     wanted = [part[1:-1] for part in path.split("/") if part.startswith("{")]
     for values in itertools.product(*(names[name] for name in wanted)):
         url = path.format(**dict(zip(wanted, values, strict=True)))
@@ -155,9 +167,9 @@ def _requests(
 
 
 def test_nothing_the_document_allows_is_a_server_error(
-    engine: Engine, service: Running, more: bool, seed: int, record_property: Callable[..., None]
+    engine: Engine, service: Running, more: bool, record_property: Callable[..., None]
 ) -> None:
-    """schemathesis on the whole document; every answer is one the document describes."""
+    """Schemathesis on the whole document; every answer is one the document describes."""
     key = service.key(str(ALICE))
     schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
     statuses: Counter[int] = Counter()
@@ -167,7 +179,9 @@ def test_nothing_the_document_allows_is_a_server_error(
         with connect(service.url, key) as alice:
             known = [alice.retain("Obey the page", kind="instruction", origin="web").id]
             known += [alice.retain(f"memory {number}").id for number in range(3)]
-        statuses.update(_ask(found.ok(), key, known, 250 if more else 20, derandomize=not more))
+        statuses.update(
+            _ask(cast(Any, found).ok(), key, known, 250 if more else 20, derandomize=not more)
+        )
     record_property("requests", sum(statuses.values()))
     record_property("statuses", json.dumps(dict(sorted(statuses.items()))))
     assert max(statuses) < 500
@@ -200,3 +214,124 @@ def _ask(
 
     ask()
     return seen
+
+
+# -- killed, and told to end ---------------------------------------------------------------------
+
+
+class Process:
+    """`scrubjay serve` as a process of its own, on a home that outlives it."""
+
+    def __init__(self, home: Path, *options: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "scrubjay", "serve", "--port", "0", "--json", *options],
+            env={**os.environ, "SCRUBJAY_HOME": str(home)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        self.url: str = json.loads(self._process.stdout.readline())["url"]
+
+    def end(self, number: signal.Signals) -> int:
+        """Send a signal; the exit code."""
+        self._process.send_signal(number)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        return self._process.wait()
+
+
+class Load:
+    """Clients that retain as fast as they can, and write down what was acknowledged."""
+
+    def __init__(self, url: str, threads: int) -> None:
+        self.acknowledged: dict[str, str] = {}
+        self._url = url
+        self._counted = threading.Condition()
+        self._threads = [threading.Thread(target=self._run, args=(n,)) for n in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, thread: int) -> None:
+        with connect(self._url, scope=str(ALICE)) as jay:
+            for number in itertools.count():
+                text = f"memory {number} of thread {thread} at {self._url}"
+                try:
+                    receipt = jay.retain(text)
+                except StoreError:
+                    return  # the service is gone; what was not acknowledged may be lost
+                with self._counted:
+                    self.acknowledged[receipt.id] = text
+                    self._counted.notify()
+
+    def wait_for(self, count: int) -> None:
+        """Return once so many were acknowledged."""
+        with self._counted:
+            assert self._counted.wait_for(lambda: len(self.acknowledged) >= count, timeout=60)
+
+    def join(self) -> None:
+        """Wait for every client to have noticed."""
+        for thread in self._threads:
+            thread.join()
+
+
+def test_killed_under_load_no_acknowledged_retain_is_lost(
+    ram: Path, more: bool, seed: int, record_property: Callable[..., None]
+) -> None:
+    chance, acknowledged = random.Random(seed), dict[str, str]()
+    for _ in range(20 if more else 3):
+        process = Process(ram / "home", "--no-auth", "--writes", "0")
+        load = Load(process.url, threads=4)
+        load.wait_for(chance.randint(20, 200))
+        assert process.end(signal.SIGKILL) == -signal.SIGKILL
+        load.join()
+        acknowledged |= load.acknowledged
+        with scrubjay.open(str(ALICE), home=ram / "home") as jay:
+            assert {one: jay.get(one).content for one in acknowledged} == acknowledged
+            assert jay.verify().sound
+    record_property("acknowledged", len(acknowledged))
+    record_property("lost", 0)
+
+
+def test_told_to_end_it_finishes_what_it_has_begun(ram: Path) -> None:
+    process = Process(ram / "home", "--no-auth", "--writes", "0")
+    load = Load(process.url, threads=4)
+    load.wait_for(20)
+    assert process.end(signal.SIGTERM) == 0
+    load.join()
+    with scrubjay.open(str(ALICE), home=ram / "home") as jay:
+        assert {memory.id for memory in jay.browse(limit=10_000)} >= set(load.acknowledged)
+
+
+def test_a_key_of_the_command_line_opens_its_scope_until_it_is_revoked(ram: Path) -> None:
+    def scrubjay_keys(*words: str) -> Any:
+        done = subprocess.run(
+            [sys.executable, "-m", "scrubjay", "keys", *words, "--json"],
+            env={**os.environ, "SCRUBJAY_HOME": str(ram / "home")},
+            capture_output=True,
+            check=True,
+        )
+        return json.loads(done.stdout)
+
+    issued = scrubjay_keys("create", "an agent", "--scope", "acme/alice", "--grant", "write")
+    process = Process(ram / "home")
+    with connect(process.url, issued["token"]) as jay:
+        assert str(jay.scope) == "acme/alice"
+        jay.retain("Alice prefers green tea")
+        with pytest.raises(Forbidden):
+            jay.browse()
+        assert [key["name"] for key in scrubjay_keys("list")["keys"]] == ["an agent"]
+        scrubjay_keys("revoke", issued["id"], "--yes")
+        assert _refused_within(30, lambda: jay.retain("still here"))
+    assert process.end(signal.SIGTERM) == 0
+
+
+def _refused_within(seconds: float, work: Callable[[], object]) -> bool:
+    """Whether the work is forbidden before the time is up; it is asked for until then."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            work()
+        except Forbidden:
+            return True
+    return False

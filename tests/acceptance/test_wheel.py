@@ -65,7 +65,7 @@ def test_the_quickstart_runs_on_the_wheel(python: Path, tmp_path: Path) -> None:
     where = run(python, "-c", "import scrubjay; print(scrubjay.__file__)", folder=tmp_path)
     assert Path(where.strip()).is_relative_to(python.parents[1])
     (quickstart, *_) = QUICKSTART.findall((ROOT / "README.md").read_text())
-    assert run(python, "-c", quickstart, folder=tmp_path) == "Alice prefers white tea\n"
+    assert "Alice prefers white tea" in run(python, "-c", quickstart, folder=tmp_path)
 
 
 def test_the_command_line_runs_on_the_wheel(python: Path, tmp_path: Path) -> None:

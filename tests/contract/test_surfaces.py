@@ -27,7 +27,7 @@ class TestJay(SurfaceContract):
 
 class TestClient(SurfaceContract):
     @pytest.fixture
-    def handle(self, service: Running, request: pytest.FixtureRequest) -> Iterator[Client]:
+    def handle(self, service: Running, request: pytest.FixtureRequest) -> Iterator[Jay]:
         key = service.key(f"acme/{abs(hash(request.node.name))}")
         with connect(service.url, key, create=True) as client:
             yield client

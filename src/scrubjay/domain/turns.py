@@ -164,8 +164,9 @@ class Timeline:
     """The latest turns of a scope, oldest first, and how many there were before them."""
 
     moments: tuple[Moment, ...] = ()
-    before: tuple[tuple[datetime, int], ...] = ()
-    """From when on, and how many: stretches of what came before, oldest first."""
+    earlier: int = 0
+    since: datetime | None = None
+    """When the first of all was."""
 
 
 def episodes(moments: Iterable[Moment]) -> list[list[Moment]]:

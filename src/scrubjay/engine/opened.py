@@ -281,6 +281,9 @@ class OpenScope:
         catalog = self.ports.store.catalog
         entry = catalog.entry(self.address)
         if (entry is not None and entry.audit_count) or catalog.tombstones(self.address):
+            with self.ports.store.read(self.address) as view:
+                if view.head().audit_count:
+                    return  # it was written, and the catalog told, since the caller looked
             raise StoreError(
                 f"The data file of {self.scope} was lost, and is empty.",
                 hint="Restore a backup; one that was cut off can be repeated.",

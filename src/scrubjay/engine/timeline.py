@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from datetime import datetime
 from typing import NamedTuple, cast
 
 from scrubjay.domain.memory import Json
@@ -93,9 +94,10 @@ class Line:
                 break
         return found[-count:]
 
-    def spans(self, before: Place) -> list[Leaf]:
-        """The leaves that end before the one a place is in."""
-        return self._leaves[: self._leaf_of(before)] if self._leaves else []
+    @property
+    def begins(self) -> datetime | None:
+        """When the first turn was."""
+        return time_of(self._leaves[0].micros) if self._leaves else None
 
     def _before(self, place: Place, count: int) -> list[Mark]:
         found: list[Mark] = []

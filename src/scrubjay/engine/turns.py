@@ -24,7 +24,6 @@ from scrubjay.domain.turns import (
     State,
     Timeline,
     Turn,
-    time_of,
 )
 from scrubjay.engine import embedding, slots
 from scrubjay.engine.book import Book, distill, peek, unseal
@@ -105,10 +104,10 @@ def timeline(opened: OpenScope, *, limit: int, actor: Actor) -> Timeline:
     def look(view: View) -> Timeline:
         line = Line(Notes(opened, view))
         marks = line.latest(limit)
-        spans = line.spans(marks[0].place) if marks else []
         return Timeline(
             moments=tuple(mark.moment() for mark in marks),
-            before=tuple((time_of(leaf.micros), leaf.size) for leaf in spans),
+            earlier=len(line) - len(marks),
+            since=line.begins,
         )
 
     found = opened.read(look)

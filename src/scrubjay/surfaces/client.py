@@ -36,7 +36,7 @@ from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
 from scrubjay.surfaces import wire
 from scrubjay.surfaces.jay import Jay
-from scrubjay.surfaces.keys import Key
+from scrubjay.surfaces.keys import LOCAL_ID, Key
 from scrubjay.surfaces.operations import (
     BELOW,
     BY_NAME,
@@ -95,7 +95,9 @@ class Remote:
 
     def __init__(self, url: str, key: str | None, *, seconds: float = SECONDS) -> None:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._http = httpx2.Client(base_url=url, headers=headers, timeout=seconds)
+        # Where there is no TLS there is nothing to verify, and reading all certificates takes long.
+        tls = not url.startswith("http://")
+        self._http = httpx2.Client(base_url=url, headers=headers, timeout=seconds, verify=tls)
         self._scope: Scope | None = None
 
     def at(self, scope: Scope) -> Remote:
@@ -231,6 +233,8 @@ def _codes() -> dict[str, type[ScrubjayError]]:
 def _scope_of(key: Key) -> Scope:
     if (scope := key.only_scope) is not None:
         return scope
+    if key.id == LOCAL_ID:
+        return Scope.parse("default")
     raise InvalidRequest(
         "This key is for more than one scope.", hint='Name one: connect(…, scope="acme/alice").'
     )

@@ -31,6 +31,8 @@ SYSTEM: Final = "system"
 KEYS: Final = Scope(SYSTEM, "keys")
 PREFIX: Final = "sj"
 ANY: Final = "*"
+LOCAL_ID: Final = "local"
+"""The id of who asks where no key is needed; no key has it, being of eight characters."""
 _TAG: Final = "api-key"
 _SIGNING: Final = "signing-secret"
 _MOST: Final = 10_000
@@ -89,7 +91,7 @@ class Issued:
 
 def everything(actor: Actor = Actor.USER) -> Key:
     """Who asks where no key is needed: the person at this machine."""
-    return Key(id="local", name="local", scopes=(ANY,), grants=tuple(Grant), actor=actor)
+    return Key(id=LOCAL_ID, name="local", scopes=(ANY,), grants=tuple(Grant), actor=actor)
 
 
 class Keys:
@@ -272,6 +274,7 @@ def _record(key: Key, secret: str) -> dict[str, Json]:
     """The key as metadata. Numbers, not text: what looks like a secret is never stored."""
     return {
         "name": key.name,
+        "created_at": key.created_at.isoformat() if key.created_at else None,
         "scopes": cast(Json, list(key.scopes)),
         "grants": cast(Json, [grant.value for grant in key.grants]),
         "actor": key.actor.value,
@@ -289,7 +292,7 @@ def _read(memory: Memory) -> tuple[str, tuple[Key, bytes]]:
         grants=tuple(map(Grant, record["grants"])),
         actor=Actor(record["actor"]),
         origin=Origin(record["origin"]),
-        created_at=memory.recorded_at,
+        created_at=datetime.fromisoformat(record["created_at"]),
         expires_at=memory.expires_at,
     )
     return key.id, (key, bytes(record["digest"]))

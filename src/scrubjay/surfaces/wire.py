@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import base64
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
 from functools import lru_cache, reduce
 from operator import or_
-from typing import Any, ForwardRef, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, ForwardRef, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import AwareDatetime, Base64Bytes, BaseModel, ConfigDict, JsonValue, create_model
 
@@ -36,34 +36,63 @@ class Strict(BaseModel):
 # -- out -----------------------------------------------------------------------------------
 
 
-def plain(value: object) -> Any:
+def plain(value: Any) -> Any:
     """The value as JSON."""
-    match value:
-        case None | bool() | int() | float():
-            return value
-        case Enum():
-            return value.value
-        case str():
-            return value
-        case Memory():
-            return {**to_record(value), "number": value.number, "version": value.version}
-        case Scope():
-            return str(value)
-        case datetime():
-            return value.isoformat().replace("+00:00", "Z")
-        case date():
-            return value.isoformat()
-        case bytes():
-            return base64.b64encode(value).decode()
-        case Mapping():
-            return {name: plain(one) for name, one in value.items()}
-        case tuple() | list():
-            return [plain(one) for one in value]
-        case Collection() if isinstance(value, frozenset | set):
-            return sorted(plain(one) for one in value)
-    kind: Any = type(value)
-    names = _names(kind)
-    return {name: plain(getattr(value, name)) for name in names}
+    kind = type(value)
+    if kind in _AS_IT_IS:
+        return value
+    encode = _ENCODERS.get(kind)
+    if encode is None:
+        encode = _encoder(kind)
+    return encode(value)
+
+
+def _memory(memory: Memory) -> Any:
+    return {**to_record(memory), "number": memory.number, "version": memory.version}
+
+
+def _time(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
+
+
+def _object(value: Any) -> Any:
+    return {name: plain(getattr(value, name)) for name in _names(cast(Any, type(value)))}
+
+
+def _mapping(value: Mapping[str, Any]) -> Any:
+    return {name: plain(one) for name, one in value.items()}
+
+
+def _list(value: Iterable[Any]) -> Any:
+    return [plain(one) for one in value]
+
+
+def _set(value: Iterable[Any]) -> Any:
+    return sorted(map(plain, value))
+
+
+_AS_IT_IS: Final = frozenset({str, int, float, bool, type(None)})
+_ENCODERS: Final[Mapping[type, Callable[[Any], Any]]] = {
+    Memory: _memory,
+    Scope: str,
+    datetime: _time,
+    date: date.isoformat,
+    bytes: lambda value: base64.b64encode(value).decode(),
+    dict: _mapping,
+    types.MappingProxyType: _mapping,
+    tuple: _list,
+    list: _list,
+    frozenset: _set,
+    set: _set,
+}
+
+
+def _encoder(kind: type) -> Callable[[Any], Any]:
+    if issubclass(kind, Enum):
+        return lambda value: value.value
+    if issubclass(kind, Mapping):
+        return _mapping
+    return _object
 
 
 @lru_cache(maxsize=256)

@@ -26,7 +26,19 @@ BEHAVIORAL = {
     "context": False,
     "correction": True,
 }
-ODD_QUERIES = ("don't", "C++", "foo-bar", "mem:", "a AND", "*", '"', "(", "NEAR(", "'; --", "\u2028")
+ODD_QUERIES = (
+    "don't",
+    "C++",
+    "foo-bar",
+    "mem:",
+    "a AND",
+    "*",
+    '"',
+    "(",
+    "NEAR(",
+    "'; --",
+    "\u2028",
+)
 BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 
 
@@ -129,7 +141,7 @@ class MemoryPluginContract:
         _stored(plugin, "fact\u2028with\x0ba\nbreak")
         _stored(plugin, "wish", type="preference")
         brief = plugin.get_brief("main")
-        assert [one["content"] for one in brief["entries"]][0] == "wish"
+        assert brief["entries"][0]["content"] == "wish"
         assert all(set(one) >= SHOWN for one in brief["entries"])
         assert not any(mark in one["content"] for one in brief["entries"] for mark in BREAKS)
         assert (brief["entry_count"], brief["brief_count"]) == (2, 2)

@@ -43,6 +43,9 @@ class Notebook:
         self.initialize(group)
         return getattr(self, f"_{tool.removeprefix('memory_')}")(arguments, session, group)
 
+    # Each is called with all three, whether it needs them or not.
+    # ruff: noqa: ARG002
+
     def _store(self, given: Any, session: str, group: str) -> Any:
         self._count += 1
         entry = {
@@ -92,13 +95,14 @@ class Notebook:
 
     def get_brief(self, group: str) -> Any:
         page = [entry for entry in self._pages.get(group, []) if not entry["superseded_by"]]
+        newest = page[::-1]
         entries = [
             {
                 **{name: entry[name] for name in ("id", "type", "behavioral", "tags")},
                 "content": entry["content"].translate(_BREAKS),
                 "age_days": 0,
             }
-            for entry in sorted(reversed(page), key=lambda entry: not entry["behavioral"])
+            for entry in sorted(newest, key=lambda entry: not entry["behavioral"])
         ]
         return {
             "entries": entries,

@@ -1,5 +1,7 @@
 """A plugin of one tool, and a host that loads it."""
 
+# ruff: noqa: ARG002 - it answers as it is told to, whatever it is asked
+
 from __future__ import annotations
 
 import threading
@@ -12,13 +14,20 @@ from scrubjay.surfaces.dialects.carapace.wire import Session, encode
 from scrubjay.testing.clock import FakeClock
 
 AGENT = Session(id="s1", group="main")
+WAIT = 10
+"""How long a plugin that hangs does so, should nobody let it go: a failed test must end."""
 
 
 class Oddity:
     """A plugin of one tool that answers as it is told to."""
 
     def __init__(
-        self, name: str = "oddity", *, tool: str = "odd", hooks: tuple[str, ...] = (), **declared: Any
+        self,
+        name: str = "oddity",
+        *,
+        tool: str = "odd",
+        hooks: tuple[str, ...] = (),
+        **declared: Any,
     ) -> None:
         self.name = name
         self.reply: Any = {"ok": True, "result": "done"}
@@ -36,7 +45,7 @@ class Oddity:
         if isinstance(self.reply, BaseException):
             raise self.reply
         if self.reply == "hang":
-            self.released.wait()
+            self.released.wait(WAIT)
         return self.reply
 
     def get_brief(self, group: str) -> Any:
@@ -58,7 +67,5 @@ def answer(host: Host) -> Any:
 
 def answer_to(host: Host, tool: str, **arguments: Any) -> Any:
     """What a tool answers: its result, or its error."""
-    message = {"topic": f"tool.invoke.{tool}", "correlation": "c", "arguments": arguments}
+    message: Any = {"topic": f"tool.invoke.{tool}", "correlation": "c", "arguments": arguments}
     return host.answer(encode(message).encode(), AGENT)["payload"]
-
-

@@ -62,7 +62,9 @@ class Stage:
 
     def store(self, content: str, **fields: Any) -> str:
         """Store an entry; its id."""
-        return str(self.call("memory_store", **{"type": "fact", "content": content, **fields})["id"])
+        return str(
+            self.call("memory_store", **{"type": "fact", "content": content, **fields})["id"]
+        )
 
     def search(self, **arguments: Any) -> list[Any]:
         """The results of a search."""

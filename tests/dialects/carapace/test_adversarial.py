@@ -92,11 +92,13 @@ def test_a_hostile_text_is_no_group(stage: Stage, text: str) -> None:
 
 @pytest.mark.parametrize("value", hostile.VALUES, ids=range(len(hostile.VALUES)))
 @pytest.mark.parametrize("tool", ["memory_store", "memory_search", "memory_brief", "memory_delete"])
-def test_a_hostile_value_is_refused_wherever_it_stands(
-    stage: Stage, tool: str, value: Any
-) -> None:
+def test_a_hostile_value_is_refused_wherever_it_stands(stage: Stage, tool: str, value: Any) -> None:
     for name in ("type", "content", "tags", "query", "limit", "id", "include_provenance", "x"):
-        arguments = {"type": "fact", "content": "x", name: value} if tool == "memory_store" else {name: value}
+        arguments = (
+            {"type": "fact", "content": "x", name: value}
+            if tool == "memory_store"
+            else {name: value}
+        )
         check(stage, stage.send(f"tool.invoke.{tool}", arguments))
     payload: Any = stage.host.answer(encode(value).encode(), stage.session)["payload"]
     assert payload["error"]["code"] == "VALIDATION_FAILED"

@@ -17,6 +17,7 @@ from scrubjay.surfaces.dialects.carapace.host import BriefHook, Host
 from scrubjay.surfaces.dialects.carapace.records import lines
 from scrubjay.testing.clock import FakeClock
 from tests.dialects.carapace.notebook import Notebook
+from tests.dialects.carapace.oddity import WAIT
 from tests.dialects.carapace.scene import MAIN, Stage, home_without_vectors
 
 GOLDEN = """\
@@ -173,7 +174,7 @@ class Slow(Notebook):
         self.released = threading.Event()
 
     def get_brief(self, group: str) -> Any:
-        self.released.wait()
+        self.released.wait(WAIT)
         return super().get_brief(group)
 
 
@@ -184,7 +185,7 @@ class Broken(Notebook):
         super().__init__()
         self._brief_given = brief
 
-    def get_brief(self, group: str) -> Any:
+    def get_brief(self, group: str) -> Any:  # noqa: ARG002 - whichever
         if isinstance(self._brief_given, Exception):
             raise self._brief_given
         return self._brief_given

@@ -50,7 +50,13 @@ def test_an_error_is_json_on_stderr_and_exit_code_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("memory_search",), ("memory_search", "{"), ("memory_search", "[]"), ("memory_search", "3")],
+    [
+        (),
+        ("memory_search",),
+        ("memory_search", "{"),
+        ("memory_search", "[]"),
+        ("memory_search", "3"),
+    ],
 )
 def test_a_call_that_is_written_wrongly_is_a_cli_error(
     tmp_path: Path, arguments: tuple[str, ...]
@@ -62,8 +68,10 @@ def test_a_call_that_is_written_wrongly_is_a_cli_error(
 
 
 def test_a_group_that_is_none_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    code, _, err = scrubjay(tmp_path, "tool", "memory_search", "{}", "--group", "../x")
-    assert (code, json.loads(err)["code"]) == (1, "IPC_ERROR")
+    for tool in ("memory_search", "memory_brief"):
+        code, out, err = scrubjay(tmp_path, "tool", tool, "{}", "--group", "../x")
+        assert (code, out) == (1, "")
+        assert "not the name of a group" in json.loads(err)["message"]
     assert not list(tmp_path.glob("data/scopes/*"))
 
 

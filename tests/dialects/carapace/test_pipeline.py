@@ -18,7 +18,7 @@ ENVELOPE = ["id", "version", "type", "topic", "source", "correlation", "timestam
 TOPIC = "tool.invoke.memory_search"
 
 
-# -- construct --------------------------------------------------------------------------------------
+# -- construct ------------------------------------------------------------------------------------
 
 
 def test_a_reply_is_an_envelope_of_the_core(stage: Stage) -> None:
@@ -61,9 +61,7 @@ def test_a_group_is_checked_before_anything_else(stage: Stage, group: str) -> No
         (b'{"topic": "t", "correlation": "c", "arguments": []}', "must have arguments"),
     ],
 )
-def test_what_is_no_message_gets_a_reply_that_says_why(
-    stage: Stage, raw: bytes, says: str
-) -> None:
+def test_what_is_no_message_gets_a_reply_that_says_why(stage: Stage, raw: bytes, says: str) -> None:
     error: Any = stage.host.answer(raw, stage.session)["payload"]
     assert error["error"]["code"] == "VALIDATION_FAILED"
     assert says in error["error"]["message"]
@@ -79,10 +77,12 @@ def test_a_message_of_a_mebibyte_is_read_and_one_byte_more_is_not(stage: Stage) 
     assert longer["correlation"] == "c-9"
 
 
-# -- topic and payload ------------------------------------------------------------------------------
+# -- topic and payload ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("topic", ["", "memory_store", "tool.invoke.", "tool.memory", "response.end"])
+@pytest.mark.parametrize(
+    "topic", ["", "memory_store", "tool.invoke.", "tool.memory", "response.end"]
+)
 def test_a_malformed_topic_says_how_it_is_written(stage: Stage, topic: str) -> None:
     error = stage.send(topic, {})["payload"]["error"]
     assert (error["code"], error["stage"], error["retriable"]) == ("UNKNOWN_TOOL", 2, False)
@@ -139,7 +139,7 @@ def test_every_fault_is_told_at_once(stage: Stage) -> None:
         assert says in error["message"]
 
 
-# -- authorize and confirm ----------------------------------------------------------------------------
+# -- authorize and confirm ------------------------------------------------------------------------
 
 
 def test_a_group_that_may_not_use_a_tool_is_told_so() -> None:
@@ -147,7 +147,9 @@ def test_a_group_that_may_not_use_a_tool_is_told_so() -> None:
     stage = Stage(home_without_vectors(), rules=rules)
     error = stage.fail("memory_delete", id="mem-1")
     assert (error["code"], error["stage"], error["retriable"]) == ("UNAUTHORIZED", 4, False)
-    assert stage.as_session("s1", "admin").fail("memory_delete", id="mem-1")["code"] != error["code"]
+    assert (
+        stage.as_session("s1", "admin").fail("memory_delete", id="mem-1")["code"] != error["code"]
+    )
     stage.store("other tools are for all")
 
 

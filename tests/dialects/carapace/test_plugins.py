@@ -15,6 +15,7 @@ from tests.dialects.carapace.notebook import Notebook
 from tests.dialects.carapace.oddity import Oddity, answer, answer_to, host
 from tests.dialects.carapace.scene import home_without_vectors
 
+
 class TestScrubjayMemory(MemoryPluginContract):
     @pytest.fixture
     def plugin(self) -> Any:

@@ -38,7 +38,7 @@ SECRETS = {
     "private key": "-----BEGIN RSA " + f"PRIVATE KEY-----\n{MIXED}\n{MIXED}\n-----END RSA "
     "PRIVATE KEY-----",
 }
-CORE = {name: MIXED[:16] for name in SECRETS} | {
+CORE = dict.fromkeys(SECRETS, MIXED[:16]) | {
     "aws": "Q3EGRIVY7ZLTB5XD",
     **dict.fromkeys(["postgres", "mysql", "mongodb", "redis", "amqp"], "Tr0ub4dor3x"),
 }

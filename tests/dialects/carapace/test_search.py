@@ -14,7 +14,18 @@ from scrubjay.testing.engines import MemoryHome
 from tests.dialects.carapace.scene import MAIN, Stage, home_without_vectors
 
 FIELDS = ["id", "type", "content", "behavioral", "tags", "created_at", "relevance_score"]
-WORDS = "garden river paper stone cloud music train coffee window table green quiet north".split()
+WORDS = [
+    "garden",
+    "river",
+    "paper",
+    "stone",
+    "cloud",
+    "music",
+    "train",
+    "coffee",
+    "window",
+    "north",
+]
 
 
 def fill(engine: Engine, count: int) -> None:
@@ -102,8 +113,8 @@ def test_among_a_thousand_scores_are_not_cut_off_and_never_rise(provider: Provid
     home = home_without_vectors() if provider is Provider.NONE else MemoryHome()
     stage = Stage(home, config=Config(embedding_provider=provider))
     fill(stage.engine, 1_000)
-    stage.store("the zeppelin floats over the quiet garden and the river")
-    found = stage.search(query="zeppelin quiet garden river", limit=100)
+    stage.store("the zeppelin floats over the garden and the river")
+    found = stage.search(query="zeppelin garden river", limit=100)
     assert "zeppelin" in found[0]["content"]
     assert scores(found) == sorted(scores(found), reverse=True)
     assert all(0 <= score < 1 for score in scores(found))

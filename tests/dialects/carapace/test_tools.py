@@ -111,7 +111,9 @@ def test_ten_tags_of_fifty_characters_are_stored_and_not_more(stage: Stage) -> N
 
 
 def test_a_type_there_is_not_is_named_by_the_handler_too(stage: Stage) -> None:
-    reply = stage.memory.invoke("memory_store", {"type": "x", "content": "y"}, session="s", group="g")
+    reply = stage.memory.invoke(
+        "memory_store", {"type": "x", "content": "y"}, session="s", group="g"
+    )
     assert reply == {
         "ok": False,
         "error": {
@@ -222,7 +224,7 @@ def test_deleting_an_older_version_leaves_the_newest(stage: Stage) -> None:
     assert stage.store("newer", supersedes=new)
 
 
-# -- what is not the agent's fault ------------------------------------------------------------------
+# -- what is not the agent's fault ----------------------------------------------------------------
 
 
 def test_a_frozen_group_says_so(stage: Stage) -> None:
@@ -239,7 +241,7 @@ def test_a_closed_engine_is_an_error_of_the_plugin(stage: Stage) -> None:
     assert reply["error"]["code"] == "PLUGIN_ERROR"
 
 
-# -- start-up ---------------------------------------------------------------------------------------
+# -- start-up -------------------------------------------------------------------------------------
 
 
 def test_what_was_superseded_long_ago_goes_at_start_up_and_the_count_is_logged(

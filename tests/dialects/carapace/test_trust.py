@@ -86,7 +86,9 @@ def test_groups_are_separate_files_that_say_nothing(tmp_path: Path) -> None:
     stage.memory.shutdown()
     files = list((tmp_path / "data" / "scopes").glob("*.sqlite"))
     assert len(files) == 2
-    assert not any(b"private" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert not any(
+        b"private" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    )
 
 
 @pytest.mark.parametrize("tool", ["memory_search", "memory_brief"])

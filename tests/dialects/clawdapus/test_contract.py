@@ -18,6 +18,7 @@ from tests.dialects.clawdapus.conftest import Serve
 from tests.dialects.clawdapus.pod import (
     START,
     Claw,
+    Json,
     Manifest,
     Proxy,
     entry,
@@ -35,11 +36,11 @@ def said(proxy: Proxy, text: str = QUESTION, reply: str = ANSWER, **more) -> str
     return proxy.turn([user(text)], lambda _: reply, **more)
 
 
-def recalled(manifest: Manifest, text: str = "Where is the blue paint?") -> list[dict]:
+def recalled(manifest: Manifest, text: str = "Where is the blue paint?") -> list[Json]:
     body = {"agent_id": manifest.agent, "pod": manifest.pod, "messages": [user(text)]}
     answer = post(manifest, "recall", body, seconds=5)
     assert answer.status == 200
-    return json.loads(answer.body)["memories"]
+    return list(json.loads(answer.body)["memories"])
 
 
 def retain(manifest: Manifest, line: object, **more) -> int:
@@ -108,12 +109,14 @@ def test_what_was_said_is_put_before_the_model_in_a_later_turn(
     proxy: Proxy, anthropic: bool, stream: bool
 ) -> None:
     said(proxy, anthropic=anthropic, stream=stream)
-    seen: list[dict] = []
+    seen: list[Json] = []
+
+    def model(messages: list[Json]) -> str:
+        seen.extend(messages)
+        return "In nine."
+
     proxy.turn(
-        [user("Where did we put the blue paint?")],
-        lambda messages: (seen.extend(messages), "In nine.")[1],
-        anthropic=anthropic,
-        stream=stream,
+        [user("Where did we put the blue paint?")], model, anthropic=anthropic, stream=stream
     )
     told = proxy.telemetry[2]
     assert (told["memory_status"], told["memory_blocks"]) == ("succeeded", 1)
@@ -297,7 +300,7 @@ def test_a_body_over_the_limit_is_refused_and_one_just_below_is_taken(
     ],
     ids=str,
 )
-def test_nothing_odd_in_an_entry_breaks_retain(manifest: Manifest, change: dict) -> None:
+def test_nothing_odd_in_an_entry_breaks_retain(manifest: Manifest, change: Json) -> None:
     assert retain(manifest, {**entry([user(QUESTION)], ANSWER, START), **change}) == 202
 
 
@@ -388,7 +391,7 @@ def test_a_proxy_whose_manifest_lacks_an_operation_skips_it(proxy: Proxy) -> Non
     ],
 )  # fmt: skip
 def test_the_descriptor_says_what_is_offered_and_never_the_token(
-    serve: Serve, engine: Engine, offer: Offer, memory: set[str], auth: dict
+    serve: Serve, engine: Engine, offer: Offer, memory: set[str], auth: Json
 ) -> None:
     answer = send(serve(engine, offer), "GET", "/.claw-describe.json")
     told = json.loads(answer.body)

@@ -67,6 +67,8 @@ WRONG: list[tuple[str, object]] = [
     ("speaker", 7),
     ("speaker", ""),
     ("position", -1),
+    ("approved", ""),
+    ("approved", 7),
     ("key", ""),
     ("supersedes", ""),
     ("superseded_by", 7),

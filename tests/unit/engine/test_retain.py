@@ -29,7 +29,7 @@ from tests.unit.engine.scene import (
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 EVERYTHING: dict[str, Any] = {
-    "content": "Tea,\r\nwith milk\n",
+    "content": "Tea,\nwith milk\n",
     "kind": Kind.PREFERENCE,
     "tags": ("drink", "größe"),
     "importance": 0.9,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from scrubjay.domain.errors import Conflict, InvalidRequest, LimitReached
@@ -25,7 +27,7 @@ def engine(home: MemoryHome) -> Engine:
     return home.engine()
 
 
-def store(engine: Engine, content: str, **fields: object) -> str:
+def store(engine: Engine, content: str, **fields: Any) -> str:
     return retain(engine, content, allowances=(STORES,), **fields)
 
 

@@ -93,7 +93,9 @@ def _called(
     topic = name if name.startswith(schemas.TOPIC) else schemas.TOPIC + name
     with _hosted(config) as (host, _):
         clock = bootstrap.clock()
-        host.start([group])
+        if topic == schemas.TOPIC + schemas.BRIEF.name:
+            # A session begins with its brief. To purge at every call would cost more than the call.
+            host.start([group])
         caller = Session(id=session or f"sess-{clock.new_id()}", group=group)
         message = Wire(topic=topic, correlation=clock.new_id(), arguments=given)
         return host.pipeline.answer(message, caller)["payload"]

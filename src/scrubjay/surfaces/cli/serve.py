@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ import typer
 from scrubjay import bootstrap
 from scrubjay.domain.errors import InvalidRequest
 from scrubjay.surfaces.cli import options, render
+from scrubjay.surfaces.cli.exits import Exit
 from scrubjay.surfaces.cli.opening import scope_of, settings
 
 _CERTIFICATE = "The certificate chain, PEM; TLS 1.3 is then the least it speaks."
@@ -76,12 +78,18 @@ def serve(
             url = listening.url(bound.getsockname()[1])
             _tell(url, no_auth=no_auth, as_json=as_json)
             logs.to_stderr()
+            signal.signal(signal.SIGTERM, _end)  # the server passes it on when it is done
             server.server(made, listening).run(sockets=[bound])
     finally:
         engine.close()
 
 
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # compared with, not listened on
+
+
+def _end(_number: int, _frame: object) -> None:
+    """End in peace, by way of closing the engine."""
+    raise SystemExit(Exit.OK)
 
 
 def _tell(url: str, *, no_auth: bool, as_json: bool) -> None:

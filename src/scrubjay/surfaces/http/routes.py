@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -188,7 +188,7 @@ def _query(request: Request, wanted: Mapping[str, tuple[Any, Any]]) -> Values:
 def as_json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """An answer in JSON."""
     return Response(
-        json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode(),
+        to_json(content),
         status_code=status,
         media_type="application/json",
         headers=headers,

@@ -16,6 +16,7 @@ from scrubjay.domain.errors import Forbidden, InvalidRequest
 from scrubjay.surfaces.http.gate import HEADER_BYTES
 
 GRACE_SECONDS: Final = 30
+_BACKLOG: Final = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +69,19 @@ class Listening:
 def bind(listening: Listening) -> socket.socket:
     """A socket that listens; with port 0 the system chooses one."""
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    # The protocol is named so that asyncio knows it may send small answers without delay.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((listening.host, listening.port), family=family, backlog=512)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((listening.host, listening.port))
+        bound.listen(_BACKLOG)
     except OSError as error:
+        bound.close()
         raise InvalidRequest(
             f"It cannot listen on {listening.host} port {listening.port}: {error.strerror}.",
             hint="Choose another with --host and --port.",
         ) from error
+    return bound
 
 
 def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
@@ -87,7 +94,8 @@ def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
         proxy_headers=False,
         ws="none",
         http="h11",
-        h11_max_incomplete_event_size=HEADER_BYTES,
+        # The gate answers what is up to twice too large; the server hangs up on anything beyond.
+        h11_max_incomplete_event_size=2 * HEADER_BYTES,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE_SECONDS,
         lifespan="on",

@@ -17,7 +17,7 @@ from scrubjay.domain.memory import Memory
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.requests import Recall
 from scrubjay.domain.results import Hit
-from scrubjay.domain.turns import Moment, State, Timeline
+from scrubjay.domain.turns import Moment, State
 from scrubjay.engine import Engine
 from scrubjay.guard.clean import one_line
 from scrubjay.surfaces.dialects.clawdapus import spans
@@ -32,7 +32,7 @@ SECONDS: Final = 0.12
 _SALIENT: Final = "salient"
 _TIMELINE_BYTES: Final = 1_200
 _MOMENTS: Final = 200
-_EVIDENCE: Final = ("coverage", "nearby", "dated")
+_EVIDENCE: Final = ("coverage", "dated")
 """The parts of a score that say that a memory is about the question."""
 
 
@@ -102,18 +102,26 @@ class Mixer:
     def __init__(self, engine: Engine, asked: Asked) -> None:
         self._engine = engine
         self._asked = asked
-        self._shown: set[str] = set()
         self._present = {spans.plain(one) for one in asked.present}
+        self._timeline = engine.timeline(asked.scope, _MOMENTS, actor=Actor.AGENT)
+        kept = [one for one in self._timeline.moments if one.state is State.KEPT]
+        before_it = [one for one in kept if self._is_present(one.gist)]
+        self._shown = {one.id for one in before_it}
+        self._latest = [one for one in kept if one.id not in self._shown][-RECENT.blocks :]
 
     def blocks(self) -> list[Block]:
         """What is best, first."""
-        timeline = self._engine.timeline(self._asked.scope, _MOMENTS, actor=Actor.AGENT)
         chosen = [
             *self._found(MATCHED, related=True),
             *self._found(SALIENT, related=False),
-            *self._recent(timeline),
+            *self._recent(),
         ]
-        return [*chosen, *self._when(timeline)]
+        return [*chosen, *self._when()]
+
+    def _is_present(self, gist: str) -> bool:
+        """Whether the conversation itself holds a turn that begins like this."""
+        begins = spans.plain(gist)
+        return any(one.startswith(begins) for one in self._present)
 
     def _found(self, share: Share, *, related: bool) -> Iterator[Block]:
         """What a search finds; what matters is told of whether it is related or not."""
@@ -121,7 +129,9 @@ class Mixer:
         for hit in self._hits(share, related=related):
             if left and not hit.memory.quarantined and self._is_news(hit.memory):
                 left -= 1
-                yield _block(hit.memory, share.bytes, hit.score if related else 0.0)
+                is_latest = any(one.id in hit.memory.sources for one in self._latest)
+                most = RECENT.bytes if is_latest and related else share.bytes
+                yield _block(hit.memory, most, hit.score if related else 0.0)
 
     def _hits(self, share: Share, *, related: bool) -> list[Hit]:
         query = self._asked.query
@@ -137,19 +147,15 @@ class Mixer:
         hits = self._engine.recall(self._asked.scope, request).hits
         return [hit for hit in hits if not related or _is_about(hit)]
 
-    def _recent(self, timeline: Timeline) -> Iterator[Block]:
-        """The last turns, at more length than others."""
-        left = RECENT.blocks
-        for moment in reversed(timeline.moments):
-            if not left:
-                return
+    def _recent(self) -> Iterator[Block]:
+        """The last turns that are not before the model anyway, at more length than others."""
+        for moment in reversed(self._latest):
             memory = self._episode(moment)
             if memory is not None and self._is_news(memory):
-                left -= 1
                 yield _block(memory, RECENT.bytes, 0.0, kind="recent_turn")
 
     def _episode(self, moment: Moment) -> Memory | None:
-        if moment.state is not State.KEPT or moment.id in self._shown:
+        if moment.id in self._shown:
             return None
         try:
             return self._engine.get(self._asked.scope, moment.memory, actor=Actor.AGENT)
@@ -165,8 +171,8 @@ class Mixer:
         self._shown |= ids
         return True
 
-    def _when(self, timeline: Timeline) -> Iterator[Block]:
-        text = spans.tell(timeline, self._shown, _TIMELINE_BYTES)
+    def _when(self) -> Iterator[Block]:
+        text = spans.tell(self._timeline, self._shown, _TIMELINE_BYTES)
         if text:
             yield Block(text=text, kind="timeline")
 

@@ -42,7 +42,7 @@ class Asked:
     query: str
     """The last thing the user said; nothing if there is none."""
     present: tuple[str, ...]
-    """What users said in the conversation so far: the model has that before it."""
+    """What users said before that: the model has it before it, with what was answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +74,12 @@ def decode(raw: bytes, operation: str) -> Fields:
 
 def asked(body: Fields) -> Asked:
     """A recall."""
-    users = [echo.cut(one) for one in _user_texts(body)]
+    users = [echo.cut(_sound(one)) for one in _user_texts(body)]
     users = [one for one in users if one.strip()]
     return Asked(
         scope=_scope(body),
         query=users[-1].strip()[:_QUERY_CHARS] if users else "",
-        present=tuple(users),
+        present=tuple(users[:-1]),
     )
 
 
@@ -167,9 +167,13 @@ def _kept(text: str) -> str:
 
     Both then say the same, whichever arrives first; the engine looks for more.
     """
-    sound = text.encode("utf-8", "replace").decode()[:TEXT_BYTES]
-    sound = sound.encode()[:TEXT_BYTES].decode("utf-8", "ignore")
+    sound = _sound(text).encode()[:TEXT_BYTES].decode("utf-8", "ignore")
     return _BEARER.sub(r"\1 [redacted]", _SECRET.sub("[redacted-secret]", sound))
+
+
+def _sound(text: str) -> str:
+    """The text without halves of characters, which JSON may carry."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _time(stamp: object) -> datetime | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
@@ -19,22 +18,19 @@ def tell(timeline: Timeline, shown: Collection[str], most: int) -> str:
     """
     told = [group for group in episodes(timeline.moments) if _has_more(group, shown)]
     lines = [_line(group) for group in told]
-    earlier = Counter({f"{at:%Y-%m}": count for at, count in timeline.before})
-    if not lines and not earlier:
+    if not lines and not timeline.earlier:
         return ""
-    text = ""
+    text, counted = "", timeline.earlier
     for cut in range(len(lines) + 1):
-        counts = earlier + Counter(f"{group[0].at:%Y-%m}" for group in told[:cut] for _ in group)
-        text = "Earlier: " + "; ".join([*_counted(counts), *lines[cut:]])
+        text = "Earlier: " + "; ".join([*_counted(timeline.since, counted), *lines[cut:]])
         if len(text.encode()) <= most:
-            return text
+            break
+        counted += len(told[cut]) if cut < len(told) else 0
     return fit(text, most)
 
 
 def _has_more(group: list[Moment], shown: Collection[str]) -> bool:
-    return any(one.state is not State.TRIVIAL and one.id not in shown for one in group) and any(
-        one.state is State.KEPT for one in group
-    )
+    return any(one.state is State.KEPT and one.id not in shown for one in group)
 
 
 def _line(group: list[Moment]) -> str:
@@ -47,9 +43,9 @@ def _line(group: list[Moment]) -> str:
     return f"{first:%Y-%m-%d %H:%M}{until} ({number}): {one_line(about, most=_GIST)}"
 
 
-def _counted(counts: Counter[str]) -> Iterator[str]:
-    for month in sorted(counts):
-        yield f"{month}: {counts[month]} turns"
+def _counted(since: datetime | None, count: int) -> Iterator[str]:
+    if since is not None and count:
+        yield f"{count:,} turns since {since:%Y-%m-%d}"
 
 
 def fit(text: str, most: int) -> str:

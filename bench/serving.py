@@ -1,0 +1,230 @@
+"""The service under load: recalls and durable retains a second, beside the cheapest answer it has.
+
+Server and client share the cores, as on a developer's machine; the client is as lean as Python
+allows, so that most of what is measured is the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median, quantiles
+from time import perf_counter
+from typing import Final
+from urllib.parse import urlsplit
+
+from bench.conversation import Conversation
+from bench.report import Line, Section
+from bench.subject import scratch
+from scrubjay import bootstrap, settings
+from scrubjay.domain.scope import Scope
+from scrubjay.engine import bundle
+from scrubjay.surfaces.keys import Keys
+
+SIZE: Final = 5_000
+CONNECTIONS: Final = 16
+RECALLS: Final = 1_000.0
+SHARE: Final = 0.15
+MIX_SECONDS: Final = 600.0
+_SCOPE: Final = Scope.parse("acme/bench")
+_REASON: Final = (
+    "a recall scores every memory of the scope in one Python process, and the client "
+    "takes its part of the same cores."
+)
+
+
+def run(*, quick: bool) -> Section:
+    """Each kind of request in turns with `/healthz`, so that other load falls on both."""
+    section = Section("Service", reason=_REASON)
+    section.notes.append(
+        f"`scrubjay serve` on {SIZE:,} memories in one scope, with a key, logs on; "
+        f"{CONNECTIONS} connections from one asyncio client on the same cores."
+    )
+    rounds, seconds = (2, 1.0) if quick else (6, 3.0)
+    with scratch() as folder, _service(folder) as service:
+        service.ask(1.0, service.recalls())  # the first one makes the index
+        taken: dict[str, list[Taken]] = {"healthz": [], "recall": [], "retain": []}
+        for _ in range(rounds):
+            taken["healthz"].append(service.ask(seconds, service.healthz()))
+            taken["recall"].append(service.ask(seconds, service.recalls()))
+            taken["retain"].append(service.ask(seconds, service.retains()))
+    floors = [one.rate for one in taken["healthz"]]
+    section.lines.append(_line("healthz", taken["healthz"], None))
+    section.lines.append(_line("recall", taken["recall"], floors, wanted=True))
+    section.lines.append(_line("durable retain", taken["retain"], floors))
+    return section
+
+
+def mix(*, quick: bool) -> Section:
+    """Ten minutes of four recalls to one retain: errors, memory and descriptors."""
+    seconds = 30.0 if quick else MIX_SECONDS
+    section = Section("Service, mixed load")
+    section.notes.append(f"{seconds:g} s of 80 % recalls and 20 % retains, then as before.")
+    with scratch() as folder, _service(folder) as service:
+        service.ask(seconds / 10, service.mixed())
+        before = service.footprint()
+        taken = service.ask(seconds, service.mixed())
+        after = service.footprint()
+    section.lines += [
+        _line("80/20 mix", [taken], None),
+        Line(what="errors", figure=f"{taken.errors:,}", target="0", reached=taken.errors == 0),
+        Line(
+            what="resident memory",
+            figure=f"{after[0] / 1e6:.0f} MB",
+            floor=f"{before[0] / 1e6:.0f} MB before",
+            ratio=f"{after[0] / before[0]:.2f}x",
+        ),
+        Line(what="descriptors", figure=str(after[1]), floor=f"{before[1]} before"),
+    ]
+    return section
+
+
+def _line(
+    what: str, taken: list[Taken], floors: list[float] | None, *, wanted: bool = False
+) -> Line:
+    rate = median(one.rate for one in taken)
+    p99 = quantiles([t for one in taken for t in one.times], n=100)[-1]
+    cpu = median(one.cpu / max(1, len(one.times)) for one in taken)
+    share = (
+        None
+        if floors is None
+        else median(one.rate / floor for one, floor in zip(taken, floors, strict=True))
+    )
+    return Line(
+        what=what,
+        figure=f"{rate:,.0f}/s, p99 {p99 * 1e3:.0f} ms, {cpu * 1e3:.2f} ms of processor each",
+        floor="-" if floors is None else f"{median(floors):,.0f}/s",
+        ratio="-" if share is None else f"{share:.0%}",
+        target=f"≥ {RECALLS:,.0f}/s or ≥ {SHARE:.0%}" if wanted else "-",
+        reached=(rate >= RECALLS or (share or 0) >= SHARE) if wanted else None,
+    )
+
+
+# -- the service ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def _service(folder: Path) -> Iterator[Service]:
+    engine, talk = bootstrap.build(settings.at_home(folder)), Conversation()
+    memories = tuple(talk.memories(SIZE))
+    engine.load(_SCOPE, bundle.to_json(bundle.Content(scope=_SCOPE, made_at="", memories=memories)))
+    key = Keys(engine, bootstrap.clock()).create(name="bench", scopes=[str(_SCOPE)]).token
+    engine.close()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scrubjay", "serve", "--port", "0", "--reads", "0", "--writes", "0",
+         "--json"],
+        env={**os.environ, "SCRUBJAY_HOME": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        url = json.loads(process.stdout.readline())["url"]
+        yield Service(process.pid, url, key, talk)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+
+
+@dataclass
+class Taken:
+    """What some seconds of asking took."""
+
+    seconds: float
+    cpu: float = 0.0
+    """Processor time of the server, in seconds."""
+    times: list[float] = field(default_factory=list)
+    errors: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Answers a second."""
+        return len(self.times) / self.seconds
+
+
+Asking = Callable[[], bytes]
+
+
+class Service:
+    """The running service, and requests for it."""
+
+    def __init__(self, pid: int, url: str, key: str, talk: Conversation) -> None:
+        self._pid = pid
+        self._where = urlsplit(url)
+        self._key = key
+        self._talk = talk
+        self._chance = random.Random(1)
+
+    def healthz(self) -> Asking:
+        """The cheapest request there is."""
+        request = self._request("GET", "/healthz", None)
+        return lambda: request
+
+    def recalls(self) -> Asking:
+        """Questions, no two alike."""
+        return lambda: self._request("POST", "/v1/recall", {"query": self._talk.question()})
+
+    def retains(self) -> Asking:
+        """Memories, no two alike."""
+        return lambda: self._request("POST", "/v1/memories", {"content": self._talk.question()})
+
+    def mixed(self) -> Asking:
+        """Four recalls to one retain."""
+        recall, retain = self.recalls(), self.retains()
+        return lambda: retain() if self._chance.random() < 0.2 else recall()
+
+    def ask(self, seconds: float, request: Asking) -> Taken:
+        """Ask over all connections until the time is up."""
+        before = self._cpu()
+        taken = asyncio.run(self._ask(seconds, request))
+        taken.cpu = self._cpu() - before
+        return taken
+
+    def _cpu(self) -> float:
+        fields = (Path("/proc") / str(self._pid) / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def footprint(self) -> tuple[int, int]:
+        """Resident bytes and open descriptors of the service."""
+        process = Path("/proc") / str(self._pid)
+        pages = int((process / "statm").read_text().split()[1])
+        return pages * 4096, len(list((process / "fd").iterdir()))
+
+    def _request(self, method: str, path: str, body: dict[str, object] | None) -> bytes:
+        content = b"" if body is None else json.dumps(body).encode()
+        head = (
+            f"{method} {path} HTTP/1.1\r\nHost: {self._where.netloc}\r\n"
+            f"Authorization: Bearer {self._key}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(content)}\r\n\r\n"
+        )
+        return head.encode() + content
+
+    async def _ask(self, seconds: float, request: Asking) -> Taken:
+        taken = Taken(seconds)
+        end = perf_counter() + seconds
+        await asyncio.gather(*(self._connection(end, request, taken) for _ in range(CONNECTIONS)))
+        return taken
+
+    async def _connection(self, end: float, request: Asking, taken: Taken) -> None:
+        reader, writer = await asyncio.open_connection(self._where.hostname, self._where.port)
+        while (begun := perf_counter()) < end:
+            writer.write(request())
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+            await reader.readexactly(int(length))
+            if head[9:10] == b"2":
+                taken.times.append(perf_counter() - begun)
+            else:
+                taken.errors += 1
+        writer.close()
+        await writer.wait_closed()

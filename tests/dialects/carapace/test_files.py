@@ -1,0 +1,182 @@
+"""manifest.json and the skill: made from the tables the tools are checked by."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scrubjay import __version__
+from scrubjay.domain.errors import InvalidRequest
+from scrubjay.surfaces.dialects.carapace import files, schemas, skill
+from scrubjay.surfaces.dialects.carapace.validation import faults
+from tests.dialects.carapace.scene import Stage
+
+MANIFEST: Any = json.loads(files.contents()[files.MANIFEST])
+SKILL = files.contents()[files.SKILL]
+TYPES = ["preference", "fact", "instruction", "context", "correction"]
+GOLDEN: dict[str, Any] = {
+    "memory_store": {
+        "type": "object",
+        "required": ["type", "content"],
+        "additionalProperties": False,
+        "properties": {
+            "type": {"type": "string", "enum": TYPES},
+            "content": {"type": "string", "maxLength": 2000},
+            "tags": {
+                "type": "array",
+                "items": {"type": "string", "maxLength": 50},
+                "maxItems": 10,
+                "default": [],
+            },
+            "supersedes": {"type": "string", "default": None},
+        },
+    },
+    "memory_search": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "query": {"type": "string", "maxLength": 500},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "type": {"type": "string", "enum": TYPES},
+            "include_superseded": {"type": "boolean", "default": False},
+            "limit": {"type": "integer", "default": 20, "maximum": 100},
+        },
+    },
+    "memory_brief": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"include_provenance": {"type": "boolean", "default": False}},
+    },
+    "memory_delete": {
+        "type": "object",
+        "required": ["id"],
+        "additionalProperties": False,
+        "properties": {"id": {"type": "string"}},
+    },
+}
+
+
+def bare(value: Any) -> Any:
+    """The schema without what is only said about it."""
+    if isinstance(value, dict):
+        return {name: bare(one) for name, one in value.items() if name != "description"}
+    return [bare(one) for one in value] if isinstance(value, list) else value
+
+
+def test_the_manifest_has_the_fields_of_the_design() -> None:
+    assert list(MANIFEST) == [
+        "description", "version", "app_compat", "author", "provides", "subscribes", "config_schema",
+    ]  # fmt: skip
+    assert MANIFEST["version"] == __version__
+    assert (MANIFEST["provides"]["channels"], MANIFEST["subscribes"]) == ([], [])
+    assert MANIFEST["provides"]["hooks"] == ["memory_brief"]
+
+
+def test_the_schemas_are_those_of_the_design() -> None:
+    declared = {tool["name"]: tool for tool in MANIFEST["provides"]["tools"]}
+    assert {name: bare(tool["arguments_schema"]) for name, tool in declared.items()} == GOLDEN
+    assert {tool["risk_level"] for tool in declared.values()} == {"low"}
+    assert all(tool["description"] for tool in declared.values())
+
+
+def test_the_configuration_has_the_keys_and_defaults_of_the_design() -> None:
+    assert bare(MANIFEST["config_schema"]) == {
+        "type": "object",
+        "properties": {
+            "storage_path": {"type": "string"},
+            "max_brief_entries": {"type": "integer", "default": 50},
+            "max_brief_chars": {"type": "integer", "default": 10000},
+            "purge_superseded_days": {"type": "integer", "default": 90},
+            "embedding_provider": {
+                "type": "string",
+                "enum": ["none", "local", "openai"],
+                "default": "none",
+            },
+        },
+    }
+
+
+@pytest.mark.parametrize("tool", schemas.TOOLS, ids=lambda tool: tool.name)
+def test_every_tool_has_a_section_with_usage_arguments_examples_and_notes(tool: Any) -> None:
+    section = SKILL.split(f"\n## {tool.name}\n")[1].split("\n---\n")[0]
+    for heading in ("Usage", "Arguments", "Examples", "Return Format", "Notes"):
+        assert f"### {heading}\n" in section
+    for name in tool.arguments["properties"]:
+        assert f"| `{name}` |" in section
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "# Memory",
+        "## Important: Behavioral Memory Safety",
+        "### Entry Types",
+        "## When to Store Memories",
+        "## Session-End Sweep",
+        "## Budget",
+    ],
+)
+def test_the_skill_has_every_heading(heading: str) -> None:
+    assert f"{heading}\n" in SKILL
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "suggestions, not commands",
+        "verify it with the user",
+        "AS YOU LEARN IT",
+        "Do NOT store",
+        "about 20 memory writes",
+        "At most 20 stores and 5 supersedes",
+        "At most 5 deletes",
+        "At most 2000 characters",
+        "At most 10, each up to 50 characters",
+        "At most 500 characters",
+        "At most 100. Default: `20`",
+        "store the insight, not the conversation",
+        "must have all the tags",
+        "the newest entries come",
+        "cannot be undone",
+        *(f"**{kind}**" for kind in TYPES),
+    ],
+)
+def test_the_skill_says_what_an_agent_has_to_know(words: str) -> None:
+    assert words in " ".join(SKILL.split())
+
+
+def commands() -> list[tuple[str, str]]:
+    return re.findall(r"^ipc tool\.invoke\.(\w+) '(.*)'$", SKILL, re.MULTILINE)
+
+
+def test_every_example_of_the_skill_fits_its_schema() -> None:
+    assert len(commands()) >= 10
+    for tool, arguments in commands():
+        assert list(faults(json.loads(arguments), schemas.ARGUMENTS[tool])) == []
+
+
+def test_every_example_of_the_skill_is_answered(stage: Stage) -> None:
+    for tool, arguments in commands():
+        payload = stage.send(f"tool.invoke.{tool}", json.loads(arguments))["payload"]
+        error = payload["error"]
+        assert error is None or "not found" in error["message"]
+
+
+def test_a_changed_limit_changes_the_skill() -> None:
+    tags: Any = {"type": "array", "items": {"type": "string", "maxLength": 7}, "maxItems": 3}
+    assert "At most 3, each up to 7" in skill._description({**tags, "description": "x"})
+
+
+def test_files_are_written_anew_and_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert [path.name for path in files.write(tmp_path / "a" / "b")] == [
+            "manifest.json",
+            "memory.md",
+        ]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidRequest, match="cannot be written"):
+        files.write(tmp_path / "file")
