@@ -13,5 +13,5 @@ def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
     command = [sys.executable, str(DEMO)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "6  Destroy" in done.stdout
+    assert "8  Destroy" in done.stdout
     assert list(tmp_path.iterdir()) == []
