@@ -20,6 +20,7 @@ from bench import (
     recalling,
     retain,
     rotation,
+    serving,
     syncs,
     writers,
 )
@@ -38,7 +39,11 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
     "guard": guarding.run,
     "recall": recalling.run,
     "carapace": carapace.run,
+    "serving": serving.run,
+    "mix": serving.mix,
 }
+LONG: Final = frozenset({"mix"})
+"""Run only when named: ten minutes each."""
 RESULTS: Final = Path(__file__).parent / "results.md"
 _ONE_THREAD: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -54,7 +59,7 @@ def main() -> int:
         parser.error(f"no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
     # Before anything loads numpy: its threads would only compete with what is measured.
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
-    names = chosen.names or list(BENCHMARKS)
+    names = chosen.names or [name for name in BENCHMARKS if name not in LONG]
     report = _report(names, quick=chosen.quick)
     is_full = not chosen.names and not chosen.quick
     output = chosen.output or (RESULTS if is_full else None)

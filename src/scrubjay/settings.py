@@ -350,3 +350,8 @@ def _settings(
         minilm_weights=Path(weights).expanduser() if weights else None,
         passphrase=env.get(f"{PREFIX}PASSPHRASE"),
     )
+
+
+def variable(name: str, environment: Mapping[str, str] | None = None) -> str | None:
+    """A variable whose name somebody else's convention gives; None if it is not set or empty."""
+    return (os.environ if environment is None else environment).get(name) or None

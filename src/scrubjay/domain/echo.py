@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+_MARK: Final = "--- BEGIN MEMORY"
 _BLOCK: Final = re.compile(r"--- BEGIN MEMORY\b[^\n]*\n(.*?)(?:--- END MEMORY ---|\Z)", re.DOTALL)
 _LABELS: Final = re.compile(r"^\[(?:kind|source|ts|score)=[^\]\n]*\][ \t]*$", re.MULTILINE)
 _CONTEXT: Final = re.compile(r"\[Runtime context for this invocation\.[^\]]*\]\s*", re.IGNORECASE)
@@ -21,14 +22,14 @@ _SHORTEST: Final = 20
 
 def cut(text: str) -> str:
     """The text without injected memory blocks and the sentence that introduces them."""
-    if "BEGIN MEMORY" not in text and "untime context" not in text:
+    if _MARK not in text and "untime context" not in text:
         return text
     return _CONTEXT.sub("", _BLOCK.sub("", text)).strip()
 
 
 def injected(text: str) -> list[str]:
     """What stands in the memory blocks of a prompt, without the labels."""
-    if "BEGIN MEMORY" not in text:
+    if _MARK not in text:
         return []
     return [_LABELS.sub("", block[1]).strip() for block in _BLOCK.finditer(text)]
 

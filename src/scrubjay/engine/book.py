@@ -189,9 +189,10 @@ class Book(Ledger):
     def enlist(self, memory: Memory) -> None:
         """Note a statement that was written as it is, such as by a load."""
         name = memory.metadata.get(slots.KEY)
-        if isinstance(name, str) and len(memory.sources) == 1:
+        # A correction by hand inherits slot and sources, but not the message it was said in.
+        if isinstance(name, str) and memory.sources == (memory.provenance.message_id,):
             slot = slots.Slot(self._opened, self._notes, name, memory.origin)
-            slot.enroll(_said(memory))
+            slot.enroll(memory)
 
     def receipt(self, turn: Turn, redacted: Mapping[str, int]) -> Recorded:
         """What became of a turn."""
@@ -252,7 +253,7 @@ class Book(Ledger):
                 slots.put(self._opened, self._tx, memory, vector)
             else:
                 slot = slots.Slot(self._opened, self._notes, piece.slot, memory.origin)
-                slot.add(self._tx, _said(memory), memory, vector)
+                slot.add(self._tx, memory, vector)
             self._tx.link(self._opened.row_id(turn.id), row_id)
 
     def _withdraw(self, turn: Turn) -> None:
@@ -314,12 +315,6 @@ def _position(turn: Turn) -> int:
         return max(int((turn.at - _YEAR_2020).total_seconds()), 0) % 2**31
     midnight = turn.at.replace(hour=0, minute=0, second=0, microsecond=0)
     return int((turn.at - midnight).total_seconds()) * _TIES + turn.place[1] % _TIES
-
-
-def _said(memory: Memory) -> slots.Said:
-    turn_id = memory.sources[0]
-    micros, tie = Turn(id=turn_id, at=memory.said_at).place
-    return slots.Said(micros, tie, memory.id)
 
 
 def with_repeats(opened: OpenScope, view: View, rows: Mapping[bytes, Row]) -> dict[bytes, Row]:

@@ -6,56 +6,39 @@ in: a late one takes its place in the middle, and one that is taken out leaves n
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, cast
 
-from scrubjay.domain.memory import Json, Memory
+from scrubjay.domain.memory import Memory
 from scrubjay.domain.origin import Origin
 from scrubjay.domain.rows import Collection
+from scrubjay.domain.turns import place
 from scrubjay.engine import cells
 from scrubjay.engine.notes import Notes
 from scrubjay.engine.opened import OpenScope
+from scrubjay.engine.timeline import Line, Mark, Place
 from scrubjay.ports import Tx
 
 KEY = "slot"
 """Under which name a memory's metadata says which slot it fills."""
-_MOST = 128
-"""How many statements about one thing are kept in line; the oldest beyond them stay as they are."""
-
-
-class Said(NamedTuple):
-    """One statement: when, and which memory holds it."""
-
-    micros: int
-    tie: int
-    id: str
 
 
 class Slot:
-    """The statements of one origin about one thing, oldest first."""
+    """The statements of one origin about one thing, by the time they were said."""
 
     def __init__(self, opened: OpenScope, notes: Notes, name: str, origin: Origin) -> None:
         self._opened = opened
-        self._notes = notes
         # Only like origins share a chain: nobody supersedes what is trusted more.
-        self._name = f"slot/{origin.value}/{name}"
-        found = cast(list[list[Json]], notes.get(self._name) or [])
-        self._said = [Said(*one) for one in found]  # type: ignore[arg-type]
+        self._line = Line(notes, f"slot/{origin.value}/{name}")
 
-    def enroll(self, said: Said) -> None:
+    def enroll(self, memory: Memory) -> None:
         """Put a statement that is written already in its place; its links stay as they are."""
-        if said not in self._said:
-            insort(self._said, said)
-            self._keep()
+        self._line.put(Mark(*_place(memory), memory.id))
 
-    def add(self, tx: Tx, said: Said, memory: Memory, vector: bytes | None) -> None:
+    def add(self, tx: Tx, memory: Memory, vector: bytes | None) -> None:
         """Write a statement in its place in the chain."""
-        self._said = [one for one in self._said if one.id != said.id]
-        insort(self._said, said)
-        at = self._said.index(said)
-        before, after = self._near(tx, at)
+        self.enroll(memory)
+        before, after = self._near(tx, memory)
         memory = replace(
             memory,
             supersedes=before.id if before else None,
@@ -65,47 +48,58 @@ class Slot:
         put(self._opened, tx, memory, vector)
         self._join(tx, before, memory)
         self._join(tx, memory, after)
-        self._keep()
 
     def remove(self, tx: Tx, memory: Memory) -> None:
         """Take a statement out and join its neighbors; its row is the caller's to erase."""
-        at = next((n for n, one in enumerate(self._said) if one.id == memory.id), None)
-        if at is None:
+        if not self._has(memory):
             return
-        before, after = self._near(tx, at)
-        del self._said[at]
+        before, after = self._near(tx, memory)
+        self._line.remove(_place(memory))
         self._join(tx, before, after, gone=memory.id)
-        self._keep()
 
-    def _keep(self) -> None:
-        del self._said[:-_MOST]
-        self._notes.put(self._name, [list(one) for one in self._said] or None)
-
-    def _near(self, tx: Tx, at: int) -> tuple[Memory | None, Memory | None]:
+    def _near(self, tx: Tx, memory: Memory) -> tuple[Memory | None, Memory | None]:
         """The statements before and after one that are still there."""
+        where = _place(memory)
         return (
-            self._first(tx, self._said[:at][::-1]),
-            self._first(tx, self._said[at + 1 :]),
+            self._first(tx, lambda count: self._line.around(where, count, 0)[0][::-1]),
+            self._first(tx, lambda count: self._line.around(where, 0, count)[1]),
         )
 
-    def _first(self, tx: Tx, said: Sequence[Said]) -> Memory | None:
-        found = (peek(self._opened, tx, one.id) for one in said)
-        return next((memory for memory in found if memory is not None), None)
+    def _first(self, tx: Tx, near: Callable[[int], list[Mark]]) -> Memory | None:
+        """The nearest that is there: one that was forgotten by itself may still be in line."""
+        count = 1
+        while True:
+            marks = near(count)
+            found = (peek(self._opened, tx, mark.id) for mark in marks)
+            memory = next((one for one in found if one is not None), None)
+            if memory is not None or len(marks) < count:
+                return memory
+            count *= 4
 
     def _join(
         self, tx: Tx, before: Memory | None, after: Memory | None, *, gone: str | None = None
     ) -> None:
         """Let two statements name each other, unless somebody corrected the first by hand."""
-        ours = {one.id for one in self._said} | {gone, None}
-        if before is not None and before.superseded_by in ours:
+        if before is not None and self._is_ours(tx, before.superseded_by, gone):
             self._change(
                 tx,
                 before,
                 superseded_by=after.id if after else None,
                 retired_at=after.recorded_at if after else None,
             )
-        if after is not None and after.supersedes in ours:
+        if after is not None and self._is_ours(tx, after.supersedes, gone):
             self._change(tx, after, supersedes=before.id if before else None)
+
+    def _is_ours(self, tx: Tx, public_id: str | None, gone: str | None) -> bool:
+        """Whether a link was made here, and not by somebody who corrected a statement."""
+        if public_id is None or public_id == gone:
+            return True
+        linked = peek(self._opened, tx, public_id)
+        return linked is None or self._has(linked)
+
+    def _has(self, memory: Memory) -> bool:
+        mark = self._line.get(_place(memory)) if memory.sources else None
+        return mark is not None and mark.id == memory.id
 
     def _change(self, tx: Tx, memory: Memory, **links: object) -> None:
         current = peek(self._opened, tx, memory.id)
@@ -113,6 +107,10 @@ class Slot:
         changed = replace(current, **links)  # type: ignore[arg-type]
         if changed != current:
             cells.put(self._opened, tx, replace(changed, version=current.version + 1))
+
+
+def _place(memory: Memory) -> Place:
+    return place(memory.said_at, memory.sources[0])
 
 
 def put(opened: OpenScope, tx: Tx, memory: Memory, vector: bytes | None) -> None:

@@ -23,13 +23,13 @@ Place = tuple[int, int]
 
 
 class Mark(NamedTuple):
-    """One turn in the timeline."""
+    """One turn in the timeline, or one thing that was said in a turn."""
 
     micros: int
     tie: int
     id: str
-    state: int
-    gist: str
+    state: int = 0
+    gist: str = ""
 
     @property
     def place(self) -> Place:
@@ -56,11 +56,12 @@ class Leaf(NamedTuple):
 
 
 class Line:
-    """The timeline in one state of a scope; changes go to its notes."""
+    """The timeline, or another line of marks, in one state of a scope; changes go to its notes."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: Notes, root: str = _ROOT) -> None:
         self._notes = notes
-        found = cast(list[list[int]], notes.get(_ROOT) or [])
+        self._root = root
+        found = cast(list[list[int]], notes.get(root) or [])
         self._leaves = [Leaf(*one) for one in found]
         self._marks: dict[int, list[Mark]] = {}
 
@@ -101,16 +102,16 @@ class Line:
 
     def _before(self, place: Place, count: int) -> list[Mark]:
         found: list[Mark] = []
-        for number in range(self._leaf_of(place), -1, -1) if self._leaves else ():
+        for number in range(self._leaf_of(place), -1, -1) if self._leaves and count else ():
             marks = self._in(self._leaves[number].number)
             found[:0] = marks[: bisect_left(marks, place)]
             if len(found) >= count:
                 break
-        return found[-count:]
+        return found[-count:] if count else []
 
     def _after(self, place: Place, count: int) -> list[Mark]:
         found: list[Mark] = []
-        for number in range(self._leaf_of(place), len(self._leaves)) if self._leaves else ():
+        for number in range(self._leaf_of(place), len(self._leaves)) if count else ():
             marks = self._in(self._leaves[number].number)
             found += marks[bisect_left(marks, (place[0], place[1] + 1)) :]
             if len(found) >= count:
@@ -145,7 +146,7 @@ class Line:
 
     def _in(self, number: int) -> list[Mark]:
         if number not in self._marks:
-            found = cast(list[list[Json]], self._notes.get(f"{_ROOT}/{number}") or [])
+            found = cast(list[list[Json]], self._notes.get(f"{self._root}/{number}") or [])
             self._marks[number] = [Mark(*one) for one in found]  # type: ignore[arg-type]
         return self._marks[number]
 
@@ -167,9 +168,9 @@ class Line:
     def _settle(self, at: int, marks: list[Mark]) -> None:
         """Note a leaf that changed, and the list of leaves."""
         number = self._leaves[at].number
-        self._notes.put(f"{_ROOT}/{number}", [list(mark) for mark in marks] or None)
+        self._notes.put(f"{self._root}/{number}", [list(mark) for mark in marks] or None)
         if marks:
             self._leaves[at] = Leaf(*marks[0].place, number, len(marks))
         else:
             del self._leaves[at], self._marks[number]
-        self._notes.put(_ROOT, [list(leaf) for leaf in self._leaves] or None)
+        self._notes.put(self._root, [list(leaf) for leaf in self._leaves] or None)

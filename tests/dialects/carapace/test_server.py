@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 import zmq
 
-from scrubjay.domain.errors import InvalidRequest, NotFound
+from scrubjay.domain.errors import Conflict, InvalidRequest, NotFound
 from scrubjay.surfaces.dialects.carapace import server as module
 from scrubjay.surfaces.dialects.carapace.pipeline import Rules
 from scrubjay.surfaces.dialects.carapace.records import lines
@@ -190,6 +191,19 @@ def test_the_socket_is_for_its_owner_alone(stage: Stage, tmp_path: Path) -> None
 def test_an_address_that_cannot_be_served_is_refused(stage: Stage, address: str) -> None:
     with pytest.raises(InvalidRequest, match="cannot be served"):
         Server(stage.host, address)
+
+
+def test_an_address_is_not_taken_from_who_serves_it(stage: Stage, address: str) -> None:
+    with pytest.raises(Conflict, match="already"):
+        Server(stage.host, address)
+    assert Ipc(address)("tool.invoke.memory_brief", {})[0] == 0
+
+
+def test_a_socket_left_behind_is_no_obstacle(stage: Stage, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(tmp_path / "carapace.sock"))
+    with serving(stage, tmp_path) as address:
+        assert Ipc(address)("tool.invoke.memory_brief", {})[0] == 0
 
 
 @pytest.mark.parametrize("group", ["", "../x", "-x"])

@@ -107,3 +107,10 @@ def test_the_timeline_is_whole_through_many_leaves(engine: Engine) -> None:
     assert [moment.id for moment in latest.moments] == [f"turn-{n}" for n in range(390, 400)]
     assert (latest.earlier, latest.since) == (390, said(0, "").at)
     assert engine.verify(ALICE).sound
+
+
+def test_a_thing_said_of_very_often_is_one_chain_in_any_order() -> None:
+    turns = [said(n, f"My tea of the day is number {n}.") for n in range(150)]
+    live, shuffled = recorded(turns), recorded(Random(5).sample(turns, len(turns)))
+    assert state(shuffled) == state(live)
+    assert live.verify(ALICE).sound

@@ -56,6 +56,7 @@ THEMES: Final = (
     _theme("Plug in", "carapace", "tool carapace"),
     _theme("Serve", "serve", "serve"),
     _theme("Serve", "keys", "keys"),
+    _theme("Serve", "plane", "plane"),
     _theme("Measure", "evaluate", "eval=evaluate"),
 )
 

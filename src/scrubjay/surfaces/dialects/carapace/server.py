@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Final
 
-from scrubjay.domain.errors import InvalidRequest, NotFound
+from scrubjay.domain.errors import Conflict, InvalidRequest, NotFound
 from scrubjay.surfaces.dialects.carapace import wire
 from scrubjay.surfaces.dialects.carapace.config import DEFAULT_GROUP, scope_of
 from scrubjay.surfaces.dialects.carapace.errors import Code, ToolError
@@ -85,6 +87,9 @@ class Server:
             raise
 
     def _bind(self, address: str) -> None:
+        if _is_served(address):
+            # ZeroMQ would take the address over, and the other server would wait for nobody.
+            raise Conflict(f"Somebody serves {address} already.", hint="Stop it, or use another.")
         self._socket.setsockopt(self._zmq.LINGER, 0)
         self._socket.setsockopt(self._zmq.MAXMSGSIZE, _SPARE * PAYLOAD_BYTES)
         # A client connects anew for each call, under the identity of the call before.
@@ -141,6 +146,16 @@ class Server:
         """Let go of the socket; again is fine."""
         self._socket.close(linger=0)
         self._context.term()
+
+
+def _is_served(address: str) -> bool:
+    """Whether somebody answers at an address of the file system; a file left behind is nobody."""
+    if not address.startswith("ipc://"):
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(OSError):
+        probe.connect(address.removeprefix("ipc://"))
+        return True
+    return False
 
 
 def _encoded(reply: dict[str, Any]) -> bytes:

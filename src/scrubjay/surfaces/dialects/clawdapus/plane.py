@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hmac
+import threading
 import zlib
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from scrubjay.domain import errors
 from scrubjay.domain.errors import ScrubjayError
 from scrubjay.domain.origin import Actor
-from scrubjay.domain.requests import Forget
+from scrubjay.domain.requests import Forget, Recall
+from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
 from scrubjay.surfaces.dialects.clawdapus import blocks, descriptor, entries
 from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
@@ -19,6 +23,8 @@ from scrubjay.surfaces.dialects.clawdapus.entries import Refused
 
 BODY_BYTES: Final = 8 * 1024 * 1024
 """The longest line of a history, and so the largest body there is."""
+WARM_EVERY: Final = 128
+"""After how many retains the index of a scope is brought up to date without being asked."""
 _STATUS: Final = {
     errors.InvalidRequest: 400,
     errors.Forbidden: 403,
@@ -47,6 +53,8 @@ class Plane:
     def __init__(self, engine: Engine, offer: Offer | None = None) -> None:
         self._engine = engine
         self.offer = offer or Offer()
+        self._mutex = threading.Lock()
+        self._since: Counter[Scope] = Counter()
 
     # -- before the body -----------------------------------------------------------------
 
@@ -92,7 +100,18 @@ class Plane:
         told = entries.told(body)
         if told.record is not None:
             self._engine.record(told.scope, told.record)
+            self._keep_warm(told.scope)
         return Reply(status=202)
+
+    def _keep_warm(self, scope: Scope) -> None:
+        """Have the index follow a long replay, so that the first recall after it is in time."""
+        with self._mutex:
+            self._since[scope] += 1
+            is_due = self._since[scope] % WARM_EVERY == 0
+        if is_due:
+            # The turn is durable: what goes wrong here will be told to whoever recalls.
+            with suppress(ScrubjayError):
+                self._engine.recall(scope, Recall(query="anything", limit=1, actor=Actor.AGENT))
 
     def _forget(self, body: entries.Fields) -> Reply:
         dropped = entries.dropped(body)

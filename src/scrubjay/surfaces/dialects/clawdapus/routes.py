@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
 from typing import Final
 
 from starlette.requests import ClientDisconnect, Request
@@ -40,9 +41,15 @@ class ClawdapusPlane:
             _route(descriptor.DESCRIPTOR, _plain(found.describe)),
         ]
 
-    def running(self, _service: Service) -> AbstractAsyncContextManager[None]:
-        """Nothing: it only answers."""
-        return nullcontext()
+    def running(self, service: Service) -> AbstractAsyncContextManager[None]:
+        """Load what the first recall needs, which would cost most of the time it has."""
+        return _ready(service)
+
+
+@asynccontextmanager
+async def _ready(service: Service) -> AsyncIterator[None]:
+    await service.bridge.read(lambda: import_module("scrubjay.engine.recall"))
+    yield
 
 
 def _route(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:

@@ -1,0 +1,21 @@
+"""Every distiller keeps the contract of the port."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrubjay.adapters import distillers
+from scrubjay.adapters.distillers.rules import RulesDistiller
+from scrubjay.ports import Distiller
+from scrubjay.testing.distiller_contract import DistillerContract
+from scrubjay.testing.registry import implementations
+
+
+class TestRulesDistiller(DistillerContract):
+    @pytest.fixture
+    def distiller(self) -> Distiller:
+        return RulesDistiller()
+
+
+def test_no_distiller_is_left_without_its_contract() -> None:
+    assert implementations(distillers, Distiller) == {RulesDistiller}

@@ -1,0 +1,185 @@
+"""The distiller of rules: what people say in so many words, and what says nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrubjay.adapters.distillers.rules import SALIENT, RulesDistiller
+from scrubjay.domain.memory import Kind
+from scrubjay.domain.turns import Piece, alike
+from scrubjay.testing.distiller_contract import turn
+
+RULES = RulesDistiller()
+
+
+def statements(user: str, assistant: str = "I see.") -> list[Piece]:
+    return list(RULES.distill(turn(user, assistant)))[1:]
+
+
+def kinds(user: str) -> list[str]:
+    return [piece.kind.value for piece in statements(user)]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("I prefer tea over coffee.", "preference"),
+        ("I'd rather walk than drive.", "preference"),
+        ("I don\u2019t like mushrooms.", "preference"),
+        ("My favorite color is green.", "preference"),
+        ("My dentist is Dr. Wu.", "fact"),
+        ("my wife's birthday is May 3rd", "fact"),
+        ("My name is Bob.", "fact"),
+        ("I live in Oslo.", "fact"),
+        ("I work for a small bank.", "fact"),
+        ("I'm allergic to peanuts.", "fact"),
+        ("Remember that the gate code changes on Monday.", "fact"),
+        ("Call me Sam.", "instruction"),
+        ("Don't use emojis.", "instruction"),
+        ("Never send mail at night.", "instruction"),
+        ("From now on, answer in German.", "instruction"),
+        ("Ich bevorzuge Tee.", "preference"),
+        ("Meine Schwester heißt Anna.", "fact"),
+        ("Ich wohne in Bern.", "fact"),
+        ("Ab jetzt antworte bitte kurz.", "instruction"),
+        ("Nenn mich Max.", "instruction"),
+        ("Je préfère le thé.", "preference"),
+        ("Ma sœur s'appelle Anne.", "fact"),
+        ("J'habite à Lyon.", "fact"),
+        ("Désormais, réponds en français.", "instruction"),
+        ("Ne parle pas trop vite.", "instruction"),
+        ("Prefiero el té.", "preference"),
+        ("Mi hermana se llama Ana.", "fact"),
+        ("Vivo en Madrid.", "fact"),
+        ("A partir de ahora responde en español.", "instruction"),
+        ("No uses emojis.", "instruction"),
+        ("我喜欢喝茶。", "preference"),
+        ("我的牙医是吴医生。", "fact"),
+        ("我住在上海。", "fact"),
+        ("以后请用中文回答。", "instruction"),
+        ("叫我小李。", "instruction"),
+        ("That is wrong, the train leaves at nine.", "correction"),
+        ("Eigentlich, der Zug fährt um neun.", "correction"),
+    ],
+)
+def test_a_statement_is_recognized_in_many_languages(said: str, kind: str) -> None:
+    assert kinds(said) == [kind]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "What is my dentist's name?",
+        "If I prefer tea, what should I order?",
+        "The dentist of the village is Dr. Wu.",
+        "```\nmy name is root\n```\nWhat does this do?",
+        "> I prefer tea.\nWho wrote this?",
+        "Could you check the weather for me, please?",
+        "Don't worry about it.",
+        "How do I always get the newest version?",
+    ],
+)
+def test_what_is_asked_supposed_quoted_or_about_others_is_no_statement(said: str) -> None:
+    assert statements(said) == []
+
+
+def test_only_the_users_words_are_searched_for_statements() -> None:
+    assert statements("Tell me about yourself, please.", "I prefer tea. My name is Claw.") == []
+
+
+def test_of_a_pasted_text_only_the_edges_are_the_users_own() -> None:
+    pasted = "Summarize this.\n" + "Filler text of some report. " * 200
+    middle = "My name is Mallory. " + "More of the report. " * 200
+    assert [piece.content for piece in statements(f"{pasted}{middle}I prefer short ones.")] == [
+        "I prefer short ones."
+    ]
+
+
+def test_a_correction_of_a_fact_is_about_the_same_thing_as_the_fact() -> None:
+    (fact,), (corrected,) = (
+        statements("My dentist is Dr. Smith."),
+        statements("Actually, my dentist is Dr. Wu."),
+    )
+    assert (corrected.kind, corrected.slot) == (Kind.FACT, fact.slot)
+    assert corrected.importance > fact.importance
+
+
+def test_a_statement_made_twice_in_a_turn_counts_once() -> None:
+    assert len(statements("I prefer tea. Really: I prefer tea. I prefer tea!")) == 1
+
+
+def test_a_turn_yields_at_most_a_handful_of_statements() -> None:
+    assert len(statements(" ".join(f"I like thing number {n}." for n in range(50)))) == 8
+
+
+def test_an_episode_holds_both_sides_and_is_cut_when_they_are_long() -> None:
+    (episode, *_) = RULES.distill(turn("Where is Rome?", "In Italy."))
+    assert episode.content == "Where is Rome?\n→ In Italy."
+    (episode, *_) = RULES.distill(turn("long " * 5_000, "answer " * 5_000))
+    assert len(episode.content) < 13_000
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I am so upset about this.",
+        "My dog died yesterday.",
+        "Das macht mich traurig.",
+        "J'ai peur de l'avion.",
+        "Tengo miedo de volar.",
+        "我很难过。",
+        "We decided to go with the blue one.",
+    ],
+)
+def test_what_moves_somebody_or_is_decided_stays_salient(said: str) -> None:
+    episode = RULES.distill(turn(said))[0]
+    assert episode.importance > 0.5
+    assert SALIENT in episode.tags
+
+
+@pytest.mark.parametrize(
+    ("user", "assistant"),
+    [
+        ("ok", "Great!"),
+        ("Thanks a lot!", "You're welcome."),
+        ("danke", "Gern!"),
+        ("merci", ""),
+        ("谢谢", "不客气"),
+        ("👍", "👍"),
+        ("Heartbeat 12:05: read HEARTBEAT.md, say HEARTBEAT_OK if nothing is due.", "HEARTBEAT_OK"),
+        ("[cron] every five minutes", "Nothing to report."),
+        ('{"tool": "ls", "result": []}', '{"next": "none"}'),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_courtesies_heartbeats_and_the_chatter_of_tools_are_trivial(
+    user: str, assistant: str
+) -> None:
+    assert RULES.distill(turn(user, assistant)) == ()
+
+
+def test_a_heartbeat_that_found_something_is_not_trivial() -> None:
+    alarm = "The cold store in hall three is at nine degrees and rising; I called the technician."
+    assert RULES.distill(turn("heartbeat", alarm))
+
+
+def test_turns_that_differ_in_little_are_alike_and_others_are_not() -> None:
+    report = turn("Please read me the morning report.", "It rains all day long in the valley.")
+    again = turn("Please read me the morning report!", "It rains all day long in the valley.")
+    other = turn("Please read me the evening report.", "The sun shines again over the hills.")
+    assert alike(RULES.words(report), RULES.words(again))
+    assert not alike(RULES.words(report), RULES.words(other))
+
+
+def test_a_script_without_spaces_is_compared_by_pairs_of_characters() -> None:
+    one = RULES.words(turn("今天的天气报告请读给我听", "好"))
+    other = RULES.words(turn("昨天的股票行情请发给我看", "好"))
+    assert len(one) > 8
+    assert not alike(one, other)
+
+
+def test_long_and_hostile_texts_take_no_long_time() -> None:
+    """Patterns that could run away would run for hours on these."""
+    for said in ("my " * 100_000, "I " * 100_000, "a" * 200_000, "我的" * 50_000, "no, " * 50_000):
+        RULES.distill(turn(said[:400_000], said[:400_000]))
+        RULES.distill(turn(said[:399]))
