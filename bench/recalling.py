@@ -218,8 +218,9 @@ def _many(section: Section, folder: Path, *, quick: bool) -> None:
     policy = Policy(shelf_bytes=megabytes * 1024 * 1024)
     scopes = [Scope.parse(f"scope-{number}") for number in range(count)]
     with _engine(folder, policy) as engine:
-        for number, scope in enumerate(scopes):
-            memories = tuple(Conversation(number).memories(each))
+        talk = Conversation()
+        for scope in scopes:
+            memories = tuple(talk.memories(each))
             engine.load(
                 scope, bundle.to_json(bundle.Content(scope=scope, made_at="", memories=memories))
             )

@@ -259,7 +259,7 @@ def test_a_body_may_be_packed(manifest: Manifest, engine: Engine) -> None:
     assert len(engine.turns(Scope("local", "a"), 10)) == 1
 
 
-@pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"{}")[:-4]])
+@pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"{}")[:-4]], ids=["none", "cut"])
 def test_a_damaged_packed_body_is_refused(manifest: Manifest, packed: bytes) -> None:
     answer = post(manifest, "retain", packed, seconds=5, **{"Content-Encoding": "gzip"})
     assert answer.status == 400

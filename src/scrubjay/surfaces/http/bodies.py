@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Final
+
 from starlette.requests import ClientDisconnect, Request
 
 from scrubjay.surfaces.bridge import Abandoned
 from scrubjay.surfaces.http.problems import Problem
 
+SECONDS: Final = 60.0
+"""How long a body may take to arrive."""
 
-async def read(request: Request, most: int) -> bytes:
+
+async def read(request: Request, most: int, *, seconds: float = SECONDS) -> bytes:
     """The body, or a Problem as soon as it is clear that it is too large or not JSON."""
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and len(declared) < 20 and int(declared) > most:
         raise _too_large(most)
-    pieces, size = [], 0
     try:
-        async for piece in request.stream():
-            size += len(piece)
-            if size > most:
-                raise _too_large(most)
-            pieces.append(piece)
+        async with asyncio.timeout(seconds):
+            body = await _whole(request, most)
     except ClientDisconnect as error:
         raise Abandoned from error
+    except TimeoutError as error:
+        raise Problem(
+            408, "too_slow", "The body did not arrive in time.", headers={"Connection": "close"}
+        ) from error
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if size and kind != "application/json":
+    if body and kind != "application/json":
         raise Problem(415, "unsupported_media_type", "Send the body as application/json.")
+    return body
+
+
+async def _whole(request: Request, most: int) -> bytes:
+    pieces, size = [], 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > most:
+            raise _too_large(most)
+        pieces.append(piece)
     return b"".join(pieces)
 
 

@@ -108,8 +108,10 @@ class _Passage:
         await self._gate._app(self._scope, receive, self._forward)
 
     async def _answer(self, problem: Problem, receive: Receive) -> None:
-        if problem.status >= 500 and problem.code == "internal":
+        if problem.code == "internal":
             _log.exception("request.failed", extra=self._facts())
+        elif problem.status >= 500:
+            _log.warning("request.refused", extra={**self._facts(), "code": problem.code})
         if self._status:
             raise RuntimeError("an answer was cut off by an error")  # the server hangs up
         answer = problems.response(problem, self._state["request_id"])

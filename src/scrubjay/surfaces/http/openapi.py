@@ -29,7 +29,7 @@ _GRANTS: Final = {
     Grant.EXPORT: "take a whole scope out",
     Grant.ADMIN: "everything about a scope as a whole, and keys",
 }
-_REFUSALS: Final = (400, 401, 403, 404, 409, 410, 413, 415, 422, 423, 428, 429, 503, 507)
+_REFUSALS: Final = (400, 401, 403, 404, 408, 409, 410, 413, 415, 422, 423, 428, 429, 503, 507)
 
 
 class MemoryPage(BaseModel):
@@ -159,7 +159,10 @@ def _flat(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _responses(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
-    good = {"description": operation.summary, "content": {"application/json": {"schema": given}}}
+    good: dict[str, Any] = {"description": operation.summary}
+    good["content"] = {"application/json": {"schema": given}}
+    if headers := _answer_headers(operation):
+        good["headers"] = headers
     found: dict[str, Any] = {str(operation.status): good}
     if operation.status == 201 and operation.name in {"retain", "supersede"}:
         found["200"] = {**good, "description": "It was known already, or forgotten once."}
@@ -169,6 +172,15 @@ def _responses(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
     return found | {
         str(status): {"$ref": "#/components/responses/Problem"} for status in sorted(statuses)
     }
+
+
+def _answer_headers(operation: Operation) -> dict[str, Any]:
+    text = {"schema": {"type": "string"}}
+    if operation.gives is Memory:
+        return {"ETag": {"description": "Its version; send it back as If-Match.", **text}}
+    if operation.paged:
+        return {"Link": {"description": "Where the next page is, if there is one.", **text}}
+    return {}
 
 
 def _problem() -> dict[str, Any]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
 
 from scrubjay.domain.origin import Actor, Origin
+from scrubjay.surfaces.http import bodies
+from scrubjay.surfaces.http.problems import Problem
 from scrubjay.surfaces.keys import Grant
 from scrubjay.surfaces.operations import OPERATIONS
 from tests.unit.surfaces.http.conftest import Caller
@@ -333,3 +336,19 @@ def test_a_session_with_a_slash_in_its_name_is_tainted(alice: Caller) -> None:
 def test_a_verb_that_needs_nothing_may_be_sent_nothing(alice: Caller) -> None:
     alice.retain()
     assert alice.http.post("/v1/rotate").status_code == 200
+
+
+class Trickle:
+    """As much of a request as reading a body needs; its body never ends."""
+
+    headers: Mapping[str, str] = {}
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.Event().wait()
+
+
+def test_a_body_that_never_ends_is_given_up() -> None:
+    with pytest.raises(Problem) as refused:
+        asyncio.run(bodies.read(cast(Any, Trickle()), 100, seconds=0.01))
+    assert refused.value.status == 408
