@@ -36,10 +36,15 @@ class Running:
 
 @contextmanager
 def serving(
-    engine: Engine, clock: Clock, options: Options | None = None, *, planes: Sequence[Plane] = ()
+    engine: Engine,
+    clock: Clock,
+    options: Options | None = None,
+    *,
+    planes: Sequence[Plane] = (),
+    listening: Listening | None = None,
 ) -> Iterator[Running]:
     """Serve an engine; the socket listens before anybody is told of it, so nobody has to wait."""
-    listening = Listening(port=0)
+    listening = listening or Listening(port=0)
     made = app(engine, clock, options or Options(rates=UNLIMITED), planes=planes)
     with bind(listening) as bound:
         running = server(made, listening)

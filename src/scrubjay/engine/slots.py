@@ -39,6 +39,7 @@ class Slot:
         """Write a statement in its place in the chain."""
         self.enroll(memory)
         before, after = self._near(tx, memory)
+        before = self._open_end(tx, before)
         memory = replace(
             memory,
             supersedes=before.id if before else None,
@@ -55,7 +56,7 @@ class Slot:
             return
         before, after = self._near(tx, memory)
         self._line.remove(_place(memory))
-        self._join(tx, before, after, gone=memory.id)
+        self._join(tx, self._open_end(tx, before, memory.id), after)
 
     def _near(self, tx: Tx, memory: Memory) -> tuple[Memory | None, Memory | None]:
         """The statements before and after one that are still there."""
@@ -76,26 +77,24 @@ class Slot:
                 return memory
             count *= 4
 
-    def _join(
-        self, tx: Tx, before: Memory | None, after: Memory | None, *, gone: str | None = None
-    ) -> None:
-        """Let two statements name each other, unless somebody corrected the first by hand."""
-        if before is not None and self._is_ours(tx, before.superseded_by, gone):
+    def _join(self, tx: Tx, before: Memory | None, after: Memory | None) -> None:
+        """Let two statements name each other."""
+        if before is not None:
             self._change(
                 tx,
                 before,
                 superseded_by=after.id if after else None,
                 retired_at=after.recorded_at if after else None,
             )
-        if after is not None and self._is_ours(tx, after.supersedes, gone):
+        if after is not None:
             self._change(tx, after, supersedes=before.id if before else None)
 
-    def _is_ours(self, tx: Tx, public_id: str | None, gone: str | None) -> bool:
-        """Whether a link was made here, and not by somebody who corrected a statement."""
-        if public_id is None or public_id == gone:
-            return True
-        linked = peek(self._opened, tx, public_id)
-        return linked is None or self._has(linked)
+    def _open_end(self, tx: Tx, before: Memory | None, gone: str | None = None) -> Memory | None:
+        """The statement, unless somebody corrected it by hand: then the chain goes on there."""
+        if before is None or before.superseded_by in (None, gone):
+            return before
+        after = peek(self._opened, tx, before.superseded_by or "")
+        return before if after is None or self._has(after) else None
 
     def _has(self, memory: Memory) -> bool:
         mark = self._line.get(_place(memory)) if memory.sources else None

@@ -93,7 +93,7 @@ class Line:
             found[:0] = self._in(leaf.number)
             if len(found) >= count:
                 break
-        return found[-count:]
+        return found[-count:] if count > 0 else []
 
     @property
     def begins(self) -> datetime | None:

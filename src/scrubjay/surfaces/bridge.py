@@ -80,7 +80,7 @@ class Bridge:
         await asyncio.wait({future}, timeout=self.limits.write_seconds)
         if not future.done() and task.cancel():
             raise TooLate("The write did not get its turn in time; nothing was written.")
-        return await asyncio.shield(future)
+        return await future
 
     def _begin(self, pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Future[Result]:
         if self.waiting >= self.limits.waiting:

@@ -17,7 +17,12 @@ from functools import partial
 from typing import Any, Final, cast
 from urllib.parse import quote
 
-import httpx2
+try:
+    import httpx2
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "scrubjay.connect needs more: pip install 'scrubjay[server]'.", name=error.name
+    ) from error
 
 from scrubjay.domain import errors
 from scrubjay.domain.errors import (

@@ -181,9 +181,13 @@ class Keys:
 
     def signing_secret(self) -> bytes:
         """The secret this installation signs cursors and pseudonyms with, made on first use."""
-        fresh = list(self._clock.random(32))
-        self._write(_SIGNING, {"secret": cast(Json, fresh)}, None, tag=_SIGNING)
-        kept = self._engine.get(KEYS, _SIGNING, actor=Actor.SYSTEM)
+        try:
+            kept = self._engine.get(KEYS, _SIGNING, actor=Actor.SYSTEM)
+        except NotFound:
+            # Of two processes that begin at once, the second is told that it is known.
+            fresh = list(self._clock.random(32))
+            self._write(_SIGNING, {"secret": cast(Json, fresh)}, None, tag=_SIGNING)
+            kept = self._engine.get(KEYS, _SIGNING, actor=Actor.SYSTEM)
         return bytes(cast(list[int], kept.metadata["secret"]))
 
     def _write(

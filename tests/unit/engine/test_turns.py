@@ -267,6 +267,16 @@ def test_a_statement_somebody_corrected_by_hand_stays_corrected(engine: Engine) 
     assert engine.verify(ALICE).sound
 
 
+def test_a_later_statement_leaves_a_correction_by_hand_alone(engine: Engine) -> None:
+    record(engine, 1, "My dentist is Dr. Wu.")
+    derived = derived_id("turn-1", "statement-0")
+    engine.supersede(ALICE, Supersede(id=derived, content="The dentist is Dr. Lee."))
+    record(engine, 3, "My dentist is Dr. Hu.")
+    record(engine, 2, "My dentist is Dr. Yu.")
+    assert set(shown(engine, Kind.FACT)) == {"My dentist is Dr. Hu.", "The dentist is Dr. Lee."}
+    assert engine.verify(ALICE).sound
+
+
 def test_memories_written_by_hand_stand_beside_derived_ones(engine: Engine) -> None:
     engine.retain(ALICE, Retain(content="green tea"))
     record(engine, 1, "I prefer tea.")

@@ -114,7 +114,11 @@ def test_closing_waits_for_writes_that_were_accepted() -> None:
         writes = [bridge.write(partial(write, number)) for number in range(3)]
         waiting.extend(asyncio.ensure_future(one) for one in writes)
         await asyncio.sleep(0)  # lets them be handed over, no longer
+        closing = asyncio.ensure_future(bridge.close())
+        await asyncio.wait({closing}, timeout=0.05)
+        assert not closing.done()
         go_on.set()
+        await closing
 
     cross(main, writers=1)
     assert done == [0, 1, 2]

@@ -126,7 +126,9 @@ def test_what_a_key_allows_is_kept_whole(keys: Keys, engine: Engine, home: Memor
 
 
 def test_the_signing_secret_is_made_once(keys: Keys, engine: Engine, home: MemoryHome) -> None:
-    assert keys.signing_secret() == Keys(engine, home.clock).signing_secret()
+    secret, written = keys.signing_secret(), engine.head(KEYS)
+    assert Keys(engine, home.clock).signing_secret() == secret
+    assert engine.head(KEYS).memory == written.memory
     assert keys.all() == ()
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from dataclasses import asdict, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +16,7 @@ from scrubjay import bootstrap
 from scrubjay import settings as reading
 from scrubjay.domain.errors import InvalidRequest
 from scrubjay.surfaces.cli import opening, options, render
+from scrubjay.surfaces.cli.exits import Exit
 from scrubjay.surfaces.dialects.clawdapus import history
 from scrubjay.surfaces.dialects.clawdapus.descriptor import TOKEN_VARIABLE, Offer
 
@@ -42,6 +45,7 @@ def serve(
 
     Example: scrubjay plane serve --host 0.0.0.0 --allow-host memory
     """
+    _check_installed()
     from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
     from scrubjay.surfaces.http import logs, server
     from scrubjay.surfaces.http.app import app
@@ -49,7 +53,7 @@ def serve(
 
     offer = _offer(recall_only=recall_only, retain_only=retain_only)
     listening = server.Listening(host=host, port=port, insecure_http=True)
-    asked = Options(hosts=frozenset([*(allow_host or ()), host]))
+    asked = Options(hosts=frozenset(allow_host or ()))
     engine = bootstrap.build(opening.settings())
     try:
         made = app(engine, bootstrap.clock(), asked, planes=[ClawdapusPlane(offer)])
@@ -59,9 +63,22 @@ def serve(
                 render.say("No token is asked for: everybody who reaches it may use it.")
             sys.stdout.flush()
             logs.to_stderr()
+            signal.signal(signal.SIGTERM, _end)  # the server passes it on when it is done
             server.server(made, listening).run(sockets=[bound])
     finally:
         engine.close()
+
+
+def _check_installed() -> None:
+    if not all(map(find_spec, ("starlette", "uvicorn", "pydantic"))):
+        raise InvalidRequest(
+            "The service is not installed.", hint="pip install 'scrubjay[server]' brings it."
+        )
+
+
+def _end(_number: int, _frame: object) -> None:
+    """End in peace, by way of closing the engine."""
+    raise SystemExit(Exit.OK)
 
 
 @plane.command()

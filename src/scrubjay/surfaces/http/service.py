@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -121,14 +121,6 @@ class Service:
     def alone(self, scope: Scope, public_id: str) -> threading.Lock:
         """A lock that keeps others from changing this memory between a look and a change."""
         return self._stripes[hash((scope, public_id)) % _STRIPES]
-
-
-class Idle:
-    """A plane's `running` for one that has nothing to do meanwhile."""
-
-    def running(self, _service: Service) -> AbstractAsyncContextManager[None]:
-        """Nothing."""
-        return nullcontext()
 
 
 def _unauthorized(detail: str) -> Problem:

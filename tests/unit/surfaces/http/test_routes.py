@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import httpx2
@@ -187,22 +185,6 @@ def test_a_change_needs_the_version_it_is_meant_for(alice: Caller, method: str) 
     assert alice.http.get(path).json()["version"] == 1
     fresh = {"If-Match": f'"0.0", {alice.http.get(path).headers["etag"]}'}
     assert alice.http.request(method, path, headers=fresh, **how).status_code == 200
-
-
-def test_of_many_who_saw_the_same_version_one_changes_it(alice: Caller) -> None:
-    path = f"/v1/memories/{alice.retain()}"
-    headers = {"If-Match": alice.http.get(path).headers["etag"]}
-    gate = threading.Barrier(8)
-
-    def change(number: int) -> int:
-        gate.wait()
-        when = f"2100-01-0{number + 1}T00:00:00Z"
-        answer = alice.http.patch(path, json={"expires_at": when}, headers=headers)
-        return answer.status_code
-
-    with ThreadPoolExecutor(8) as pool:
-        statuses = sorted(pool.map(change, range(8)))
-    assert statuses == [200] + [412] * 7
 
 
 def test_a_change_of_nothing_is_refused(alice: Caller) -> None:

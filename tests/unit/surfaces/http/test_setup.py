@@ -7,26 +7,38 @@ import logging
 import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from opentelemetry import trace
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from scrubjay.domain.errors import Forbidden, InvalidRequest
+from scrubjay.domain.memory import Memory
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
-from scrubjay.surfaces.http.app import app
 from scrubjay.surfaces.http.limits import Meter, Rates
 from scrubjay.surfaces.http.logs import JsonLines
 from scrubjay.surfaces.http.problems import Problem
-from scrubjay.surfaces.http.server import Listening, bind, server
+from scrubjay.surfaces.http.server import Listening, bind
 from scrubjay.surfaces.http.service import Options, Service
 from scrubjay.surfaces.http.tracing import Spans
 from scrubjay.surfaces.operations import BY_NAME
@@ -66,13 +78,37 @@ def test_a_port_that_is_taken_is_said_so() -> None:
         bind(Listening(port=taken.getsockname()[1]))
 
 
-def test_over_tls_it_speaks_nothing_below_1_3(engine: Engine, home: MemoryHome) -> None:
-    listening = Listening(tls_cert=Path("unused"), tls_key=Path("unused"))
-    config = server(app(engine, home.clock), listening).config
-    made = config.ssl_context_factory
-    assert made is not None
-    context = made(config, lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
-    assert context.minimum_version is ssl.TLSVersion.TLSv1_3
+@pytest.fixture
+def certificate(tmp_path: Path) -> Listening:
+    """Where to listen with a certificate for localhost that was made just now."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    begin = datetime(2020, 1, 1, tzinfo=UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, begin, begin.replace(year=2099))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    listening = Listening(port=0, tls_cert=tmp_path / "cert.pem", tls_key=tmp_path / "key.pem")
+    assert listening.tls_cert is not None
+    assert listening.tls_key is not None
+    listening.tls_cert.write_bytes(made.public_bytes(Encoding.PEM))
+    plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    listening.tls_key.write_bytes(plain)
+    return listening
+
+
+def test_over_tls_it_speaks_nothing_below_1_3(
+    engine: Engine, home: MemoryHome, certificate: Listening
+) -> None:
+    with serving(engine, home.clock, listening=certificate) as running:
+        url = running.url.replace("127.0.0.1", "localhost")
+        context = ssl.create_default_context(cafile=certificate.tls_cert)
+        answer = httpx2.get(f"{url}/healthz", verify=context)
+        assert "strict-transport-security" in answer.headers
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises(httpx2.ConnectError):
+            httpx2.get(f"{url}/healthz", verify=context)
 
 
 # -- without keys --------------------------------------------------------------------------------
@@ -97,6 +133,34 @@ def test_without_keys_everybody_is_the_person_at_the_machine(
         assert http.get("/v1/scopes").json() == {"data": ["local/me"]}
         hidden = http.get("/v1/memories", headers={"X-Scrubjay-Scope": "system/keys"})
         problem(hidden, 403, "forbidden")
+
+
+# -- versions --------------------------------------------------------------------------------------
+
+
+class Meeting(Engine):
+    """An engine in which who looks at a memory waits a while for somebody else to look, too."""
+
+    gate: threading.Barrier | None = None
+
+    def get(self, *about: Any, **more: Any) -> Memory:
+        memory = super().get(*about, **more)
+        if self.gate is not None:
+            with suppress(threading.BrokenBarrierError):
+                self.gate.wait(0.2)
+        return memory
+
+
+def test_of_two_who_saw_the_same_version_one_changes_it(home: MemoryHome) -> None:
+    engine = Meeting(home.ports())
+    options = Options(no_auth=True, scope=Scope("local", "me"))
+    with asking(engine, home, options) as http, ThreadPoolExecutor(2) as pool:
+        path = f"/v1/memories/{http.post('/v1/memories', json={'content': 'tea'}).json()['id']}"
+        how: dict[str, Any] = {"headers": {"If-Match": http.get(path).headers["etag"]}}
+        engine.gate = threading.Barrier(2)
+        changes = [{"pinned": True}, {"expires_at": "2100-01-01T00:00:00Z"}]
+        answers = list(pool.map(lambda change: http.patch(path, json=change, **how), changes))
+    assert sorted(answer.status_code for answer in answers) == [200, 412]
 
 
 # -- rates ---------------------------------------------------------------------------------------
