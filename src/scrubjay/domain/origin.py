@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Final
 
 
 class Actor(StrEnum):
@@ -34,7 +35,10 @@ class Origin(StrEnum):
     @property
     def trust(self) -> int:
         """Higher is more trusted; only the order means something."""
-        return -tuple(Origin).index(self)
+        return _TRUST[self]
+
+
+_TRUST: Final = {origin: -place for place, origin in enumerate(Origin)}
 
 
 def lowest(origins: Iterable[Origin]) -> Origin:

@@ -6,11 +6,12 @@ import json
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from scrubjay import bootstrap
+from scrubjay import settings as reading
 from scrubjay.domain.errors import InvalidRequest
 from scrubjay.surfaces.cli import options, render
 from scrubjay.surfaces.cli.exits import Exit
@@ -73,7 +74,7 @@ def serve(
     )
     engine = bootstrap.build(found)
     try:
-        made = app(engine, bootstrap.clock(), asked)
+        made = app(engine, bootstrap.clock(), asked, planes=_planes())
         with server.bind(listening) as bound:
             url = listening.url(bound.getsockname()[1])
             _tell(url, no_auth=no_auth, as_json=as_json)
@@ -100,6 +101,15 @@ def _tell(url: str, *, no_auth: bool, as_json: bool) -> None:
         if no_auth:
             render.say("No key is asked for: every program on this machine may use it.")
     sys.stdout.flush()
+
+
+def _planes() -> list[Any]:
+    """The memory plane of a pod, where its token is set: without one it would ask nobody."""
+    from scrubjay.surfaces.dialects.clawdapus.descriptor import TOKEN_VARIABLE, Offer
+    from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
+
+    token = reading.variable(TOKEN_VARIABLE)
+    return [ClawdapusPlane(Offer(token=token))] if token else []
 
 
 def _check_installed() -> None:
