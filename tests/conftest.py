@@ -1,11 +1,16 @@
-"""What every test shares: the --more flag, the seed of the loops, and what they measured."""
+"""What every test shares: homes and engines, the --more flag, and the seed of the loops."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from scrubjay.engine import Engine
+from scrubjay.testing.engines import MemoryHome, SqliteHome
 
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("more", max_examples=2_000, deadline=None, print_blob=True)
@@ -52,3 +57,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("measured")
         for line in measured:
             terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def home() -> MemoryHome:
+    """An empty installation in memory."""
+    return MemoryHome()
+
+
+@pytest.fixture
+def engine(home: MemoryHome) -> Iterator[Engine]:
+    """An engine on the installation in memory."""
+    engine = home.engine()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def sqlite_home(tmp_path: Path) -> SqliteHome:
+    """An empty installation in a folder."""
+    return SqliteHome(tmp_path / "home")

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from scrubjay import settings
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_TOML = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
@@ -65,6 +68,16 @@ def test_every_command_shown_works_in_its_turn(name: str, block: str, tmp_path: 
             stdin=subprocess.DEVNULL,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+def _configurations() -> list[str]:
+    return [block for page in PAGES for block in _TOML.findall(page.read_text())]
+
+
+@pytest.mark.parametrize("block", _configurations())
+def test_every_configuration_shown_is_one(block: str, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(block)
+    settings.read({"SCRUBJAY_HOME": str(tmp_path)})
 
 
 def test_the_readme_shows_the_library_and_the_command_line_in_ten_lines_each() -> None:

@@ -28,7 +28,6 @@ from scrubjay.engine.opened import OpenScope, day
 from scrubjay.engine.targets import Doomed
 from scrubjay.ports import Failpoint, Tx
 
-_PAGE = 256
 _log = logging.getLogger(__name__)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,30 +14,10 @@ from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
 from scrubjay.surfaces.http.app import app
 from scrubjay.surfaces.http.server import Listening, bind, server
 from scrubjay.surfaces.http.service import Options
-from scrubjay.testing.engines import MemoryHome, SqliteHome
+from scrubjay.testing.engines import MemoryHome
 from tests.dialects.clawdapus.pod import Claw, Manifest, Proxy
 
 Serve = Callable[..., str]
-
-
-@pytest.fixture
-def home() -> MemoryHome:
-    """An empty installation in memory."""
-    return MemoryHome()
-
-
-@pytest.fixture
-def engine(home: MemoryHome) -> Iterator[Engine]:
-    """An engine on the installation in memory."""
-    engine = home.engine()
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
-def sqlite_home(tmp_path: Path) -> SqliteHome:
-    """An empty installation in a folder."""
-    return SqliteHome(tmp_path / "home")
 
 
 @pytest.fixture

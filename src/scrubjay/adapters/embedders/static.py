@@ -77,10 +77,6 @@ class StaticEmbedder:
         rows /= np.where(lengths > 0, lengths, 1)[:, None]
         return rows
 
-    def word_vectors(self, words: Sequence[str]) -> Floats:
-        """One row per word, as `embed` gives it: their dot product says how near two words are."""
-        return self.embed(words)
-
     def _pool(self, texts: Sequence[Sequence[int]]) -> Floats:
         """The sum of the token vectors of each text; no text is empty."""
         import numpy as np

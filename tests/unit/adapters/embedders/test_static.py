@@ -47,7 +47,7 @@ def test_what_means_the_same_is_nearer(
 
 
 def test_words_of_like_meaning_are_near(embedder: StaticEmbedder) -> None:
-    dog, puppy, canine, bread = embedder.word_vectors(["dog", "puppy", "canine", "bread"])
+    dog, puppy, canine, bread = embedder.embed(["dog", "puppy", "canine", "bread"])
     assert min(dog @ puppy, dog @ canine) >= 0.5 > dog @ bread
 
 
