@@ -236,9 +236,9 @@ class Engine:
         from scrubjay.engine import indexing, recall  # load numpy, which many never need
 
         scopes = dict.fromkeys((scope, *request.scopes))
-        searched = [recall.Searched(self._begin(one), self._indexed(one)) for one in scopes]
         try:
-            return recall.recall(searched, request)
+            wanted = [(self._begin(one), self._indexed(one)) for one in scopes]
+            return recall.recall(wanted, request)
         finally:
             indexing.let_go(self._shelf.trim())
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float32]
 Times: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.int32]
+Places: TypeAlias = NDArray[np.intp]
+"""Rows to gather by: as wide as an address, since numpy would widen them at every use."""
 Mask: TypeAlias = NDArray[np.bool_]
 
 NONE = -1
@@ -33,12 +35,14 @@ class Columns:
     timed: Mask
     instructs: Mask
     prefers: Mask
-    previous: Codes
-    following: Codes
-    by_session: Codes
+    previous: Places
+    following: Places
+    by_session: Places
     """All rows, session after session."""
-    session_starts: Codes
+    session_starts: Places
     """Where each session begins in `by_session`."""
+    session_of: Places
+    """Which of these sessions each row belongs to."""
     gate: Floats
     """How much of its evidence a turn may pass to its neighbors, by length."""
     replies: Mask
@@ -69,7 +73,7 @@ def arrange(
     """
     rows = len(session)
     own = np.where(session == NONE, -1 - np.arange(rows), session)
-    order = np.lexsort((position, own)).astype(np.int32)
+    order = np.lexsort((position, own))
     first = np.ones(rows, np.bool_)
     first[1:] = own[order[1:]] != own[order[:-1]]
     previous, following = _neighbors(order, first)
@@ -84,7 +88,8 @@ def arrange(
         previous=previous,
         following=following,
         by_session=order,
-        session_starts=np.flatnonzero(first).astype(np.int32),
+        session_starts=np.flatnonzero(first),
+        session_of=_session_of(order, first),
         gate=np.minimum(1, QUOTABLE / np.maximum(length, 1)).astype(np.float32),
         replies=(previous != NONE) & asks[previous] & other,
         manner=_manner(length, asks, importance, trust, pinned),
@@ -109,8 +114,14 @@ def _manner(
     return {name: values for name, values in found.items() if values.any()}
 
 
-def _neighbors(order: Codes, first: Mask) -> tuple[Codes, Codes]:
-    previous = np.full(len(order), NONE, np.int32)
+def _session_of(order: Places, first: Mask) -> Places:
+    found = np.empty(len(order), np.intp)
+    found[order] = np.cumsum(first) - 1
+    return found
+
+
+def _neighbors(order: Places, first: Mask) -> tuple[Places, Places]:
+    previous = np.full(len(order), NONE, np.intp)
     following = previous.copy()
     inner = ~first[1:]
     previous[order[1:][inner]] = order[:-1][inner]

@@ -48,7 +48,7 @@ def _add(index: ScopeIndex, *entries: Entry) -> None:
 
 def _holders(index: ScopeIndex, term: str) -> set[bytes]:
     """The ids of the rows that count and hold a term."""
-    scores = index.match([Wanted(term)]).scores
+    scores = index.snapshot().match([Wanted(term)]).scores
     rows = np.flatnonzero(scores > 0)
     return {index.columns().row_id[row].tobytes() for row in rows}
 
@@ -69,14 +69,14 @@ def test_what_was_added_is_found(index: ScopeIndex) -> None:
 
 def test_what_was_erased_is_not(index: ScopeIndex) -> None:
     _add(index, _entry(1, 1, "tea"), _entry(2, 2, "tea"))
-    index.match([])
+    index.settle()
     index.erase([(1).to_bytes(16)])
     assert _holders(index, "tea") == {(2).to_bytes(16)}
 
 
 def test_a_memory_that_changed_counts_once_and_as_it_is_now(index: ScopeIndex) -> None:
     _add(index, _entry(1, 1, "tea"))
-    index.match([])
+    index.settle()
     _add(index, _entry(1, 2, "river"))
     assert _holders(index, "tea") == set()
     assert _holders(index, "river") == {(1).to_bytes(16)}
@@ -85,8 +85,8 @@ def test_a_memory_that_changed_counts_once_and_as_it_is_now(index: ScopeIndex) -
 
 def test_an_empty_index_answers_with_nothing(index: ScopeIndex) -> None:
     assert len(index.columns()) == 0
-    assert len(index.match([Wanted("tea")]).scores) == 0
-    assert len(index.dense(np.ones(DIMENSIONS, np.float32))) == 0
+    assert len(index.snapshot().match([Wanted("tea")]).scores) == 0
+    assert len(index.snapshot().cosine(np.ones(DIMENSIONS, np.float32))) == 0
     assert index.plan() is None
 
 
@@ -123,7 +123,7 @@ def test_any_order_of_changes_leaves_what_a_fresh_index_has(
 
 def _content_holds(index: ScopeIndex, row: int, word: str) -> bool:
     term = terms(word)[0]
-    return bool(index.match([Wanted(term)]).scores[row] > 0)
+    return bool(index.snapshot().match([Wanted(term)]).scores[row] > 0)
 
 
 def test_a_segment_reads_back_as_it_was_written() -> None:
