@@ -99,11 +99,16 @@ def merge(segments: Sequence[Segment], keep: Sequence[Mask] | None = None) -> Se
     kept = list(keep) if keep else [np.ones(len(part.lengths), np.bool_) for part in segments]
     keys, rows, counts, base = [np.empty(0, np.uint64)], [], [], 0
     for part, mask in zip(segments, kept, strict=True):
-        alive = mask[part.rows]
-        moved = (np.cumsum(mask) - 1 + base).astype(np.uint32)
-        keys.append(np.repeat(part.keys, np.diff(part.starts))[alive])
-        rows.append(moved[part.rows[alive]])
-        counts.append(part.counts[alive])
+        keys.append(np.repeat(part.keys, np.diff(part.starts)))
+        if mask.all():
+            rows.append(part.rows + np.uint32(base))
+            counts.append(part.counts)
+        else:
+            alive = mask[part.rows]
+            moved = (np.cumsum(mask) - 1 + base).astype(np.uint32)
+            keys[-1] = keys[-1][alive]
+            rows.append(moved[part.rows[alive]])
+            counts.append(part.counts[alive])
         base += int(mask.sum())
     lengths = [part.lengths[mask] for part, mask in zip(segments, kept, strict=True)]
     return _gathered(_join(keys), _join(rows), _join(counts), _join(lengths))

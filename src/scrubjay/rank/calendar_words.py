@@ -38,7 +38,10 @@ _IN_ENGLISH: Final = {
 }
 FOREIGN_WORDS: Final = frozenset(
     word
-    for line in (*_FOREIGN, "gestern heute ayer hoy tag tagen woche wochen monat monaten jahr jahren")
+    for line in (
+        *_FOREIGN,
+        "gestern heute ayer hoy tag tagen woche wochen monat monaten jahr jahren",
+    )
     for word in line.split()
     if word.isascii()
 )

@@ -32,6 +32,8 @@ class Columns:
     speaker: Codes
     time: Times
     """Seconds since 1970; NaN where unknown."""
+    latest: float
+    """The last of these times: a question asked after it need not be told from later ones."""
     timed: Mask
     instructs: Mask
     prefers: Mask
@@ -82,6 +84,7 @@ def arrange(
     return Columns(
         speaker=speaker,
         time=time,
+        latest=float(np.fmax.reduce(time, initial=-np.inf)),
         timed=signs["timed"],
         instructs=signs["instructs"],
         prefers=signs["prefers"],

@@ -82,7 +82,7 @@ def _aims(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
         found["speaker"] = _said_by(columns, query.asked)
     if query.windows:
         found["dated"] = _within(query, columns)
-    if query.asked_at is not None:
+    if query.asked_at is not None and query.asked_at.timestamp() < columns.latest:
         found["later"] = columns.time > query.asked_at.timestamp()
     if query.when:
         found["when"] = columns.timed

@@ -87,7 +87,8 @@ class StaticEmbedder:
         tokens = np.array(list(chain.from_iterable(texts)), np.intp)
         floats = table.steps[tokens] * table.scale[tokens, None]
         if len(texts) == 1:
-            return floats.sum(axis=0, keepdims=True)
+            alone: Floats = floats.sum(axis=0, keepdims=True)
+            return alone
         starts = list(accumulate(map(len, texts[:-1]), initial=0))
         return np.add.reduceat(floats, starts, axis=0)
 
