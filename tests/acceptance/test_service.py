@@ -303,6 +303,36 @@ def test_told_to_end_it_finishes_what_it_has_begun(ram: Path) -> None:
         assert {memory.id for memory in jay.browse(limit=10_000)} >= set(load.acknowledged)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ending_it_is_no_failure(ram: Path, number: signal.Signals) -> None:
+    assert Process(ram / "home").end(number) == 0
+
+
+def first_words(home: Path, *options: str) -> str:
+    """What `scrubjay serve` says before it serves."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "scrubjay", "serve", "--port", "0", *options],
+        env={**os.environ, "SCRUBJAY_HOME": str(home)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        said = list(iter(process.stderr.readline, "Ctrl-C ends it.\n"))
+        process.terminate()
+    assert process.returncode == 0
+    return "".join(said)
+
+
+def test_where_there_is_no_key_it_says_how_to_make_one(ram: Path) -> None:
+    said = first_words(ram / "home", "--scope", "acme/alice")
+    assert "There is no key yet: `scrubjay keys create NAME --scope acme/alice`." in said
+    kept = first_words(ram / "home", "--key-file", str(ram / "key"))
+    assert f"Bearer $(cat {ram / 'key'})" in kept
+    assert "There is no key yet" not in first_words(ram / "home")
+    assert "Bearer" not in first_words(ram / "home", "--no-auth")
+
+
 def test_a_key_of_the_command_line_opens_its_scope_until_it_is_revoked(ram: Path) -> None:
     def scrubjay_keys(*words: str) -> Any:
         done = subprocess.run(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
-import sys
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,12 +12,14 @@ import typer
 
 from scrubjay import bootstrap
 from scrubjay import settings as reading
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.surfaces.cli import options, render
-from scrubjay.surfaces.cli.exits import Exit
+from scrubjay.domain.scope import Scope
+from scrubjay.surfaces.cli import key_file as key_files
+from scrubjay.surfaces.cli import options, render, serving
 from scrubjay.surfaces.cli.opening import scope_of, settings
+from scrubjay.surfaces.keys import Keys
 
 _CERTIFICATE = "The certificate chain, PEM; TLS 1.3 is then the least it speaks."
+_KEY_FILE = "Keep a key for the scope in this file; it is made if it is not there."
 
 
 def serve(
@@ -38,6 +40,9 @@ def serve(
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="Ask for no key; on loopback only.")
     ] = False,
+    key_file: Annotated[
+        Path | None, typer.Option("--key-file", metavar="FILE", help=_KEY_FILE)
+    ] = None,
     reads: Annotated[
         float, typer.Option("--reads", min=0, help="Reads a second for one key; 0: no limit.")
     ] = 200.0,
@@ -51,8 +56,8 @@ def serve(
 
     Example: scrubjay serve --port 8377
     """
-    _check_installed()
-    from scrubjay.surfaces.http import logs, server
+    serving.check_installed()
+    from scrubjay.surfaces.http import server
     from scrubjay.surfaces.http.app import app
     from scrubjay.surfaces.http.limits import Rates
     from scrubjay.surfaces.http.service import Options
@@ -66,41 +71,61 @@ def serve(
         no_auth=no_auth,
     )
     found = settings()
+    whose = scope_of(scope, found)
     asked = Options(
         no_auth=no_auth,
-        scope=scope_of(scope, found),
+        scope=whose,
         hosts=frozenset([*(allow_host or ()), *([host] if host not in _EVERYWHERE else [])]),
         rates=Rates(reads=reads, writes=writes),
     )
     engine = bootstrap.build(found)
     try:
         made = app(engine, bootstrap.clock(), asked, planes=_planes())
+        serving.heed()
         with server.bind(listening) as bound:
+            keys = Keys(engine, bootstrap.clock())
+            if key_file is not None and not no_auth:
+                key_files.keep(key_file, keys, whose)
             url = listening.url(bound.getsockname()[1])
-            _tell(url, no_auth=no_auth, as_json=as_json)
-            logs.to_stderr()
-            signal.signal(signal.SIGTERM, _end)  # the server passes it on when it is done
-            server.server(made, listening).run(sockets=[bound])
+            if as_json:
+                render.line(json.dumps({"url": url, "no_auth": no_auth}))
+            else:
+                render.line(f"scrubjay serves {url}")
+                bearer = _bearer(keys, whose, key_file, no_auth=no_auth)
+                _tell(url, bearer, _FIRST if listening.loopback else ())
+            serving.until_told(made, listening, bound)
     finally:
         engine.close()
 
 
+_FIRST = (
+    ("tell it", "/v1/memories", '{"content": "Alice prefers green tea"}'),
+    ("ask it", "/v1/recall", '{"query": "What does Alice drink?"}'),
+)
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # compared with, not listened on
 
 
-def _end(_number: int, _frame: object) -> None:
-    """End in peace, by way of closing the engine."""
-    raise SystemExit(Exit.OK)
+def _bearer(keys: Keys, scope: Scope, file: Path | None, *, no_auth: bool) -> str:
+    """Say what there is to know about keys; what curl has to be told to send one."""
+    if no_auth:
+        render.say("No key is asked for: every program on this machine may use it.")
+        return ""
+    if file is None:
+        if not keys.all():
+            render.say(f"There is no key yet: `scrubjay keys create NAME --scope {scope}`.")
+        return ' -H "Authorization: Bearer $KEY"'
+    render.say(f"The key for {scope} is in {file}.")
+    return f' -H "Authorization: Bearer $(cat {shlex.quote(str(file.absolute()))})"'
 
 
-def _tell(url: str, *, no_auth: bool, as_json: bool) -> None:
-    if as_json:
-        render.line(json.dumps({"url": url, "no_auth": no_auth}))
-    else:
-        render.line(f"scrubjay serves {url}")
-        if no_auth:
-            render.say("No key is asked for: every program on this machine may use it.")
-    sys.stdout.flush()
+def _tell(url: str, bearer: str, first: Iterable[tuple[str, str, str]]) -> None:
+    """Say where to look, and what to paste into a shell to begin with."""
+    for name, path in (("every verb", "/openapi.json"), ("is it well?", "/healthz")):
+        render.say(f"  {name:<12} {url}{path}")
+    for name, path, body in first:
+        sent = f"-H 'Content-Type: application/json' -d '{body}'"
+        render.say(f"  {name:<12} curl -s {url}{path}{bearer} {sent}")
+    render.say("Ctrl-C ends it.")
 
 
 def _planes() -> list[Any]:
@@ -110,12 +135,3 @@ def _planes() -> list[Any]:
 
     token = reading.variable(TOKEN_VARIABLE)
     return [ClawdapusPlane(Offer(token=token))] if token else []
-
-
-def _check_installed() -> None:
-    from importlib.util import find_spec
-
-    if not all(map(find_spec, ("starlette", "uvicorn", "pydantic"))):
-        raise InvalidRequest(
-            "The service is not installed.", hint="pip install 'scrubjay[server]' brings it."
-        )

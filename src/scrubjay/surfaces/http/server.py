@@ -79,7 +79,7 @@ def bind(listening: Listening) -> socket.socket:
         bound.close()
         raise InvalidRequest(
             f"It cannot listen on {listening.host} port {listening.port}: {error.strerror}.",
-            hint="Choose another with --host and --port.",
+            hint="End what listens there, or choose another --port; 0 takes a free one.",
         ) from error
     return bound
 
