@@ -81,8 +81,8 @@ class Columns:
 
     def coded(self, codes: NDArray[np.int32]) -> dict[int, str]:
         """The names of the codes in one of the columns."""
-        used = np.unique(codes)
-        return {int(code): self.names[code] for code in used if code != NOTHING}
+        counts = np.bincount(codes[codes != NOTHING], minlength=1)
+        return {int(code): self.names[code] for code in np.flatnonzero(counts)}
 
     def shows(self, sign: str) -> NDArray[np.bool_]:
         """Which memories show one of SIGNS."""

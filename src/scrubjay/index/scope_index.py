@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from scrubjay.index import columns, postings, segment, snapshot, vectors
+from scrubjay.index import columns, postings, segment, vectors
 from scrubjay.index.columns import Columns, Entry
 from scrubjay.index.postings import Part as Terms
 from scrubjay.index.segment import Mask, Segment
@@ -259,15 +259,12 @@ class ScopeIndex:
         """Everything a question is ranked by, as it is now; the same one until a change."""
         self.settle()
         if self._snapshot is None:
-            parts = [part.dense() for part in self._parts]
-            squares = [part.squares() for part in self._parts]
-            mean = self._mean()
             self._snapshot = Snapshot(
                 columns=self.columns(),
                 terms=postings.Terms.of([part.terms() for part in self._parts]),
-                vectors=tuple(parts),
-                mean=mean,
-                nearness=snapshot.nearness(parts, squares, mean),
+                vectors=[part.dense() for part in self._parts],
+                squares=[part.squares() for part in self._parts],
+                mean=self._mean(),
             )
         return self._snapshot
 
