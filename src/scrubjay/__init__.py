@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         SchemaTooNew,
         ScrubjayError,
         SealBroken,
+        Stale,
         StoreError,
         Timeout,
     )
@@ -49,7 +50,7 @@ _HOMES = {
     "scrubjay.domain.errors": (
         "Busy Changed Conflict Destroyed EmbedderError Forbidden Frozen Full InvalidRequest "
         "KeyMissing LimitReached Locked NeedsConfirmation NotFound SchemaTooNew ScrubjayError "
-        "SealBroken StoreError Timeout"
+        "SealBroken Stale StoreError Timeout"
     ),
     "scrubjay.domain.memory": "Kind Memory Provenance",
     "scrubjay.domain.origin": "Actor Origin",
@@ -93,6 +94,7 @@ __all__ = [
     "Scope",
     "ScrubjayError",
     "SealBroken",
+    "Stale",
     "StoreError",
     "Timeout",
     "connect",

@@ -8,6 +8,7 @@ ScrubjayError
 ├── Frozen                the scope is frozen for this verb
 ├── NeedsConfirmation     a destructive verb was not confirmed
 ├── Conflict              somebody else changed it first
+│   └── Stale             a memory is not as it was when it was read
 ├── Destroyed             the scope was destroyed; nothing of it is left
 ├── StoreError            the store failed
 │   ├── Busy              another writer held the lock too long
@@ -92,6 +93,12 @@ class Conflict(ScrubjayError):
 
     code = "conflict"
     default_hint = "Read it again and decide anew."
+
+
+class Stale(Conflict):
+    """A memory is no longer as it was when it was read."""
+
+    code = "stale"
 
 
 class Destroyed(ScrubjayError):

@@ -12,6 +12,7 @@ from scrubjay.domain.errors import Busy, Full, ScrubjayError, StoreError
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.requests import (
+    Amend,
     BriefRequest,
     Browse,
     Forget,
@@ -149,17 +150,21 @@ class Engine:
         """Replace a memory; the old one stays as history, out of sight."""
         return retaining.supersede(self._begin(scope), request)
 
+    def amend(self, scope: Scope, request: Amend) -> Memory:
+        """Pin or unpin a memory, or set when it expires; null lifts that."""
+        return amend.amend(self._begin(scope), request)
+
     def pin(
         self, scope: Scope, public_id: str, *, pinned: bool = True, actor: Actor = Actor.USER
     ) -> Memory:
         """Pin or unpin a memory."""
-        return amend.pin(self._begin(scope), public_id, pinned=pinned, actor=actor)
+        return self.amend(scope, Amend(id=public_id, pinned=pinned, actor=actor))
 
     def expire(
         self, scope: Scope, public_id: str, at: datetime | None, *, actor: Actor = Actor.USER
     ) -> Memory:
         """Set or, with None, lift the time a memory expires."""
-        return amend.expire(self._begin(scope), public_id, at, actor=actor)
+        return self.amend(scope, Amend(id=public_id, expires_at=at, actor=actor))
 
     def freeze(
         self, scope: Scope, level: Freeze = Freeze.WRITES, *, actor: Actor = Actor.USER

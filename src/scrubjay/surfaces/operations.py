@@ -22,8 +22,8 @@ MEGABYTE: Final = 1024 * 1024
 INJECTED: Final = frozenset({"scope", "actor", "holder", "keys"})
 LOCAL: Final = frozenset({"progress", "deliver"})
 """What only a caller in the same process can give."""
-UNSPOKEN: Final = frozenset({"actor", "allowances"})
-"""Fields of requests that the key decides, or the surface."""
+UNSPOKEN: Final = frozenset({"actor", "allowances", "expected"})
+"""What the key decides, or the surface, and no field of a request says."""
 BELOW: Final = "before_number"
 """The parameter of a page for who knows the number of the last memory it has."""
 WIRE_NAMES: Final = {"public_id": "id", "raw": "content"}
@@ -167,7 +167,7 @@ class Operation:
 
 def _expanded(parameter: inspect.Parameter, hint: Any) -> list[Parameter]:
     """A parameter of the verb as those of the wire; a request as each of its fields."""
-    if parameter.name in INJECTED | LOCAL:
+    if parameter.name in INJECTED | LOCAL | UNSPOKEN:
         return []
     if parameter.name == "request":
         known = wire.hints(hint)
@@ -213,7 +213,7 @@ OPERATIONS: Final = (
     _read("browse", Engine.browse, "get /memories", "Memories, newest first.", paged=True),
     _read("get", Engine.get, f"get {_ONE}", "One memory by id."),
     _write(
-        "amend", guarded.amend, f"patch {_ONE}", "Pin, unpin, or set when it expires.",
+        "amend", Engine.amend, f"patch {_ONE}", "Pin, unpin, or set when it expires.",
         conditional=True, idempotent=True, span="update_memory", example={"pinned": True},
     ),
     _write(

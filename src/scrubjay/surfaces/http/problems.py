@@ -22,6 +22,7 @@ _STATUS: Final[Mapping[type[ScrubjayError], int]] = {
     errors.Frozen: 423,
     errors.NeedsConfirmation: 428,
     errors.Conflict: 409,
+    errors.Stale: 412,
     errors.Destroyed: 410,
     errors.Busy: 503,
     errors.Full: 507,

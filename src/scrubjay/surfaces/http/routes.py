@@ -88,7 +88,7 @@ class _Endpoint:
     async def _carry_out(self, request: Request, call: Call, body: bytes) -> Response:
         values = self._values(request, call, body)
         operation, bridge = self._operation, self._service.bridge
-        work = self._work(request, call, values)
+        work = self._work(call, values)
         pseudonym = self._service.signer.pseudonym(call.scope) if operation.span else ""
         with self._service.spans.around(operation, pseudonym) as span:
             request.scope["state"]["trace_id"] = span.trace_id
@@ -114,6 +114,8 @@ class _Endpoint:
         key = request.headers.get(HEADER)
         if key is not None and operation.name in _KEYED and values.get("key") is None:
             values["key"] = key
+        if operation.conditional:
+            values["expected"] = preconditions.expected(request)
         return values
 
     def _turn(self, call: Call, values: Values) -> None:
@@ -124,7 +126,7 @@ class _Endpoint:
         elif below is not None:
             values["cursor"] = below
 
-    def _work(self, request: Request, call: Call, values: Values) -> Callable[[], Any]:
+    def _work(self, call: Call, values: Values) -> Callable[[], Any]:
         operation, service = self._operation, self._service
 
         def work() -> Any:
@@ -134,9 +136,7 @@ class _Endpoint:
                 service.leave(call.scope)
             return operation.perform(call, values)
 
-        if not operation.conditional:
-            return work
-        return preconditions.guarding(service, request, call, values["id"], work)
+        return work
 
     # -- out -----------------------------------------------------------------------------
 

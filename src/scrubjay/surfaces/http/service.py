@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -26,7 +25,6 @@ from scrubjay.surfaces.http.tracing import Spans
 from scrubjay.surfaces.keys import Grant, Key, Keys, everything
 
 SCOPE_HEADER: Final = "x-scrubjay-scope"
-_STRIPES: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +70,6 @@ class Service:
         self.signer = Signer(self.keys.signing_secret())
         self._local = everything()
         self._open: set[Scope] = set()
-        self._stripes = tuple(threading.Lock() for _ in range(_STRIPES))
 
     # -- who asks ----------------------------------------------------------------------
 
@@ -117,10 +114,6 @@ class Service:
     def leave(self, scope: Scope) -> None:
         """Look again, next time, whether the scope is there."""
         self._open.discard(scope)
-
-    def alone(self, scope: Scope, public_id: str) -> threading.Lock:
-        """A lock that keeps others from changing this memory between a look and a change."""
-        return self._stripes[hash((scope, public_id)) % _STRIPES]
 
 
 def _unauthorized(detail: str) -> Problem:

@@ -24,6 +24,7 @@ CODES = {
     errors.Forbidden: 4,
     errors.LimitReached: 4,
     errors.Conflict: 5,
+    errors.Stale: 5,
     errors.Destroyed: 5,
     errors.Changed: 5,
     errors.Frozen: 6,
