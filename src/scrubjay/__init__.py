@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     )
     from scrubjay.domain.memory import Kind, Memory, Provenance
     from scrubjay.domain.origin import Actor, Origin
-    from scrubjay.domain.results import Erasure, Outcome, Page, Report, Retained
+    from scrubjay.domain.results import Erasure, Outcome, Page, Report, Retained, Session
     from scrubjay.domain.rows import Freeze
     from scrubjay.domain.scope import Scope
+    from scrubjay.domain.turns import Recorded, Timeline, Turn
     from scrubjay.surfaces.client import Client, connect
     from scrubjay.surfaces.jay import Jay, open
 
@@ -54,9 +55,10 @@ _HOMES = {
     ),
     "scrubjay.domain.memory": "Kind Memory Provenance",
     "scrubjay.domain.origin": "Actor Origin",
-    "scrubjay.domain.results": "Erasure Outcome Page Report Retained",
+    "scrubjay.domain.results": "Erasure Outcome Page Report Retained Session",
     "scrubjay.domain.rows": "Freeze",
     "scrubjay.domain.scope": "Scope",
+    "scrubjay.domain.turns": "Recorded Timeline Turn",
     "scrubjay.surfaces.client": "Client connect",
     "scrubjay.surfaces.jay": "Jay open",
 }
@@ -88,15 +90,19 @@ __all__ = [
     "Outcome",
     "Page",
     "Provenance",
+    "Recorded",
     "Report",
     "Retained",
     "SchemaTooNew",
     "Scope",
     "ScrubjayError",
     "SealBroken",
+    "Session",
     "Stale",
     "StoreError",
+    "Timeline",
     "Timeout",
+    "Turn",
     "connect",
     "open",
 ]

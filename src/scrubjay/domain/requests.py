@@ -251,7 +251,7 @@ class Browse(Filter):
 
     def __post_init__(self) -> None:
         Filter.__post_init__(self)
-        _check_limit(self.limit, BROWSE_LIMIT)
+        text.check_limit(self.limit, BROWSE_LIMIT)
         text.check_count("The cursor", self.cursor)
 
 
@@ -279,7 +279,7 @@ class Recall(Filter):
         Filter.__post_init__(self)
         text.check_query(self.query)
         text.check_flag("Worded", self.worded)
-        _check_limit(self.limit, RECALL_LIMIT)
+        text.check_limit(self.limit, RECALL_LIMIT)
         _check_times(self, ("asked_at",))
         text.check_count("The limit of bytes", self.max_bytes, least=1)
         text.check_count("The limit of tokens", self.max_tokens, least=1)
@@ -298,7 +298,7 @@ class BriefRequest:
     actor: Actor = Actor.USER
 
     def __post_init__(self) -> None:
-        _check_limit(self.limit, BRIEF_LIMIT)
+        text.check_limit(self.limit, BRIEF_LIMIT)
         text.check_count("The limit of characters", self.max_chars, least=1)
         _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
 
@@ -368,11 +368,6 @@ class Revoke:
     def matches(self, memory: Memory) -> bool:
         """Whether it was written by the channel."""
         return memory.provenance.channel == self.channel
-
-
-def _check_limit(limit: object, most: int) -> None:
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
-        raise InvalidRequest(f"The limit is a number from 1 to {most:,}.")
 
 
 def _check_scopes(scopes: object) -> tuple[Scope, ...]:

@@ -8,6 +8,7 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from scrubjay.domain.memory import Memory
+from scrubjay.domain.origin import Origin
 from scrubjay.domain.scope import Scope
 
 
@@ -46,6 +47,20 @@ class Page:
 
     def __getitem__(self, index: int) -> Memory:
         return self.memories[index]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One conversation: when it was, and how much of it is kept."""
+
+    name: str
+    first: datetime
+    last: datetime
+    memories: int = 0
+    """How many are current; what was superseded or has expired does not count."""
+    turns: int = 0
+    tainted: Origin | None = None
+    """The least trusted it has read, where a host said so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,11 @@ from scrubjay.domain.results import Outcome
 
 TEXT_BYTES: Final = 8 * 1024 * 1024
 """The most that either side of a turn may say."""
+TURNS_LIMIT: Final = 1_000
+"""How many turns may be asked for at once,"""
+TURNS_CHARS: Final = 16 * 1024 * 1024
+"""and how much they may say together: an answer ends early where one more would be too much."""
+TIMELINE_LIMIT: Final = 100_000
 LOOK_BACK: Final = 10
 """How many turns before it, by time, a turn is compared with."""
 ALIKE: Final = 0.85

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from scrubjay.domain.errors import Busy, Full, ScrubjayError, StoreError
+from scrubjay.domain.errors import StoreError
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.requests import (
@@ -36,6 +35,7 @@ from scrubjay.domain.results import (
     Report,
     Retained,
     Rotated,
+    Session,
 )
 from scrubjay.domain.rows import Freeze, Head
 from scrubjay.domain.scope import Scope
@@ -65,8 +65,6 @@ from scrubjay.ports import Progress, no_progress
 
 if TYPE_CHECKING:
     from scrubjay.engine.indexing import Indexed
-
-_log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -109,12 +107,7 @@ class Engine:
     def _begin(self, scope: Scope) -> OpenScope:
         """The open scope, after a slice of the work earlier verbs left due."""
         opened = self._open(scope)
-        if opened.due:
-            try:
-                jobs.advance(opened)
-            except (Busy, Full) as error:
-                # Due work must not keep the verb from being done: it stays due, and shows.
-                _log.warning("jobs.left_due", extra={"code": error.code})
+        jobs.attempt(opened)
         return opened
 
     def scopes(self) -> tuple[Scope, ...]:
@@ -131,7 +124,7 @@ class Engine:
             if self._closed:
                 return
             for opened in self._opened.values():
-                _leave(opened)
+                audit.leave(opened)
             self._closed = True
             self._opened.clear()
             self._ports.store.close()
@@ -224,11 +217,33 @@ class Engine:
         """The chain of versions a memory belongs to, oldest first."""
         return read.history(self._begin(scope), public_id, actor=actor)
 
-    def turns(self, scope: Scope, limit: int, *, actor: Actor = Actor.USER) -> tuple[Turn, ...]:
-        """The latest turns by time, newest first."""
-        return turns.turns(self._begin(scope), limit=limit, actor=actor)
+    def turns(
+        self,
+        scope: Scope,
+        limit: int = 50,
+        *,
+        session: str | None = None,
+        before: datetime | None = None,
+        before_id: str | None = None,
+        actor: Actor = Actor.USER,
+    ) -> tuple[Turn, ...]:
+        """Turns, newest first: all or those of a session, before a time or the turn then."""
+        end = turns.end(before, before_id)
+        return turns.turns(self._begin(scope), limit=limit, session=session, end=end, actor=actor)
 
-    def timeline(self, scope: Scope, limit: int, *, actor: Actor = Actor.USER) -> Timeline:
+    def sessions(
+        self, scope: Scope, limit: int = 50, *, actor: Actor = Actor.USER
+    ) -> tuple[Session, ...]:
+        """The sessions of which something is kept, the one that was spoken in last first."""
+        from scrubjay.engine import indexing, listing  # load numpy, which many never need
+
+        opened = self._begin(scope)
+        try:
+            return listing.sessions(opened, self._indexed(scope), limit=limit, actor=actor)
+        finally:
+            indexing.let_go(self._shelf.trim())
+
+    def timeline(self, scope: Scope, limit: int = 50, *, actor: Actor = Actor.USER) -> Timeline:
         """When there were turns, and roughly what about."""
         return turns.timeline(self._begin(scope), limit=limit, actor=actor)
 
@@ -349,7 +364,7 @@ class Engine:
             if opened := self._opened.pop(scope, None):
                 # The rows may be made anew, and their numbers then mean other changes.
                 self._shelf.drop(opened.address)
-                _leave(opened)
+                audit.leave(opened)
             return transfer.restore(ports, scope, raw, key=key, anew=anew)
 
     # -- checking ------------------------------------------------------------------------
@@ -377,15 +392,3 @@ class Engine:
     def verify_audit(self, scope: Scope) -> Report:
         """Whether the audit trail is whole."""
         return audit.verify(self._begin(scope))
-
-
-def _leave(opened: OpenScope) -> None:
-    """Write the counted reads and copy the audit head, if that can still be done.
-
-    Closing never fails: a scope that was destroyed or a full disk only costs the count of reads.
-    """
-    try:
-        opened.flush_reads()
-        audit.copy_head(opened)
-    except ScrubjayError as error:
-        _log.warning("close.reads_not_written", extra={"code": error.code})

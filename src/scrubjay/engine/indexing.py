@@ -121,8 +121,13 @@ def _languages(held: Columns) -> tuple[str, ...]:
 
 
 def _latest(held: Columns) -> datetime | None:
+    return moment(held.said.max()) if len(held) else None
+
+
+def moment(seconds: float) -> datetime:
+    """A time of a column."""
     # The last moment there is, as a float, would be one of the year 10000.
-    return datetime.fromtimestamp(min(held.said.max(), _LAST), UTC) if len(held) else None
+    return datetime.fromtimestamp(min(seconds, _LAST), UTC)
 
 
 def arrange(held: Columns) -> ranking.Columns:

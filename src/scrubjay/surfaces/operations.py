@@ -182,6 +182,9 @@ def _expanded(parameter: inspect.Parameter, hint: Any) -> list[Parameter]:
 
 
 _TEA: Final = {"content": "Alice prefers green tea", "kind": "preference", "tags": ["drinks"]}
+_TURN: Final = {
+    "id": "turn-1", "user": "I prefer green tea.", "assistant": "Noted.", "session": "chat-7",
+}  # fmt: skip
 _ONE: Final = "/memories/{id}"
 
 
@@ -225,6 +228,14 @@ OPERATIONS: Final = (
         "supersede", Engine.supersede, f"post {_ONE}/supersede", "Replace a memory.",
         status=201, span="update_memory", example={"content": "Alice prefers black tea"},
     ),
+    _write(
+        "record", Engine.record, "post /turns", "Write a turn, and what follows from it.",
+        creates=True, idempotent=True, status=201, most_bytes=32 * MEGABYTE,
+        span="create_memory", example=_TURN,
+    ),
+    _read("turns", Engine.turns, "get /turns", "Turns as they happened, newest first."),
+    _read("timeline", Engine.timeline, "get /timeline", "When there were turns, what about."),
+    _read("sessions", Engine.sessions, "get /sessions", "The sessions, newest first."),
     _read("brief", Engine.brief, "get /brief", "What to know before the first word."),
     _write(
         "forget", Engine.forget, "post /forget", "Erase memories for good.",

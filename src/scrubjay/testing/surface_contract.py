@@ -33,6 +33,7 @@ from scrubjay.domain.memory import Kind, Memory
 from scrubjay.domain.origin import Origin
 from scrubjay.domain.results import Outcome
 from scrubjay.domain.rows import Freeze
+from scrubjay.testing.ledger_contract import LedgerContract
 
 Handle = Any
 """Whatever has the verbs of `Jay`; layers keep its class out of here."""
@@ -306,7 +307,7 @@ class CareContract:
 
 
 class SurfaceContract(
-    WritingContract, ReadingContract, ErasingContract, TrustContract, CareContract
+    WritingContract, ReadingContract, LedgerContract, ErasingContract, TrustContract, CareContract
 ):
     """The promises of a handle, one test each."""
 

@@ -37,6 +37,7 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "retain": lambda engine: engine.retain(ALICE, Retain(content="a")),
     "record": lambda engine: engine.record(ALICE, Record(id="a", user="a")),
     "turns": lambda engine: engine.turns(ALICE, 1),
+    "sessions": lambda engine: engine.sessions(ALICE),
     "timeline": lambda engine: engine.timeline(ALICE, 1),
     "supersede": lambda engine: engine.supersede(ALICE, Supersede(id="a", content="a")),
     "amend": lambda engine: engine.amend(ALICE, Amend(id="a", pinned=True)),

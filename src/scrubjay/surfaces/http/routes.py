@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.results import Outcome, Page, Recalled, Retained
+from scrubjay.domain.turns import Recorded
 from scrubjay.surfaces import wire
 from scrubjay.surfaces.http import bodies, preconditions
 from scrubjay.surfaces.http.replays import HEADER, Name
@@ -147,9 +148,10 @@ class _Endpoint:
             headers["ETag"] = preconditions.etag(result)
             if preconditions.unchanged(request, result):
                 return Response(status_code=304, headers=headers)
-        if isinstance(result, Retained):
+        if isinstance(result, Retained | Recorded):
             self._service.metrics.add("memory_redacted_total", sum(result.redacted.values()))
             status = status if result.outcome is Outcome.STORED else 200
+        if isinstance(result, Retained):
             headers["Location"] = f"{VERSION}/memories/{result.id}"
         if isinstance(result, Recalled):
             self._service.metrics.add("memory_recall_hits_total", len(result))
