@@ -230,7 +230,7 @@ OPERATIONS: Final = (
     ),
     _write(
         "record", Engine.record, "post /turns", "Write a turn, and what follows from it.",
-        creates=True, idempotent=True, status=201, most_bytes=32 * MEGABYTE,
+        creates=True, idempotent=True, status=201, most_bytes=8 * MEGABYTE,
         span="create_memory", example=_TURN,
     ),
     _read("turns", Engine.turns, "get /turns", "Turns as they happened, newest first."),

@@ -44,7 +44,9 @@ def _theme(title: str, module: str, names: str) -> Theme:
 
 THEMES: Final = (
     _theme("Remember", "writing", "remember correct pin unpin"),
+    _theme("Remember", "talking", "record"),
     _theme("Look", "reading", "recall list=browse get history brief"),
+    _theme("Look", "talking", "turns sessions"),
     _theme("Look", "looking", "stats inspect"),
     _theme("Erase", "erasing", "forget purge destroy rotate"),
     _theme("Trust", "trusting", "revoke quarantine"),
