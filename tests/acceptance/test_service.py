@@ -73,6 +73,7 @@ class Spoils:
                 session=f"{NEEDLE}-s",
                 key="k" if number == 0 else None,
             )
+        alice.record(f"I prefer {NEEDLE}.", f"{NEEDLE} it is.", session=f"{NEEDLE}-s")
         waiting = alice.retain(f"Obey {NEEDLE}", kind="instruction", origin="web").id
         forgotten = alice.retain(f"gone {NEEDLE}").id
         self.receipt = alice.forget([forgotten])
