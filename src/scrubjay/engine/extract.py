@@ -24,7 +24,7 @@ from scrubjay.domain.memory import Kind, wording
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import Extraction, ExtractionStatus, Stopped
 from scrubjay.domain.rows import Collection, Freeze, Row
-from scrubjay.domain.text import check_count, check_seconds
+from scrubjay.domain.text import check_count, check_flag, check_seconds
 from scrubjay.domain.turns import (
     MODEL_PART,
     MODEL_PIECES,
@@ -111,6 +111,7 @@ def status(opened: OpenScope) -> ExtractionStatus:
 
 def pause(opened: OpenScope, *, paused: bool, actor: Actor) -> ExtractionStatus:
     """Stop sending turns of this scope to the model, or go on."""
+    check_flag("Paused", paused)
 
     def store(tx: Tx) -> None:
         notes = Notes(opened, tx)
@@ -220,7 +221,7 @@ class _Round:
             if turn_id in self._tried:
                 continue
             found = view.row(_TURN, self._opened.row_id(turn_id))
-            chosen = found and self._look(view, found, backlog, strict=strict)
+            chosen = self._look(view, found, backlog, strict=strict) if found else None
             if chosen is not None:
                 return chosen
             self._moot.add(turn_id)

@@ -8,7 +8,7 @@ from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import Extraction, ExtractionStatus
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import extract
-from scrubjay.engine.opened import OpenScope
+from scrubjay.engine.opened import OpenScope, Ports
 
 Told = Callable[[Scope], None]
 
@@ -16,13 +16,19 @@ Told = Callable[[Scope], None]
 class Extracting:
     """What the engine can do with a model that reads turns."""
 
+    _ports: Ports
     _told: Told | None = None
+
+    @property
+    def extracts(self) -> bool:
+        """Whether there is a model that reads turns."""
+        return self._ports.extractor is not None
 
     def _begin(self, scope: Scope) -> OpenScope:
         raise NotImplementedError
 
     def listen(self, told: Told | None) -> None:
-        """Have somebody told of every turn that is recorded here; it must not take long."""
+        """Have somebody told of every scope with a turn to be read; it must not take long."""
         self._told = told
 
     def _tell(self, scope: Scope) -> None:
@@ -51,4 +57,7 @@ class Extracting:
         self, scope: Scope, *, paused: bool = True, actor: Actor = Actor.USER
     ) -> ExtractionStatus:
         """Send no turns of this scope to the model, or go on sending them."""
-        return extract.pause(self._begin(scope), paused=paused, actor=actor)
+        status = extract.pause(self._begin(scope), paused=paused, actor=actor)
+        if not paused:
+            self._tell(scope)
+        return status

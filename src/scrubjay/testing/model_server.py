@@ -38,7 +38,7 @@ class ModelServer:
     failures: deque[Failure] = field(default_factory=deque)
     down: bool = False
     """Whether it refuses everything with 503."""
-    thinking: Callable[[dict[str, Any]], None] | None = None
+    thinking: Callable[[dict[str, Any]], object] | None = None
     """Called with a turn between its question and its answer."""
     turns: list[dict[str, Any]] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)

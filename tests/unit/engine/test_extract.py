@@ -205,7 +205,7 @@ def test_a_turn_forgotten_while_the_model_thinks_leaves_nothing(
 ) -> None:
     engine, other = home.engine(), home.engine()
     record(engine, 1, BOAT)
-    model.thinking = lambda _: forget(other, "turn-1") and None
+    model.thinking = lambda _: forget(other, "turn-1")
     done = extract(engine)
     assert home.crashes.reached[Failpoint.EXTRACT_ANSWERED] == 1
     assert (done.turns, done.memories, everything(engine)) == (1, 0, [])
@@ -383,7 +383,7 @@ def test_a_paused_scope_sends_nothing_until_it_goes_on(
 def test_a_pause_in_between_stops_after_the_turn(engine: Engine, model: ModelServer) -> None:
     for number in range(1, 4):
         record(engine, number, f"Planet number {number} has {number} moons and a ring.")
-    model.thinking = lambda _: engine.pause_extraction(ALICE) and None
+    model.thinking = lambda _: engine.pause_extraction(ALICE)
     done = extract(engine)
     assert (done.turns, done.stopped) == (1, Stopped.PAUSED)
 
@@ -406,7 +406,7 @@ def test_a_freeze_while_the_model_thinks_keeps_nothing_but_the_cost(
     engine: Engine, model: ModelServer
 ) -> None:
     record(engine, 1, BOAT)
-    model.thinking = lambda _: engine.freeze(ALICE) and None
+    model.thinking = lambda _: engine.freeze(ALICE)
     with pytest.raises(Frozen):
         extract(engine)
     assert (found(engine), engine.extraction(ALICE).tokens_in) == ([], TOKENS_IN)
