@@ -481,3 +481,62 @@ def test_who_listens_is_told_of_every_turn(engine: Engine) -> None:
     engine.listen(told.append)
     engine.record(ALICE, said(1, BOAT))
     assert told == [ALICE]
+
+
+def restored(home: MemoryHome, engine: Engine) -> Engine:
+    """An engine elsewhere, to which a backup of the scope was brought."""
+    raw, receipt = engine.backup(ALICE)
+    there = MemoryHome("elsewhere")
+    there.extractor = home.extractor
+    other = there.engine()
+    other.restore(ALICE, raw, key=receipt.key)
+    return other
+
+
+def test_a_restored_scope_sends_only_what_waited(home: MemoryHome, model: ModelServer) -> None:
+    engine = home.engine()
+    model.notes = []
+    record(engine, 1, BOAT)
+    extract(engine)
+    record(engine, 2, "The cat of my neighbor is called Muriel.")
+    other = restored(home, engine)
+    assert other.extraction(ALICE) == engine.extraction(ALICE)
+    assert extract(other).turns == 1
+    assert len(model.turns) == 2
+    assert other.verify(ALICE).sound
+
+
+def test_a_paused_scope_is_paused_where_it_is_restored(
+    home: MemoryHome, model: ModelServer
+) -> None:
+    engine = home.engine()
+    record(engine, 1, BOAT)
+    engine.pause_extraction(ALICE)
+    assert extract(restored(home, engine)).stopped is Stopped.PAUSED
+    assert model.turns == []
+
+
+def test_a_restore_into_a_scope_of_its_own_turns_has_these_read_as_well(
+    home: MemoryHome, model: ModelServer
+) -> None:
+    engine = home.engine()
+    record(engine, 1, BOAT)
+    extract(engine)
+    raw, receipt = engine.backup(ALICE)
+    there = MemoryHome("elsewhere")
+    there.extractor = home.extractor
+    other = there.engine()
+    record(other, 2, "The cat of my neighbor is called Muriel.")
+    other.restore(ALICE, raw, key=receipt.key)
+    assert extract(other).turns == 1
+    assert model.turns[-1]["user"] == "The cat of my neighbor is called Muriel."
+
+
+def test_a_destroyed_scope_has_no_backlog_when_it_is_begun_anew(home: MemoryHome) -> None:
+    engine = home.engine()
+    record(engine, 1, BOAT)
+    extract(engine)
+    engine.destroy(ALICE, confirm="local/alice")
+    engine.open(ALICE, anew=True)
+    status = engine.extraction(ALICE)
+    assert (status.done, status.tokens_in, status.waiting) == (0, 0, 0)
