@@ -27,6 +27,7 @@ from scrubjay.domain.results import (
     Changes,
     Erasure,
     Loaded,
+    Outcome,
     Page,
     Preview,
     Purged,
@@ -145,7 +146,8 @@ class Engine(Extracting):
     def record(self, scope: Scope, request: Record) -> Recorded:
         """Write a turn, and what follows from it; durable when this returns, once per id."""
         recorded = turns.record(self._begin(scope), request)
-        self._tell(scope)
+        if recorded.outcome is Outcome.STORED:
+            self._tell(scope)
         return recorded
 
     def supersede(self, scope: Scope, request: Supersede) -> Retained:

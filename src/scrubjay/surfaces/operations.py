@@ -288,7 +288,7 @@ OPERATIONS: Final = (
     ),
     _write(
         "extract", guarded.extract, "post /extract", "Have the model read turns that wait.",
-        grant=Grant.ADMIN, heavy=True, idempotent=True, example={"limit": 10},
+        grant=Grant.ADMIN, heavy=True, example={"limit": 10},
     ),
     _read(
         "extraction", Engine.extraction, "get /extraction", "How far the model has come.",
