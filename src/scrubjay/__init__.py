@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Conflict,
         Destroyed,
         EmbedderError,
+        ExtractorError,
         Forbidden,
         Frozen,
         Full,
@@ -49,9 +50,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "scrubjay.domain.errors": (
-        "Busy Changed Conflict Destroyed EmbedderError Forbidden Frozen Full InvalidRequest "
-        "KeyMissing LimitReached Locked NeedsConfirmation NotFound SchemaTooNew ScrubjayError "
-        "SealBroken Stale StoreError Timeout"
+        "Busy Changed Conflict Destroyed EmbedderError ExtractorError Forbidden Frozen Full "
+        "InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound SchemaTooNew "
+        "ScrubjayError SealBroken Stale StoreError Timeout"
     ),
     "scrubjay.domain.memory": "Kind Memory Provenance",
     "scrubjay.domain.origin": "Actor Origin",
@@ -73,6 +74,7 @@ __all__ = [
     "Destroyed",
     "EmbedderError",
     "Erasure",
+    "ExtractorError",
     "Forbidden",
     "Freeze",
     "Frozen",

@@ -26,6 +26,7 @@ TREE: Branch = {
         "Destroyed": {},
         "StoreError": {"Busy": {}, "Full": {}, "SchemaTooNew": {}},
         "EmbedderError": {"Timeout": {}, "Changed": {}},
+        "ExtractorError": {},
         "SealBroken": {},
         "KeyMissing": {},
         "Locked": {},

@@ -17,6 +17,7 @@ ScrubjayError
 ├── EmbedderError         the embedder failed
 │   ├── Timeout           it did not answer within the deadline
 │   └── Changed           it is not the embedder the vectors came from
+├── ExtractorError        the model that reads turns cannot be had
 ├── SealBroken            a cell does not open: altered, moved or cut short
 ├── KeyMissing            the key slot is not in the keyring
 └── Locked                the keyring is locked
@@ -154,6 +155,13 @@ class Changed(EmbedderError):
 
     code = "embedder_changed"
     default_hint = "Run reindex, or configure the embedder that was used before."
+
+
+class ExtractorError(ScrubjayError):
+    """The model that reads turns cannot be had: it is down, refuses, or is too slow."""
+
+    code = "extractor_error"
+    default_hint = "Check the address, the key and the model; the turns wait, nothing is lost."
 
 
 class SealBroken(ScrubjayError):

@@ -124,6 +124,55 @@ class Reindexed:
     """How many of them were given a vector they did not have."""
 
 
+class Stopped(StrEnum):
+    """Why an extraction ended although turns may wait."""
+
+    PAUSED = "paused"
+    SPENT = "spent"
+    """The scope has used up its tokens of this day."""
+    UNAVAILABLE = "unavailable"
+    """The model cannot be had."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """What a model found in turns, and what that cost."""
+
+    turns: int = 0
+    """How many it was asked about, and answered."""
+    memories: int = 0
+    repeats: int = 0
+    """How many things it found that were noted of the turn already."""
+    failed: int = 0
+    """How many it had no usable answer to."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    left: int = 0
+    """How many turns still wait, at most."""
+    stopped: Stopped | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionStatus:
+    """How far a model has come with the turns of a scope, and what it cost so far."""
+
+    configured: bool
+    """Whether there is a model at all."""
+    paused: bool = False
+    waiting: int = 0
+    done: int = 0
+    """How many turns it has answered."""
+    failed: int = 0
+    """How many turns were given up, after several attempts."""
+    memories: int = 0
+    repeats: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_today: int = 0
+    daily_tokens: int = 0
+    """How many the scope may use in a day; 0 if that is not limited."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasedCell:
     """An erased cell by its nonce: random bytes that name it and nothing else."""

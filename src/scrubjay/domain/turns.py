@@ -38,6 +38,10 @@ EPISODE_TURNS: Final = 20
 """and so do this many turns."""
 EPISODE_PART: Final = "episode"
 """The part of what is derived that stands for the turn as a whole."""
+MODEL_PART: Final = "model-"
+"""How the parts begin that a model found; a number follows, from 0."""
+MODEL_PIECES: Final = 8
+"""The most that a model may find in one turn."""
 _START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _NAMES: Final = ("session", "model", "channel")
@@ -135,6 +139,17 @@ class Piece:
     """What it is about, such as the user's name: of two that fill one slot the later counts."""
     importance: float = 0.5
     tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """What a model answered about a turn, and what the answer cost."""
+
+    pieces: tuple[Piece, ...] = ()
+    usable: bool = True
+    """Whether it could be read at all; its tokens are spent either way."""
+    tokens_in: int = 0
+    tokens_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from scrubjay.domain.results import (
     Changes,
     Erasure,
     Loaded,
+    Outcome,
     Page,
     Preview,
     Purged,
@@ -59,6 +60,7 @@ from scrubjay.engine import retain as retaining
 from scrubjay.engine import revoke as revoking
 from scrubjay.engine import rotate as rotating
 from scrubjay.engine import verify as verifying
+from scrubjay.engine.extracting import Extracting
 from scrubjay.engine.opened import OpenScope, Ports
 from scrubjay.index.shelf import Shelf
 from scrubjay.ports import Progress, no_progress
@@ -67,7 +69,7 @@ if TYPE_CHECKING:
     from scrubjay.engine.indexing import Indexed
 
 
-class Engine:
+class Engine(Extracting):
     """All verbs on all scopes of one installation; safe for several threads."""
 
     def __init__(self, ports: Ports) -> None:
@@ -137,7 +139,10 @@ class Engine:
 
     def record(self, scope: Scope, request: Record) -> Recorded:
         """Write a turn, and what follows from it; durable when this returns, once per id."""
-        return turns.record(self._begin(scope), request)
+        recorded = turns.record(self._begin(scope), request)
+        if recorded.outcome is Outcome.STORED:
+            self._tell(scope)
+        return recorded
 
     def supersede(self, scope: Scope, request: Supersede) -> Retained:
         """Replace a memory; the old one stays as history, out of sight."""

@@ -10,10 +10,11 @@ from scrubjay.domain.errors import Forbidden, NotFound
 from scrubjay.domain.memory import Edition
 from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.requests import Forget, Recall
-from scrubjay.domain.results import AuditEvent, Erasure, Recalled, Report
+from scrubjay.domain.results import AuditEvent, Erasure, Extraction, Recalled, Report
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import check_count
 from scrubjay.engine import Engine, receipts
+from scrubjay.engine.extract import SECONDS, TURNS
 from scrubjay.surfaces import keys as keyring
 from scrubjay.surfaces.keys import Grant, Issued, Key, Keys
 
@@ -82,6 +83,20 @@ def verify_erased(engine: Engine, scope: Scope, receipt: Erasure) -> Report:
     if checked.address not in {one.address for one in engine.receipts(scope)}:
         raise NotFound("No erasure of this scope has such a receipt.")
     return engine.verify_erased(checked)
+
+
+def extract(
+    engine: Engine,
+    scope: Scope,
+    *,
+    limit: int = TURNS,
+    seconds: float = SECONDS,
+    again: bool = False,
+    actor: Actor,
+) -> Extraction:
+    """Have the model read turns that wait, for no longer than a caller waits."""
+    seconds = min(seconds, SECONDS)
+    return engine.extract(scope, limit=limit, seconds=seconds, again=again, actor=actor)
 
 
 # -- keys ----------------------------------------------------------------------------------

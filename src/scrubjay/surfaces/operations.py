@@ -297,6 +297,19 @@ OPERATIONS: Final = (
         "reindex", Engine.reindex, "post /reindex", "Make the index again.", grant=Grant.ADMIN,
         heavy=True, idempotent=True,
     ),
+    _write(
+        "extract", guarded.extract, "post /extract", "Have the model read turns that wait.",
+        grant=Grant.ADMIN, heavy=True, example={"limit": 10},
+    ),
+    _read(
+        "extraction", Engine.extraction, "get /extraction", "How far the model has come.",
+        grant=Grant.ADMIN,
+    ),
+    _write(
+        "pause_extraction", Engine.pause_extraction, "post /extraction",
+        "Send no turns to the model, or go on.", grant=Grant.ADMIN, idempotent=True,
+        example={"paused": True},
+    ),
     _read(
         "verify", Engine.verify, "post /verify", "Check everything.", grant=Grant.ADMIN,
         heavy=True,

@@ -289,6 +289,17 @@ class CareContract:
         assert handle.verify().sound
         assert handle.verify_audit().sound
 
+    def test_an_extraction_is_paused_and_goes_on(self, handle: Handle) -> None:
+        assert handle.pause_extraction().paused
+        assert handle.extraction().paused
+        assert not handle.pause_extraction(paused=False).paused
+        assert (handle.extraction().waiting, handle.extraction().tokens_in) == (0, 0)
+
+    def test_without_a_model_an_extraction_is_refused(self, handle: Handle) -> None:
+        assert not handle.extraction().configured
+        with pytest.raises(InvalidRequest):
+            handle.extract(limit=1)
+
     def test_the_trail_has_every_deed_in_order(self, handle: Handle) -> None:
         begun = len(handle.audit())
         handle.pin(handle.retain(_TEA).id)

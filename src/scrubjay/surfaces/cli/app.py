@@ -52,6 +52,7 @@ THEMES: Final = (
     _theme("Trust", "trusting", "revoke quarantine"),
     _theme("Copy", "moving", "export import=load backup restore"),
     _theme("Care", "caring", "freeze unfreeze reindex verify audit scopes"),
+    _theme("Care", "extracting", "extract"),
     _theme("Care", "mending", "doctor"),
     _theme("Set up", "vault", "vault"),
     _theme("Set up", "configuring", "config completion"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -57,6 +58,8 @@ def _document() -> Route:
 async def _running(service: Service, planes: Sequence[Plane]) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         stack.push_async_callback(service.bridge.close)
+        stack.push_async_callback(asyncio.to_thread, service.background.stop)
+        service.background.start()
         for plane in planes:
             await stack.enter_async_context(plane.running(service))
         yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
+from itertools import groupby
 from typing import Final
 
 from scrubjay import __version__
@@ -21,7 +22,8 @@ class Metrics:
         self._ended: Counter[tuple[str, int]] = Counter()
         self._seconds: Counter[str] = Counter()
         self._buckets: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(BOUNDS) + 1))
-        self._totals: Counter[str] = Counter()
+        self._totals: Counter[tuple[str, str]] = Counter()
+        self._shown: dict[str, int] = {}
 
     def ended(self, op: str, status: int, seconds: float) -> None:
         """Note one request."""
@@ -30,10 +32,16 @@ class Metrics:
             self._seconds[op] += seconds  # type: ignore[assignment]  # a sum, not a count
             self._buckets[op][bisect_left(BOUNDS, seconds)] += 1
 
-    def add(self, name: str, number: int) -> None:
+    def add(self, name: str, number: int, **labels: str) -> None:
         """Raise a plain counter, such as how many secrets were taken out."""
+        named = ",".join(f'{label}="{value}"' for label, value in labels.items())
         with self._mutex:
-            self._totals[name] += number
+            self._totals[name, f"{{{named}}}" if named else ""] += number
+
+    def show(self, name: str, number: int) -> None:
+        """Set what goes up and down, such as how many turns wait."""
+        with self._mutex:
+            self._shown[name] = number
 
     def render(self, waiting: int) -> str:
         """All of them as text."""
@@ -51,8 +59,11 @@ class Metrics:
                 "# TYPE memory_operation_duration_seconds histogram",
                 *(line for op in sorted(self._buckets) for line in self._histogram(op)),
             ]
-            for name, number in sorted(self._totals.items()):
-                lines += [f"# TYPE {name} counter", f"{name} {number}"]
+            for name, of_name in groupby(sorted(self._totals.items()), lambda one: one[0][0]):
+                lines.append(f"# TYPE {name} counter")
+                lines += [f"{name}{labels} {number}" for (_, labels), number in of_name]
+            for name, number in sorted(self._shown.items()):
+                lines += [f"# TYPE {name} gauge", f"{name} {number}"]
         return "\n".join(lines) + "\n"
 
     def _histogram(self, op: str) -> list[str]:

@@ -29,6 +29,7 @@ _STATUS: Final[Mapping[type[ScrubjayError], int]] = {
     errors.Changed: 409,
     errors.Timeout: 504,
     errors.EmbedderError: 502,
+    errors.ExtractorError: 502,
     errors.Locked: 503,
 }
 _AGAIN: Final = {503: "1"}

@@ -16,6 +16,7 @@ from scrubjay.engine import Engine
 from scrubjay.ports import Clock
 from scrubjay.surfaces import guarded
 from scrubjay.surfaces.bridge import Bridge, Limits
+from scrubjay.surfaces.http.background import Background
 from scrubjay.surfaces.http.cursors import Signer
 from scrubjay.surfaces.http.limits import Meter, Rates
 from scrubjay.surfaces.http.metrics import Metrics
@@ -64,6 +65,7 @@ class Service:
         self.keys = Keys(engine, clock)
         self.bridge = Bridge(self.options.limits)
         self.metrics = Metrics()
+        self.background = Background(engine, self.metrics)
         self.meter = Meter(self.options.rates, clock)
         self.replays = Replays(clock)
         self.spans = Spans()

@@ -31,6 +31,7 @@ CODES = {
     errors.Busy: 7,
     errors.Full: 7,
     errors.EmbedderError: 7,
+    errors.ExtractorError: 7,
     errors.Timeout: 7,
     errors.KeyMissing: 7,
     errors.Locked: 7,
