@@ -336,6 +336,7 @@ def test_the_public_key_is_no_secret_to_sign_with(door: Door, algorithm: str) ->
         body = f"{packed(head)}.{packed(door.issuer.claims())}"
         digest = hmac.digest(secret, body.encode(), algorithm.replace("HS", "sha"))
         door.refused(f"{body}.{plain(digest)}")
+    assert door.issuer.requests == [], "it does not even get to a key"
 
 
 def test_a_key_signs_with_its_own_algorithm_alone(door: Door) -> None:
