@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -64,6 +65,8 @@ class Issuer:
     """What it signs with, what it publishes, and what it was asked for."""
 
     clock: Clock
+    tls: ssl.SSLContext | None = None
+    """What it speaks TLS with, as localhost; without, it is plain HTTP."""
     port: int = 0
     key: SigningKey = field(init=False)
     """What it signs with now."""
@@ -82,7 +85,7 @@ class Issuer:
     @property
     def url(self) -> str:
         """What it calls itself."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https://localhost' if self.tls else 'http://127.0.0.1'}:{self.port}"
 
     def rotate(self, algorithm: str = "ES256", *, keep: bool = False) -> SigningKey:
         """Sign with a new key from now on, and withdraw the others, unless they are kept."""
@@ -120,15 +123,20 @@ class Issuer:
 
 
 @contextmanager
-def serve_issuer(clock: Clock) -> Iterator[Issuer]:
+def serve_issuer(clock: Clock, *, tls: ssl.SSLContext | None = None) -> Iterator[Issuer]:
     """An issuer that runs; it is gone when the block ends."""
-    state = Issuer(clock=clock)
+    state = Issuer(clock=clock, tls=tls)
 
     class Handler(_Handler):
         issuer = state
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = False  # so that closing it waits for the last answer
+    if tls is not None:
+        # Shaken hands with in the thread of each request: one that is refused stops no other.
+        server.socket = tls.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
     state.port = server.server_port
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -128,13 +128,13 @@ def _read(jwk: dict[str, Any]) -> VerifyingKey | None:
     algorithms = _ALGORITHMS.get(kind, ())
     if "alg" in jwk:
         algorithms = tuple(one for one in algorithms if one == jwk["alg"])
-    # A secret that was published by mistake is nobody's signature any more.
-    if not algorithms or jwk.get("use", "sig") != "sig" or "d" in jwk:
+    if not algorithms or jwk.get("use", "sig") != "sig":
         return None
     try:
         key = jwt.PyJWK(jwk, algorithm=algorithms[0]).key
     except (jwt.PyJWTError, ValueError, TypeError, KeyError):
         return None
+    # A secret that was published by mistake is nobody's signature any more.
     if not isinstance(key, PublicKey) or (
         isinstance(key, RSAPublicKey) and key.key_size < _RSA_BITS
     ):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -21,6 +23,7 @@ from scrubjay.surfaces.oidc.trust import Trust
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.embedding_server import Failure
 from scrubjay.testing.issuer import DISCOVERY, KEYS, Issuer, SigningKey, private_key, serve_issuer
+from tests.certificates import certificate_for_localhost
 
 
 @pytest.fixture
@@ -66,20 +69,26 @@ def test_nobody_is_followed_elsewhere(issuer: Issuer, place: int) -> None:
 @pytest.mark.parametrize(
     "failure",
     [
-        Failure(body=b" " * (MOST_BYTES + 1)),
         Failure(body=b"no JSON"),
         Failure(body=b"[]"),
         Failure(body=b"[" * 100_000),
         Failure(status=500),
         Failure(hang_up=True),
     ],
-    ids=["too large", "no JSON", "no object", "too deep", "failed", "hung up"],
+    ids=["no JSON", "no object", "too deep", "failed", "hung up"],
 )
 def test_what_is_no_answer_of_an_issuer_is_unreachable(
     issuer: Issuer, failure: Failure, place: int
 ) -> None:
     issuer.failures.extend([Failure()] * place + [failure])
     with pytest.raises(Unreachable):
+        fetched(issuer)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_no_more_is_read_of_an_answer_than_an_issuer_says(issuer: Issuer, place: int) -> None:
+    issuer.failures.extend([Failure()] * place + [Failure(body=b" " * (MOST_BYTES + 1))])
+    with pytest.raises(Unreachable, match="too much"):
         fetched(issuer)
 
 
@@ -100,6 +109,20 @@ def test_an_issuer_elsewhere_cannot_send_us_to_this_machine() -> None:
     publisher = Publisher(trust("https://issuer.example.com"))
     with pytest.raises(Unreachable, match="this machine"):
         publisher._keys_at({"jwks_uri": "http://127.0.0.1:8377/keys"})
+
+
+def test_an_issuer_whose_certificate_nobody_vouches_for_is_unreachable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, key = certificate_for_localhost(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    with serve_issuer(FakeClock(), tls=context) as issuer:
+        with pytest.raises(Unreachable, match="cannot be reached"):
+            fetched(issuer)
+        assert issuer.requests == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+        assert fetched(issuer) == {issuer.key.kid}
 
 
 # -- the keys --------------------------------------------------------------------------------
