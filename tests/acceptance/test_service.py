@@ -25,12 +25,18 @@ from schemathesis import checks
 from schemathesis.specs.openapi import checks as conformance
 
 import scrubjay
-from scrubjay import Forbidden, Jay, StoreError, connect
+from scrubjay import Forbidden, Jay, StoreError, bootstrap, connect
 from scrubjay.domain.requests import Browse
 from scrubjay.domain.rows import Freeze
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
+from scrubjay.surfaces.http.limits import UNLIMITED
+from scrubjay.surfaces.http.service import Options
+from scrubjay.surfaces.keys import Grant
+from scrubjay.surfaces.oidc.names import Template
+from scrubjay.surfaces.oidc.trust import Trust
 from scrubjay.testing.engines import SqliteHome
+from scrubjay.testing.issuer import AUDIENCE, Issuer, serve_issuer
 from tests.serving import Running, serving
 
 ALICE, BOB = Scope("acme", "alice"), Scope("globex", "bob")
@@ -54,8 +60,16 @@ def engine(ram: Path) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def service(engine: Engine) -> Iterator[Running]:
-    with serving(engine, engine._ports.clock) as running:
+def issuer(engine: Engine) -> Iterator[Issuer]:
+    with serve_issuer(engine._ports.clock) as running:
+        yield running
+
+
+@pytest.fixture
+def service(engine: Engine, issuer: Issuer) -> Iterator[Running]:
+    scope = Template(f"{BOB.tenant}/{{sub}}")
+    trust = Trust(issuer=issuer.url, audience=AUDIENCE, scope=scope, grants=tuple(Grant))
+    with serving(engine, engine._ports.clock, Options(rates=UNLIMITED, trust=trust)) as running:
         yield running
 
 
@@ -105,11 +119,18 @@ class Spoils:
             yield {**needed, "ids": self.ids, "confirm": self.token}
 
 
+@pytest.mark.parametrize("bearer", ["key", "token"])
 def test_with_foreign_ids_everywhere_no_foreign_byte_comes_back(
-    engine: Engine, service: Running, record_property: Callable[..., None]
+    engine: Engine,
+    service: Running,
+    issuer: Issuer,
+    bearer: str,
+    record_property: Callable[..., None],
 ) -> None:
     """Every endpoint of the document, with Alice's ids and names in place of Bob's own."""
     alice_key, bob_key = service.key(str(ALICE)), service.key(str(BOB), "globex/team")
+    if bearer == "token":
+        bob_key = issuer.token(sub=BOB.owner)
     with connect(service.url, alice_key) as alice:
         spoils = Spoils(alice, service, alice_key)
     before = engine.browse(ALICE, Browse(limit=100, superseded=True)).memories
@@ -274,6 +295,24 @@ class Load:
         """Wait for every client to have noticed."""
         for thread in self._threads:
             thread.join()
+
+
+def test_who_signed_in_with_an_issuer_has_a_memory_of_their_own(ram: Path) -> None:
+    with serve_issuer(bootstrap.clock()) as issuer:
+        options = ("--oidc-issuer", issuer.url, "--oidc-audience", AUDIENCE, "--oidc-scope")
+        process = Process(ram / "home", *options, "acme/{sub}", "--oidc-grants", "read,write")
+        try:
+            with connect(process.url, issuer.token(sub="auth0|1")) as jay:
+                jay.retain("tea")
+                assert str(jay.scope) == "acme/x-auth0_7C1"
+                with pytest.raises(Forbidden):
+                    jay.forget(session="s")
+            with connect(process.url, issuer.token(sub="auth0|2"), create=True) as other:
+                assert list(other.recall("tea")) == []
+            with pytest.raises(Forbidden):
+                connect(process.url, issuer.token(aud="another"))
+        finally:
+            assert process.end(signal.SIGTERM) == 0
 
 
 def test_killed_under_load_no_acknowledged_retain_is_lost(

@@ -12,14 +12,22 @@ import typer
 
 from scrubjay import bootstrap
 from scrubjay import settings as reading
+from scrubjay.domain.origin import Actor
 from scrubjay.domain.scope import Scope
+from scrubjay.surfaces.cli import issuer, options, render, serving
 from scrubjay.surfaces.cli import key_file as key_files
-from scrubjay.surfaces.cli import options, render, serving
 from scrubjay.surfaces.cli.opening import scope_of, settings
 from scrubjay.surfaces.keys import Keys
 
 _CERTIFICATE = "The certificate chain, PEM; TLS 1.3 is then the least it speaks."
 _KEY_FILE = "Keep a key for the scope in this file; it is made if it is not there."
+KeyFile = Annotated[Path | None, typer.Option("--key-file", metavar="FILE", help=_KEY_FILE)]
+Reads = Annotated[
+    float, typer.Option("--reads", min=0, help="Reads a second for one key; 0: no limit.")
+]
+Writes = Annotated[
+    float, typer.Option("--writes", min=0, help="Writes a second for one key; 0: no limit.")
+]
 
 
 def serve(
@@ -40,15 +48,15 @@ def serve(
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="Ask for no key; on loopback only.")
     ] = False,
-    key_file: Annotated[
-        Path | None, typer.Option("--key-file", metavar="FILE", help=_KEY_FILE)
-    ] = None,
-    reads: Annotated[
-        float, typer.Option("--reads", min=0, help="Reads a second for one key; 0: no limit.")
-    ] = 200.0,
-    writes: Annotated[
-        float, typer.Option("--writes", min=0, help="Writes a second for one key; 0: no limit.")
-    ] = 100.0,
+    key_file: KeyFile = None,
+    reads: Reads = 200.0,
+    writes: Writes = 100.0,
+    oidc_issuer: issuer.Issuer = None,
+    oidc_audience: issuer.Audience = None,
+    oidc_scope: issuer.ScopeOf = None,
+    oidc_grants: issuer.Grants = None,
+    oidc_actor: issuer.Who = Actor.USER,
+    oidc_resource: issuer.Resource = None,
     scope: options.ScopeName = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -70,10 +78,19 @@ def serve(
         insecure_http=insecure_http,
         no_auth=no_auth,
     )
+    trust = issuer.trusted(
+        issuer=oidc_issuer,
+        audience=oidc_audience,
+        scope=oidc_scope,
+        grants=oidc_grants,
+        actor=oidc_actor,
+        resource=oidc_resource,
+    )
     found = settings()
     whose = scope_of(scope, found)
     asked = Options(
         no_auth=no_auth,
+        trust=trust,
         scope=whose,
         hosts=frozenset([*(allow_host or ()), *([host] if host not in _EVERYWHERE else [])]),
         rates=Rates(reads=reads, writes=writes),

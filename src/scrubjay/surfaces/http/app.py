@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from scrubjay.engine import Engine
 from scrubjay.ports import Clock
-from scrubjay.surfaces.http import health, openapi, routes
+from scrubjay.surfaces.http import discovery, health, openapi, routes
 from scrubjay.surfaces.http.gate import Gate
 from scrubjay.surfaces.http.service import Options, Plane, Service
 
@@ -24,8 +24,9 @@ def app(
     """The service on an engine as an ASGI application; the engine is its caller's to close."""
     service = Service(engine, clock, options)
     mounted = [route for plane in planes for route in plane.routes(service)]
+    known = discovery.routes(service.options.trust)
     router = Router(
-        [*health.routes(service), *routes.routes(service), _document(), *mounted],
+        [*health.routes(service), *routes.routes(service), _document(), *known, *mounted],
         redirect_slashes=False,
         lifespan=lambda _: _running(service, planes),
     )
@@ -60,6 +61,8 @@ async def _running(service: Service, planes: Sequence[Plane]) -> AsyncIterator[N
         stack.push_async_callback(service.bridge.close)
         stack.push_async_callback(asyncio.to_thread, service.background.stop)
         service.background.start()
+        if service.tokens is not None:
+            stack.push_async_callback(service.tokens.keys.close)
         for plane in planes:
             await stack.enter_async_context(plane.running(service))
         yield
