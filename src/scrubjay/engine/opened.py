@@ -69,6 +69,8 @@ class Policy:
     """How much memory the open indexes of all scopes may take together."""
     embed_seconds: float = 10.0
     """How long a retain waits for an embedder whose vectors are kept."""
+    turn_embed_seconds: float = 1.5
+    """The same for all that a turn yields: who reports turns does not wait longer than 2 s."""
     extract_seconds: float = 30.0
     """How long a model may take over one turn."""
     daily_tokens: int = 0
