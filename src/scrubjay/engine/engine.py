@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from scrubjay.domain.errors import Busy, Full, ScrubjayError, StoreError
+from scrubjay.domain.errors import Busy, Full, StoreError
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.requests import (
@@ -130,7 +130,7 @@ class Engine:
             if self._closed:
                 return
             for opened in self._opened.values():
-                _leave(opened)
+                audit.leave(opened)
             self._closed = True
             self._opened.clear()
             self._ports.store.close()
@@ -319,10 +319,16 @@ class Engine:
         return transfer.export(self._begin(scope), sealed=sealed, actor=actor)
 
     def load(
-        self, scope: Scope, raw: bytes, *, key: str | None = None, actor: Actor = Actor.USER
+        self,
+        scope: Scope,
+        raw: bytes,
+        *,
+        key: str | None = None,
+        origin: Origin | None = None,
+        actor: Actor = Actor.USER,
     ) -> Loaded:
-        """Add what an export holds: all of it, or nothing if it is damaged."""
-        return transfer.load(self._begin(scope), raw, key=key, actor=actor)
+        """Add what an export holds, all or nothing; no more trusted than `origin`, if given."""
+        return transfer.load(self._begin(scope), raw, key=key, origin=origin, actor=actor)
 
     def backup(
         self,
@@ -336,7 +342,14 @@ class Engine:
         return transfer.backup(self._begin(scope), days=days, deliver=deliver, actor=actor)
 
     def restore(
-        self, scope: Scope, raw: bytes, *, key: str | None = None, anew: bool = False
+        self,
+        scope: Scope,
+        raw: bytes,
+        *,
+        key: str | None = None,
+        anew: bool = False,
+        origin: Origin | None = None,
+        actor: Actor = Actor.USER,
     ) -> Loaded:
         """Merge a backup into its scope; what was forgotten since stays forgotten."""
         with self._mutex:
@@ -344,8 +357,10 @@ class Engine:
             if opened := self._opened.pop(scope, None):
                 # The rows may be made anew, and their numbers then mean other changes.
                 self._shelf.drop(opened.address)
-                _leave(opened)
-            return transfer.restore(ports, scope, raw, key=key, anew=anew)
+                audit.leave(opened)
+            return transfer.restore(
+                ports, scope, raw, key=key, anew=anew, origin=origin, actor=actor
+            )
 
     # -- checking ------------------------------------------------------------------------
 
@@ -372,15 +387,3 @@ class Engine:
     def verify_audit(self, scope: Scope) -> Report:
         """Whether the audit trail is whole."""
         return audit.verify(self._begin(scope))
-
-
-def _leave(opened: OpenScope) -> None:
-    """Write the counted reads and copy the audit head, if that can still be done.
-
-    Closing never fails: a scope that was destroyed or a full disk only costs the count of reads.
-    """
-    try:
-        opened.flush_reads()
-        audit.copy_head(opened)
-    except ScrubjayError as error:
-        _log.warning("close.reads_not_written", extra={"code": error.code})

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
+from typing import TypeVar
 
 from scrubjay import vault
-from scrubjay.domain.errors import Conflict, Destroyed, InvalidRequest, KeyMissing
+from scrubjay.domain.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
 from scrubjay.domain.memory import Memory
-from scrubjay.domain.origin import Actor
+from scrubjay.domain.origin import Actor, Origin, lowest
 from scrubjay.domain.results import BackedUp, Loaded
 from scrubjay.domain.rows import BackupEntry, Collection, Due, Head
 from scrubjay.domain.scope import Scope
@@ -22,6 +24,7 @@ from scrubjay.guard.admission import admit, admit_turn
 from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES, Mac, Purpose
 
+Held = TypeVar("Held", Memory, Turn)
 BACKUP_DAYS = 30
 _ALL = 2**31
 
@@ -61,15 +64,24 @@ def _collect(opened: OpenScope, view: View) -> bundle.Content:
 
 
 def load(
-    opened: OpenScope, raw: bytes, *, key: str | None = None, actor: Actor = Actor.USER
+    opened: OpenScope,
+    raw: bytes,
+    *,
+    key: str | None = None,
+    origin: Origin | None = None,
+    actor: Actor = Actor.USER,
 ) -> Loaded:
-    """Add what an export holds; all of it or, if it is damaged anywhere, nothing."""
+    """Add what an export holds; all of it or, if it is damaged anywhere, nothing.
+
+    Nothing is more trusted than `origin`, the channel it came in by; None is the owner's own,
+    for whom it stays as it was.
+    """
     content = _read(raw, key)
     memories = tuple(_admitted(opened, memory) for memory in content.memories)
     said = tuple(admit_turn(turn, opened.ports.policy.placeholder)[0] for turn in content.turns)
 
     def store(tx: Tx) -> Loaded:
-        loaded = _merge(opened, tx, memories, said)
+        loaded = _merge(opened, tx, memories, said, origin)
         opened.trail.record(tx, "load", actor, number=loaded.loaded)
         return loaded
 
@@ -98,9 +110,16 @@ def _read(raw: bytes, key: str | None) -> bundle.Content:
 
 
 def _merge(
-    opened: OpenScope, tx: Tx, memories: tuple[Memory, ...], said: tuple[Turn, ...]
+    opened: OpenScope,
+    tx: Tx,
+    memories: tuple[Memory, ...],
+    said: tuple[Turn, ...],
+    origin: Origin | None = None,
 ) -> Loaded:
     """Write the memories that are new or newer here; never one that was forgotten here."""
+    if origin is not None:
+        memories = tuple(map(partial(_lowered, origin), memories))
+        said = tuple(map(partial(_lowered, origin), said))
     names = {memory.id: opened.row_id(memory.id) for memory in memories}
     keys = {memory.id: opened.key_hash(memory.key) for memory in memories}
     buried = tx.buried([*names.values(), *(key for key in keys.values() if key)])
@@ -111,10 +130,28 @@ def _merge(
         elif _is_known(tx, names[memory.id], memory):
             known += 1
         else:
+            if origin is not None:
+                _check_trust(opened, tx, memory)
             _write(opened, tx, _in_line(opened, tx, memory))
             loaded += 1
     turns.load(opened, tx, said, memories)
     return Loaded(loaded=loaded, known=known, forgotten=forgotten)
+
+
+def _lowered(most: Origin, one: Held) -> Held:
+    """The memory or turn, no more trusted than the channel it came in by."""
+    return replace(one, origin=lowest((most, one.origin)))
+
+
+def _check_trust(opened: OpenScope, tx: Tx, memory: Memory) -> None:
+    """Refuse to put it in the place of something more trusted, be it by its id or as its heir."""
+    for public_id in (memory.id, memory.supersedes):
+        here = _peek(opened, tx, public_id)
+        if here is not None and here.origin.trust > memory.origin.trust:
+            raise Forbidden(
+                f"A memory of origin {here.origin} cannot be replaced by origin {memory.origin}.",
+                hint="Nothing was loaded. Load it as somebody who is trusted as much.",
+            )
 
 
 def _is_known(tx: Tx, row_id: bytes, memory: Memory) -> bool:
@@ -217,12 +254,20 @@ def _collect_all(opened: OpenScope, view: View) -> bundle.Content:
 
 
 def restore(
-    ports: Ports, scope: Scope, raw: bytes, *, key: str | None = None, anew: bool = False
+    ports: Ports,
+    scope: Scope,
+    raw: bytes,
+    *,
+    key: str | None = None,
+    anew: bool = False,
+    origin: Origin | None = None,
+    actor: Actor = Actor.USER,
 ) -> Loaded:
     """Merge a backup into its scope, made anew if its data is gone.
 
     The catalog's tombstones are applied in the same transaction, so that nothing forgotten
-    since the backup was made is ever to be seen again.
+    since the backup was made is ever to be seen again. Who has the key of a backup can make one
+    up: nothing in it is more trusted than `origin`, unless that is None, for the owner.
     """
     address, entry = scopes.locate(ports, scope)
     content = bundle.unseal(raw, _backup_key(ports, address, raw, key))
@@ -238,7 +283,7 @@ def restore(
         scopes.make(ports, scope, address, content.lookup)
     opened = scopes.open_scope(ports, scope, anew=anew, restoring=True)
     ports.reach(Failpoint.RESTORE_KEYS_ADDED)
-    loaded = opened.write(lambda tx: _restore(opened, tx, content), erasing=True)
+    loaded = opened.write(lambda tx: _restore(opened, tx, content, origin, actor), erasing=True)
     ports.reach(Failpoint.RESTORE_COMMITTED)
     return loaded
 
@@ -278,7 +323,9 @@ def _backup_key(ports: Ports, address: str, raw: bytes, key: str | None) -> byte
         ) from error
 
 
-def _restore(opened: OpenScope, tx: Tx, content: bundle.Content) -> Loaded:
+def _restore(
+    opened: OpenScope, tx: Tx, content: bundle.Content, origin: Origin | None, actor: Actor
+) -> Loaded:
     _pass_lost_epochs(opened, tx)
     tx.bury(opened.ports.store.catalog.tombstones(opened.address))
     if opened.ports.keyring.get(opened.address, LOOKUP) == content.lookup:
@@ -288,9 +335,12 @@ def _restore(opened: OpenScope, tx: Tx, content: bundle.Content) -> Loaded:
                 tx.append_audit(cell, mac)
             _own_up(opened, tx)
     memories = tuple(_not_forgotten_before(opened, content))
-    loaded = _merge(opened, tx, memories, tuple(_turns_not_forgotten(opened, content)))
+    if origin is not None:
+        memories = tuple(_admitted(opened, memory) for memory in memories)
+    said = tuple(_turns_not_forgotten(opened, content))
+    loaded = _merge(opened, tx, memories, said, origin)
     due.leave(opened, tx, Due.PUSH)
-    opened.trail.record(tx, "restore", Actor.USER, number=loaded.loaded)
+    opened.trail.record(tx, "restore", actor, number=loaded.loaded)
     left_out = len(content.memories) - len(memories)
     return replace(loaded, forgotten=loaded.forgotten + left_out)
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from scrubjay.domain.errors import Forbidden, InvalidRequest, NotFound
 from scrubjay.domain.memory import Memory
-from scrubjay.domain.origin import Actor, Origin
+from scrubjay.domain.origin import Actor, Origin, lowest
 from scrubjay.domain.requests import Forget, Recall
-from scrubjay.domain.results import AuditEvent, Erasure, Recalled, Report
+from scrubjay.domain.results import AuditEvent, Erasure, Loaded, Recalled, Report
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import check_count
 from scrubjay.engine import Engine, receipts
@@ -83,6 +83,26 @@ def destroy(engine: Engine, scope: Scope, *, confirm: str | None = None) -> Eras
     return engine.destroy(scope, confirm=confirm)
 
 
+def load(
+    engine: Engine, scope: Scope, raw: bytes, *, key: str | None = None, holder: Key
+) -> Loaded:
+    """Add what an export holds, no more trusted than the key: all of it or nothing."""
+    return engine.load(scope, raw, key=key, origin=holder.origin, actor=holder.actor)
+
+
+def restore(
+    engine: Engine,
+    scope: Scope,
+    raw: bytes,
+    *,
+    key: str | None = None,
+    anew: bool = False,
+    holder: Key,
+) -> Loaded:
+    """Merge a backup, no more trusted than the key; what was forgotten stays forgotten."""
+    return engine.restore(scope, raw, key=key, anew=anew, origin=holder.origin, actor=holder.actor)
+
+
 def audit(
     engine: Engine, scope: Scope, *, after: int = 0, limit: int = 1000
 ) -> tuple[AuditEvent, ...]:
@@ -120,22 +140,23 @@ def create_key(
     scopes: tuple[str, ...],
     grants: tuple[Grant, ...] = (Grant.READ, Grant.WRITE),
     as_actor: Actor = Actor.AGENT,
-    origin: Origin = Origin.USER,
+    origin: Origin | None = None,
     expires_at: datetime | None = None,
     keys: Keys,
     holder: Key,
 ) -> Issued:
-    """Make a key that allows no more than the one it is made with; its token is shown once."""
-    keyring.narrowed(holder, scopes, grants)
-    if as_actor is not Actor.AGENT and holder.actor is Actor.AGENT:
-        raise Forbidden("A key of an agent makes keys for agents only.")
+    """Make a key that allows no more, and no longer, than the one it is made with."""
+    until = keyring.narrowed(
+        holder, scopes=scopes, grants=grants, actor=as_actor, expires_at=expires_at
+    )
+    own = lowest((holder.origin, keyring.own_origin(as_actor)))
     return keys.create(
         name=name,
         scopes=scopes,
         grants=grants,
         actor=as_actor,
-        origin=keyring.lowered(holder, origin),
-        expires_at=expires_at,
+        origin=own if origin is None else keyring.lowered(holder, origin),
+        expires_at=until,
     )
 
 

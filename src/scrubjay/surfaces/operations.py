@@ -257,7 +257,7 @@ OPERATIONS: Final = (
         grant=Grant.EXPORT, heavy=True, example={"sealed": False},
     ),
     _write(
-        "load", Engine.load, "post /load", "Add what an export holds.", grant=Grant.ADMIN,
+        "load", guarded.load, "post /load", "Add what an export holds.", grant=Grant.ADMIN,
         heavy=True, creates=True, idempotent=True, most_bytes=64 * MEGABYTE,
         example={"content": "e30="},
     ),
@@ -266,7 +266,7 @@ OPERATIONS: Final = (
         grant=Grant.EXPORT, heavy=True, secret=True, example={"days": 30},
     ),
     _write(
-        "restore", Engine.restore, "post /restore", "Merge a backup.", grant=Grant.ADMIN,
+        "restore", guarded.restore, "post /restore", "Merge a backup.", grant=Grant.ADMIN,
         heavy=True, beyond=True, idempotent=True, most_bytes=64 * MEGABYTE,
         example={"content": "e30="},
     ),
