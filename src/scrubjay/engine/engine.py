@@ -362,6 +362,12 @@ class Engine:
                 ports, scope, raw, key=key, anew=anew, origin=origin, actor=actor
             )
 
+    def check_embedder(self) -> None:
+        """Ask the embedder for one vector; EmbedderError if it gives none in time."""
+        ports = self._check_open()
+        deadline = ports.clock.monotonic() + ports.policy.embed_seconds
+        ports.embedder.embed(["scrub jay"], deadline=deadline)
+
     # -- checking ------------------------------------------------------------------------
 
     def verify(self, scope: Scope) -> Report:

@@ -15,7 +15,7 @@ from scrubjay.domain.origin import Actor, Origin, lowest
 from scrubjay.domain.results import BackedUp, Loaded
 from scrubjay.domain.rows import BackupEntry, Collection, Due, Head
 from scrubjay.domain.scope import Scope
-from scrubjay.domain.text import check_days
+from scrubjay.domain.text import check_days, key_name
 from scrubjay.domain.turns import Turn
 from scrubjay.engine import audit, book, bundle, cells, due, receipts, rotate, scopes, turns
 from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, day, slots
@@ -359,7 +359,9 @@ def _not_forgotten_before(opened: OpenScope, content: bundle.Content) -> Iterato
     of_id = Mac(vault.derive(content.lookup, Purpose.ID, opened.scope))
     of_key = Mac(vault.derive(content.lookup, Purpose.KEY, opened.scope))
     for memory in content.memories:
-        names = {of_id.short(memory.id)} | ({of_key.short(memory.key)} if memory.key else set())
+        names = {of_id.short(memory.id)}
+        if memory.key:
+            names.add(of_key.short(key_name(memory.key)))
         if buried.isdisjoint(names):
             yield memory
 

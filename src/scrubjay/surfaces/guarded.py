@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from scrubjay.domain.errors import Forbidden, InvalidRequest, NotFound
 from scrubjay.domain.memory import Memory
@@ -19,7 +19,9 @@ from scrubjay.surfaces.keys import Grant, Issued, Key, Keys
 
 RECALL_SECONDS: Final = 20.0
 """How long a recall may take before it answers with what it has."""
-AUDIT_LIMIT: Final = 10_000
+LIST_LIMIT: Final = 10_000
+"""How much of a list is in one answer; `after` so many there is more of it."""
+One = TypeVar("One")
 _KEEP: Final = datetime.max.replace(tzinfo=UTC)
 """A time nobody means: what was not said stays as it is."""
 
@@ -32,9 +34,11 @@ def open_scope(engine: Engine, scope: Scope, *, anew: bool = False, holder: Key)
     return scope
 
 
-def scopes(engine: Engine, *, holder: Key) -> tuple[Scope, ...]:
+def scopes(
+    engine: Engine, *, after: int = 0, limit: int = LIST_LIMIT, holder: Key
+) -> tuple[Scope, ...]:
     """The scopes the key covers."""
-    return tuple(scope for scope in engine.scopes() if holder.covers(scope))
+    return _part(tuple(filter(holder.covers, engine.scopes())), after, limit)
 
 
 def recall(engine: Engine, scope: Scope, request: Recall, *, holder: Key) -> Recalled:
@@ -107,9 +111,46 @@ def audit(
     engine: Engine, scope: Scope, *, after: int = 0, limit: int = 1000
 ) -> tuple[AuditEvent, ...]:
     """The audit trail after a count, oldest first."""
+    after, limit = _checked(after, limit)
+    return engine.audit(scope, after=after, limit=limit)
+
+
+def history(
+    engine: Engine,
+    scope: Scope,
+    public_id: str,
+    *,
+    after: int = 0,
+    limit: int = LIST_LIMIT,
+    actor: Actor,
+) -> tuple[Memory, ...]:
+    """The chain of versions a memory belongs to, oldest first."""
+    return _part(engine.history(scope, public_id, actor=actor), after, limit)
+
+
+def quarantined(
+    engine: Engine, scope: Scope, *, after: int = 0, limit: int = LIST_LIMIT, actor: Actor
+) -> tuple[Memory, ...]:
+    """Everything that waits for a human to look at it, oldest first."""
+    return _part(engine.quarantined(scope, actor=actor), after, limit)
+
+
+def kept_receipts(
+    engine: Engine, scope: Scope, *, after: int = 0, limit: int = LIST_LIMIT
+) -> tuple[Erasure, ...]:
+    """The erasure receipts kept for a scope, oldest first, also after destroy."""
+    return _part(engine.receipts(scope), after, limit)
+
+
+def _part(found: tuple[One, ...], after: int, limit: int) -> tuple[One, ...]:
+    after, limit = _checked(after, limit)
+    return found[after : after + limit]
+
+
+def _checked(after: int, limit: int) -> tuple[int, int]:
     check_count("The count after", after)
     check_count("The limit", limit, least=1)
-    return engine.audit(scope, after=after, limit=min(limit, AUDIT_LIMIT))
+    return after, min(limit, LIST_LIMIT)
 
 
 def verify_erased(engine: Engine, scope: Scope, receipt: Erasure) -> Report:
@@ -128,9 +169,12 @@ def own_key(_engine: Engine, *, holder: Key) -> Key:
     return holder
 
 
-def list_keys(_engine: Engine, *, keys: Keys, holder: Key) -> tuple[Key, ...]:
+def list_keys(
+    _engine: Engine, *, after: int = 0, limit: int = LIST_LIMIT, keys: Keys, holder: Key
+) -> tuple[Key, ...]:
     """The keys that cover nothing beyond what this one covers."""
-    return tuple(one for one in keys.all() if keyring.within(one, holder))
+    within = tuple(one for one in keys.all() if keyring.within(one, holder))
+    return _part(within, after, limit)
 
 
 def create_key(

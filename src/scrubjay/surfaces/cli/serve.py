@@ -56,6 +56,7 @@ def serve(
     from scrubjay.surfaces.http.app import app
     from scrubjay.surfaces.http.limits import Rates
     from scrubjay.surfaces.http.service import Options
+    from scrubjay.surfaces.http.tracing import CONTENT_VARIABLE
 
     listening = server.Listening(
         host=host,
@@ -71,16 +72,18 @@ def serve(
         scope=scope_of(scope, found),
         hosts=frozenset([*(allow_host or ()), *([host] if host not in _EVERYWHERE else [])]),
         rates=Rates(reads=reads, writes=writes),
+        trace_content=(reading.variable(CONTENT_VARIABLE) or "").lower() == "true",
     )
     engine = bootstrap.build(found)
     try:
         made = app(engine, bootstrap.clock(), asked, planes=_planes())
+        serving = server.server(made, listening)
         with server.bind(listening) as bound:
             url = listening.url(bound.getsockname()[1])
             _tell(url, no_auth=no_auth, as_json=as_json)
             logs.to_stderr()
             signal.signal(signal.SIGTERM, _end)  # the server passes it on when it is done
-            server.server(made, listening).run(sockets=[bound])
+            serving.run(sockets=[bound])
     finally:
         engine.close()
 

@@ -114,7 +114,7 @@ class _Passage:
             _log.warning("request.refused", extra={**self._facts(), "code": problem.code})
         if self._status:
             raise RuntimeError("an answer was cut off by an error")  # the server hangs up
-        answer = problems.response(problem, self._state["request_id"])
+        answer = problems.response(problem, self._state["request_id"], self._scope["path"])
         await answer(self._scope, receive, self._forward)
 
     async def _forward(self, message: Message) -> None:
@@ -124,6 +124,8 @@ class _Passage:
             headers["x-request-id"] = self._state["request_id"]
             for name, value in _MANNERS:
                 headers.setdefault(name, value)
+            if (rate := self._state.get("rate")) is not None:
+                headers.update(rate.headers())
             if self._scope.get("scheme") == "https":
                 headers.setdefault(*_HSTS)
         await self._send(message)
@@ -135,7 +137,7 @@ class _Passage:
     def _note(self, seconds: float) -> None:
         op = self._state["op"]
         self._gate._metrics.ended(op, self._status, seconds)
-        if op not in QUIET:
+        if op not in QUIET and _log.isEnabledFor(logging.INFO):
             _log.info("request", extra={**self._facts(), "ms": round(seconds * 1000, 2)})
 
     def _facts(self) -> dict[str, Any]:

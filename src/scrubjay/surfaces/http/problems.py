@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
 from starlette.responses import Response
@@ -30,7 +31,8 @@ _STATUS: Final[Mapping[type[ScrubjayError], int]] = {
     errors.EmbedderError: 502,
     errors.Locked: 503,
 }
-_AGAIN: Final = {503: "1"}
+_AGAIN: Final = {429: "60", 503: "1"}
+"""After how many seconds it may be worth trying again; a budget may take longer to fill."""
 _TITLES: Final = {
     400: "The request is not well formed",
     401: "A key is needed",
@@ -56,6 +58,8 @@ class ProblemDocument(BaseModel):
     title: str
     status: int
     detail: str
+    instance: str | None = None
+    """The path that was asked for; which request it was says `request_id`."""
     code: str
     hint: str | None = None
     request_id: str | None = None
@@ -115,7 +119,7 @@ def unexpected() -> Problem:
     return Problem(500, "internal", "Something went wrong; the log of the service says what.")
 
 
-def response(problem: Problem, request_id: str | None = None) -> Response:
+def response(problem: Problem, request_id: str | None = None, path: str | None = None) -> Response:
     """The problem as it is sent."""
     body: dict[str, Any] = {
         "type": "about:blank",
@@ -124,6 +128,8 @@ def response(problem: Problem, request_id: str | None = None) -> Response:
         "detail": problem.detail,
         "code": problem.code,
     }
+    if path:
+        body["instance"] = quote(path)
     if problem.hint:
         body["hint"] = problem.hint
     if request_id:

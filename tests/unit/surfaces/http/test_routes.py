@@ -192,49 +192,6 @@ def test_a_change_of_nothing_is_refused(alice: Caller) -> None:
     problem(alice.http.patch(path, json={}, headers={"If-Match": "*"}), 422, "invalid_request")
 
 
-# -- repeats -------------------------------------------------------------------------------------
-
-
-def test_a_repeated_retain_gets_the_first_answer(alice: Caller) -> None:
-    how: dict[str, Any] = {"json": {"content": "once"}, "headers": {"Idempotency-Key": "i-1"}}
-    first, again = (alice.http.post("/v1/memories", **how) for _ in range(2))
-    assert (first.status_code, first.content) == (again.status_code, again.content)
-    assert len(alice.http.get("/v1/memories").json()["data"]) == 1
-
-
-def test_a_key_with_another_body_is_refused(alice: Caller) -> None:
-    headers = {"Idempotency-Key": "i-1"}
-    alice.http.post("/v1/memories", json={"content": "one"}, headers=headers)
-    other = alice.http.post("/v1/memories", json={"content": "two"}, headers=headers)
-    problem(other, 422, "idempotency_key_reused")
-
-
-def test_a_refused_request_may_be_tried_again_under_its_key(alice: Caller) -> None:
-    headers = {"Idempotency-Key": "i-1"}
-    refused = alice.http.post("/v1/memories", json={"content": " "}, headers=headers)
-    problem(refused, 422, "invalid_request")
-    good = alice.http.post("/v1/memories", json={"content": "tea"}, headers=headers)
-    assert good.status_code == 201
-
-
-def test_a_retain_is_known_by_its_key_after_a_restart(alice: Caller, service: Any) -> None:
-    headers = {"Idempotency-Key": "i-1"}
-    first = alice.http.post("/v1/memories", json={"content": "one"}, headers=headers).json()
-    again = alice.http.post("/v1/memories", json={"content": "one", "key": "i-1"})
-    assert (again.status_code, again.json()["outcome"]) == (200, "known")
-    assert again.json()["id"] == first["id"]
-
-
-def test_a_key_is_not_repeated_for_who_asks_again(alice: Caller, scope: str) -> None:
-    """The answer that makes a key is shown once; a repeat makes another key."""
-    how: dict[str, Any] = {
-        "json": {"name": "n", "scopes": [scope]},
-        "headers": {"Idempotency-Key": "i-1"},
-    }
-    first, again = (alice.http.post("/v1/keys", **how).json()["token"] for _ in range(2))
-    assert first != again
-
-
 # -- pages ---------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import (
     AbstractAsyncContextManager,
@@ -18,7 +18,7 @@ from contextlib import (
 )
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -26,7 +26,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from opentelemetry import trace
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -35,18 +34,19 @@ from scrubjay.domain.errors import Forbidden, InvalidRequest
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
+from scrubjay.surfaces.http.bodies import Room
 from scrubjay.surfaces.http.limits import Meter, Rates
 from scrubjay.surfaces.http.logs import JsonLines
 from scrubjay.surfaces.http.problems import Problem
-from scrubjay.surfaces.http.server import Listening, bind
+from scrubjay.surfaces.http.server import Listening, bind, server
 from scrubjay.surfaces.http.service import Options, Service
-from scrubjay.surfaces.http.tracing import Spans
 from scrubjay.surfaces.operations import BY_NAME
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.engines import MemoryHome
 from tests.serving import serving
 from tests.unit.surfaces.http.test_routes import problem
 
+SOMEBODY = Scope("local", "me")
 ROOT = Path(__file__).parents[4]
 
 
@@ -96,6 +96,24 @@ def certificate(tmp_path: Path) -> Listening:
     plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     listening.tls_key.write_bytes(plain)
     return listening
+
+
+@pytest.mark.parametrize("wrong", ["missing", "no certificate", "another key"])
+def test_a_certificate_that_cannot_be_used_is_said_before_it_listens(
+    certificate: Listening, wrong: str
+) -> None:
+    assert certificate.tls_cert is not None
+    assert certificate.tls_key is not None
+    if wrong == "missing":
+        certificate.tls_cert.unlink()
+    elif wrong == "no certificate":
+        certificate.tls_cert.write_text("hello")
+    else:
+        other = ec.generate_private_key(ec.SECP256R1())
+        plain = other.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        certificate.tls_key.write_bytes(plain)
+    with pytest.raises(InvalidRequest, match="cannot be used"):
+        server(cast(Any, None), certificate)
 
 
 def test_over_tls_it_speaks_nothing_below_1_3(
@@ -174,7 +192,7 @@ def test_a_bucket_empties_and_fills_again() -> None:
     meter.spend("one", recall)
     with pytest.raises(Problem) as refused:
         meter.spend("one", recall)
-    assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "1"})
+    assert (refused.value.status, refused.value.headers["Retry-After"]) == (429, "1")
     meter.spend("another", recall)
     meter.spend("one", BY_NAME["retain"])
     clock.advance(seconds=0.5)
@@ -189,6 +207,32 @@ def test_who_asks_too_often_is_told_when_to_come_back(engine: Engine, home: Memo
         refused = http.get("/v1/memories")
         problem(refused, 429, "rate_limited")
         assert int(refused.headers["retry-after"]) > 500
+        assert refused.headers["ratelimit"].startswith('"reads";r=0;t=')
+
+
+def test_every_answer_says_how_much_may_still_be_asked_for(
+    engine: Engine, home: MemoryHome
+) -> None:
+    """The headers of the IETF's draft: a policy, and what is left of it."""
+    options = Options(no_auth=True, rates=Rates(reads=2, burst_seconds=5), scope=SOMEBODY)
+    with asking(engine, home, options) as http:
+        http.post("/v1/scopes", json={})
+        left = [http.get("/v1/memories").headers["ratelimit"] for _ in range(2)]
+        assert left == ['"reads";r=9;t=1', '"reads";r=8;t=1']
+        assert http.get("/v1/memories").headers["ratelimit-policy"] == '"reads";q=10;w=5'
+
+
+def test_bodies_that_are_too_large_together_are_told_to_come_back() -> None:
+    room = Room(100)
+    with room.share() as take:
+        take(b"x" * 60)
+        with room.share() as other:
+            other(b"x" * 30)
+            with pytest.raises(Problem) as refused:
+                other(b"x" * 30)
+        assert (refused.value.status, refused.value.headers["Retry-After"]) == (503, "1")
+        assert room.left == 40
+    assert room.left == 100
 
 
 # -- beside other planes -------------------------------------------------------------------------
@@ -247,48 +291,3 @@ def test_a_failure_is_logged_by_its_place_and_not_its_text() -> None:
     line = json.loads(JsonLines().format(record))
     assert (line["event"], line["error"]) == ("request.failed", "ValueError")
     assert "dawn" not in json.dumps(line)
-
-
-class Recorder:
-    """As much of a tracer as is used; it remembers which spans were opened, and as what."""
-
-    def __init__(self) -> None:
-        self.spans: list[RecordedSpan] = []
-
-    @contextmanager
-    def start_as_current_span(
-        self, name: str, *, attributes: Mapping[str, Any], record_exception: bool
-    ) -> Iterator[trace.Span]:
-        assert not record_exception, "an exception's text may quote what it was given"
-        self.spans.append(RecordedSpan(name, attributes))
-        yield self.spans[-1]
-
-
-class RecordedSpan(trace.NonRecordingSpan):
-    """A span that keeps its attributes."""
-
-    def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
-        super().__init__(trace.INVALID_SPAN_CONTEXT)
-        self.name = name
-        self.attributes = dict(attributes)
-
-    def set_attribute(self, key: str, value: Any) -> None:
-        self.attributes[key] = value
-
-
-def test_a_span_has_the_name_of_the_conventions_and_no_scope_in_clear() -> None:
-    spans, recorder = Spans(), Recorder()
-    spans._tracer = recorder
-    with spans.around(BY_NAME["recall"], "0a1b2c") as span:
-        span.count([1, 2, 3])
-    with pytest.raises(Forbidden), spans.around(BY_NAME["retain"], "0a1b2c"):
-        raise Forbidden("no")
-    with spans.around(BY_NAME["verify"], ""):
-        pass
-    assert [span.name for span in recorder.spans] == ["search_memory", "create_memory"]
-    assert recorder.spans[0].attributes == {
-        "gen_ai.operation.name": "search_memory",
-        "gen_ai.memory.store.id": "0a1b2c",
-        "gen_ai.memory.record.count": 3,
-    }
-    assert recorder.spans[1].attributes["error.type"] == "forbidden"
