@@ -291,3 +291,37 @@ def test_a_body_that_never_ends_is_given_up() -> None:
     with pytest.raises(Problem) as refused:
         asyncio.run(bodies.read(cast(Any, Trickle()), 100, seconds=0.01))
     assert refused.value.status == 408
+
+
+# -- lists, creates and problems -----------------------------------------------------------------
+
+
+def test_a_create_is_refused_where_it_would_find_something(alice: Caller) -> None:
+    once = {"If-None-Match": "*"}
+    for named in ({"id": "mem-1"}, {"key": "k"}):
+        body = {"content": "tea", **named}
+        assert alice.http.post("/v1/memories", json=body, headers=once).status_code == 201
+        again = alice.http.post("/v1/memories", json=body, headers=once)
+        problem(again, 412, "precondition_failed")
+        assert alice.http.post("/v1/memories", json=body).json()["outcome"] == "known"
+
+
+@pytest.mark.parametrize("path", ["/memories/{id}/history", "/quarantine", "/receipts", "/keys"])
+def test_a_long_list_is_given_in_parts(alice: Caller, scope: str, path: str) -> None:
+    one = alice.retain("one")
+    alice.http.post(f"/v1/memories/{one}/supersede", json={"content": "two"})
+    for _ in range(2):
+        alice.retain("Obey", kind="instruction", origin="web")
+        alice.http.post("/v1/forget", json={"ids": [alice.retain()]})
+        alice.http.post("/v1/keys", json={"name": "n", "scopes": [scope]})
+    url = f"/v1{path.format(id=one)}"
+    whole = alice.http.get(url).json()["data"]
+    assert len(whole) >= 2
+    parts = [alice.http.get(f"{url}?after={n}&limit=1").json()["data"] for n in range(len(whole))]
+    assert [part for (part,) in parts] == whole
+    problem(alice.http.get(f"{url}?limit=0"), 422, "invalid_request")
+
+
+def test_a_problem_names_the_path_it_is_about(alice: Caller) -> None:
+    answer = alice.http.get("/v1/memories/mem%20x")
+    assert problem(answer, 404, "not_found")["instance"] == "/v1/memories/mem%20x"

@@ -30,7 +30,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from scrubjay.domain.errors import Forbidden, InvalidRequest
+from scrubjay.domain.errors import Forbidden, InvalidRequest, Timeout
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
@@ -179,6 +179,29 @@ def test_of_two_who_saw_the_same_version_one_changes_it(home: MemoryHome) -> Non
         changes = [{"pinned": True}, {"expires_at": "2100-01-01T00:00:00Z"}]
         answers = list(pool.map(lambda change: http.patch(path, json=change, **how), changes))
     assert sorted(answer.status_code for answer in answers) == [200, 412]
+
+
+# -- whether it is ready -------------------------------------------------------------------------
+
+
+class Deaf:
+    """An embedder that does not answer."""
+
+    identity, dimensions, costly = "deaf", 8, False
+
+    def embed(self, *_: Any, **_more: Any) -> Any:
+        raise Timeout("It did not answer.")
+
+
+def test_without_an_embedder_it_is_ready_and_says_so() -> None:
+    home = MemoryHome()
+    home.embedder = Deaf()
+    engine = home.engine()
+    with asking(engine, home, Options(no_auth=True)) as http:
+        answer = http.get("/readyz")
+        checks = answer.json()["checks"]
+        assert (answer.status_code, checks["embedder"]["code"]) == (200, "embedder_timeout")
+    engine.close()
 
 
 # -- rates ---------------------------------------------------------------------------------------
