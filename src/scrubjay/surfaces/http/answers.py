@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.results import Outcome, Page, Recalled, Retained
@@ -18,12 +19,29 @@ from scrubjay.surfaces.http.service import Service
 from scrubjay.surfaces.operations import BELOW, Call, Operation
 
 VERSION: Final = "/v1"
+PIECE: Final = 256 * 1024
 _PLACES: Final = frozenset({"cursor", BELOW})
+
+
+class Pieces(Response):
+    """An answer that is sent in pieces, as the client takes them: between two others get a turn."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        if len(self.body) <= PIECE:
+            await super().__call__(scope, receive, send)
+            return
+        start = {"type": "http.response.start", "status": self.status_code}
+        await send({**start, "headers": self.raw_headers})
+        for at in range(0, len(self.body), PIECE):
+            piece = bytes(self.body[at : at + PIECE])
+            more = at + PIECE < len(self.body)
+            await send({"type": "http.response.body", "body": piece, "more_body": more})
 
 
 def as_json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """An answer in JSON."""
-    return Response(
+    return Pieces(
         to_json(content),
         status_code=status,
         media_type="application/json",

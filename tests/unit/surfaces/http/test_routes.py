@@ -11,6 +11,7 @@ import pytest
 
 from scrubjay.domain.origin import Actor, Origin
 from scrubjay.surfaces.http import bodies
+from scrubjay.surfaces.http.answers import PIECE
 from scrubjay.surfaces.http.problems import Problem
 from scrubjay.surfaces.keys import Grant
 from scrubjay.surfaces.operations import OPERATIONS
@@ -320,6 +321,16 @@ def test_a_long_list_is_given_in_parts(alice: Caller, scope: str, path: str) -> 
     parts = [alice.http.get(f"{url}?after={n}&limit=1").json()["data"] for n in range(len(whole))]
     assert [part for (part,) in parts] == whole
     problem(alice.http.get(f"{url}?limit=0"), 422, "invalid_request")
+
+
+def test_a_large_answer_is_sent_in_pieces_and_arrives_whole(alice: Caller) -> None:
+    texts = [f"{number} " + "tea " * 15_000 for number in range(12)]
+    for text in texts:
+        alice.retain(text)
+    answer = alice.http.get("/v1/memories")
+    assert len(answer.content) > 2 * PIECE
+    assert int(answer.headers["content-length"]) == len(answer.content)
+    assert [memory["content"] for memory in answer.json()["data"]] == texts[::-1]
 
 
 def test_a_problem_names_the_path_it_is_about(alice: Caller) -> None:
