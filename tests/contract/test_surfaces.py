@@ -11,7 +11,7 @@ import pytest
 
 from scrubjay import Jay, connect
 from scrubjay.domain.scope import Scope
-from scrubjay.surfaces import care, jay
+from scrubjay.surfaces import care, jay, ledger
 from scrubjay.surfaces.client import Remote
 from scrubjay.surfaces.operations import BY_NAME
 from scrubjay.testing.engines import SqliteHome
@@ -53,8 +53,8 @@ def home(tmp_path: Path) -> SqliteHome:
 def test_every_verb_the_handle_asks_an_engine_for_is_one_the_client_can_send() -> None:
     asked = {
         verb
-        for module in (jay, care)
+        for module in (jay, care, ledger)
         for verb in re.findall(r"self\._engine\.(\w+)\(", inspect.getsource(module))
     }
-    assert len(asked) > 25
+    assert len(asked) > 28
     assert asked - set(BY_NAME) - set(vars(Remote)) == set()

@@ -27,6 +27,11 @@ def cut(text: str) -> str:
     return _CONTEXT.sub("", _BLOCK.sub("", text)).strip()
 
 
+def marked(text: str) -> bool:
+    """Whether a text holds the marks of an injected block, whatever became of its lines."""
+    return _MARK in text
+
+
 def injected(text: str) -> list[str]:
     """What stands in the memory blocks of a prompt, without the labels."""
     if _MARK not in text:

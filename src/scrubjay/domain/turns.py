@@ -23,6 +23,11 @@ from scrubjay.domain.results import Outcome
 
 TEXT_BYTES: Final = 8 * 1024 * 1024
 """The most that either side of a turn may say."""
+TURNS_LIMIT: Final = 1_000
+"""How many turns may be asked for at once,"""
+TURNS_CHARS: Final = 16 * 1024 * 1024
+"""and how much they may say together: an answer ends early where one more would be too much."""
+TIMELINE_LIMIT: Final = 100_000
 LOOK_BACK: Final = 10
 """How many turns before it, by time, a turn is compared with."""
 ALIKE: Final = 0.85
@@ -33,6 +38,10 @@ EPISODE_TURNS: Final = 20
 """and so do this many turns."""
 EPISODE_PART: Final = "episode"
 """The part of what is derived that stands for the turn as a whole."""
+MODEL_PART: Final = "model-"
+"""How the parts begin that a model found; a number follows, from 0."""
+MODEL_PIECES: Final = 8
+"""The most that a model may find in one turn."""
 _START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _NAMES: Final = ("session", "model", "channel")
@@ -130,6 +139,17 @@ class Piece:
     """What it is about, such as the user's name: of two that fill one slot the later counts."""
     importance: float = 0.5
     tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """What a model answered about a turn, and what the answer cost."""
+
+    pieces: tuple[Piece, ...] = ()
+    usable: bool = True
+    """Whether it could be read at all; its tokens are spent either way."""
+    tokens_in: int = 0
+    tokens_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

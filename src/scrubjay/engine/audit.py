@@ -19,6 +19,7 @@ _VERB = re.compile(r"[a-z0-9._-]{1,64}")
 LOST = "restore.lost"
 """The verb of an event that says how many events a lost file had; those need not be there."""
 _PAGE = 1000
+_log = logging.getLogger(__name__)
 
 
 def trail(opened: OpenScope, after: int = 0, limit: int = _PAGE) -> tuple[AuditEvent, ...]:

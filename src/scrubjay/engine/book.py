@@ -28,7 +28,7 @@ from scrubjay.domain.turns import (
     derived_id,
     encode,
 )
-from scrubjay.engine import cells, due, rotate, sessions, slots
+from scrubjay.engine import backlog, cells, due, rotate, sessions, slots
 from scrubjay.engine.notes import Notes
 from scrubjay.engine.opened import OpenScope, day
 from scrubjay.engine.timeline import Line, Mark, Place
@@ -129,6 +129,11 @@ class Book(Ledger):
         super().__init__(opened, tx)
         self._tx = tx
 
+    @property
+    def notes(self) -> Notes:
+        """The notes of this transaction."""
+        return self._notes
+
     def write(self) -> None:
         """Write the notes that changed."""
         self._notes.write(self._tx)
@@ -151,6 +156,20 @@ class Book(Ledger):
                 self._mark(turn, State.KEPT)
                 self._derive(turn, distilled, vectors)
         self.settle([turn.place])
+
+    def add_found(
+        self,
+        turn: Turn,
+        pieces: Sequence[Piece],
+        vectors: dict[str, bytes | None],
+        earlier: Iterable[str],
+        *,
+        anew: bool,
+    ) -> list[bytes]:
+        """Write what was found in a turn later; `anew`, in place of the memories found earlier."""
+        if anew:
+            self._withdraw(turn, frozenset(earlier))
+        return self._derive(turn, pieces, vectors)
 
     def enroll(self, turn: Turn, state: State) -> None:
         """Write a turn whose memories are there already."""
@@ -177,6 +196,7 @@ class Book(Ledger):
         self._tx.bury([row.id])
         if mark is not None:
             self.line.remove(mark.place)
+            backlog.drop(self._notes, mark.id)
         return None if mark is None else mark.place
 
     def release(self, memory: Memory) -> None:
@@ -234,6 +254,7 @@ class Book(Ledger):
         self.line.put(mark._replace(state=int(state)))
         if is_new:
             self._derive(turn, distill(self._opened, turn) or (), {})
+            backlog.requeue(self._notes, turn.id)
         else:
             self._withdraw(turn)
 
@@ -241,7 +262,8 @@ class Book(Ledger):
 
     def _derive(
         self, turn: Turn, pieces: Sequence[Piece], vectors: dict[str, bytes | None]
-    ) -> None:
+    ) -> list[bytes]:
+        written = []
         for piece in pieces:
             memory = self._memory(turn, piece)
             row_id = self._opened.row_id(memory.id)
@@ -255,9 +277,11 @@ class Book(Ledger):
                 slot = slots.Slot(self._opened, self._notes, piece.slot, memory.origin)
                 slot.add(self._tx, memory, vector)
             self._tx.link(self._opened.row_id(turn.id), row_id)
+            written.append(row_id)
+        return written
 
-    def _withdraw(self, turn: Turn) -> None:
-        """Take back what a turn yielded, but for what somebody made their own.
+    def _withdraw(self, turn: Turn, only: frozenset[str] | None = None) -> None:
+        """Take back what a turn yielded, or only these, but for what somebody made their own.
 
         It is not forgotten: nothing is tombstoned, and it may be derived again.
         """
@@ -267,6 +291,8 @@ class Book(Ledger):
         for row in self._derived(turn.id):
             memory = self._opened.unseal(row)
             if memory.pinned or memory.sources != (turn.id,):
+                continue
+            if only is not None and memory.id not in only:
                 continue
             self.release(memory)
             for derived in self._tx.derived(row.id):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from scrubjay.domain.errors import Busy, Full, StoreError
+from scrubjay.domain.errors import StoreError
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.requests import (
+    Amend,
     BriefRequest,
     Browse,
     Forget,
@@ -21,20 +21,20 @@ from scrubjay.domain.requests import (
     Supersede,
 )
 from scrubjay.domain.results import (
-    AuditEvent,
     BackedUp,
     Brief,
     Changes,
     Erasure,
     Loaded,
+    Outcome,
     Page,
     Preview,
     Purged,
     Recalled,
     Reindexed,
-    Report,
     Retained,
     Rotated,
+    Session,
 )
 from scrubjay.domain.rows import Freeze, Head
 from scrubjay.domain.scope import Scope
@@ -45,7 +45,6 @@ from scrubjay.engine import (
     jobs,
     quarantine,
     read,
-    receipts,
     scopes,
     sessions,
     targets,
@@ -57,7 +56,8 @@ from scrubjay.engine import purge as purging
 from scrubjay.engine import retain as retaining
 from scrubjay.engine import revoke as revoking
 from scrubjay.engine import rotate as rotating
-from scrubjay.engine import verify as verifying
+from scrubjay.engine.checking import Checking
+from scrubjay.engine.extracting import Extracting
 from scrubjay.engine.opened import OpenScope, Ports
 from scrubjay.index.shelf import Shelf
 from scrubjay.ports import Progress, no_progress
@@ -65,10 +65,8 @@ from scrubjay.ports import Progress, no_progress
 if TYPE_CHECKING:
     from scrubjay.engine.indexing import Indexed
 
-_log = logging.getLogger(__name__)
 
-
-class Engine:
+class Engine(Checking, Extracting):
     """All verbs on all scopes of one installation; safe for several threads."""
 
     def __init__(self, ports: Ports) -> None:
@@ -108,12 +106,7 @@ class Engine:
     def _begin(self, scope: Scope) -> OpenScope:
         """The open scope, after a slice of the work earlier verbs left due."""
         opened = self._open(scope)
-        if opened.due:
-            try:
-                jobs.advance(opened)
-            except (Busy, Full) as error:
-                # Due work must not keep the verb from being done: it stays due, and shows.
-                _log.warning("jobs.left_due", extra={"code": error.code})
+        jobs.attempt(opened)
         return opened
 
     def scopes(self) -> tuple[Scope, ...]:
@@ -143,23 +136,30 @@ class Engine:
 
     def record(self, scope: Scope, request: Record) -> Recorded:
         """Write a turn, and what follows from it; durable when this returns, once per id."""
-        return turns.record(self._begin(scope), request)
+        recorded = turns.record(self._begin(scope), request)
+        if recorded.outcome is Outcome.STORED:
+            self._tell(scope)
+        return recorded
 
     def supersede(self, scope: Scope, request: Supersede) -> Retained:
         """Replace a memory; the old one stays as history, out of sight."""
         return retaining.supersede(self._begin(scope), request)
 
+    def amend(self, scope: Scope, request: Amend) -> Memory:
+        """Pin or unpin a memory, or set when it expires; null lifts that."""
+        return amend.amend(self._begin(scope), request)
+
     def pin(
         self, scope: Scope, public_id: str, *, pinned: bool = True, actor: Actor = Actor.USER
     ) -> Memory:
         """Pin or unpin a memory."""
-        return amend.pin(self._begin(scope), public_id, pinned=pinned, actor=actor)
+        return self.amend(scope, Amend(id=public_id, pinned=pinned, actor=actor))
 
     def expire(
         self, scope: Scope, public_id: str, at: datetime | None, *, actor: Actor = Actor.USER
     ) -> Memory:
         """Set or, with None, lift the time a memory expires."""
-        return amend.expire(self._begin(scope), public_id, at, actor=actor)
+        return self.amend(scope, Amend(id=public_id, expires_at=at, actor=actor))
 
     def freeze(
         self, scope: Scope, level: Freeze = Freeze.WRITES, *, actor: Actor = Actor.USER
@@ -219,11 +219,33 @@ class Engine:
         """The chain of versions a memory belongs to, oldest first."""
         return read.history(self._begin(scope), public_id, actor=actor)
 
-    def turns(self, scope: Scope, limit: int, *, actor: Actor = Actor.USER) -> tuple[Turn, ...]:
-        """The latest turns by time, newest first."""
-        return turns.turns(self._begin(scope), limit=limit, actor=actor)
+    def turns(
+        self,
+        scope: Scope,
+        limit: int = 50,
+        *,
+        session: str | None = None,
+        before: datetime | None = None,
+        before_id: str | None = None,
+        actor: Actor = Actor.USER,
+    ) -> tuple[Turn, ...]:
+        """Turns, newest first: all or those of a session, before a time or the turn then."""
+        end = turns.end(before, before_id)
+        return turns.turns(self._begin(scope), limit=limit, session=session, end=end, actor=actor)
 
-    def timeline(self, scope: Scope, limit: int, *, actor: Actor = Actor.USER) -> Timeline:
+    def sessions(
+        self, scope: Scope, limit: int = 50, *, actor: Actor = Actor.USER
+    ) -> tuple[Session, ...]:
+        """The sessions of which something is kept, the one that was spoken in last first."""
+        from scrubjay.engine import indexing, listing  # load numpy, which many never need
+
+        opened = self._begin(scope)
+        try:
+            return listing.sessions(opened, self._indexed(scope), limit=limit, actor=actor)
+        finally:
+            indexing.let_go(self._shelf.trim())
+
+    def timeline(self, scope: Scope, limit: int = 50, *, actor: Actor = Actor.USER) -> Timeline:
         """When there were turns, and roughly what about."""
         return turns.timeline(self._begin(scope), limit=limit, actor=actor)
 
@@ -236,9 +258,9 @@ class Engine:
         from scrubjay.engine import indexing, recall  # load numpy, which many never need
 
         scopes = dict.fromkeys((scope, *request.scopes))
-        searched = [recall.Searched(self._begin(one), self._indexed(one)) for one in scopes]
         try:
-            return recall.recall(searched, request)
+            wanted = [(self._begin(one), self._indexed(one)) for one in scopes]
+            return recall.recall(wanted, request)
         finally:
             indexing.let_go(self._shelf.trim())
 
@@ -361,35 +383,3 @@ class Engine:
             return transfer.restore(
                 ports, scope, raw, key=key, anew=anew, origin=origin, actor=actor
             )
-
-    def check_embedder(self) -> None:
-        """Ask the embedder for one vector; EmbedderError if it gives none in time."""
-        ports = self._check_open()
-        deadline = ports.clock.monotonic() + ports.policy.embed_seconds
-        ports.embedder.embed(["scrub jay"], deadline=deadline)
-
-    # -- checking ------------------------------------------------------------------------
-
-    def verify(self, scope: Scope) -> Report:
-        """Open everything and check what was promised."""
-        return verifying.verify(self._begin(scope))
-
-    def verify_erased(self, receipt: Erasure) -> Report:
-        """Search all that is kept for erased cells and prove that no key opens them."""
-        return verifying.verify_erased(self._check_open(), receipt)
-
-    def receipts(self, scope: Scope) -> tuple[Erasure, ...]:
-        """The erasure receipts kept for a scope, oldest first, also after destroy."""
-        ports = self._check_open()
-        address, _ = scopes.locate(ports, scope)
-        return receipts.kept(ports, address)
-
-    def audit(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> tuple[AuditEvent, ...]:
-        """The audit trail after a count, oldest first."""
-        opened = self._begin(scope)
-        opened.flush_reads()
-        return audit.trail(opened, after, limit)
-
-    def verify_audit(self, scope: Scope) -> Report:
-        """Whether the audit trail is whole."""
-        return audit.verify(self._begin(scope))

@@ -17,7 +17,18 @@ from scrubjay.domain.rows import BackupEntry, Collection, Due, Head
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import check_days, key_name
 from scrubjay.domain.turns import Turn
-from scrubjay.engine import audit, book, bundle, cells, due, receipts, rotate, scopes, turns
+from scrubjay.engine import (
+    audit,
+    book,
+    bundle,
+    cells,
+    due,
+    handover,
+    receipts,
+    rotate,
+    scopes,
+    turns,
+)
 from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, day, slots
 from scrubjay.engine.targets import scan
 from scrubjay.guard.admission import admit, admit_turn
@@ -250,6 +261,7 @@ def _collect_all(opened: OpenScope, view: View) -> bundle.Content:
         lookup=opened.ports.keyring.get(opened.address, LOOKUP),
         tombstones=tuple(view.tombstones()),
         audit=tuple((row.cell, row.mac) for row in view.audit(0, _ALL)),
+        extraction=handover.carried(opened, view),
     )
 
 
@@ -337,8 +349,11 @@ def _restore(
     memories = tuple(_not_forgotten_before(opened, content))
     if origin is not None:
         memories = tuple(_admitted(opened, memory) for memory in memories)
+    empty = not tx.head().turn.seq
     said = tuple(_turns_not_forgotten(opened, content))
     loaded = _merge(opened, tx, memories, said, origin)
+    if content.extraction is not None:
+        handover.adopt(opened, tx, content.extraction, empty=empty)
     due.leave(opened, tx, Due.PUSH)
     opened.trail.record(tx, "restore", actor, number=loaded.loaded)
     left_out = len(content.memories) - len(memories)

@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from scrubjay.testing.model_server import note, serve_model
 from tests.dialects.clawdapus.pod import START, Manifest, entry, post, send, user
 
 LINE = entry([user("Which warehouse holds the blue paint?")], "Warehouse nine.", START)
@@ -66,3 +69,34 @@ def test_it_answers_to_the_name_the_pod_gives_it_and_to_no_other(
     with served(tmp_path, "--allow-host", "mem-svc", "--recall-only") as (url, _):
         answer = send(url, "GET", "/health", headers={"Host": f"{host}:8080"})
         assert (answer.status == 200) is let_in
+
+
+def test_it_ends_soon_while_a_model_thinks_and_has_the_turn_read_after_the_next_start(
+    tmp_path: Path,
+) -> None:
+    body = {"agent_id": "analyst", "entry": LINE}
+    with serve_model(note("The blue paint is in warehouse nine.")) as model:
+        asked, answered = threading.Event(), threading.Event()
+
+        def think(_: object) -> None:
+            asked.set()
+            answered.wait(20)
+
+        model.thinking = think
+        settings = {
+            "SCRUBJAY_EXTRACTION_URL": model.openai_url,
+            "SCRUBJAY_EXTRACTION_MODEL": "small",
+        }
+        with served(tmp_path, **settings) as (url, _):
+            assert post(Manifest(url), "retain", body, seconds=10).status == 202
+            assert asked.wait(20)
+            begun = time.monotonic()
+        assert time.monotonic() - begun < 8
+        answered.set()
+        model.thinking = None
+        recalled = {"agent_id": "analyst", "messages": [user("Where is the blue paint?")]}
+        with served(tmp_path, **settings) as (url, _):
+            found = b""
+            while b"is in warehouse nine" not in found:
+                assert time.monotonic() - begun < 60
+                found = post(Manifest(url), "recall", recalled, seconds=10).body

@@ -10,6 +10,7 @@ import pytest
 from scrubjay.domain.errors import Busy, Full, StoreError
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.requests import (
+    Amend,
     BriefRequest,
     Browse,
     Forget,
@@ -21,7 +22,7 @@ from scrubjay.domain.requests import (
 from scrubjay.domain.results import Erasure
 from scrubjay.domain.rows import Due
 from scrubjay.domain.turns import Record
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Engine, Policy, checking
 from scrubjay.ports import Failpoint
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, contents, forget, head, retain, verbs
@@ -36,8 +37,10 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "retain": lambda engine: engine.retain(ALICE, Retain(content="a")),
     "record": lambda engine: engine.record(ALICE, Record(id="a", user="a")),
     "turns": lambda engine: engine.turns(ALICE, 1),
+    "sessions": lambda engine: engine.sessions(ALICE),
     "timeline": lambda engine: engine.timeline(ALICE, 1),
     "supersede": lambda engine: engine.supersede(ALICE, Supersede(id="a", content="a")),
+    "amend": lambda engine: engine.amend(ALICE, Amend(id="a", pinned=True)),
     "pin": lambda engine: engine.pin(ALICE, "a"),
     "expire": lambda engine: engine.expire(ALICE, "a", None),
     "freeze": lambda engine: engine.freeze(ALICE),
@@ -70,11 +73,13 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "receipts": lambda engine: engine.receipts(ALICE),
     "audit": lambda engine: engine.audit(ALICE),
     "verify_audit": lambda engine: engine.verify_audit(ALICE),
+    "check_embedder": lambda engine: engine.check_embedder(),
 }
 
 
 def test_no_verb_is_left_out_here() -> None:
-    public = {name for name in vars(Engine) if not name.startswith("_")}
+    verbs = {**vars(Engine), **vars(checking.Checking)}
+    public = {name for name in verbs if not name.startswith("_")}
     assert public == {*VERBS, "close"}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -11,11 +13,11 @@ from scrubjay.domain.memory import Kind
 from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.requests import Recall, Retain, Supersede
 from scrubjay.domain.results import Outcome
-from scrubjay.domain.turns import Piece, Record, State, Turn, derived_id
+from scrubjay.domain.turns import TURNS_CHARS, Piece, Record, State, Turn, derived_id
 from scrubjay.engine import Engine
 from scrubjay.ports import Failpoint
 from scrubjay.testing.engines import MemoryHome, SimulatedCrash, SqliteHome
-from tests.unit.engine.saying import record, said, shown, state, turn_rows
+from tests.unit.engine.saying import MORNING, record, said, shown, state, turn_rows
 from tests.unit.engine.scene import ALICE, BOB, everything, verbs
 
 LONG = "many words about nothing in particular. " * 4_000
@@ -48,6 +50,55 @@ def test_turns_come_newest_first_whatever_order_they_came_in(engine: Engine) -> 
     for number in (2, 5, 1, 4, 3):
         record(engine, number, f"Tell me about planet {number}.")
     assert [turn.id for turn in engine.turns(ALICE, 3)] == ["turn-5", "turn-4", "turn-3"]
+
+
+def test_turns_of_a_session_are_its_own(engine: Engine) -> None:
+    for number in (2, 5, 1, 4, 3):
+        session = "odd" if number % 2 else "even"
+        record(engine, number, f"Tell me about planet {number}.", session=session)
+    odd = engine.turns(ALICE, 2, session="odd")
+    assert [turn.id for turn in odd] == ["turn-5", "turn-3"]
+    (rest,) = engine.turns(ALICE, 2, session="odd", before=odd[-1].at, before_id=odd[-1].id)
+    assert rest.id == "turn-1"
+    assert engine.turns(ALICE, session="nobody's") == ()
+
+
+@pytest.mark.parametrize("session", [None, "s"])
+def test_turns_of_one_moment_are_paged_without_loss(engine: Engine, session: str | None) -> None:
+    for number in range(7):
+        request = Record(id=f"turn-{number}", at=MORNING, user=f"Planet {number}?", session="s")
+        engine.record(ALICE, request)
+    seen, page = list[str](), engine.turns(ALICE, 3, session=session)
+    while page:
+        seen += [turn.id for turn in page]
+        last = page[-1]
+        page = engine.turns(ALICE, 3, session=session, before=last.at, before_id=last.id)
+    assert sorted(seen) == [f"turn-{number}" for number in range(7)]
+    assert engine.turns(ALICE, session=session, before=MORNING) == ()
+
+
+def test_an_answer_ends_where_one_more_turn_would_be_too_much(engine: Engine) -> None:
+    for number in range(4):
+        record(engine, number, f"{number}", "a" * (TURNS_CHARS // 3))
+    assert [turn.id for turn in engine.turns(ALICE)] == ["turn-3", "turn-2"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"limit": 0},
+        {"limit": 1_001},
+        {"session": " "},
+        {"before": datetime(2026, 1, 1)},  # noqa: DTZ001
+        {"before_id": "turn-1"},
+        {"before": MORNING, "before_id": "no spaces"},
+    ],
+)
+def test_a_list_of_turns_that_makes_no_sense_is_refused(
+    engine: Engine, fields: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidRequest):
+        engine.turns(ALICE, **fields)
 
 
 def test_a_turn_is_recorded_once(home: MemoryHome, engine: Engine) -> None:

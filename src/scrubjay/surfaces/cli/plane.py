@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
-import sys
 from dataclasses import asdict, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +12,7 @@ import typer
 from scrubjay import bootstrap
 from scrubjay import settings as reading
 from scrubjay.domain.errors import InvalidRequest
-from scrubjay.surfaces.cli import opening, options, render
-from scrubjay.surfaces.cli.exits import Exit
+from scrubjay.surfaces.cli import opening, options, render, serving
 from scrubjay.surfaces.dialects.clawdapus import history
 from scrubjay.surfaces.dialects.clawdapus.descriptor import TOKEN_VARIABLE, Offer
 
@@ -45,9 +41,9 @@ def serve(
 
     Example: scrubjay plane serve --host 0.0.0.0 --allow-host memory
     """
-    _check_installed()
+    serving.check_installed()
     from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
-    from scrubjay.surfaces.http import logs, server
+    from scrubjay.surfaces.http import server
     from scrubjay.surfaces.http.app import app
     from scrubjay.surfaces.http.service import Options
 
@@ -57,28 +53,15 @@ def serve(
     engine = bootstrap.build(opening.settings())
     try:
         made = app(engine, bootstrap.clock(), asked, planes=[ClawdapusPlane(offer)])
+        answering = server.server(made, listening)
+        serving.heed()
         with server.bind(listening) as bound:
             render.line(f"scrubjay serves {listening.url(bound.getsockname()[1])}")
             if offer.token is None:
                 render.say("No token is asked for: everybody who reaches it may use it.")
-            sys.stdout.flush()
-            logs.to_stderr()
-            signal.signal(signal.SIGTERM, _end)  # the server passes it on when it is done
-            server.server(made, listening).run(sockets=[bound])
+            serving.until_told(answering, bound)
     finally:
         engine.close()
-
-
-def _check_installed() -> None:
-    if not all(map(find_spec, ("starlette", "uvicorn", "pydantic"))):
-        raise InvalidRequest(
-            "The service is not installed.", hint="pip install 'scrubjay[server]' brings it."
-        )
-
-
-def _end(_number: int, _frame: object) -> None:
-    """End in peace, by way of closing the engine."""
-    raise SystemExit(Exit.OK)
 
 
 @plane.command()

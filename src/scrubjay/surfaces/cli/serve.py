@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
-import sys
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,12 +12,22 @@ import typer
 
 from scrubjay import bootstrap
 from scrubjay import settings as reading
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.surfaces.cli import options, render
-from scrubjay.surfaces.cli.exits import Exit
+from scrubjay.domain.origin import Actor
+from scrubjay.domain.scope import Scope
+from scrubjay.surfaces.cli import issuer, options, render, serving
+from scrubjay.surfaces.cli import key_file as key_files
 from scrubjay.surfaces.cli.opening import scope_of, settings
+from scrubjay.surfaces.keys import Keys
 
 _CERTIFICATE = "The certificate chain, PEM; TLS 1.3 is then the least it speaks."
+_KEY_FILE = "Keep a key for the scope in this file; it is made if it is not there."
+KeyFile = Annotated[Path | None, typer.Option("--key-file", metavar="FILE", help=_KEY_FILE)]
+Reads = Annotated[
+    float, typer.Option("--reads", min=0, help="Reads a second for one key; 0: no limit.")
+]
+Writes = Annotated[
+    float, typer.Option("--writes", min=0, help="Writes a second for one key; 0: no limit.")
+]
 
 
 def serve(
@@ -38,12 +48,15 @@ def serve(
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="Ask for no key; on loopback only.")
     ] = False,
-    reads: Annotated[
-        float, typer.Option("--reads", min=0, help="Reads a second for one key; 0: no limit.")
-    ] = 200.0,
-    writes: Annotated[
-        float, typer.Option("--writes", min=0, help="Writes a second for one key; 0: no limit.")
-    ] = 100.0,
+    key_file: KeyFile = None,
+    reads: Reads = 200.0,
+    writes: Writes = 100.0,
+    oidc_issuer: issuer.Issuer = None,
+    oidc_audience: issuer.Audience = None,
+    oidc_scope: issuer.ScopeOf = None,
+    oidc_grants: issuer.Grants = None,
+    oidc_actor: issuer.Who = Actor.USER,
+    oidc_resource: issuer.Resource = None,
     scope: options.ScopeName = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -51,8 +64,8 @@ def serve(
 
     Example: scrubjay serve --port 8377
     """
-    _check_installed()
-    from scrubjay.surfaces.http import logs, server
+    serving.check_installed()
+    from scrubjay.surfaces.http import server
     from scrubjay.surfaces.http.app import app
     from scrubjay.surfaces.http.limits import Rates
     from scrubjay.surfaces.http.service import Options
@@ -66,10 +79,20 @@ def serve(
         insecure_http=insecure_http,
         no_auth=no_auth,
     )
+    trust = issuer.trusted(
+        issuer=oidc_issuer,
+        audience=oidc_audience,
+        scope=oidc_scope,
+        grants=oidc_grants,
+        actor=oidc_actor,
+        resource=oidc_resource,
+    )
     found = settings()
+    whose = scope_of(scope, found)
     asked = Options(
         no_auth=no_auth,
-        scope=scope_of(scope, found),
+        trust=trust,
+        scope=whose,
         hosts=frozenset([*(allow_host or ()), *([host] if host not in _EVERYWHERE else [])]),
         rates=Rates(reads=reads, writes=writes),
         trace_content=(reading.variable(CONTENT_VARIABLE) or "").lower() == "true",
@@ -77,33 +100,52 @@ def serve(
     engine = bootstrap.build(found)
     try:
         made = app(engine, bootstrap.clock(), asked, planes=_planes())
-        serving = server.server(made, listening)
+        answering = server.server(made, listening)
+        serving.heed()
         with server.bind(listening) as bound:
+            keys = Keys(engine, bootstrap.clock())
+            if key_file is not None and not no_auth:
+                key_files.keep(key_file, keys, whose)
             url = listening.url(bound.getsockname()[1])
-            _tell(url, no_auth=no_auth, as_json=as_json)
-            logs.to_stderr()
-            signal.signal(signal.SIGTERM, _end)  # the server passes it on when it is done
-            serving.run(sockets=[bound])
+            if as_json:
+                render.line(json.dumps({"url": url, "no_auth": no_auth}))
+            else:
+                render.line(f"scrubjay serves {url}")
+                bearer = _bearer(keys, whose, key_file, no_auth=no_auth)
+                _tell(url, bearer, _FIRST if listening.loopback else ())
+            serving.until_told(answering, bound)
     finally:
         engine.close()
 
 
+_FIRST = (
+    ("tell it", "/v1/memories", '{"content": "Alice prefers green tea"}'),
+    ("ask it", "/v1/recall", '{"query": "What does Alice drink?"}'),
+)
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # compared with, not listened on
 
 
-def _end(_number: int, _frame: object) -> None:
-    """End in peace, by way of closing the engine."""
-    raise SystemExit(Exit.OK)
+def _bearer(keys: Keys, scope: Scope, file: Path | None, *, no_auth: bool) -> str:
+    """Say what there is to know about keys; what curl has to be told to send one."""
+    if no_auth:
+        render.say("No key is asked for: every program on this machine may use it.")
+        return ""
+    if file is None:
+        if not keys.all():
+            render.say(f"There is no key yet: `scrubjay keys create NAME --scope {scope}`.")
+        return ' -H "Authorization: Bearer $KEY"'
+    render.say(f"The key for {scope} is in {file}.")
+    return f' -H "Authorization: Bearer $(cat {shlex.quote(str(file.absolute()))})"'
 
 
-def _tell(url: str, *, no_auth: bool, as_json: bool) -> None:
-    if as_json:
-        render.line(json.dumps({"url": url, "no_auth": no_auth}))
-    else:
-        render.line(f"scrubjay serves {url}")
-        if no_auth:
-            render.say("No key is asked for: every program on this machine may use it.")
-    sys.stdout.flush()
+def _tell(url: str, bearer: str, first: Iterable[tuple[str, str, str]]) -> None:
+    """Say where to look, and what to paste into a shell to begin with."""
+    for name, path in (("every verb", "/openapi.json"), ("is it well?", "/healthz")):
+        render.say(f"  {name:<12} {url}{path}")
+    for name, path, body in first:
+        sent = f"-H 'Content-Type: application/json' -d '{body}'"
+        render.say(f"  {name:<12} curl -s {url}{path}{bearer} {sent}")
+    render.say("Ctrl-C ends it.")
 
 
 def _planes() -> list[Any]:
@@ -113,12 +155,3 @@ def _planes() -> list[Any]:
 
     token = reading.variable(TOKEN_VARIABLE)
     return [ClawdapusPlane(Offer(token=token))] if token else []
-
-
-def _check_installed() -> None:
-    from importlib.util import find_spec
-
-    if not all(map(find_spec, ("starlette", "uvicorn", "pydantic"))):
-        raise InvalidRequest(
-            "The service is not installed.", hint="pip install 'scrubjay[server]' brings it."
-        )

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.results import Outcome, Page, Recalled, Retained
+from scrubjay.domain.turns import Recorded
 from scrubjay.surfaces import wire
 from scrubjay.surfaces.http import preconditions
 from scrubjay.surfaces.http.service import Service
@@ -59,8 +60,8 @@ def render(
             service.metrics.recalled(len(blocks), sum(blocks))
         case Memory():
             return _memory(request, operation, result)
-        case Retained():
-            return _retained(service, operation, result)
+        case Retained() | Recorded():
+            return _written(service, operation, result)
         case Page():
             return _page(service, request, call, result)
     content = wire.plain(result)
@@ -74,10 +75,11 @@ def _memory(request: Request, operation: Operation, memory: Memory) -> Response:
     return as_json(wire.plain(memory), operation.status, headers)
 
 
-def _retained(service: Service, operation: Operation, receipt: Retained) -> Response:
+def _written(service: Service, operation: Operation, receipt: Retained | Recorded) -> Response:
     service.metrics.add("memory_redacted_total", sum(receipt.redacted.values()))
     status = operation.status if receipt.outcome is Outcome.STORED else 200
-    return as_json(wire.plain(receipt), status, {"Location": f"{VERSION}/memories/{receipt.id}"})
+    place = f"{VERSION}/memories/{receipt.id}" if isinstance(receipt, Retained) else None
+    return as_json(wire.plain(receipt), status, {"Location": place} if place else None)
 
 
 def _page(service: Service, request: Request, call: Call, page: Page) -> Response:

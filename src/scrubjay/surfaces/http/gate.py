@@ -114,7 +114,7 @@ class _Passage:
             _log.warning("request.refused", extra={**self._facts(), "code": problem.code})
         if self._status:
             raise RuntimeError("an answer was cut off by an error")  # the server hangs up
-        answer = problems.response(problem, self._state["request_id"], self._scope["path"])
+        answer = problems.response(problem, self._state["request_id"])
         await answer(self._scope, receive, self._forward)
 
     async def _forward(self, message: Message) -> None:

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final
 
 from scrubjay import __version__
@@ -51,7 +52,8 @@ class Metrics:
         self._seconds: defaultdict[str, _Histogram] = defaultdict(lambda: _Histogram(SECONDS))
         self._blocks = _Histogram(BLOCKS)
         self._bytes = _Histogram(BYTES)
-        self._totals: Counter[str] = Counter()
+        self._totals: Counter[tuple[str, str]] = Counter()
+        self._shown: dict[str, int] = {}
 
     def ended(self, op: str, status: int, seconds: float) -> None:
         """Note one request."""
@@ -69,10 +71,16 @@ class Metrics:
         """Note how many memories a policy kept out of an answer."""
         self.add("memory_policy_removed_total", count)
 
-    def add(self, name: str, number: int) -> None:
+    def add(self, name: str, number: int, **labels: str) -> None:
         """Raise a plain counter, such as how many secrets were taken out."""
+        named = ",".join(f'{label}="{value}"' for label, value in labels.items())
         with self._mutex:
-            self._totals[name] += number
+            self._totals[name, f"{{{named}}}" if named else ""] += number
+
+    def show(self, name: str, number: int) -> None:
+        """Set what goes up and down, such as how many turns wait."""
+        with self._mutex:
+            self._shown[name] = number
 
     def render(self, *, depth: int, age: float) -> str:
         """All of them as text; `depth` calls wait for a thread, the first since `age` seconds."""
@@ -98,6 +106,10 @@ class Metrics:
         ):
             yield f"# TYPE {name} histogram"
             yield from found.lines(name)
-        for name, number in sorted(self._totals.items()):
+        for name, of_name in groupby(sorted(self._totals.items()), lambda one: one[0][0]):
             yield f"# TYPE {name} counter"
+            for (_, labels), number in of_name:
+                yield f"{name}{labels} {number}"
+        for name, number in sorted(self._shown.items()):
+            yield f"# TYPE {name} gauge"
             yield f"{name} {number}"

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
 from starlette.responses import Response
@@ -23,12 +22,14 @@ _STATUS: Final[Mapping[type[ScrubjayError], int]] = {
     errors.Frozen: 423,
     errors.NeedsConfirmation: 428,
     errors.Conflict: 409,
+    errors.Stale: 412,
     errors.Destroyed: 410,
     errors.Busy: 503,
     errors.Full: 507,
     errors.Changed: 409,
     errors.Timeout: 504,
     errors.EmbedderError: 502,
+    errors.ExtractorError: 502,
     errors.Locked: 503,
 }
 _AGAIN: Final = {429: "60", 503: "1"}
@@ -59,7 +60,7 @@ class ProblemDocument(BaseModel):
     status: int
     detail: str
     instance: str | None = None
-    """The path that was asked for; which request it was says `request_id`."""
+    """Which request it was, as a URN. Not its path: that may hold what somebody said."""
     code: str
     hint: str | None = None
     request_id: str | None = None
@@ -119,7 +120,7 @@ def unexpected() -> Problem:
     return Problem(500, "internal", "Something went wrong; the log of the service says what.")
 
 
-def response(problem: Problem, request_id: str | None = None, path: str | None = None) -> Response:
+def response(problem: Problem, request_id: str | None = None) -> Response:
     """The problem as it is sent."""
     body: dict[str, Any] = {
         "type": "about:blank",
@@ -128,11 +129,10 @@ def response(problem: Problem, request_id: str | None = None, path: str | None =
         "detail": problem.detail,
         "code": problem.code,
     }
-    if path:
-        body["instance"] = quote(path)
     if problem.hint:
         body["hint"] = problem.hint
     if request_id:
+        body["instance"] = f"urn:scrubjay:request:{request_id}"
         body["request_id"] = request_id
     if problem.places:
         body["errors"] = list(problem.places)

@@ -123,18 +123,11 @@ class _Endpoint:
         operation, service, call = self._operation, self._service, asked.call
         values = self._values(asked)
         span.asked(values, once=asked.once)
-
-        def perform() -> Any:
-            if operation.scoped and not operation.beyond:
-                service.ready(call.scope, create=operation.creates)
-            if operation.name == "destroy":
-                service.leave(call.scope)
-            return operation.perform(call, values)
-
-        work = perform
-        if operation.conditional:
-            work = preconditions.guarding(service, asked.request, call, values["id"], perform)
-        result = work()
+        if operation.scoped and not operation.beyond:
+            service.ready(call.scope, create=operation.creates)
+        if operation.name == "destroy":
+            service.leave(call.scope)
+        result = operation.perform(call, values)
         if isinstance(result, Retained):
             _check_known(asked, result)
         span.answered(result)
@@ -152,6 +145,8 @@ class _Endpoint:
             self._turn(asked.call, values)
         if asked.once is not None and operation.name in _KEYED and values.get("key") is None:
             values["key"] = asked.once
+        if operation.conditional:
+            values["expected"] = preconditions.expected(request)
         return values
 
     def _turn(self, call: Call, values: Values) -> None:

@@ -182,7 +182,7 @@ def test_a_change_needs_the_version_it_is_meant_for(alice: Caller, method: str) 
     problem(alice.http.request(method, path, **how), 428, "precondition_required")
     for stale in ('"0.0"', "W/" + alice.http.get(path).headers["etag"], "nonsense"):
         answer = alice.http.request(method, path, headers={"If-Match": stale}, **how)
-        problem(answer, 412, "precondition_failed")
+        problem(answer, 412, "stale")
     assert alice.http.get(path).json()["version"] == 1
     fresh = {"If-Match": f'"0.0", {alice.http.get(path).headers["etag"]}'}
     assert alice.http.request(method, path, headers=fresh, **how).status_code == 200
@@ -333,6 +333,6 @@ def test_a_large_answer_is_sent_in_pieces_and_arrives_whole(alice: Caller) -> No
     assert [memory["content"] for memory in answer.json()["data"]] == texts[::-1]
 
 
-def test_a_problem_names_the_path_it_is_about(alice: Caller) -> None:
-    answer = alice.http.get("/v1/memories/mem%20x")
-    assert problem(answer, 404, "not_found")["instance"] == "/v1/memories/mem%20x"
+def test_a_problem_names_the_request_and_repeats_nothing_of_it(alice: Caller) -> None:
+    answer = alice.http.get("/v1/memories/tea-at-dawn", headers={"X-Request-Id": "r-1"})
+    assert problem(answer, 404, "not_found")["instance"] == "urn:scrubjay:request:r-1"

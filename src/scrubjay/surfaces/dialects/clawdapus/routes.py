@@ -36,9 +36,12 @@ class ClawdapusPlane:
         """Its five paths."""
         found = Plane(service.engine, self._offer)
         return [
-            *(_route(path, _operation(found, name, service)) for name, path in _PATHS.items()),
-            _route(descriptor.HEALTH, _plain(found.health)),
-            _route(descriptor.DESCRIPTOR, _plain(found.describe)),
+            *(
+                _route(path, f"plane_{name}", _operation(found, name, service))
+                for name, path in _PATHS.items()
+            ),
+            _route(descriptor.HEALTH, "healthz", _plain(found.health)),
+            _route(descriptor.DESCRIPTOR, "plane_describe", _plain(found.describe)),
         ]
 
     def running(self, service: Service) -> AbstractAsyncContextManager[None]:
@@ -52,8 +55,14 @@ async def _ready(service: Service) -> AsyncIterator[None]:
     yield
 
 
-def _route(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:
-    return Route(path, endpoint, methods=_METHODS)
+def _route(path: str, op: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:
+    """A route under its name in log lines and counters, where health stays quiet."""
+
+    async def named(request: Request) -> Response:
+        request.scope["state"]["op"] = op
+        return await endpoint(request)
+
+    return Route(path, named, methods=_METHODS)
 
 
 def _operation(
