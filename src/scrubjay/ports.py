@@ -315,7 +315,7 @@ class Distiller(Protocol):
         """What the turn yields, the episode first, each part once; nothing if it is trivial."""
 
     def words(self, turn: Turn) -> frozenset[str]:
-        """What the turn says, as words that can be compared with another turn's."""
+        """What the turn says, as words to compare with another turn's; values of slots apart."""
 
 
 class Extractor(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -31,7 +32,9 @@ TIMELINE_LIMIT: Final = 100_000
 LOOK_BACK: Final = 10
 """How many turns before it, by time, a turn is compared with."""
 ALIKE: Final = 0.85
-"""Turns that share this much of their words say the same."""
+"""Turns that share this much of their words say the same, but for what they state."""
+ORDINARY: Final = 0.5
+"""How important a turn is like any other."""
 IDLE: Final = timedelta(minutes=30)
 """A pause this long ends an episode,"""
 EPISODE_TURNS: Final = 20
@@ -45,6 +48,8 @@ MODEL_PIECES: Final = 8
 _START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _NAMES: Final = ("session", "model", "channel")
+_MARKS: Final = " .,;:!…。\uff01\uff0c"
+_WORDS: Final = re.compile(r"\w+")
 
 
 class State(IntEnum):
@@ -52,11 +57,11 @@ class State(IntEnum):
 
     KEPT = 0
     REPEATED = 1
-    """It says what one of the turns just before it said; counted, nothing derived."""
+    """It says and states what one of the turns just before it did; counted, nothing derived."""
     TRIVIAL = 2
     """It says nothing worth keeping; counted, nothing derived."""
     FAILED = 3
-    """It could not be distilled; it is in the ledger and can be tried again."""
+    """It could not be distilled; it is in the ledger, and reindex tries again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +142,7 @@ class Piece:
     """Whether it rests on the user's words alone, and so has their origin."""
     slot: str | None = None
     """What it is about, such as the user's name: of two that fill one slot the later counts."""
-    importance: float = 0.5
+    importance: float = ORDINARY
     tags: tuple[str, ...] = ()
 
 
@@ -207,6 +212,21 @@ def alike(one: frozenset[str], other: frozenset[str]) -> bool:
         return False
     common = len(one & other)
     return common >= ALIKE * (len(one) + len(other) - common)
+
+
+def stated(turn: Turn, pieces: Iterable[Piece]) -> dict[str, str]:
+    """What a turn says that must not be lost to another of nearly the same words.
+
+    By slot, what fills it; a whole turn that stands out counts by its words, in their order.
+    """
+    found: dict[str, str] = {}
+    for piece in pieces:
+        if piece.slot is not None:
+            value = " ".join(piece.content.split()).strip(_MARKS)
+            found[f"{turn.origin.value}/{piece.slot}"] = value
+        elif piece.importance > ORDINARY:
+            found[" ".join(_WORDS.findall(piece.content))] = ""
+    return found
 
 
 def place(at: datetime, turn_id: str) -> tuple[int, int]:

@@ -276,7 +276,7 @@ class Engine(Checking, Extracting):
     def reindex(
         self, scope: Scope, *, progress: Progress = no_progress, actor: Actor = Actor.USER
     ) -> Reindexed:
-        """Make the index again from the rows, with a vector for every memory."""
+        """Make the index again from the rows, and derive what could not be derived before."""
         from scrubjay.engine import reindex  # loads numpy, which many a process never needs
 
         opened = self._begin(scope)

@@ -22,6 +22,7 @@ from scrubjay.domain.turns import (
     TIMELINE_LIMIT,
     TURNS_CHARS,
     TURNS_LIMIT,
+    Piece,
     Record,
     Recorded,
     State,
@@ -29,11 +30,11 @@ from scrubjay.domain.turns import (
     Turn,
     place,
 )
-from scrubjay.engine import embedding, slots
+from scrubjay.engine import backlog, embedding, slots
 from scrubjay.engine.book import Book, distill, peek, unseal
 from scrubjay.engine.notes import Notes
 from scrubjay.engine.opened import OpenScope
-from scrubjay.engine.timeline import Line, Place
+from scrubjay.engine.timeline import Line, Mark, Place
 from scrubjay.guard.admission import admit_turn
 from scrubjay.ports import Failpoint, Tx, View
 
@@ -49,10 +50,7 @@ def record(opened: OpenScope, request: Record) -> Recorded:
         return receipt  # a replay costs no transaction
     turn, redacted = _admitted(opened, request)
     distilled = distill(opened, turn)
-    vectors = {
-        piece.part: embedding.vector_of(opened, wording(piece.content, piece.tags))
-        for piece in distilled or ()
-    }
+    vectors = _vectors(opened, distilled or ())
 
     def store(tx: Tx) -> Recorded:
         if receipt := _seen_before(tx, row_id, turn.id):
@@ -66,6 +64,13 @@ def record(opened: OpenScope, request: Record) -> Recorded:
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
     return receipt
+
+
+def _vectors(opened: OpenScope, pieces: Iterable[Piece]) -> dict[str, bytes | None]:
+    return {
+        piece.part: embedding.vector_of(opened, wording(piece.content, piece.tags))
+        for piece in pieces
+    }
 
 
 def _admitted(opened: OpenScope, request: Record) -> tuple[Turn, Mapping[str, int]]:
@@ -83,6 +88,40 @@ def _seen_before(view: View, row_id: bytes, turn_id: str) -> Recorded | None:
         return None
     outcome = Outcome.FORGOTTEN if row.erased else Outcome.KNOWN
     return Recorded(id=turn_id, outcome=outcome)
+
+
+# -- trying again -----------------------------------------------------------------------------
+
+
+def derive_failed(opened: OpenScope, *, actor: Actor) -> int:
+    """Derive from the turns that could not be distilled before; how many now could."""
+    failed = opened.read(
+        lambda view: [mark for mark in Line(Notes(opened, view)) if mark.state == State.FAILED]
+    )
+    return sum(_derive_again(opened, mark, actor) for mark in failed)
+
+
+def _derive_again(opened: OpenScope, mark: Mark, actor: Actor) -> bool:
+    try:
+        turn = opened.read(lambda view: peek(opened, view, mark.id))
+    except (NotFound, SealBroken):  # forgotten since, or damaged: verify names it
+        return False
+    distilled = distill(opened, turn)
+    if distilled is None:
+        return False
+    vectors = _vectors(opened, distilled)
+
+    def store(tx: Tx) -> bool:
+        book = Book(opened, tx)
+        if book.line.get(mark.place) != mark:
+            return False  # another process was faster
+        book.assess(turn, distilled, vectors)
+        backlog.requeue(book.notes, turn.id)
+        opened.trail.record(tx, "reindex", actor, (opened.row_id(turn.id),))
+        book.write()
+        return True
+
+    return opened.write(store)
 
 
 # -- reading ----------------------------------------------------------------------------------
@@ -181,7 +220,10 @@ def load(opened: OpenScope, tx: Tx, loaded: Iterable[Turn], memories: Iterable[M
 def _state_of(opened: OpenScope, tx: Tx, turn: Turn) -> State:
     if tx.derived(opened.row_id(turn.id)):
         return State.KEPT
-    return State.REPEATED if distill(opened, turn) else State.TRIVIAL
+    distilled = distill(opened, turn)
+    if distilled is None:
+        return State.FAILED
+    return State.REPEATED if distilled else State.TRIVIAL
 
 
 # -- checking ---------------------------------------------------------------------------------

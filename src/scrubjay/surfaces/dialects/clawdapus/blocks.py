@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from scrubjay.domain import echo
@@ -82,9 +82,10 @@ def render(blocks: Iterable[Block]) -> bytes:
     kept: list[dict[str, Any]] = []
     room = TEXT_BYTES
     for block in blocks:
-        size = len(block.text.encode())
-        if len(kept) < BLOCKS and size <= room and block.text:
-            kept.append(block.fields())
+        safe = replace(block, text=echo.defuse(block.text))
+        size = len(safe.text.encode())
+        if len(kept) < BLOCKS and size <= room and safe.text:
+            kept.append(safe.fields())
             room -= size
     while len(body := _encoded(kept)) > BODY_BYTES:
         kept.pop()

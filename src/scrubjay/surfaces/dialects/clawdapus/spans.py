@@ -9,6 +9,7 @@ from scrubjay.domain.turns import Moment, State, Timeline, episodes
 from scrubjay.guard.clean import one_line
 
 _GIST = 60
+_COMPARED = 4_000
 
 
 def tell(timeline: Timeline, shown: Collection[str], most: int) -> str:
@@ -63,4 +64,4 @@ def stamp(at: datetime) -> str:
 
 def plain(text: str) -> str:
     """A text as it is compared: without spaces and case, and only its beginning."""
-    return " ".join(text.split()).lower()[:500]
+    return " ".join(text[:_COMPARED].split()).lower()[:500]
