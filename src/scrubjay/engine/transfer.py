@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
-from typing import TypeVar
 
 from scrubjay import vault
-from scrubjay.domain.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
+from scrubjay.domain.errors import Conflict, Destroyed, InvalidRequest, KeyMissing
 from scrubjay.domain.memory import Memory
-from scrubjay.domain.origin import Actor, Origin, lowest
+from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.results import BackedUp, Loaded
 from scrubjay.domain.rows import BackupEntry, Collection, Due, Head
 from scrubjay.domain.scope import Scope
@@ -21,6 +19,7 @@ from scrubjay.engine import (
     audit,
     book,
     bundle,
+    ceiling,
     cells,
     due,
     handover,
@@ -35,7 +34,6 @@ from scrubjay.guard.admission import admit, admit_turn
 from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES, Mac, Purpose
 
-Held = TypeVar("Held", Memory, Turn)
 BACKUP_DAYS = 30
 _ALL = 2**31
 
@@ -129,8 +127,7 @@ def _merge(
 ) -> Loaded:
     """Write the memories that are new or newer here; never one that was forgotten here."""
     if origin is not None:
-        memories = tuple(map(partial(_lowered, origin), memories))
-        said = tuple(map(partial(_lowered, origin), said))
+        memories, said = ceiling.lowered(memories, origin), ceiling.lowered(said, origin)
     names = {memory.id: opened.row_id(memory.id) for memory in memories}
     keys = {memory.id: opened.key_hash(memory.key) for memory in memories}
     buried = tx.buried([*names.values(), *(key for key in keys.values() if key)])
@@ -142,27 +139,12 @@ def _merge(
             known += 1
         else:
             if origin is not None:
-                _check_trust(opened, tx, memory)
+                for replaced in (memory.id, memory.supersedes):
+                    ceiling.check(_peek(opened, tx, replaced), memory)
             _write(opened, tx, _in_line(opened, tx, memory))
             loaded += 1
     turns.load(opened, tx, said, memories)
     return Loaded(loaded=loaded, known=known, forgotten=forgotten)
-
-
-def _lowered(most: Origin, one: Held) -> Held:
-    """The memory or turn, no more trusted than the channel it came in by."""
-    return replace(one, origin=lowest((most, one.origin)))
-
-
-def _check_trust(opened: OpenScope, tx: Tx, memory: Memory) -> None:
-    """Refuse to put it in the place of something more trusted, be it by its id or as its heir."""
-    for public_id in (memory.id, memory.supersedes):
-        here = _peek(opened, tx, public_id)
-        if here is not None and here.origin.trust > memory.origin.trust:
-            raise Forbidden(
-                f"A memory of origin {here.origin} cannot be replaced by origin {memory.origin}.",
-                hint="Nothing was loaded. Load it as somebody who is trusted as much.",
-            )
 
 
 def _is_known(tx: Tx, row_id: bytes, memory: Memory) -> bool:

@@ -25,6 +25,10 @@ KeyFile = Annotated[Path | None, typer.Option("--key-file", metavar="FILE", help
 Reads = Annotated[
     float, typer.Option("--reads", min=0, help="Reads a second for one key; 0: no limit.")
 ]
+InsecureHttp = Annotated[
+    bool, typer.Option("--insecure-http", help="Allow plain HTTP beyond loopback.")
+]
+NoAuth = Annotated[bool, typer.Option("--no-auth", help="Ask for no key; on loopback only.")]
 Writes = Annotated[
     float, typer.Option("--writes", min=0, help="Writes a second for one key; 0: no limit.")
 ]
@@ -42,12 +46,8 @@ def serve(
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help=_CERTIFICATE)] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its private key.")] = None,
-    insecure_http: Annotated[
-        bool, typer.Option("--insecure-http", help="Allow plain HTTP beyond loopback.")
-    ] = False,
-    no_auth: Annotated[
-        bool, typer.Option("--no-auth", help="Ask for no key; on loopback only.")
-    ] = False,
+    insecure_http: InsecureHttp = False,
+    no_auth: NoAuth = False,
     key_file: KeyFile = None,
     reads: Reads = 200.0,
     writes: Writes = 100.0,
