@@ -25,6 +25,10 @@ KeyFile = Annotated[Path | None, typer.Option("--key-file", metavar="FILE", help
 Reads = Annotated[
     float, typer.Option("--reads", min=0, help="Reads a second for one key; 0: no limit.")
 ]
+InsecureHttp = Annotated[
+    bool, typer.Option("--insecure-http", help="Allow plain HTTP beyond loopback.")
+]
+NoAuth = Annotated[bool, typer.Option("--no-auth", help="Ask for no key; on loopback only.")]
 Writes = Annotated[
     float, typer.Option("--writes", min=0, help="Writes a second for one key; 0: no limit.")
 ]
@@ -42,12 +46,8 @@ def serve(
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help=_CERTIFICATE)] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its private key.")] = None,
-    insecure_http: Annotated[
-        bool, typer.Option("--insecure-http", help="Allow plain HTTP beyond loopback.")
-    ] = False,
-    no_auth: Annotated[
-        bool, typer.Option("--no-auth", help="Ask for no key; on loopback only.")
-    ] = False,
+    insecure_http: InsecureHttp = False,
+    no_auth: NoAuth = False,
     key_file: KeyFile = None,
     reads: Reads = 200.0,
     writes: Writes = 100.0,
@@ -69,6 +69,7 @@ def serve(
     from scrubjay.surfaces.http.app import app
     from scrubjay.surfaces.http.limits import Rates
     from scrubjay.surfaces.http.service import Options
+    from scrubjay.surfaces.http.tracing import CONTENT_VARIABLE
 
     listening = server.Listening(
         host=host,
@@ -94,10 +95,12 @@ def serve(
         scope=whose,
         hosts=frozenset([*(allow_host or ()), *([host] if host not in _EVERYWHERE else [])]),
         rates=Rates(reads=reads, writes=writes),
+        trace_content=(reading.variable(CONTENT_VARIABLE) or "").lower() == "true",
     )
     engine = bootstrap.build(found)
     try:
         made = app(engine, bootstrap.clock(), asked, planes=_planes())
+        answering = server.server(made, listening)
         serving.heed()
         with server.bind(listening) as bound:
             keys = Keys(engine, bootstrap.clock())
@@ -110,7 +113,7 @@ def serve(
                 render.line(f"scrubjay serves {url}")
                 bearer = _bearer(keys, whose, key_file, no_auth=no_auth)
                 _tell(url, bearer, _FIRST if listening.loopback else ())
-            serving.until_told(made, listening, bound)
+            serving.until_told(answering, bound)
     finally:
         engine.close()
 

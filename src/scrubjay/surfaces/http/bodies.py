@@ -1,8 +1,10 @@
-"""Bodies: read whole, within a limit, and only as JSON."""
+"""Bodies: read whole, within a limit each and all together, and only as JSON."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from starlette.requests import ClientDisconnect, Request
@@ -12,16 +14,52 @@ from scrubjay.surfaces.http.problems import Problem
 
 SECONDS: Final = 60.0
 """How long a body may take to arrive."""
+TOGETHER_BYTES: Final = 256 * 1024 * 1024
+"""How much the bodies of all requests under way may have together."""
+
+See = Callable[[bytes], object]
 
 
-async def read(request: Request, most: int, *, seconds: float = SECONDS) -> bytes:
-    """The body, or a Problem as soon as it is clear that it is too large or not JSON."""
+class Room:
+    """How many bytes of bodies may be here at once; used by the event loop alone."""
+
+    def __init__(self, most: int = TOGETHER_BYTES) -> None:
+        self.left = most
+
+    @contextmanager
+    def share(self) -> Iterator[See]:
+        """How one request says what it takes; given back when it is answered."""
+        taken = 0
+
+        def take(piece: bytes) -> None:
+            nonlocal taken
+            if len(piece) > self.left:
+                raise Problem(
+                    503,
+                    "no_room",
+                    "Too many large bodies are here at once.",
+                    headers={"Retry-After": "1", "Connection": "close"},
+                )
+            self.left -= len(piece)
+            taken += len(piece)
+
+        try:
+            yield take
+        finally:
+            self.left += taken
+
+
+async def read(request: Request, most: int, *see: See, seconds: float = SECONDS) -> bytes:
+    """The body, or a Problem as soon as it is clear that it is too large or not JSON.
+
+    Each of `see` is shown every piece as it arrives.
+    """
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and len(declared) < 20 and int(declared) > most:
         raise _too_large(most)
     try:
         async with asyncio.timeout(seconds):
-            body = await _whole(request, most)
+            body = await _whole(request, most, see)
     except ClientDisconnect as error:
         raise Abandoned from error
     except TimeoutError as error:
@@ -34,12 +72,14 @@ async def read(request: Request, most: int, *, seconds: float = SECONDS) -> byte
     return body
 
 
-async def _whole(request: Request, most: int) -> bytes:
+async def _whole(request: Request, most: int, see: tuple[See, ...]) -> bytes:
     pieces, size = [], 0
     async for piece in request.stream():
         size += len(piece)
         if size > most:
             raise _too_large(most)
+        for show in see:
+            show(piece)
         pieces.append(piece)
     return b"".join(pieces)
 
