@@ -93,7 +93,8 @@ class Indexed:
         """Roughly how many bytes it takes in memory."""
         if self.index is None:
             return 0
-        return self.index.size + (_MADE_BYTES * len(self.index) if self._made else 0)
+        made = _MADE_BYTES * len(self.index) if self._made else 0
+        return self.index.size + made + self.opened.kept.size
 
     @property
     def ready(self) -> ScopeIndex:
@@ -182,6 +183,7 @@ def _follow(
         _take_in(opened, indexed, rows, lenient=lenient)
         # The last changes may be of rows that were dropped since: there is nothing to tell of them.
         index.seq = rows[-1].seq if rows else position.seq
+        opened.kept.follow(index.seq, (row.id for row in rows))
         if deadline is not None and opened.ports.clock.monotonic() >= deadline:
             break
     return position.seq - index.seq
@@ -217,6 +219,7 @@ def _foreign(opened: OpenScope, rows: Sequence[Row], entries: Sequence[Entry]) -
 def _begin(opened: OpenScope, indexed: Indexed, view: View, *, from_rows: bool) -> ScopeIndex:
     """An index as far as the segments go; an empty one if there are none that can be used."""
     indexed.reset()
+    opened.kept.clear()  # what has changed since is not told row by row
     embedder = opened.ports.embedder
     index = ScopeIndex(
         identity=embedder.identity,
@@ -229,6 +232,7 @@ def _begin(opened: OpenScope, indexed: Indexed, view: View, *, from_rows: bool) 
     if base is not None and not from_rows and _usable(base, view):
         segments.load(opened, base, index)
     indexed.index = index
+    opened.kept.follow(index.seq, ())
     return index
 
 
@@ -306,12 +310,27 @@ def settle(opened: OpenScope, indexed: Indexed, *, write: bool = True) -> None:
 def read(indexed: Indexed, look: Callable[[Peek], Result]) -> Result:
     """Run `look` on one state of the rows; one that does not open is left out, and noted."""
     try:
-        return indexed.opened.read(lambda view: look(partial(_peek, indexed, view)))
+        return indexed.opened.read(lambda view: look(_peeking(indexed, view)))
     except (SealBroken, KeyMissing):
-        return indexed.opened.read(lambda view: look(partial(_peek, indexed, view, lenient=True)))
+        return indexed.opened.read(lambda view: look(_peeking(indexed, view, lenient=True)))
 
 
-def _peek(indexed: Indexed, view: View, row_id: bytes, *, lenient: bool = False) -> Memory | None:
+def _peeking(indexed: Indexed, view: View, *, lenient: bool = False) -> Peek:
+    """What gives the memories of one state: those that were opened lately without the store."""
+    kept, seq = indexed.opened.kept, view.head().memory.seq
+
+    def peek(row_id: bytes) -> Memory | None:
+        memory = kept.get(row_id, seq)
+        if memory is None:
+            memory = _peek(indexed, view, row_id, lenient=lenient)
+            if memory is not None:
+                kept.put(row_id, memory, seq)
+        return memory
+
+    return peek
+
+
+def _peek(indexed: Indexed, view: View, row_id: bytes, *, lenient: bool) -> Memory | None:
     row = view.row(Collection.MEMORY, row_id)
     if row is None or row.erased or row_id in indexed.broken:
         return None
@@ -327,6 +346,7 @@ def _peek(indexed: Indexed, view: View, row_id: bytes, *, lenient: bool = False)
 def let_go(evicted: Iterable[Indexed]) -> None:
     """Write what indexes that had to make room hold in memory only, so that they come back fast."""
     for indexed in evicted:
+        indexed.opened.kept.clear()
         with indexed.lock:
             index, policy = indexed.index, indexed.opened.ports.policy
             if index is None or index.unwritten <= policy.evicted_rows:

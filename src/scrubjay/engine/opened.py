@@ -26,6 +26,7 @@ from scrubjay.domain.records import decode
 from scrubjay.domain.rows import Collection, Due, Freeze, Head, Row
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import key_name
+from scrubjay.engine.kept import Kept
 from scrubjay.engine.trail import Trail
 from scrubjay.ports import (
     Blobs,
@@ -68,6 +69,8 @@ class Policy:
     """The same for an index that has to make room for others: it will be wanted again."""
     shelf_bytes: int = 256 * 1024 * 1024
     """How much memory the open indexes of all scopes may take together."""
+    kept_bytes: int = 8 * 1024 * 1024
+    """How much memory the memories of one scope that were opened lately may take."""
     embed_seconds: float = 10.0
     """How long a retain waits for an embedder whose vectors are kept."""
     turn_embed_seconds: float = 1.5
@@ -133,6 +136,7 @@ class OpenScope:
         self._reads: Counter[tuple[str, str]] = Counter()
         self._seen = Head()
         self._restoring = restoring
+        self.kept = Kept(ports.policy.kept_bytes)
         self._progress: dict[Collection, tuple[int, int]] = {}
 
     # -- hashes and sealers ------------------------------------------------------------
@@ -274,6 +278,8 @@ class OpenScope:
             if isinstance(error, NotFound):
                 self._explain_absence(error)
             raise
+        if erasing:
+            self.kept.clear()
         return result
 
     def _note(self, head: Head) -> None:
@@ -282,6 +288,7 @@ class OpenScope:
         if not head.audit_count and not self._restoring:
             self._check_whole()
         self._seen = head
+        self.kept.noticed(head.memory.erased_seq)
 
     def _check_whole(self) -> None:
         """Refuse a file that was lost and made again, until a restore has filled it.

@@ -19,6 +19,8 @@ from tests.unit.engine.scene import ALICE, address, retain
 
 EAGER = Policy(segment_rows=0)
 """Writes a segment at every recall that finds something new."""
+UNKEPT = Policy(kept_bytes=0)
+"""Opens every memory anew, each time it is told."""
 LAZY = Policy(segment_rows=10**9)
 """Writes no segments."""
 WORDS = ("amber", "birch", "copper", "dahlia", "ember", "fjord", "garnet", "heron", "indigo")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from scrubjay.domain.rows import Freeze
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy
 from scrubjay.testing.engines import MemoryHome
-from tests.unit.engine.asking import EAGER, ask, fill, listed
+from tests.unit.engine.asking import EAGER, UNKEPT, ask, fill, listed
 from tests.unit.engine.scene import ALICE, address, flip_cell, forget, retain, supersede
 
 
@@ -193,7 +194,7 @@ def test_a_brief_writes_no_segment(home: MemoryHome) -> None:
     assert listed(home) == ()
 
 
-@pytest.mark.parametrize("policy", [Policy(), EAGER], ids=["rows", "segments"])
+@pytest.mark.parametrize("policy", [UNKEPT, replace(EAGER, kept_bytes=0)], ids=["rows", "segments"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_damaged_memory_is_left_out(home: MemoryHome, policy: Policy, when: str) -> None:
     engine = home.engine(policy)

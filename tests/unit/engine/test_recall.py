@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,7 +21,7 @@ from scrubjay.ports import Floats
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.engines import MemoryHome
 from scrubjay.testing.fake_embedder import FakeEmbedder
-from tests.unit.engine.asking import EAGER, ask, fill, said
+from tests.unit.engine.asking import EAGER, UNKEPT, ask, fill, said
 from tests.unit.engine.scene import (
     ALICE,
     BOB,
@@ -268,7 +269,7 @@ def test_a_freeze_by_another_engine_holds_at_once(home: MemoryHome, engine: Engi
         ask(engine, "tea")
 
 
-@pytest.mark.parametrize("policy", [Policy(), EAGER], ids=["rows", "segments"])
+@pytest.mark.parametrize("policy", [UNKEPT, replace(EAGER, kept_bytes=0)], ids=["rows", "segments"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_damaged_memory_is_left_out_and_named(
     home: MemoryHome, policy: Policy, when: str
