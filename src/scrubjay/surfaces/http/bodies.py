@@ -16,22 +16,32 @@ SECONDS: Final = 60.0
 
 async def read(request: Request, most: int, *, seconds: float = SECONDS) -> bytes:
     """The body, or a Problem as soon as it is clear that it is too large or not JSON."""
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and len(declared) < 20 and int(declared) > most:
+    body = await receive(request, most, seconds=seconds)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and kind != "application/json":
+        raise Problem(415, "unsupported_media_type", "Send the body as application/json.")
+    return body
+
+
+def declared(request: Request) -> int | None:
+    """How long the body is said to be; None if nothing sound is said."""
+    length = request.headers.get("content-length", "")
+    return int(length) if length.isdecimal() and len(length) < 20 else None
+
+
+async def receive(request: Request, most: int, *, seconds: float = SECONDS) -> bytes:
+    """The body whatever it is, or a Problem if it is too large or does not arrive in time."""
+    if (declared(request) or 0) > most:
         raise _too_large(most)
     try:
         async with asyncio.timeout(seconds):
-            body = await _whole(request, most)
+            return await _whole(request, most)
     except ClientDisconnect as error:
         raise Abandoned from error
     except TimeoutError as error:
         raise Problem(
             408, "too_slow", "The body did not arrive in time.", headers={"Connection": "close"}
         ) from error
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if body and kind != "application/json":
-        raise Problem(415, "unsupported_media_type", "Send the body as application/json.")
-    return body
 
 
 async def _whole(request: Request, most: int) -> bytes:

@@ -22,6 +22,7 @@ class Metrics:
         self._seconds: Counter[str] = Counter()
         self._buckets: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(BOUNDS) + 1))
         self._totals: Counter[str] = Counter()
+        self._observed: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
 
     def ended(self, op: str, status: int, seconds: float) -> None:
         """Note one request."""
@@ -34,6 +35,12 @@ class Metrics:
         """Raise a plain counter, such as how many secrets were taken out."""
         with self._mutex:
             self._totals[name] += number
+
+    def observe(self, name: str, number: int) -> None:
+        """Note one of many numbers of a kind, such as the bytes of an answer: sum and count."""
+        with self._mutex:
+            self._observed[name][0] += 1
+            self._observed[name][1] += number
 
     def render(self, waiting: int) -> str:
         """All of them as text."""
@@ -53,6 +60,8 @@ class Metrics:
             ]
             for name, number in sorted(self._totals.items()):
                 lines += [f"# TYPE {name} counter", f"{name} {number}"]
+            for name, (count, total) in sorted(self._observed.items()):
+                lines += [f"# TYPE {name} summary", f"{name}_sum {total}", f"{name}_count {count}"]
         return "\n".join(lines) + "\n"
 
     def _histogram(self, op: str) -> list[str]:

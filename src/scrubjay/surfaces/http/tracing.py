@@ -51,6 +51,16 @@ class Span:
         context = self._opened.get_span_context() if self._opened is not None else None
         return f"{context.trace_id:032x}" if context is not None and context.is_valid else None
 
+    def name_store(self, store_id: str) -> None:
+        """Say which store it was about, where that is known only now; `store_id` is a pseudonym."""
+        if self._opened is not None:
+            self._opened.set_attribute("gen_ai.memory.store.id", store_id)
+
+    def fail(self, kind: str) -> None:
+        """Say how it went wrong, where nothing is raised."""
+        if self._opened is not None:
+            self._opened.set_attribute("error.type", kind)
+
     def count(self, result: object) -> None:
         """Say how many memories the answer is about."""
         if self._opened is not None and hasattr(result, "__len__"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from typing import Final
 
@@ -11,18 +12,35 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from scrubjay.surfaces.bridge import Abandoned
-from scrubjay.surfaces.dialects.clawdapus import descriptor, plane
+from scrubjay.domain.errors import Busy
+from scrubjay.surfaces.bridge import Abandoned, TooLate
+from scrubjay.surfaces.dialects.clawdapus import descriptor, plane, telemetry
 from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
-from scrubjay.surfaces.dialects.clawdapus.plane import Plane, Reply
+from scrubjay.surfaces.dialects.clawdapus.plane import BODY_BYTES, Plane, Reply, refused
+from scrubjay.surfaces.dialects.clawdapus.telemetry import Ended
+from scrubjay.surfaces.http import bodies
+from scrubjay.surfaces.http.problems import Problem
 from scrubjay.surfaces.http.service import Service
+from scrubjay.surfaces.http.tracing import Span
+from scrubjay.surfaces.operations import OPERATIONS, Operation
 
+HOLDER: Final = "plane"
+"""Whom the rates are counted for: who has the token. No key has this id, being of eight."""
+FLIGHT_BYTES: Final = 64 * 1024 * 1024
+"""How many bytes of bodies may be held at once."""
+PATIENCE: Final = 1.0
+"""How long a write waits for its turn under the rate limit: a replay stops at a refusal."""
+_STEP: Final = 0.02
+_DRAIN_SECONDS: Final = 10.0
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """All of them, because a wrong one is answered in the plane's own words."""
 _PATHS: Final = {
     "recall": descriptor.RECALL,
     "retain": descriptor.RETAIN,
     "forget": descriptor.FORGET,
+}
+_OPERATIONS: Final[dict[str, Operation]] = {
+    one.name: one for one in OPERATIONS if one.name in _PATHS
 }
 
 
@@ -33,12 +51,19 @@ class ClawdapusPlane:
         self._offer = offer or Offer()
 
     def routes(self, service: Service) -> Sequence[BaseRoute]:
-        """Its five paths."""
-        found = Plane(service.engine, self._offer)
+        """Its paths; `/health` is the service's own."""
+        found, room = Plane(service.engine, self._offer, ready=service.ready), Room(FLIGHT_BYTES)
+
+        async def describe(request: Request) -> Response:
+            request.scope["state"]["op"] = "plane.describe"
+            return _response(found.describe(request.method))
+
         return [
-            *(_route(path, _operation(found, name, service)) for name, path in _PATHS.items()),
-            _route(descriptor.HEALTH, _plain(found.health)),
-            _route(descriptor.DESCRIPTOR, _plain(found.describe)),
+            *(
+                _route(path, _Endpoint(service, found, room, name).answer)
+                for name, path in _PATHS.items()
+            ),
+            _route(descriptor.DESCRIPTOR, describe),
         ]
 
     def running(self, service: Service) -> AbstractAsyncContextManager[None]:
@@ -56,43 +81,135 @@ def _route(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Rou
     return Route(path, endpoint, methods=_METHODS)
 
 
-def _operation(
-    found: Plane, operation: str, service: Service
-) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        refusal = found.refusal(operation, request.method, request.headers.get("authorization"))
+class Room:
+    """Room for bodies that are being read or used; belongs to one event loop."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    @contextmanager
+    def held(self, size: int) -> Iterator[None]:
+        """Hold so many bytes meanwhile; a Problem if there is no room for them."""
+        if size > self._left:
+            raise Problem(503, "busy", "Too much is going on at once.")
+        self._left -= size
+        try:
+            yield
+        finally:
+            self._left += size
+
+
+class _Endpoint:
+    """One operation, ready to be asked for."""
+
+    def __init__(self, service: Service, found: Plane, room: Room, name: str) -> None:
+        self._service = service
+        self._plane = found
+        self._room = room
+        self._name = name
+        self._operation = _OPERATIONS[name]
+
+    async def answer(self, request: Request) -> Response:
+        """Answer whatever comes; each operation is told of once in the log and the counters."""
+        state = request.scope["state"]
+        state["op"] = f"plane.{self._name}"
+        begun = self._service.clock.monotonic()
+        with self._service.spans.around(self._operation, "") as span:
+            state["trace_id"] = span.trace_id
+            reply = await self._reply(request)
+            self._tell(span, reply)
+        seconds = self._service.clock.monotonic() - begun
+        telemetry.emit(self._name, reply.account, status=reply.status, seconds=seconds)
+        if reply.account.ended is Ended.FAILED and reply.status == _GONE:
+            raise Abandoned
+        return _response(reply)
+
+    async def _reply(self, request: Request) -> Reply:
+        authorization = request.headers.get("authorization")
+        refusal = self._plane.refusal(self._name, request.method, authorization)
         if refusal is not None:
-            return _response(refusal)
-        raw = await _body(request)
-        if isinstance(raw, Reply):
-            return _response(raw)
-        run = service.bridge.read if operation == "recall" else service.bridge.write
-        return _response(await run(lambda: found.answer(operation, raw)))
+            return refusal
+        try:
+            await self._take_turn()
+            with self._room.held(_size(request)):
+                return await self._carry_out(request)
+        except Problem as problem:
+            if problem.status == 413:
+                await _drain(request)
+            return refused(problem.status, f"{problem.code}: {problem.detail}")
+        except Busy as error:
+            return refused(503, f"{error.code}: {error.message}")
+        except TooLate:
+            return plane.too_late()
+        except Abandoned:
+            return refused(_GONE, "")
 
-    return endpoint
+    async def _take_turn(self) -> None:
+        """Keep to the rate of the token: a write is put off for a while, a recall has no time."""
+        waited = 0.0
+        while True:
+            try:
+                return self._service.meter.spend(HOLDER, self._operation)
+            except Problem:
+                if not self._operation.writes or waited >= PATIENCE:
+                    raise
+            await asyncio.sleep(_STEP)
+            waited += _STEP
+
+    async def _carry_out(self, request: Request) -> Reply:
+        raw = await bodies.receive(request, BODY_BYTES)
+        body = plane.unpacked(raw, request.headers.get("content-encoding"))
+        if isinstance(body, Reply):
+            return body
+        bridge, work = self._service.bridge, lambda: self._plane.answer(self._name, body)
+        if self._operation.writes:
+            return await bridge.write(work)
+        seconds = self._plane.offer.recall_seconds
+        return await bridge.read(work, seconds=seconds, gone=lambda: bodies.disconnected(request))
+
+    def _tell(self, span: Span, reply: Reply) -> None:
+        account, metrics = reply.account, self._service.metrics
+        if reply.scope is not None:
+            span.name_store(self._service.signer.pseudonym(reply.scope))
+        if account.ended in (Ended.FAILED, Ended.TIMED_OUT):
+            span.fail(str(reply.status))
+        if account.blocks is not None and account.bytes is not None:
+            span.count(range(account.blocks))
+            metrics.observe("memory_recall_blocks", account.blocks)
+            metrics.observe("memory_recall_bytes", account.bytes)
+        if self._name == "retain":
+            metrics.add("memory_policy_removed_total", account.removed)
 
 
-async def _body(request: Request) -> bytes | Reply:
-    """The body, whatever it says it is, or why it is not read."""
-    pieces, size = list[bytes](), 0
-    try:
-        async for piece in request.stream():
-            size += len(piece)
-            if size > plane.BODY_BYTES:
-                return plane.too_large()
-            pieces.append(piece)
-    except ClientDisconnect as error:
-        raise Abandoned from error
-    return plane.unpacked(b"".join(pieces), request.headers.get("content-encoding"))
+_HEADERS: Final = {
+    408: {"Connection": "close"},
+    413: {"Connection": "close"},
+    429: {"Retry-After": "1"},
+    503: {"Retry-After": "1"},
+}
+_GONE: Final = 499
+"""The status of a request whose client has hung up: nobody reads it but the log."""
 
 
-def _plain(reply: Callable[[str], Reply]) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        return _response(reply(request.method))
+async def _drain(request: Request) -> None:
+    """Let a client that sends somewhat too much get to its end, so that it hears why not."""
+    left = 2 * BODY_BYTES if (bodies.declared(request) or 0) <= 2 * BODY_BYTES else 0
+    with suppress(ClientDisconnect, TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for piece in request.stream():
+                left -= len(piece)
+                if left < 0:
+                    return
 
-    return endpoint
+
+def _size(request: Request) -> int:
+    """How many bytes a body may take while it is here; what does not say counts as the most."""
+    if plane.is_packed(request.headers.get("content-encoding")):
+        return BODY_BYTES
+    declared = bodies.declared(request)
+    return BODY_BYTES if declared is None else min(declared, BODY_BYTES)
 
 
 def _response(reply: Reply) -> Response:
     kind = reply.kind if reply.body else None
-    return Response(reply.body, reply.status, media_type=kind)
+    return Response(reply.body, reply.status, media_type=kind, headers=_HEADERS.get(reply.status))
