@@ -3,61 +3,55 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from scrubjay import bootstrap
 from scrubjay import settings as reading
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.surfaces.cli import options, render
-from scrubjay.surfaces.cli.exits import Exit
+from scrubjay.surfaces.cli import listening, options, render
 from scrubjay.surfaces.cli.opening import scope_of, settings
-
-_CERTIFICATE = "The certificate chain, PEM; TLS 1.3 is then the least it speaks."
+from scrubjay.surfaces.dialects.clawdapus.descriptor import TOKEN_VARIABLE, Offer
 
 
 def serve(
     *,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    host: listening.Host = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65_535, help="The port; 0 takes a free one.")
     ] = 8377,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="A name it answers to; repeatable."),
-    ] = None,
-    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help=_CERTIFICATE)] = None,
-    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its private key.")] = None,
-    insecure_http: Annotated[
-        bool, typer.Option("--insecure-http", help="Allow plain HTTP beyond loopback.")
-    ] = False,
+    allow_host: listening.AllowHost = None,
+    tls_cert: listening.TlsCert = None,
+    tls_key: listening.TlsKey = None,
+    insecure_http: listening.InsecureHttp = False,
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="Ask for no key; on loopback only.")
     ] = False,
-    reads: Annotated[
-        float, typer.Option("--reads", min=0, help="Reads a second for one key; 0: no limit.")
-    ] = 200.0,
-    writes: Annotated[
-        float, typer.Option("--writes", min=0, help="Writes a second for one key; 0: no limit.")
-    ] = 100.0,
+    reads: listening.Reads = 200.0,
+    writes: listening.Writes = 100.0,
+    plane_recall_only: Annotated[
+        bool, typer.Option("--plane-recall-only", help="The plane of a pod offers recall alone.")
+    ] = False,
+    plane_retain_only: Annotated[
+        bool, typer.Option("--plane-retain-only", help="It offers retain and forget alone.")
+    ] = False,
+    pod: listening.Pods = None,
+    recall_ms: listening.RecallMs = listening.RECALL_MS,
     scope: options.ScopeName = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Serve every verb over HTTP. Keys are made with `scrubjay keys create`.
 
+    Where SCRUBJAY_PLANE_TOKEN is set, the memory plane of a pod is served as well.
+
     Example: scrubjay serve --port 8377
     """
-    _check_installed()
-    from scrubjay.surfaces.http import logs, server
-    from scrubjay.surfaces.http.app import app
+    listening.check_installed()
+    from scrubjay.surfaces.http import server
     from scrubjay.surfaces.http.limits import Rates
     from scrubjay.surfaces.http.service import Options
 
-    listening = server.Listening(
+    where = server.Listening(
         host=host,
         port=port,
         tls_cert=tls_cert,
@@ -69,28 +63,19 @@ def serve(
     asked = Options(
         no_auth=no_auth,
         scope=scope_of(scope, found),
-        hosts=frozenset([*(allow_host or ()), *([host] if host not in _EVERYWHERE else [])]),
+        hosts=listening.hosts_of(host, allow_host),
         rates=Rates(reads=reads, writes=writes),
     )
-    engine = bootstrap.build(found)
-    try:
-        made = app(engine, bootstrap.clock(), asked, planes=_planes())
-        with server.bind(listening) as bound:
-            url = listening.url(bound.getsockname()[1])
-            _tell(url, no_auth=no_auth, as_json=as_json)
-            logs.to_stderr()
-            signal.signal(signal.SIGTERM, _end)  # the server passes it on when it is done
-            server.server(made, listening).run(sockets=[bound])
-    finally:
-        engine.close()
-
-
-_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # compared with, not listened on
-
-
-def _end(_number: int, _frame: object) -> None:
-    """End in peace, by way of closing the engine."""
-    raise SystemExit(Exit.OK)
+    offer = listening.offer_of(
+        recall_only=plane_recall_only, retain_only=plane_retain_only, pods=pod, recall_ms=recall_ms
+    )
+    listening.run(
+        found,
+        where,
+        asked,
+        planes=_planes(offer),
+        tell=lambda url: _tell(url, no_auth=no_auth, as_json=as_json),
+    )
 
 
 def _tell(url: str, *, no_auth: bool, as_json: bool) -> None:
@@ -103,19 +88,8 @@ def _tell(url: str, *, no_auth: bool, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _planes() -> list[Any]:
+def _planes(offer: Offer) -> list[Any]:
     """The memory plane of a pod, where its token is set: without one it would ask nobody."""
-    from scrubjay.surfaces.dialects.clawdapus.descriptor import TOKEN_VARIABLE, Offer
     from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
 
-    token = reading.variable(TOKEN_VARIABLE)
-    return [ClawdapusPlane(Offer(token=token))] if token else []
-
-
-def _check_installed() -> None:
-    from importlib.util import find_spec
-
-    if not all(map(find_spec, ("starlette", "uvicorn", "pydantic"))):
-        raise InvalidRequest(
-            "The service is not installed.", hint="pip install 'scrubjay[server]' brings it."
-        )
+    return [ClawdapusPlane(offer)] if reading.variable(TOKEN_VARIABLE) else []
