@@ -10,18 +10,28 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
+# `make run` keeps its memory in the checkout, where git ignores it: what is tried out here does not
+# touch the memory somebody lives with in their own home, and is still there tomorrow. It is not
+# made again by anything, so `make clean` leaves it.
+RUN_HOME ?= .scrubjay
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check bench bench-peers requirements clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
-	@echo "  ARGS=... is passed on: make test ARGS='-k forget', make requirements ARGS=--upgrade"
+	@echo "  ARGS=... is passed on: make test ARGS='-k forget', make run ARGS='--port 9000'"
 
 setup:  ## make .venv from the hashed requirements (only when something changed)
 	@tools/setup.sh
 
-run: setup  ## run the demo
-	$(PYTHON_IN_VENV) examples/demo.py $(ARGS)
+run: setup  ## serve on this machine; DEMO=1 tells a story on a throw-away home, ONCE=1 then ends
+ifneq ($(filter-out 0,$(DEMO)),)
+	@exec $(PYTHON_IN_VENV) examples/demo.py $(if $(filter-out 0,$(ONCE)),--once) $(ARGS)
+else
+	@echo "Its memory is kept in $(RUN_HOME); docs/service.md says what it can do."
+	@exec env SCRUBJAY_HOME='$(RUN_HOME)' .venv/bin/scrubjay serve --key-file '$(RUN_HOME)/key' $(ARGS)
+endif
 
 test: setup  ## run all tests; MORE=1 also runs the long loops
 	$(PYTHON_IN_VENV) -m pytest -n $(WORKERS) --dist worksteal $(if $(filter-out 0,$(MORE)),--more) $(ARGS)

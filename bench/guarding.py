@@ -7,6 +7,7 @@ from typing import Final
 
 from bench.measure import Figure, alternate, timed
 from bench.report import Line, Section, duration, spread
+from scrubjay.domain import echo
 from scrubjay.guard.clean import clean, one_line
 from scrubjay.guard.secrets import redact, rules
 
@@ -24,6 +25,7 @@ _ACCENTED: Final = (
     "dafür Straßenmusik an der Saône, und Zürich nur im März. "
 )
 _HOSTILE: Final = ("password=", "4444 ", "eyJ", "http://a:", "api_key: ", "aws key ", "DE89 ")
+_ECHOING: Final = ("[Runtime context for this invocation. ", "--- BEGIN MEMORY (from x) ---\n")
 _SECRET: Final = "my password is hunter" + "22"
 
 
@@ -49,20 +51,27 @@ def run(*, quick: bool) -> Section:
     for what, guard, text in cases:
         section.compare(what, _beside_floor(guard, text, quick=quick))
     for unit in _HOSTILE:
-        section.lines.append(_growth(unit, 2 if quick else 5))
+        section.lines.append(_growth("redact", redact, unit, 2 if quick else 5))
+    for unit in _ECHOING:
+        section.lines.append(_growth("cut echoes", echo.cut, unit, 2 if quick else 5))
+    section.lines.append(_growth("take out repeats", _repeating, _PROSE, 2 if quick else 5))
     return section
 
 
-def _growth(unit: str, rounds: int) -> Line:
+def _repeating(text: str) -> str:
+    return echo.without_repeats(text, [text])
+
+
+def _growth(what: str, guard: Callable[[str], object], unit: str, rounds: int) -> Line:
     """How much longer sixteen times a hostile text takes: a square would be 256 times."""
     short, long = (unit * (size // len(unit)) for size in (_SIZE, 16 * _SIZE))
-    redact(short)
+    guard(short)
     found = alternate(
-        rounds, lambda: timed(lambda: redact(long)), lambda: timed(lambda: redact(short))
+        rounds, lambda: timed(lambda: guard(long)), lambda: timed(lambda: guard(short))
     )
     figure = found.cpu
     return Line(
-        what=f"redact, 32 KB of {unit.strip()!r}",
+        what=f"{what}, 32 KB of {unit.strip()[:20]!r}",
         figure=duration(figure.ours, "ms"),
         floor=f"{duration(figure.floor, 'ms')} for 2 KB",
         ratio=spread(figure.ratio),

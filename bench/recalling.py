@@ -106,7 +106,8 @@ def _engine(folder: Path, policy: Policy | None = None) -> Iterator[Engine]:
 
 def _ratio(engine: Engine, questions: list[str]) -> Comparison:
     opened, indexed = engine._open(_SCOPE), engine._indexed(_SCOPE)
-    searched = [recall.Searched(opened, indexed)]
+    ready = recall.catch_up(opened, indexed, [])
+    searched = [recall.Searched(opened=opened, indexed=indexed, ready=ready)]
     floor = _Floor(indexed, opened.ports.embedder)
     asked = iter(questions * 2)
     again = iter(questions * 2)

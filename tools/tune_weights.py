@@ -113,7 +113,7 @@ class Haystack:
         texts = [turn["text"] for turn in turns]
         self.rows = {turn["id"]: row for row, turn in enumerate(turns)}
         said = [f"{turn['speaker']}: {turn['text']}" for turn in turns]
-        self.segment = postings.build([analysis.terms(text) for text in said])
+        self.terms = postings.Terms.of([postings.build([analysis.terms(text) for text in said])])
         vectors = np.asarray(embed(texts), np.float32)
         self.mean = vectors.mean(0)
         self.vectors = unit(vectors - self.mean)
@@ -147,7 +147,7 @@ class Haystack:
             asked_at=moment(asked["asked_at"]) if asked["asked_at"] else None,
             latest=max(self.times),
         )
-        matched = postings.match([self.segment], analysis.wanted(asked["question"]))
+        matched = postings.match(self.terms, analysis.wanted(asked["question"]))
         vector = unit(np.asarray(embed([asked["question"]]), np.float32)[0] - self.mean)
         found = features.compute(
             parsed,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Conflict,
         Destroyed,
         EmbedderError,
+        ExtractorError,
         Forbidden,
         Frozen,
         Full,
@@ -32,14 +33,16 @@ if TYPE_CHECKING:
         SchemaTooNew,
         ScrubjayError,
         SealBroken,
+        Stale,
         StoreError,
         Timeout,
     )
     from scrubjay.domain.memory import Kind, Memory, Provenance
     from scrubjay.domain.origin import Actor, Origin
-    from scrubjay.domain.results import Erasure, Outcome, Page, Report, Retained
+    from scrubjay.domain.results import Erasure, Outcome, Page, Report, Retained, Session
     from scrubjay.domain.rows import Freeze
     from scrubjay.domain.scope import Scope
+    from scrubjay.domain.turns import Recorded, Timeline, Turn
     from scrubjay.surfaces.client import Client, connect
     from scrubjay.surfaces.jay import Jay, open
 
@@ -47,15 +50,16 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "scrubjay.domain.errors": (
-        "Busy Changed Conflict Destroyed EmbedderError Forbidden Frozen Full InvalidRequest "
-        "KeyMissing LimitReached Locked NeedsConfirmation NotFound SchemaTooNew ScrubjayError "
-        "SealBroken StoreError Timeout"
+        "Busy Changed Conflict Destroyed EmbedderError ExtractorError Forbidden Frozen Full "
+        "InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound SchemaTooNew "
+        "ScrubjayError SealBroken Stale StoreError Timeout"
     ),
     "scrubjay.domain.memory": "Kind Memory Provenance",
     "scrubjay.domain.origin": "Actor Origin",
-    "scrubjay.domain.results": "Erasure Outcome Page Report Retained",
+    "scrubjay.domain.results": "Erasure Outcome Page Report Retained Session",
     "scrubjay.domain.rows": "Freeze",
     "scrubjay.domain.scope": "Scope",
+    "scrubjay.domain.turns": "Recorded Timeline Turn",
     "scrubjay.surfaces.client": "Client connect",
     "scrubjay.surfaces.jay": "Jay open",
 }
@@ -70,6 +74,7 @@ __all__ = [
     "Destroyed",
     "EmbedderError",
     "Erasure",
+    "ExtractorError",
     "Forbidden",
     "Freeze",
     "Frozen",
@@ -87,14 +92,19 @@ __all__ = [
     "Outcome",
     "Page",
     "Provenance",
+    "Recorded",
     "Report",
     "Retained",
     "SchemaTooNew",
     "Scope",
     "ScrubjayError",
     "SealBroken",
+    "Session",
+    "Stale",
     "StoreError",
+    "Timeline",
     "Timeout",
+    "Turn",
     "connect",
     "open",
 ]

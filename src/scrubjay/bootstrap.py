@@ -15,7 +15,7 @@ from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.domain.errors import InvalidRequest, Locked, NotFound
 from scrubjay.domain.results import Exhibit
 from scrubjay.engine import Engine, Policy, Ports
-from scrubjay.ports import Clock, Embedder, Keyring, Reach, pass_by
+from scrubjay.ports import Clock, Embedder, Extractor, Keyring, Reach, pass_by
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
 
@@ -45,6 +45,7 @@ def build(
         clock=clock,
         embedder=embedder or make_embedder(settings, clock),
         distiller=RulesDistiller(),
+        extractor=make_extractor(settings, clock),
         reach=reach,
         policy=policy or make_policy(settings),
     )
@@ -61,6 +62,8 @@ def make_policy(settings: Settings) -> Policy:
     return Policy(
         drop_days=settings.drop_days,
         shelf_bytes=settings.shelf_bytes,
+        extract_seconds=settings.extraction.seconds,
+        daily_tokens=settings.extraction.daily_tokens,
         raise_on_embedder_change=settings.on_embedder_change is OnEmbedderChange.RAISE,
     )
 
@@ -93,6 +96,23 @@ def make_embedder(settings: Settings, clock: Clock) -> Embedder:
             from scrubjay.adapters.embedders.static import StaticEmbedder
 
             return StaticEmbedder(clock)
+
+
+def make_extractor(settings: Settings, clock: Clock) -> Extractor | None:
+    """What asks the model the settings name about turns; None if they name none."""
+    asked = settings.extraction
+    if not asked.url:
+        return None
+    from scrubjay.adapters.distillers.chat import ChatExtractor, Model
+
+    model = Model(
+        base_url=asked.url,
+        name=asked.model,
+        dialect=asked.dialect,
+        api_key=asked.api_key,
+        seconds=asked.seconds,
+    )
+    return ChatExtractor(model, clock=clock, sleep=time.sleep)
 
 
 # -- keys ----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from scrubjay.domain.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
-from scrubjay.domain.turns import Piece, Turn
+from scrubjay.domain.turns import Extracted, Piece, Turn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -315,7 +315,25 @@ class Distiller(Protocol):
         """What the turn yields, the episode first, each part once; nothing if it is trivial."""
 
     def words(self, turn: Turn) -> frozenset[str]:
-        """What the turn says, as words that can be compared with another turn's."""
+        """What the turn says, as words to compare with another turn's; values of slots apart."""
+
+
+class Extractor(Protocol):
+    """Turns to what a model finds in them beyond what is noted already.
+
+    Safe for use by several threads; sends nothing but the turn and what is noted of it. Raises
+    ExtractorError when the model cannot be had or the deadline passes, and no other error. An
+    answer nobody can read is not usable, and still costs its tokens.
+    """
+
+    @property
+    def identity(self) -> str:
+        """Which model this is, asked in which words, in one word."""
+
+    def extract(
+        self, turn: Turn, noted: Sequence[str], *, deadline: float | None = None
+    ) -> Extracted:
+        """At most `MODEL_PIECES`, as `model-0` and so on; no episode, nothing said by the user."""
 
 
 class Clock(Protocol):
@@ -350,6 +368,7 @@ class Failpoint(StrEnum):
     ROTATE_BATCH_SEALED = "rotate.batch-sealed"
     ROTATE_RESEALED = "rotate.resealed"
     ROTATE_SLOT_DELETED = "rotate.slot-deleted"
+    EXTRACT_ANSWERED = "extract.answered"
     PURGE_COMMITTED = "purge.committed"
     DESTROY_KEYS_DELETED = "destroy.keys-deleted"
     DESTROY_EMPTIED = "destroy.emptied"

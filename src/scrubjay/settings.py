@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scrubjay.domain.errors import InvalidRequest, NotFound
+from scrubjay.domain.models import ModelDialect
 from scrubjay.domain.scope import Scope
 
 MEGABYTE: Final = 1024 * 1024
@@ -60,6 +61,18 @@ class OpenAISettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionSettings:
+    """The model that reads turns, if one is named; its key is never in a file."""
+
+    url: str = ""
+    model: str = ""
+    dialect: ModelDialect = ModelDialect.OPENAI
+    daily_tokens: int = 0
+    seconds: float = 30.0
+    api_key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
     """One value as `config show` tells it."""
 
@@ -92,6 +105,7 @@ class Settings:
     on_embedder_change: OnEmbedderChange = OnEmbedderChange.DEGRADE
     openai: OpenAISettings = field(default_factory=OpenAISettings)
     minilm_weights: Path | None = None
+    extraction: ExtractionSettings = field(default_factory=ExtractionSettings)
     passphrase: str | None = None
     values: tuple[Value, ...] = field(default=(), compare=False)
     """Every value with where it comes from."""
@@ -192,6 +206,14 @@ KEYS: Final = (
     ),
     _word("openai.api_key_variable", None, "the environment variable that holds the API key"),
     _word("minilm.weights", None, "the folder with config.json, vocab.txt, model.safetensors"),
+    _word("extraction.url", None, "the endpoint of the model that reads turns; none without it"),
+    _word("extraction.model", None, "the model to ask for"),
+    _choice("extraction.dialect", ModelDialect.OPENAI, "how it is spoken to"),
+    _count("extraction.daily_tokens", 0, "tokens a scope may use in a day; 0: any number", 10**12),
+    Key(
+        name="extraction.seconds", default=30.0, means="how long it may take over one turn",
+        wants="a number from 1 to 600", check=_number(1, 600, int, float), parse=float,
+    ),
     _count("shelf_megabytes", 256, "memory for open indexes", 1024 * 1024, least=1),
     Key(
         name="lock_seconds", default=30.0, means="how long a writer waits for another",
@@ -220,6 +242,7 @@ def read(
     given = _flat(_document(config, required=places["config"].where == f"{PREFIX}CONFIG"), config)
     found = {key.name: _find(key, env, given, config) for key in KEYS}
     _check_embedder(found, config)
+    _check_extraction(found, config)
     return replace(
         _settings(places, {name: one.value for name, one in found.items()}, env),
         values=(*places.values(), *found.values()),
@@ -325,6 +348,14 @@ def _check_embedder(found: Mapping[str, Value], file: Path) -> None:
         )
 
 
+def _check_extraction(found: Mapping[str, Value], file: Path) -> None:
+    """Refuse half a model: nobody means to have turns read by it, or not to."""
+    if bool(found["extraction.url"].value) != bool(found["extraction.model"].value):
+        raise InvalidRequest(
+            f"{file}: extraction needs both url and model.", hint="Add the other, or remove both."
+        )
+
+
 def _settings(
     places: Mapping[str, Value], values: Mapping[str, Any], env: Mapping[str, str]
 ) -> Settings:
@@ -348,6 +379,14 @@ def _settings(
             api_key=env.get(variable) if variable else None,
         ),
         minilm_weights=Path(weights).expanduser() if weights else None,
+        extraction=ExtractionSettings(
+            url=values["extraction.url"] or "",
+            model=values["extraction.model"] or "",
+            dialect=ModelDialect(values["extraction.dialect"]),
+            daily_tokens=values["extraction.daily_tokens"],
+            seconds=float(values["extraction.seconds"]),
+            api_key=env.get(f"{PREFIX}EXTRACTION_API_KEY"),
+        ),
         passphrase=env.get(f"{PREFIX}PASSPHRASE"),
     )
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine, Policy
-from scrubjay.ports import Blobs, Keyring
+from scrubjay.engine.scopes import locate
+from scrubjay.ports import Blobs, Keyring, Result, Store, Tx
 from scrubjay.testing.engines import SqliteHome
 from tests.acceptance.peers import ALICE
 
@@ -77,6 +78,30 @@ class ColumnsFirst:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._blobs, name)
+
+
+def writing_through(engine: Engine, gate: Gate) -> Engine:
+    """The engine, stopped when it is about to begin a transaction on Alice's scope."""
+    address, _ = locate(engine._ports, ALICE)
+    return Engine(replace(engine._ports, store=WaitsToWrite(engine._ports.store, gate, address)))
+
+
+class WaitsToWrite:
+    """A store that lets a gate pass before a transaction on one scope begins."""
+
+    def __init__(self, store: Store, gate: Gate, address: str) -> None:
+        self._store = store
+        self._gate = gate
+        self._address = address
+
+    def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
+        """A transaction on what is there once the gate was passed."""
+        if address == self._address:
+            self._gate("writer.begins")
+        return self._store.write(address, work, erasing=erasing)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
 
 
 class Follower:

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Barrier, Thread
 
+import httpx2
 import pytest
 
 from scrubjay import bootstrap, settings
@@ -17,10 +18,19 @@ from scrubjay.domain.rows import Collection, Due
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.scopes import locate
 from scrubjay.ports import Failpoint
+from scrubjay.surfaces.http.service import Options
 from scrubjay.testing.engines import SqliteHome
-from tests.acceptance.gates import Follower, Gate, gated, loading_through, reading_through
+from tests.acceptance.gates import (
+    Follower,
+    Gate,
+    gated,
+    loading_through,
+    reading_through,
+    writing_through,
+)
 from tests.acceptance.opening import count_segments, left_over, words_left
 from tests.acceptance.peers import ALICE, Peer, Reached
+from tests.serving import serving
 
 WRITERS = 16
 SECRET = "the spare key is under the third pot"
@@ -251,6 +261,32 @@ def expect_chain(home: Path, first: str, second: str) -> None:
         assert (new.id, new.supersedes, new.superseded_by) == (second, first, None)
         assert [memory.id for memory in engine.browse(ALICE, Browse())] == [second]
         assert engine.verify(ALICE).sound
+
+
+# -- what was read before --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+def test_a_memory_that_another_process_changed_since_it_was_read_is_left_as_it_is(
+    ram: Path, method: str
+) -> None:
+    """The other comes when the service has checked all it can without a transaction."""
+    home = SqliteHome(ram)
+    other = home.engine()
+    one = other.retain(ALICE, Retain(content="green tea")).id
+    gate = Gate("writer.begins", lambda: other.pin(ALICE, one))
+    served = writing_through(home.engine(), gate)
+    with serving(served, home.clock, Options(no_auth=True, scope=ALICE)) as running:
+        url = f"{running.url}/v1/memories/{one}"
+        headers = {"If-Match": httpx2.get(url).headers["etag"]}
+        body = {"expires_at": "2020-01-01T00:00:00Z"} if method == "PATCH" else None
+        answer = httpx2.request(method, url, headers=headers, json=body)
+    assert gate.passed
+    assert (answer.status_code, answer.json()["code"]) == (412, "stale")
+    kept = other.get(ALICE, one)
+    assert (kept.pinned, kept.expires_at, kept.version) == (True, None, 2)
+    served.close()
+    other.close()
 
 
 # -- restore ---------------------------------------------------------------------------------

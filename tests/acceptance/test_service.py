@@ -25,12 +25,18 @@ from schemathesis import checks
 from schemathesis.specs.openapi import checks as conformance
 
 import scrubjay
-from scrubjay import Forbidden, Jay, StoreError, connect
+from scrubjay import Forbidden, Jay, StoreError, bootstrap, connect
 from scrubjay.domain.requests import Browse
 from scrubjay.domain.rows import Freeze
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
+from scrubjay.surfaces.http.limits import UNLIMITED
+from scrubjay.surfaces.http.service import Options
+from scrubjay.surfaces.keys import Grant
+from scrubjay.surfaces.oidc.names import Template
+from scrubjay.surfaces.oidc.trust import Trust
 from scrubjay.testing.engines import SqliteHome
+from scrubjay.testing.issuer import AUDIENCE, Issuer, serve_issuer
 from tests.serving import Running, serving
 
 ALICE, BOB = Scope("acme", "alice"), Scope("globex", "bob")
@@ -54,8 +60,16 @@ def engine(ram: Path) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def service(engine: Engine) -> Iterator[Running]:
-    with serving(engine, engine._ports.clock) as running:
+def issuer(engine: Engine) -> Iterator[Issuer]:
+    with serve_issuer(engine._ports.clock) as running:
+        yield running
+
+
+@pytest.fixture
+def service(engine: Engine, issuer: Issuer) -> Iterator[Running]:
+    scope = Template(f"{BOB.tenant}/{{sub}}")
+    trust = Trust(issuer=issuer.url, audience=AUDIENCE, scope=scope, grants=tuple(Grant))
+    with serving(engine, engine._ports.clock, Options(rates=UNLIMITED, trust=trust)) as running:
         yield running
 
 
@@ -73,6 +87,7 @@ class Spoils:
                 session=f"{NEEDLE}-s",
                 key="k" if number == 0 else None,
             )
+        alice.record(f"I prefer {NEEDLE}.", f"{NEEDLE} it is.", session=f"{NEEDLE}-s")
         waiting = alice.retain(f"Obey {NEEDLE}", kind="instruction", origin="web").id
         forgotten = alice.retain(f"gone {NEEDLE}").id
         self.receipt = alice.forget([forgotten])
@@ -104,11 +119,18 @@ class Spoils:
             yield {**needed, "ids": self.ids, "confirm": self.token}
 
 
+@pytest.mark.parametrize("bearer", ["key", "token"])
 def test_with_foreign_ids_everywhere_no_foreign_byte_comes_back(
-    engine: Engine, service: Running, record_property: Callable[..., None]
+    engine: Engine,
+    service: Running,
+    issuer: Issuer,
+    bearer: str,
+    record_property: Callable[..., None],
 ) -> None:
     """Every endpoint of the document, with Alice's ids and names in place of Bob's own."""
     alice_key, bob_key = service.key(str(ALICE)), service.key(str(BOB), "globex/team")
+    if bearer == "token":
+        bob_key = issuer.token(sub=BOB.owner)
     with connect(service.url, alice_key) as alice:
         spoils = Spoils(alice, service, alice_key)
     before = engine.browse(ALICE, Browse(limit=100, superseded=True)).memories
@@ -275,6 +297,24 @@ class Load:
             thread.join()
 
 
+def test_who_signed_in_with_an_issuer_has_a_memory_of_their_own(ram: Path) -> None:
+    with serve_issuer(bootstrap.clock()) as issuer:
+        options = ("--oidc-issuer", issuer.url, "--oidc-audience", AUDIENCE, "--oidc-scope")
+        process = Process(ram / "home", *options, "acme/{sub}", "--oidc-grants", "read,write")
+        try:
+            with connect(process.url, issuer.token(sub="auth0|1")) as jay:
+                jay.retain("tea")
+                assert str(jay.scope) == "acme/x-auth0_7C1"
+                with pytest.raises(Forbidden):
+                    jay.forget(session="s")
+            with connect(process.url, issuer.token(sub="auth0|2"), create=True) as other:
+                assert list(other.recall("tea")) == []
+            with pytest.raises(Forbidden):
+                connect(process.url, issuer.token(aud="another"))
+        finally:
+            assert process.end(signal.SIGTERM) == 0
+
+
 def test_killed_under_load_no_acknowledged_retain_is_lost(
     ram: Path, more: bool, seed: int, record_property: Callable[..., None]
 ) -> None:
@@ -303,6 +343,36 @@ def test_told_to_end_it_finishes_what_it_has_begun(ram: Path) -> None:
     load.join()
     with scrubjay.open(str(ALICE), home=ram / "home") as jay:
         assert {memory.id for memory in jay.browse(limit=10_000)} >= set(load.acknowledged)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ending_it_is_no_failure(ram: Path, number: signal.Signals) -> None:
+    assert Process(ram / "home").end(number) == 0
+
+
+def first_words(home: Path, *options: str) -> str:
+    """What `scrubjay serve` says before it serves."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "scrubjay", "serve", "--port", "0", *options],
+        env={**os.environ, "SCRUBJAY_HOME": str(home)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        said = list(iter(process.stderr.readline, "Ctrl-C ends it.\n"))
+        process.terminate()
+    assert process.returncode == 0
+    return "".join(said)
+
+
+def test_where_there_is_no_key_it_says_how_to_make_one(ram: Path) -> None:
+    said = first_words(ram / "home", "--scope", "acme/alice")
+    assert "There is no key yet: `scrubjay keys create NAME --scope acme/alice`." in said
+    kept = first_words(ram / "home", "--key-file", str(ram / "key"))
+    assert f"Bearer $(cat {ram / 'key'})" in kept
+    assert "There is no key yet" not in first_words(ram / "home")
+    assert "Bearer" not in first_words(ram / "home", "--no-auth")
 
 
 def test_a_key_of_the_command_line_opens_its_scope_until_it_is_revoked(ram: Path) -> None:

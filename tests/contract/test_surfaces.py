@@ -11,6 +11,7 @@ import pytest
 from scrubjay import Client, Jay, connect
 from scrubjay.domain.scope import Scope
 from scrubjay.surfaces.care import Care
+from scrubjay.surfaces.ledger import Ledger
 from scrubjay.testing.engines import SqliteHome
 from scrubjay.testing.surface_contract import SurfaceContract
 from tests.serving import Running, serving
@@ -48,7 +49,9 @@ def home(tmp_path: Path) -> SqliteHome:
 
 
 def test_the_client_has_every_verb_of_jay_with_the_same_signature() -> None:
-    verbs = [name for name in {**vars(Care), **vars(Jay)} if not name.startswith("_")]
+    verbs = [
+        name for name in {**vars(Care), **vars(Ledger), **vars(Jay)} if not name.startswith("_")
+    ]
     for name in verbs:
         assert inspect.signature(getattr(Client, name)) == inspect.signature(getattr(Jay, name))
-    assert len(verbs) > 25
+    assert len(verbs) > 35

@@ -22,10 +22,11 @@ TREE: Branch = {
         "LimitReached": {},
         "Frozen": {},
         "NeedsConfirmation": {},
-        "Conflict": {},
+        "Conflict": {"Stale": {}},
         "Destroyed": {},
         "StoreError": {"Busy": {}, "Full": {}, "SchemaTooNew": {}},
         "EmbedderError": {"Timeout": {}, "Changed": {}},
+        "ExtractorError": {},
         "SealBroken": {},
         "KeyMissing": {},
         "Locked": {},
@@ -73,7 +74,7 @@ def test_every_error_is_at_the_package_root(kind: type[ScrubjayError]) -> None:
 
 def test_every_code_is_given_once() -> None:
     codes = [kind.code for kind in CLASSES]
-    assert len(set(codes)) == len(codes) == 19
+    assert len(set(codes)) == len(codes) == 21
     assert all(re.fullmatch(r"[a-z_]+", code) for code in codes)
 
 

@@ -220,3 +220,37 @@ def test_the_engine_heeds_the_settings(tmp_path: Path) -> None:
     assert (policy.drop_days, policy.shelf_bytes) == (1, 64 * settings.MEGABYTE)
     assert policy.raise_on_embedder_change
     assert bootstrap.make_policy(settings.at_home(tmp_path)) == Policy()
+
+
+# -- the model that reads turns ---------------------------------------------------------------
+
+
+def test_without_a_model_no_turn_is_read_by_one(tmp_path: Path) -> None:
+    found = settings.read({"SCRUBJAY_HOME": str(tmp_path), "SCRUBJAY_EXTRACTION_API_KEY": "k"})
+    assert bootstrap.make_extractor(found, bootstrap.clock()) is None
+
+
+def test_a_model_is_read_from_the_file_and_its_key_from_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        '[extraction]\nurl = "https://m.example"\nmodel = "small"\ndialect = "anthropic"\n'
+        "daily_tokens = 5000\nseconds = 7\n"
+    )
+    env = {"SCRUBJAY_HOME": str(tmp_path), "SCRUBJAY_EXTRACTION_API_KEY": "sk-hidden"}
+    found = settings.read(env)
+    assert found.extraction.api_key == "sk-hidden"
+    assert "sk-hidden" not in repr(found.extraction) + repr(found.values)
+    policy = bootstrap.make_policy(found)
+    assert (policy.daily_tokens, policy.extract_seconds) == (5000, 7.0)
+    extractor = bootstrap.make_extractor(found, bootstrap.clock())
+    assert extractor is not None
+    assert extractor.identity.startswith("chat:small:")
+
+
+@pytest.mark.parametrize(
+    "table",
+    ['url = "https://m.example"', 'model = "small"', 'dialect = "esperanto"', 'api_key = "sk-1"'],
+)
+def test_half_a_model_and_a_key_in_a_file_are_refused(tmp_path: Path, table: str) -> None:
+    (tmp_path / "config.toml").write_text(f"[extraction]\n{table}\n")
+    with pytest.raises(InvalidRequest):
+        settings.read({"SCRUBJAY_HOME": str(tmp_path)})

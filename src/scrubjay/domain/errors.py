@@ -8,6 +8,7 @@ ScrubjayError
 ├── Frozen                the scope is frozen for this verb
 ├── NeedsConfirmation     a destructive verb was not confirmed
 ├── Conflict              somebody else changed it first
+│   └── Stale             a memory is not as it was when it was read
 ├── Destroyed             the scope was destroyed; nothing of it is left
 ├── StoreError            the store failed
 │   ├── Busy              another writer held the lock too long
@@ -16,6 +17,7 @@ ScrubjayError
 ├── EmbedderError         the embedder failed
 │   ├── Timeout           it did not answer within the deadline
 │   └── Changed           it is not the embedder the vectors came from
+├── ExtractorError        the model that reads turns cannot be had
 ├── SealBroken            a cell does not open: altered, moved or cut short
 ├── KeyMissing            the key slot is not in the keyring
 └── Locked                the keyring is locked
@@ -94,6 +96,12 @@ class Conflict(ScrubjayError):
     default_hint = "Read it again and decide anew."
 
 
+class Stale(Conflict):
+    """A memory is no longer as it was when it was read."""
+
+    code = "stale"
+
+
 class Destroyed(ScrubjayError):
     """The scope was destroyed; nothing of it is left."""
 
@@ -147,6 +155,13 @@ class Changed(EmbedderError):
 
     code = "embedder_changed"
     default_hint = "Run reindex, or configure the embedder that was used before."
+
+
+class ExtractorError(ScrubjayError):
+    """The model that reads turns cannot be had: it is down, refuses, or is too slow."""
+
+    code = "extractor_error"
+    default_hint = "Check the address, the key and the model; the turns wait, nothing is lost."
 
 
 class SealBroken(ScrubjayError):

@@ -12,6 +12,8 @@ from typing import TypeAlias
 from scrubjay.domain.origin import Actor, Origin
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Edition: TypeAlias = tuple[int, int]
+"""One state of a memory, by its number and its version: no two states have the same."""
 NO_METADATA: Mapping[str, Json] = MappingProxyType({})
 
 
@@ -89,6 +91,11 @@ class Memory:
     """Its place in the order of creation within the scope."""
     version: int = 1
     """Raised by every change; the row's own, so not part of the cell."""
+
+    @property
+    def edition(self) -> Edition:
+        """Which of all states it is."""
+        return self.number, self.version
 
     @property
     def live(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from scrubjay.domain import text
 from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.memory import NO_METADATA, Json, Kind, Memory, Provenance
+from scrubjay.domain.memory import Json, Kind, Memory, Provenance
 from scrubjay.domain.origin import Actor, Origin
 
 Record = dict[str, Json]
@@ -21,6 +21,12 @@ _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 _PROVENANCE: Final = ("session", "channel", "message_id", "reason")
 _OPTIONAL: Final = ("speaker", "position", "approved", "key", "supersedes", "superseded_by")
 _TIMES: Final = ("retired_at", "valid_from", "valid_to", "expires_at")
+_TIMED: Final = frozenset(_TIMES)
+_LISTS: Final = frozenset({"tags", "sources"})
+# By value: a look into a mapping is ten times as quick as a call of an enum's class.
+_KINDS: Final = {kind.value: kind for kind in Kind}
+_ORIGINS: Final = {origin.value: origin for origin in Origin}
+_ACTORS: Final = {actor.value: actor for actor in Actor}
 _KNOWN: Final = frozenset(
     {"id", "kind", "content", "recorded_at", "origin", "provenance", "tags", "importance"}
     | {"pinned", "sources", "metadata", "number", "version"}
@@ -81,7 +87,7 @@ def encode(memory: Memory) -> bytes:
 
 def decode(cell: bytes, *, number: int, version: int) -> Memory:
     """The memory a cell holds; the cell is authentic, so its fields are not checked again."""
-    record: dict[str, Any] = json.loads(cell)
+    record: dict[str, Any] = json.loads(cell.decode())
     return _build(record, _trusted_time, number=number, version=version)
 
 
@@ -105,39 +111,26 @@ def from_record(record: Json) -> Memory:
 def _build(
     record: dict[str, Any], time: Callable[[str], datetime], *, number: int, version: int
 ) -> Memory:
-    origin = record.get("provenance", {})
-    return Memory(
-        id=record["id"],
-        kind=Kind(record["kind"]),
-        content=record["content"],
-        recorded_at=time(record["recorded_at"]),
-        origin=Origin(record["origin"]),
-        provenance=Provenance(
-            actor=Actor(origin.get("actor", "user")),
-            session=origin.get("session"),
-            channel=origin.get("channel"),
-            message_id=origin.get("message_id"),
-            said_at=_maybe(time, origin.get("said_at")),
-            reason=origin.get("reason"),
-        ),
-        tags=tuple(record.get("tags", ())),
-        sources=tuple(record.get("sources", ())),
-        importance=record.get("importance", 0.5),
-        pinned=record.get("pinned", False),
-        metadata=record.get("metadata", NO_METADATA),
-        number=number,
-        version=version,
-        speaker=record.get("speaker"),
-        position=record.get("position"),
-        approved=record.get("approved"),
-        key=record.get("key"),
-        supersedes=record.get("supersedes"),
-        superseded_by=record.get("superseded_by"),
-        retired_at=_maybe(time, record.get("retired_at")),
-        valid_from=_maybe(time, record.get("valid_from")),
-        valid_to=_maybe(time, record.get("valid_to")),
-        expires_at=_maybe(time, record.get("expires_at")),
-    )
+    """The memory of a record; what the record leaves out, the memory has by itself."""
+    found = {**record, "number": number, "version": version}
+    found["kind"], found["origin"] = _KINDS[record["kind"]], _ORIGINS[record["origin"]]
+    found["recorded_at"] = time(record["recorded_at"])
+    if "provenance" in record:
+        found["provenance"] = _provenance(record["provenance"], time)
+    for name in _LISTS & record.keys():
+        found[name] = tuple(record[name])
+    for name in _TIMED & record.keys():
+        found[name] = _maybe(time, record[name])
+    return Memory(**found)
+
+
+def _provenance(record: dict[str, Any], time: Callable[[str], datetime]) -> Provenance:
+    found = dict(record)
+    if "actor" in record:
+        found["actor"] = _ACTORS[record["actor"]]
+    if "said_at" in record:
+        found["said_at"] = time(record["said_at"])
+    return Provenance(**found)
 
 
 def _maybe(time: Callable[[str], datetime], stamp: str | None) -> datetime | None:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from scrubjay.domain import text
 from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.memory import NO_METADATA, Json, Kind, Memory, Provenance, no_metadata
+from scrubjay.domain.memory import (
+    NO_METADATA,
+    Edition,
+    Json,
+    Kind,
+    Memory,
+    Provenance,
+    no_metadata,
+)
 from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.scope import Scope
 
@@ -16,6 +24,8 @@ BROWSE_LIMIT = 10_000
 RECALL_LIMIT = 1_000
 BRIEF_LIMIT = 1_000
 FORGET_LIMIT = 10_000
+AS_IT_IS = datetime.max.replace(tzinfo=UTC)
+"""A time nobody means: what was not said stays as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +170,35 @@ class Supersede:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Amend:
+    """Change what is noted of one memory, all of it at once; what is not said stays as it is."""
+
+    id: str
+    pinned: bool | None = None
+    expires_at: datetime | None = AS_IT_IS
+    """When it expires, in the past for at once; None for never."""
+    expected: frozenset[Edition] | None = None
+    """The states it may be in, Stale if it is in another; None for whichever."""
+    actor: Actor = Actor.USER
+
+    def __post_init__(self) -> None:
+        text.check_id(self.id)
+        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
+        if self.pinned is not None:
+            text.check_flag("Pinned", self.pinned)
+        if self.expires_at is not AS_IT_IS:
+            _set(self, "expires_at", text.check_time("The time of expiry", self.expires_at))
+        elif self.pinned is None:
+            raise InvalidRequest("Say what to change.", hint="Give pinned, or expires_at.")
+
+    def memory(self, old: Memory) -> Memory:
+        """What becomes of `old`."""
+        pinned = old.pinned if self.pinned is None else self.pinned
+        expires_at = old.expires_at if self.expires_at is AS_IT_IS else self.expires_at
+        return replace(old, pinned=pinned, expires_at=expires_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """Which memories are wanted at all."""
 
@@ -212,7 +251,7 @@ class Browse(Filter):
 
     def __post_init__(self) -> None:
         Filter.__post_init__(self)
-        _check_limit(self.limit, BROWSE_LIMIT)
+        text.check_limit(self.limit, BROWSE_LIMIT)
         text.check_count("The cursor", self.cursor)
 
 
@@ -244,9 +283,8 @@ class Recall(Filter):
         Filter.__post_init__(self)
         text.check_query(self.query)
         text.check_flag("Worded", self.worded)
-        text.check_flag("Local", self.local)
         _set(self, "also", frozenset(text.check_tags(self.also)))
-        _check_limit(self.limit, RECALL_LIMIT)
+        text.check_limit(self.limit, RECALL_LIMIT)
         _check_times(self, ("asked_at",))
         text.check_count("The limit of bytes", self.max_bytes, least=1)
         text.check_count("The limit of tokens", self.max_tokens, least=1)
@@ -265,7 +303,7 @@ class BriefRequest:
     actor: Actor = Actor.USER
 
     def __post_init__(self) -> None:
-        _check_limit(self.limit, BRIEF_LIMIT)
+        text.check_limit(self.limit, BRIEF_LIMIT)
         text.check_count("The limit of characters", self.max_chars, least=1)
         _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
 
@@ -286,6 +324,8 @@ class Forget:
     """Tombstone ids that were never seen, instead of refusing them."""
     turns_only: bool = False
     """Take ids for those of turns: a memory that was not derived from one is left alone."""
+    expected: frozenset[Edition] | None = None
+    """The states the one id may be in, Stale if it is in another; None for whichever."""
     actor: Actor = Actor.USER
     allowances: tuple[Allowance, ...] = ()
 
@@ -306,9 +346,10 @@ class Forget:
                 "Forget takes exactly one target: ids, session, tags, before or a query.",
                 hint='For example forget(["mem-…"]) or forget(session="…").',
             )
-        text.check_flag("Turns only", self.turns_only)
         if (self.unseen or self.turns_only) and not self.ids:
             raise InvalidRequest("Only ids can be forgotten unseen, or be those of turns.")
+        if self.expected is not None and len(self.ids) != 1:
+            raise InvalidRequest("A state can be expected of one id only.")
 
     def matches(self, memory: Memory) -> bool:
         """Whether a target by tags or age covers the memory."""
@@ -334,11 +375,6 @@ class Revoke:
     def matches(self, memory: Memory) -> bool:
         """Whether it was written by the channel."""
         return memory.provenance.channel == self.channel
-
-
-def _check_limit(limit: object, most: int) -> None:
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
-        raise InvalidRequest(f"The limit is a number from 1 to {most:,}.")
 
 
 def _check_scopes(scopes: object) -> tuple[Scope, ...]:

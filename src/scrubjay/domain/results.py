@@ -8,6 +8,7 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from scrubjay.domain.memory import Memory
+from scrubjay.domain.origin import Origin
 from scrubjay.domain.scope import Scope
 
 
@@ -46,6 +47,20 @@ class Page:
 
     def __getitem__(self, index: int) -> Memory:
         return self.memories[index]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One conversation: when it was, and how much of it is kept."""
+
+    name: str
+    first: datetime
+    last: datetime
+    memories: int = 0
+    """How many are current; what was superseded or has expired does not count."""
+    turns: int = 0
+    tainted: Origin | None = None
+    """The least trusted it has read, where a host said so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +122,55 @@ class Reindexed:
     memories: int
     embedded: int
     """How many of them were given a vector they did not have."""
+
+
+class Stopped(StrEnum):
+    """Why an extraction ended although turns may wait."""
+
+    PAUSED = "paused"
+    SPENT = "spent"
+    """The scope has used up its tokens of this day."""
+    UNAVAILABLE = "unavailable"
+    """The model cannot be had."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """What a model found in turns, and what that cost."""
+
+    turns: int = 0
+    """How many it was asked about, and answered."""
+    memories: int = 0
+    repeats: int = 0
+    """How many things it found that were noted of the turn already."""
+    failed: int = 0
+    """How many it had no usable answer to."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    left: int = 0
+    """How many turns still wait, at most."""
+    stopped: Stopped | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionStatus:
+    """How far a model has come with the turns of a scope, and what it cost so far."""
+
+    configured: bool
+    """Whether there is a model at all."""
+    paused: bool = False
+    waiting: int = 0
+    done: int = 0
+    """How many turns it has answered."""
+    failed: int = 0
+    """How many turns were given up, after several attempts."""
+    memories: int = 0
+    repeats: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_today: int = 0
+    daily_tokens: int = 0
+    """How many the scope may use in a day; 0 if that is not limited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

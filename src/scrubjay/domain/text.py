@@ -135,6 +135,13 @@ def check_count(what: str, value: int | None, *, least: int = 0) -> int | None:
     return value
 
 
+def check_limit(limit: int, most: int) -> int:
+    """How many are wanted at most: a number from 1 to `most`."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
+        raise InvalidRequest(f"The limit is a number from 1 to {most:,}.")
+    return limit
+
+
 def check_days(what: str, value: int, *, least: int = 0) -> int:
     """A number of days, at most a hundred years of them."""
     days = check_count(what, value, least=least)

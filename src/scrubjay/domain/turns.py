@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
@@ -23,19 +24,32 @@ from scrubjay.domain.results import Outcome
 
 TEXT_BYTES: Final = 8 * 1024 * 1024
 """The most that either side of a turn may say."""
+TURNS_LIMIT: Final = 1_000
+"""How many turns may be asked for at once,"""
+TURNS_CHARS: Final = 16 * 1024 * 1024
+"""and how much they may say together: an answer ends early where one more would be too much."""
+TIMELINE_LIMIT: Final = 100_000
 LOOK_BACK: Final = 10
 """How many turns before it, by time, a turn is compared with."""
 ALIKE: Final = 0.85
-"""Turns that share this much of their words say the same."""
+"""Turns that share this much of their words say the same, but for what they state."""
+ORDINARY: Final = 0.5
+"""How important a turn is like any other."""
 IDLE: Final = timedelta(minutes=30)
 """A pause this long ends an episode,"""
 EPISODE_TURNS: Final = 20
 """and so do this many turns."""
 EPISODE_PART: Final = "episode"
 """The part of what is derived that stands for the turn as a whole."""
+MODEL_PART: Final = "model-"
+"""How the parts begin that a model found; a number follows, from 0."""
+MODEL_PIECES: Final = 8
+"""The most that a model may find in one turn."""
 _START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _NAMES: Final = ("session", "model", "channel")
+_MARKS: Final = " .,;:!…。\uff01\uff0c"
+_WORDS: Final = re.compile(r"\w+")
 
 
 class State(IntEnum):
@@ -43,11 +57,11 @@ class State(IntEnum):
 
     KEPT = 0
     REPEATED = 1
-    """It says what one of the turns just before it said; counted, nothing derived."""
+    """It says and states what one of the turns just before it did; counted, nothing derived."""
     TRIVIAL = 2
     """It says nothing worth keeping; counted, nothing derived."""
     FAILED = 3
-    """It could not be distilled; it is in the ledger and can be tried again."""
+    """It could not be distilled; it is in the ledger, and reindex tries again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +142,19 @@ class Piece:
     """Whether it rests on the user's words alone, and so has their origin."""
     slot: str | None = None
     """What it is about, such as the user's name: of two that fill one slot the later counts."""
-    importance: float = 0.5
+    importance: float = ORDINARY
     tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """What a model answered about a turn, and what the answer cost."""
+
+    pieces: tuple[Piece, ...] = ()
+    usable: bool = True
+    """Whether it could be read at all; its tokens are spent either way."""
+    tokens_in: int = 0
+    tokens_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +218,21 @@ def alike(one: frozenset[str], other: frozenset[str]) -> bool:
         return False
     common = len(one & other)
     return common >= ALIKE * (len(one) + len(other) - common)
+
+
+def stated(turn: Turn, pieces: Iterable[Piece]) -> dict[str, str]:
+    """What a turn says that must not be lost to another of nearly the same words.
+
+    By slot, what fills it; a whole turn that stands out counts by its words, in their order.
+    """
+    found: dict[str, str] = {}
+    for piece in pieces:
+        if piece.slot is not None:
+            value = " ".join(piece.content.split()).strip(_MARKS)
+            found[f"{turn.origin.value}/{piece.slot}"] = value
+        elif piece.importance > ORDINARY:
+            found[" ".join(_WORDS.findall(piece.content))] = ""
+    return found
 
 
 def place(at: datetime, turn_id: str) -> tuple[int, int]:

@@ -1,51 +1,55 @@
-"""pin, expire and freeze: small changes that keep the content."""
+"""amend and freeze: small changes that keep the content."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
 
-from scrubjay.domain.memory import Memory
+from scrubjay.domain.errors import Stale
+from scrubjay.domain.memory import Edition, Memory
 from scrubjay.domain.origin import Actor
+from scrubjay.domain.requests import Amend
 from scrubjay.domain.rows import Freeze
-from scrubjay.domain.text import check_id, check_time
 from scrubjay.engine import cells
 from scrubjay.engine.opened import OpenScope
 from scrubjay.engine.retain import read_live
 from scrubjay.ports import Tx
 
 
-def pin(opened: OpenScope, public_id: str, *, pinned: bool = True, actor: Actor) -> Memory:
-    """Pin or unpin a memory."""
-    verb = "pin" if pinned else "unpin"
-    return _change(opened, public_id, verb, actor, lambda memory: replace(memory, pinned=pinned))
-
-
-def expire(opened: OpenScope, public_id: str, at: datetime | None, *, actor: Actor) -> Memory:
-    """Set the time a memory expires, in the past for at once; None for never."""
-    moment = check_time("The time of expiry", at)
-    return _change(
-        opened, public_id, "expire", actor, lambda memory: replace(memory, expires_at=moment)
-    )
-
-
-def _change(
-    opened: OpenScope, public_id: str, verb: str, actor: Actor, edit: Callable[[Memory], Memory]
-) -> Memory:
-    check_id(public_id)
+def amend(opened: OpenScope, request: Amend) -> Memory:
+    """Change a memory's pin and expiry, both or neither; Stale if it is not as expected."""
 
     def store(tx: Tx) -> Memory:
-        old = read_live(opened, tx, public_id)
-        new = edit(old)
+        old = read_live(opened, tx, request.id)
+        check_expected(old.edition, request.expected)
+        new = request.memory(old)
         if new == old:
             return old
         new = replace(new, version=old.version + 1)
         row = cells.put(opened, tx, new)
-        opened.trail.record(tx, verb, actor, (row.id,))
+        for verb in _verbs(old, new):
+            opened.trail.record(tx, verb, request.actor, (row.id,))
         return new
 
     return opened.write(store)
+
+
+def check_expected(edition: Edition, expected: frozenset[Edition] | None) -> None:
+    """Refuse a state that was not expected.
+
+    Asked inside the transaction that changes the memory: nobody, in whatever process, comes
+    between the look and the change.
+    """
+    if expected is not None and edition not in expected:
+        raise Stale("The memory has changed since it was read.")
+
+
+def _verbs(old: Memory, new: Memory) -> Iterator[str]:
+    """What was done, as the audit trail has it."""
+    if new.pinned is not old.pinned:
+        yield "pin" if new.pinned else "unpin"
+    if new.expires_at != old.expires_at:
+        yield "expire"
 
 
 def freeze(opened: OpenScope, level: Freeze, *, actor: Actor) -> Freeze:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hmac
+import logging
 import re
 
-from scrubjay.domain.errors import InvalidRequest, SealBroken
+from scrubjay.domain.errors import InvalidRequest, ScrubjayError, SealBroken
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import AuditEvent, Report
 from scrubjay.domain.rows import Head
@@ -17,6 +18,7 @@ _VERB = re.compile(r"[a-z0-9._-]{1,64}")
 LOST = "restore.lost"
 """The verb of an event that says how many events a lost file had; those need not be there."""
 _PAGE = 1000
+_log = logging.getLogger(__name__)
 
 
 def trail(opened: OpenScope, after: int = 0, limit: int = _PAGE) -> tuple[AuditEvent, ...]:
@@ -86,3 +88,15 @@ def copy_head(opened: OpenScope) -> Head:
     if entry is not None and entry.audit_count < head.audit_count:
         catalog.note_audit(opened.address, head.audit_count, head.audit_mac)
     return head
+
+
+def leave(opened: OpenScope) -> None:
+    """Write the counted reads and copy the audit head, if that can still be done.
+
+    Closing never fails: a scope that was destroyed or a full disk only costs the count of reads.
+    """
+    try:
+        opened.flush_reads()
+        copy_head(opened)
+    except ScrubjayError as error:
+        _log.warning("close.reads_not_written", extra={"code": error.code})

@@ -23,14 +23,14 @@ from scrubjay.domain.turns import (
     Recorded,
     State,
     Turn,
-    alike,
     decode,
     derived_id,
     encode,
 )
-from scrubjay.engine import cells, due, rotate, sessions, slots
+from scrubjay.engine import backlog, cells, due, rotate, sessions, slots
 from scrubjay.engine.notes import Notes
 from scrubjay.engine.opened import OpenScope, day
+from scrubjay.engine.repeats import Repeats
 from scrubjay.engine.timeline import Line, Mark, Place
 from scrubjay.ports import Tx, View
 
@@ -82,16 +82,14 @@ class Ledger:
         self._view = view
         self._notes = Notes(opened, view)
         self.line = Line(self._notes)
-        self._words: dict[str, frozenset[str]] = {}
+        self._repeats = Repeats(opened.ports.distiller, lambda turn_id: peek(opened, view, turn_id))
 
     def repeats(self, turn: Mark) -> list[Mark]:
         """The followers of a turn that were not kept because they say what it says."""
-        words = self._words_of(turn.id)
-        followers = self.line.around(turn.place, 0, LOOK_BACK)[1]
         return [
             mark
-            for mark in followers
-            if mark.state == State.REPEATED and alike(words, self._words_of(mark.id))
+            for mark in self.line.around(turn.place, 0, LOOK_BACK)[1]
+            if mark.state == State.REPEATED and turn.id in self._said_before(mark.place, mark.id)
         ]
 
     def find(self, row: Row) -> Mark | None:
@@ -105,21 +103,10 @@ class Ledger:
 
     def is_new(self, place: Place, turn_id: str) -> bool:
         """Whether none of the turns just before a place says the same."""
-        words = self._words_of(turn_id)
-        before = self.line.around(place, LOOK_BACK, 0)[0]
-        return not any(alike(words, self._words_of(mark.id)) for mark in before)
+        return not self._said_before(place, turn_id)
 
-    def _words_of(self, turn_id: str) -> frozenset[str]:
-        distiller = self._opened.ports.distiller
-        if distiller is None:
-            return frozenset()
-        if turn_id not in self._words:
-            try:
-                turn = peek(self._opened, self._view, turn_id)
-                self._words[turn_id] = distiller.words(turn)
-            except Exception:  # seam: a damaged turn, or one nobody can read, is like no other
-                self._words[turn_id] = frozenset()
-        return self._words[turn_id]
+    def _said_before(self, place: Place, turn_id: str) -> list[str]:
+        return self._repeats.of(turn_id, self.line.around(place, LOOK_BACK, 0)[0])
 
 
 class Book(Ledger):
@@ -128,6 +115,11 @@ class Book(Ledger):
     def __init__(self, opened: OpenScope, tx: Tx) -> None:
         super().__init__(opened, tx)
         self._tx = tx
+
+    @property
+    def notes(self) -> Notes:
+        """The notes of this transaction."""
+        return self._notes
 
     def write(self) -> None:
         """Write the notes that changed."""
@@ -142,6 +134,12 @@ class Book(Ledger):
     ) -> None:
         """Write a turn and derive what it and its followers now yield."""
         self._put_row(turn)
+        self.assess(turn, distilled, vectors)
+
+    def assess(
+        self, turn: Turn, distilled: Sequence[Piece] | None, vectors: dict[str, bytes | None]
+    ) -> None:
+        """Derive what a turn that is written and its followers now yield."""
         if distilled is None or not distilled:
             state = State.FAILED if distilled is None else State.TRIVIAL
             self._mark(turn, state)
@@ -151,6 +149,20 @@ class Book(Ledger):
                 self._mark(turn, State.KEPT)
                 self._derive(turn, distilled, vectors)
         self.settle([turn.place])
+
+    def add_found(
+        self,
+        turn: Turn,
+        pieces: Sequence[Piece],
+        vectors: dict[str, bytes | None],
+        earlier: Iterable[str],
+        *,
+        anew: bool,
+    ) -> list[bytes]:
+        """Write what was found in a turn later; `anew`, in place of the memories found earlier."""
+        if anew:
+            self._withdraw(turn, frozenset(earlier))
+        return self._derive(turn, pieces, vectors)
 
     def enroll(self, turn: Turn, state: State) -> None:
         """Write a turn whose memories are there already."""
@@ -177,6 +189,7 @@ class Book(Ledger):
         self._tx.bury([row.id])
         if mark is not None:
             self.line.remove(mark.place)
+            backlog.drop(self._notes, mark.id)
         return None if mark is None else mark.place
 
     def release(self, memory: Memory) -> None:
@@ -230,10 +243,12 @@ class Book(Ledger):
     def _turn_over(self, mark: Mark, *, is_new: bool) -> None:
         """Derive from a turn that is new after all, or take back what one yielded that is not."""
         turn = peek(self._opened, self._tx, mark.id)
+        distilled = distill(self._opened, turn) if is_new else ()
         state = State.KEPT if is_new else State.REPEATED
-        self.line.put(mark._replace(state=int(state)))
+        self.line.put(mark._replace(state=int(State.FAILED if distilled is None else state)))
         if is_new:
-            self._derive(turn, distill(self._opened, turn) or (), {})
+            self._derive(turn, distilled or (), {})
+            backlog.requeue(self._notes, turn.id)
         else:
             self._withdraw(turn)
 
@@ -241,7 +256,8 @@ class Book(Ledger):
 
     def _derive(
         self, turn: Turn, pieces: Sequence[Piece], vectors: dict[str, bytes | None]
-    ) -> None:
+    ) -> list[bytes]:
+        written = []
         for piece in pieces:
             memory = self._memory(turn, piece)
             row_id = self._opened.row_id(memory.id)
@@ -255,9 +271,11 @@ class Book(Ledger):
                 slot = slots.Slot(self._opened, self._notes, piece.slot, memory.origin)
                 slot.add(self._tx, memory, vector)
             self._tx.link(self._opened.row_id(turn.id), row_id)
+            written.append(row_id)
+        return written
 
-    def _withdraw(self, turn: Turn) -> None:
-        """Take back what a turn yielded, but for what somebody made their own.
+    def _withdraw(self, turn: Turn, only: frozenset[str] | None = None) -> None:
+        """Take back what a turn yielded, or only these, but for what somebody made their own.
 
         It is not forgotten: nothing is tombstoned, and it may be derived again.
         """
@@ -267,6 +285,8 @@ class Book(Ledger):
         for row in self._derived(turn.id):
             memory = self._opened.unseal(row)
             if memory.pinned or memory.sources != (turn.id,):
+                continue
+            if only is not None and memory.id not in only:
                 continue
             self.release(memory)
             for derived in self._tx.derived(row.id):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,6 +38,7 @@ class Content:
     lookup: bytes | None = None
     tombstones: tuple[bytes, ...] = ()
     audit: tuple[tuple[bytes, bytes], ...] = ()
+    extraction: Mapping[str, Json] | None = None
 
 
 def record(memory: Memory) -> dict[str, Json]:
@@ -187,6 +188,8 @@ def _lines(content: Content) -> Iterable[Json]:
         yield {"type": "tombstone", "id": tombstone.hex()}
     for cell, mac in content.audit:
         yield {"type": "audit", "cell": base64.b64encode(cell).decode(), "mac": mac.hex()}
+    if content.extraction is not None:
+        yield {"type": "extraction", "extraction": dict(content.extraction)}
     yield {"type": "end", "memories": len(content.memories)}
 
 
@@ -256,6 +259,7 @@ def _parse(lines: list[dict[str, Any]]) -> Content:
             (base64.b64decode(line["cell"]), bytes.fromhex(line["mac"]))
             for line in by_type.get("audit", [])
         ),
+        extraction=next((dict(line["extraction"]) for line in by_type.get("extraction", ())), None),
     )
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from scrubjay.domain.errors import Busy, Full, ScrubjayError, StoreError
+from scrubjay.domain.errors import StoreError
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.requests import (
+    Amend,
     BriefRequest,
     Browse,
     Forget,
@@ -27,6 +27,7 @@ from scrubjay.domain.results import (
     Changes,
     Erasure,
     Loaded,
+    Outcome,
     Page,
     Preview,
     Purged,
@@ -35,6 +36,7 @@ from scrubjay.domain.results import (
     Report,
     Retained,
     Rotated,
+    Session,
 )
 from scrubjay.domain.rows import Freeze, Head
 from scrubjay.domain.scope import Scope
@@ -58,6 +60,7 @@ from scrubjay.engine import retain as retaining
 from scrubjay.engine import revoke as revoking
 from scrubjay.engine import rotate as rotating
 from scrubjay.engine import verify as verifying
+from scrubjay.engine.extracting import Extracting
 from scrubjay.engine.opened import OpenScope, Ports
 from scrubjay.index.shelf import Shelf
 from scrubjay.ports import Progress, no_progress
@@ -65,10 +68,8 @@ from scrubjay.ports import Progress, no_progress
 if TYPE_CHECKING:
     from scrubjay.engine.indexing import Indexed
 
-_log = logging.getLogger(__name__)
 
-
-class Engine:
+class Engine(Extracting):
     """All verbs on all scopes of one installation; safe for several threads."""
 
     def __init__(self, ports: Ports) -> None:
@@ -108,12 +109,7 @@ class Engine:
     def _begin(self, scope: Scope) -> OpenScope:
         """The open scope, after a slice of the work earlier verbs left due."""
         opened = self._open(scope)
-        if opened.due:
-            try:
-                jobs.advance(opened)
-            except (Busy, Full) as error:
-                # Due work must not keep the verb from being done: it stays due, and shows.
-                _log.warning("jobs.left_due", extra={"code": error.code})
+        jobs.attempt(opened)
         return opened
 
     def scopes(self) -> tuple[Scope, ...]:
@@ -130,7 +126,7 @@ class Engine:
             if self._closed:
                 return
             for opened in self._opened.values():
-                _leave(opened)
+                audit.leave(opened)
             self._closed = True
             self._opened.clear()
             self._ports.store.close()
@@ -143,23 +139,30 @@ class Engine:
 
     def record(self, scope: Scope, request: Record) -> Recorded:
         """Write a turn, and what follows from it; durable when this returns, once per id."""
-        return turns.record(self._begin(scope), request)
+        recorded = turns.record(self._begin(scope), request)
+        if recorded.outcome is Outcome.STORED:
+            self._tell(scope)
+        return recorded
 
     def supersede(self, scope: Scope, request: Supersede) -> Retained:
         """Replace a memory; the old one stays as history, out of sight."""
         return retaining.supersede(self._begin(scope), request)
 
+    def amend(self, scope: Scope, request: Amend) -> Memory:
+        """Pin or unpin a memory, or set when it expires; null lifts that."""
+        return amend.amend(self._begin(scope), request)
+
     def pin(
         self, scope: Scope, public_id: str, *, pinned: bool = True, actor: Actor = Actor.USER
     ) -> Memory:
         """Pin or unpin a memory."""
-        return amend.pin(self._begin(scope), public_id, pinned=pinned, actor=actor)
+        return self.amend(scope, Amend(id=public_id, pinned=pinned, actor=actor))
 
     def expire(
         self, scope: Scope, public_id: str, at: datetime | None, *, actor: Actor = Actor.USER
     ) -> Memory:
         """Set or, with None, lift the time a memory expires."""
-        return amend.expire(self._begin(scope), public_id, at, actor=actor)
+        return self.amend(scope, Amend(id=public_id, expires_at=at, actor=actor))
 
     def freeze(
         self, scope: Scope, level: Freeze = Freeze.WRITES, *, actor: Actor = Actor.USER
@@ -219,11 +222,33 @@ class Engine:
         """The chain of versions a memory belongs to, oldest first."""
         return read.history(self._begin(scope), public_id, actor=actor)
 
-    def turns(self, scope: Scope, limit: int, *, actor: Actor = Actor.USER) -> tuple[Turn, ...]:
-        """The latest turns by time, newest first."""
-        return turns.turns(self._begin(scope), limit=limit, actor=actor)
+    def turns(
+        self,
+        scope: Scope,
+        limit: int = 50,
+        *,
+        session: str | None = None,
+        before: datetime | None = None,
+        before_id: str | None = None,
+        actor: Actor = Actor.USER,
+    ) -> tuple[Turn, ...]:
+        """Turns, newest first: all or those of a session, before a time or the turn then."""
+        end = turns.end(before, before_id)
+        return turns.turns(self._begin(scope), limit=limit, session=session, end=end, actor=actor)
 
-    def timeline(self, scope: Scope, limit: int, *, actor: Actor = Actor.USER) -> Timeline:
+    def sessions(
+        self, scope: Scope, limit: int = 50, *, actor: Actor = Actor.USER
+    ) -> tuple[Session, ...]:
+        """The sessions of which something is kept, the one that was spoken in last first."""
+        from scrubjay.engine import indexing, listing  # load numpy, which many never need
+
+        opened = self._begin(scope)
+        try:
+            return listing.sessions(opened, self._indexed(scope), limit=limit, actor=actor)
+        finally:
+            indexing.let_go(self._shelf.trim())
+
+    def timeline(self, scope: Scope, limit: int = 50, *, actor: Actor = Actor.USER) -> Timeline:
         """When there were turns, and roughly what about."""
         return turns.timeline(self._begin(scope), limit=limit, actor=actor)
 
@@ -236,9 +261,9 @@ class Engine:
         from scrubjay.engine import indexing, recall  # load numpy, which many never need
 
         scopes = dict.fromkeys((scope, *request.scopes))
-        searched = [recall.Searched(self._begin(one), self._indexed(one)) for one in scopes]
         try:
-            return recall.recall(searched, request)
+            wanted = [(self._begin(one), self._indexed(one)) for one in scopes]
+            return recall.recall(wanted, request)
         finally:
             indexing.let_go(self._shelf.trim())
 
@@ -254,7 +279,7 @@ class Engine:
     def reindex(
         self, scope: Scope, *, progress: Progress = no_progress, actor: Actor = Actor.USER
     ) -> Reindexed:
-        """Make the index again from the rows, with a vector for every memory."""
+        """Make the index again from the rows, and derive what could not be derived before."""
         from scrubjay.engine import reindex  # loads numpy, which many a process never needs
 
         opened = self._begin(scope)
@@ -344,7 +369,7 @@ class Engine:
             if opened := self._opened.pop(scope, None):
                 # The rows may be made anew, and their numbers then mean other changes.
                 self._shelf.drop(opened.address)
-                _leave(opened)
+                audit.leave(opened)
             return transfer.restore(ports, scope, raw, key=key, anew=anew)
 
     # -- checking ------------------------------------------------------------------------
@@ -372,15 +397,3 @@ class Engine:
     def verify_audit(self, scope: Scope) -> Report:
         """Whether the audit trail is whole."""
         return audit.verify(self._begin(scope))
-
-
-def _leave(opened: OpenScope) -> None:
-    """Write the counted reads and copy the audit head, if that can still be done.
-
-    Closing never fails: a scope that was destroyed or a full disk only costs the count of reads.
-    """
-    try:
-        opened.flush_reads()
-        audit.copy_head(opened)
-    except ScrubjayError as error:
-        _log.warning("close.reads_not_written", extra={"code": error.code})

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from scrubjay.domain.errors import Busy, Full, NotFound
+from scrubjay.domain.errors import Busy, Full
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.requests import Forget
 from scrubjay.domain.results import ErasedCell, Erasure
 from scrubjay.domain.rows import Collection, Due, Row
 from scrubjay.engine import (
+    amend,
     audit,
     book,
     cells,
@@ -25,6 +26,7 @@ from scrubjay.engine import (
     targets,
 )
 from scrubjay.engine.opened import OpenScope, day
+from scrubjay.engine.retain import not_here
 from scrubjay.engine.targets import Doomed
 from scrubjay.ports import Failpoint, Tx
 
@@ -73,6 +75,7 @@ def _complete(opened: OpenScope, taken: Taken) -> None:
 
 
 def _erase(opened: OpenScope, tx: Tx, request: Forget, ids: list[bytes]) -> Taken:
+    _check_expected(tx, request, ids)
     targets.check_confirmed(opened, tx, request, ids)
     named, already = _known(tx, request, ids)
     doomed = targets.closure(opened, tx, named)
@@ -84,6 +87,15 @@ def _erase(opened: OpenScope, tx: Tx, request: Forget, ids: list[bytes]) -> Take
         due.leave(opened, tx, Due.PUSH)
         opened.trail.record(tx, "forget", request.actor, ids, number=0)
     return taken
+
+
+def _check_expected(tx: Tx, request: Forget, ids: list[bytes]) -> None:
+    """Refuse a memory that is not as expected; its row says which state it is, damaged or not."""
+    if request.expected is not None:
+        row = tx.row(Collection.MEMORY, ids[0])
+        if row is None or row.erased:
+            raise not_here(request.ids[0])
+        amend.check_expected((row.born, row.version), request.expected)
 
 
 def take(
@@ -125,7 +137,7 @@ def _known(tx: Tx, request: Forget, ids: list[bytes]) -> tuple[Doomed, int]:
         elif request.unseen or _was_here(tx, row_id):
             tx.bury([row_id])
         else:
-            raise NotFound(f"There is no memory {request.ids[place]} in this scope.")
+            raise not_here(request.ids[place])
     return found, already
 
 

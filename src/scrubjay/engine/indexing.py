@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeVar, cast
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from scrubjay.engine.opened import OpenScope
 from scrubjay.index import segment, vectors
 from scrubjay.index.columns import ORIGINS, SIGNS, Columns, Entry
 from scrubjay.index.scope_index import Floats, ScopeIndex
+from scrubjay.index.snapshot import Snapshot
 from scrubjay.ports import Result, View
 from scrubjay.rank import columns as ranking
 
@@ -39,18 +39,35 @@ _RARE = 50
 """A language is one of the scope's when at least one memory in this many is written in it."""
 _LAST = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
 _log = logging.getLogger(__name__)
-Made = TypeVar("Made")
 Peek = Callable[[bytes], Memory | None]
 """The memory of a row as it is now; None if it is gone or does not open."""
 
 
-@dataclass(slots=True)
-class Center:
-    """The scope's mean vector and how far every row is from it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """What a recall reads of one scope: made once after a change, and for any thread."""
 
-    mean: Floats
-    distance: Floats
-    """0 for a row that has no vector."""
+    index: Snapshot
+    arranged: ranking.Columns
+    """The columns as the ranking wants them."""
+    languages: tuple[str, ...]
+    """The languages the scope is written in."""
+    speakers: Mapping[int, str]
+    """The names of all speakers by their codes."""
+    latest: datetime | None
+    """When the latest memory was said."""
+
+    @classmethod
+    def of(cls, index: Snapshot) -> Ready:
+        """What is made of an index as it is now."""
+        held = index.columns
+        return cls(
+            index=index,
+            arranged=arrange(held),
+            languages=_languages(held),
+            speakers=held.coded(held.speaker),
+            latest=_latest(held),
+        )
 
 
 @dataclass(slots=True)
@@ -68,9 +85,8 @@ class Indexed:
     """The rows that could not be opened."""
     bare: int = 0
     """How many memories are without a vector because the embedder failed."""
-    _made: dict[str, object] = field(default_factory=dict)
-    """What was made from the index as it is now, by name."""
-    _revision: int = -1
+    _made: Ready | None = None
+    """What was made from the index as it was when last recalled."""
 
     @property
     def size(self) -> int:
@@ -85,55 +101,33 @@ class Indexed:
         assert self.index is not None
         return self.index
 
-    def _once(self, name: str, make: Callable[[ScopeIndex], Made]) -> Made:
-        """What `make` makes of the index, made again only after a change."""
-        if self._revision != self.ready.revision:
-            self._made, self._revision = {}, self.ready.revision
-        if name not in self._made:
-            self._made[name] = make(self.ready)
-        return cast(Made, self._made[name])
-
-    def arranged(self) -> ranking.Columns:
-        """The columns as the ranking wants them."""
-        return self._once("arranged", lambda index: arrange(index.columns()))
-
-    def center(self) -> Center:
-        """The mean vector and the distances from it."""
-        return self._once("center", _center)
-
-    def languages(self) -> list[str]:
-        """The languages the scope is written in."""
-        return self._once("languages", lambda index: _languages(index.columns()))
-
-    def speakers(self) -> dict[int, str]:
-        """The names of all speakers by their codes."""
-        return self._once("speakers", lambda index: index.columns().coded(index.columns().speaker))
-
-    def latest(self) -> datetime | None:
-        """When the latest memory was said."""
-        return self._once("latest", lambda index: _latest(index.columns()))
+    def made(self) -> Ready:
+        """What a recall reads, of the index as it is now."""
+        index = self.ready.snapshot()
+        if self._made is None or self._made.index is not index:
+            self._made = Ready.of(index)
+        return self._made
 
     def reset(self) -> None:
         """Forget everything, to begin anew from the store."""
         self.index = self.base = None
         self.broken, self.bare, self.late = set(), 0, False
-        self._made, self._revision = {}, -1
+        self._made = None
 
 
-def _center(index: ScopeIndex) -> Center:
-    mean, squares = index.mean(), index.lengths()
-    spread = squares - 2 * index.dense(mean) + np.float32(mean @ mean)
-    return Center(mean, np.sqrt(np.maximum(spread, 0)) * (squares > 0))
-
-
-def _languages(held: Columns) -> list[str]:
+def _languages(held: Columns) -> tuple[str, ...]:
     counts = np.bincount(held.language, minlength=len(held.names))
-    return [held.names[code] for code in np.flatnonzero(counts * _RARE >= max(len(held), 1))]
+    return tuple(held.names[code] for code in np.flatnonzero(counts * _RARE >= max(len(held), 1)))
 
 
 def _latest(held: Columns) -> datetime | None:
+    return moment(held.said.max()) if len(held) else None
+
+
+def moment(seconds: float) -> datetime:
+    """A time of a column."""
     # The last moment there is, as a float, would be one of the year 10000.
-    return datetime.fromtimestamp(min(held.said.max(), _LAST), UTC) if len(held) else None
+    return datetime.fromtimestamp(min(seconds, _LAST), UTC)
 
 
 def arrange(held: Columns) -> ranking.Columns:
@@ -183,19 +177,25 @@ def _follow(
     index = indexed.index
     if index is None or _slept(index, position) or indexed.late:
         index = _begin(opened, indexed, view, from_rows=lenient)
-    while rows := view.changes(Collection.MEMORY, index.seq, _PAGE):
-        entries = _entries(opened, indexed, rows, lenient=lenient)
-        erased = [row.id for row in rows if row.erased]
-        index.add(entries)
-        index.erase(erased)
-        indexed.broken.difference_update(erased, (entry.row_id for entry in entries))
-        index.foreign += _foreign(opened, rows, entries)
-        index.seq = rows[-1].seq
+    while index.seq < position.seq:
+        rows = view.changes(Collection.MEMORY, index.seq, _PAGE)
+        _take_in(opened, indexed, rows, lenient=lenient)
+        # The last changes may be of rows that were dropped since: there is nothing to tell of them.
+        index.seq = rows[-1].seq if rows else position.seq
         if deadline is not None and opened.ports.clock.monotonic() >= deadline:
             break
-    left = position.seq - index.seq if rows else 0
-    index.seq = index.seq if left else position.seq
-    return left
+    return position.seq - index.seq
+
+
+def _take_in(opened: OpenScope, indexed: Indexed, rows: Sequence[Row], *, lenient: bool) -> None:
+    """Bring changed rows into the index."""
+    index = indexed.ready
+    entries = _entries(opened, indexed, rows, lenient=lenient)
+    erased = [row.id for row in rows if row.erased]
+    index.add(entries)
+    index.erase(erased)
+    indexed.broken.difference_update(erased, (entry.row_id for entry in entries))
+    index.foreign += _foreign(opened, rows, entries)
 
 
 def _slept(index: ScopeIndex, position: Position) -> bool:

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import logging
+
+from scrubjay.domain.errors import Busy, Full
 from scrubjay.domain.rows import Collection, Due, Head
 from scrubjay.engine import due, manifest, rotate
 from scrubjay.engine.opened import OpenScope
 from scrubjay.ports import Tx
 
+_log = logging.getLogger(__name__)
+
+
+def attempt(opened: OpenScope) -> None:
+    """Work on what is due for at most one slice, if it can be done now; every verb begins so.
+
+    It must not keep the verb from being done: what cannot be done now stays due, and shows.
+    """
+    if opened.due:
+        try:
+            advance(opened)
+        except (Busy, Full) as error:
+            _log.warning("jobs.left_due", extra={"code": error.code})
+
 
 def advance(opened: OpenScope) -> None:
-    """Work on what is due for at most one slice; every verb begins with this."""
+    """Work on what is due for at most one slice."""
     if opened.due & Due.PUSH:
         push(opened)
     if opened.due & Due.SWEEP:

@@ -31,6 +31,7 @@ from scrubjay.ports import (
     Clock,
     Distiller,
     Embedder,
+    Extractor,
     Keyring,
     Reach,
     Store,
@@ -68,6 +69,10 @@ class Policy:
     """How much memory the open indexes of all scopes may take together."""
     embed_seconds: float = 10.0
     """How long a retain waits for an embedder whose vectors are kept."""
+    extract_seconds: float = 30.0
+    """How long a model may take over one turn."""
+    daily_tokens: int = 0
+    """How many tokens a scope may have a model use in a day, UTC; 0 for any number."""
     raise_on_embedder_change: bool = False
     """Whether vectors of another embedder are an error rather than left out of the ranking."""
 
@@ -83,6 +88,8 @@ class Ports:
     embedder: Embedder
     distiller: Distiller | None = None
     """What finds in a turn what is worth remembering; without one, turns are only kept."""
+    extractor: Extractor | None = None
+    """What asks a model for more, later; without one, no turn leaves this machine."""
     reach: Reach = pass_by
     policy: Policy = field(default_factory=Policy)
 

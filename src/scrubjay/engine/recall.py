@@ -7,8 +7,7 @@ costs the part of the score that needs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -23,7 +22,7 @@ from scrubjay.domain.results import Hit, Recalled
 from scrubjay.domain.rows import Freeze
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import indexing
-from scrubjay.engine.indexing import Indexed, Peek
+from scrubjay.engine.indexing import Indexed, Peek, Ready
 from scrubjay.engine.opened import OpenScope
 from scrubjay.guard import budget
 from scrubjay.index import columns as index_columns
@@ -50,18 +49,19 @@ _TRUSTED = np.array([origin.trusted for origin in ORIGINS])
 Mask = NDArray[np.bool_]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
-    """One scope of a recall: its index, and where its rows begin among those of all scopes."""
+    """One scope of a recall: what is read of it, and where its rows begin among those of all."""
 
     opened: OpenScope
     indexed: Indexed
+    ready: Ready
     base: int = 0
 
     @property
     def held(self) -> Columns:
         """Its columns."""
-        return self.indexed.ready.columns()
+        return self.ready.index.columns
 
 
 @dataclass(slots=True)
@@ -74,21 +74,19 @@ class Found:
     allowed: Mask
 
 
-def recall(searched: Sequence[Searched], request: Recall) -> Recalled:
+def recall(scopes: Sequence[tuple[OpenScope, Indexed]], request: Recall) -> Recalled:
     """The memories of one or several scopes that answer the question."""
-    clock = searched[0].opened.ports.clock
+    first, clock = scopes[0][0], scopes[0][0].ports.clock
     deadline = None if request.seconds is None else clock.monotonic() + request.seconds
-    with ExitStack() as stack:
-        # By address, so that two recalls over the same scopes never wait for each other.
-        for one in sorted(searched, key=lambda each: each.opened.address):
-            stack.enter_context(one.indexed.lock)
-        degraded = _catch_up(searched, deadline)
-        vector = _embed(searched[0].opened, request, deadline, degraded)
-        found = search(searched, request, vector)
-        query = parse(searched, request, clock.now())
-        hits = _hits(searched, request, query, found)
-        degraded += [told for one in searched for told in _shortcomings(one.indexed)]
+    degraded: list[str] = []
+    searched = _caught_up(scopes, deadline, degraded)
+    vector = _embed(first, request, deadline, degraded)
+    found = search(searched, request, vector)
+    query = parse(searched, request, clock.now())
+    hits = _hits(searched, request, query, found)
     for one in searched:
+        if broken := len(one.indexed.broken):
+            degraded.append(f"{broken:,} memories could not be opened; run verify.")
         one.opened.note_read("recall", request.actor)
     return Recalled(hits=tuple(hits), degraded=tuple(degraded))
 
@@ -96,19 +94,30 @@ def recall(searched: Sequence[Searched], request: Recall) -> Recalled:
 # -- scores -----------------------------------------------------------------------------------
 
 
-def _catch_up(searched: Sequence[Searched], deadline: float | None) -> list[str]:
-    """Bring every index up to its head; returns what could not be used, a sentence each."""
-    told: list[str] = []
+def _caught_up(
+    scopes: Sequence[tuple[OpenScope, Indexed]], deadline: float | None, told: list[str]
+) -> list[Searched]:
+    """What to search in: every index up to its head; `told` is what could not be used."""
+    searched: list[Searched] = []
     base = 0
-    for one in searched:
-        left = indexing.catch_up(one.opened, one.indexed, deadline=deadline)
-        if one.opened.frozen is Freeze.ALL:
-            raise Frozen(f"The scope {one.opened.scope} is frozen, recall included.")
-        indexing.settle(one.opened, one.indexed, write=not left)
-        one.base, base = base, base + len(one.held)
-        if left:
-            told.append(f"{left:,} changes were not looked at in the time allowed.")
-    return told
+    for opened, indexed in scopes:
+        ready = catch_up(opened, indexed, told, deadline)
+        searched.append(Searched(opened=opened, indexed=indexed, ready=ready, base=base))
+        base += len(ready.index.columns)
+    return searched
+
+
+def catch_up(
+    opened: OpenScope, indexed: Indexed, told: list[str], deadline: float | None = None
+) -> Ready:
+    """What to rank one scope by; the index is locked only until then, so that others may rank."""
+    with indexed.lock:
+        left = indexing.catch_up(opened, indexed, deadline=deadline)
+        if opened.frozen is Freeze.ALL:
+            raise Frozen(f"The scope {opened.scope} is frozen, recall included.")
+        indexing.settle(opened, indexed, write=not left)
+        told += _shortcomings(indexed, left)
+        return indexed.made()
 
 
 def search(
@@ -116,14 +125,14 @@ def search(
 ) -> Found:
     """Score every memory of indexes that are caught up, and say which the filter lets through."""
     query = request.query[:QUERY_CHARS]
-    evidence = [_evidence(one.indexed, query, vector) for one in searched]
+    evidence = [_evidence(one.ready, query, vector) for one in searched]
     single = len(searched) == 1
     whole = searched[0].held if single else index_columns.join([one.held for one in searched])
     joined = evidence[0] if single else _joined(evidence)
     allowed = _allowed(whole, request, searched[0].opened)
     return Found(
         columns=whole,
-        arranged=searched[0].indexed.arranged()
+        arranged=searched[0].ready.arranged
         if single
         else indexing.arrange(_apart(searched, whole)),
         evidence=joined,
@@ -138,9 +147,9 @@ def _apart(searched: Sequence[Searched], whole: Columns) -> Columns:
     return replace(whole, session=np.where(whole.session < 0, -1, moved).astype(np.int32))
 
 
-def _shortcomings(indexed: Indexed) -> Iterator[str]:
-    if indexed.broken:
-        yield f"{len(indexed.broken):,} memories could not be opened; run verify."
+def _shortcomings(indexed: Indexed, left: int) -> Iterator[str]:
+    if left:
+        yield f"{left:,} changes were not looked at in the time allowed."
     if indexed.bare:
         yield f"{indexed.bare:,} memories have no vector, because the embedder failed."
     if indexed.ready.foreign:
@@ -161,25 +170,10 @@ def _embed(
         return None
 
 
-def _evidence(indexed: Indexed, query: str, vector: NDArray[np.float32] | None) -> Evidence:
-    match = indexed.ready.match(wanted(query, indexed.languages()))
-    meaning = None if vector is None else _meaning(indexed, vector)
+def _evidence(ready: Ready, query: str, vector: NDArray[np.float32] | None) -> Evidence:
+    match = ready.index.match(wanted(query, ready.languages))
+    meaning = None if vector is None else ready.index.cosine(vector)
     return Evidence(words=match.scores, coverage=match.coverage, meaning=meaning)
-
-
-def _meaning(indexed: Indexed, vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The cosine of every row with the query, both seen from the scope's mean."""
-    center = indexed.center()
-    turned = vector - center.mean
-    length = float(np.linalg.norm(turned))
-    if not length or not vector.any():
-        return np.zeros(len(center.distance), np.float32)
-    turned /= np.float32(length)
-    dots = indexed.ready.dense(turned) - np.float32(center.mean @ turned)
-    known = center.distance > 0
-    cosine: NDArray[np.float32] = np.zeros_like(dots)
-    np.divide(dots, center.distance, out=cosine, where=known)
-    return cosine
 
 
 def _joined(evidence: Sequence[Evidence]) -> Evidence:
@@ -228,8 +222,8 @@ def parse(searched: Sequence[Searched], request: Recall, now: datetime) -> Parse
     of years ago means a week of that conversation.
     """
     single = len(searched) == 1
-    times = [time for one in searched if (time := one.indexed.latest()) is not None]
-    speakers = searched[0].indexed.speakers() if single else _speakers(searched)
+    times = [time for one in searched if (time := one.ready.latest) is not None]
+    speakers = searched[0].ready.speakers if single else _speakers(searched)
     read = partial(question.parse, request.query[:QUERY_CHARS], speakers)
     try:
         query = read(asked_at=request.asked_at, latest=max(times, default=None))
@@ -239,7 +233,7 @@ def parse(searched: Sequence[Searched], request: Recall, now: datetime) -> Parse
     return replace(query, asked_at=request.asked_at or now)
 
 
-def _speakers(searched: Sequence[Searched]) -> dict[int, str]:
+def _speakers(searched: Sequence[Searched]) -> Mapping[int, str]:
     joined = index_columns.join([one.held for one in searched])
     return joined.coded(joined.speaker)
 

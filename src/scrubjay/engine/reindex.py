@@ -9,8 +9,8 @@ from scrubjay.domain.errors import Changed, SealBroken
 from scrubjay.domain.memory import Memory, wording
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import Reindexed
-from scrubjay.domain.rows import Collection, Row
-from scrubjay.engine import cells, embedding, indexing, segments
+from scrubjay.domain.rows import Collection, Freeze, Row
+from scrubjay.engine import cells, embedding, indexing, segments, turns
 from scrubjay.engine.indexing import Indexed
 from scrubjay.engine.opened import OpenScope
 from scrubjay.ports import Progress, Tx, View
@@ -21,9 +21,12 @@ _BATCH = 64
 def reindex(opened: OpenScope, indexed: Indexed, *, progress: Progress, actor: Actor) -> Reindexed:
     """Give every memory a vector of the present embedder and write the segments anew.
 
+    Turns of which nothing could be derived are tried again first, unless the scope is frozen.
     It can be cut off anywhere: vectors made so far are kept, and the old index until the new one
     is there.
     """
+    if opened.read(lambda view: view.head()).frozen is Freeze.NONE:
+        turns.derive_failed(opened, actor=actor)
     total = max(1, opened.read(lambda view: view.head()).memory.seq)
     embedded = _embed_all(opened, progress, total) if opened.ports.embedder.costly else 0
     with indexed.lock:

@@ -46,8 +46,14 @@ def trusted(opened: OpenScope, view: View, session: str | None, origin: Origin) 
     """The origin of what is written in a session: the agent's own falls to what it has read."""
     if session is None or origin is not Origin.AGENT:
         return origin
-    tainted = _state(opened, view, session).get("tainted")
-    return origin if tainted is None else lowest([origin, Origin(str(tainted))])
+    read = tainted(opened, view, session)
+    return origin if read is None else lowest([origin, read])
+
+
+def tainted(opened: OpenScope, view: View, session: str) -> Origin | None:
+    """The least trusted a session has read; None if nobody said so."""
+    found = _state(opened, view, session).get("tainted")
+    return None if found is None else Origin(str(found))
 
 
 def spend(opened: OpenScope, tx: Tx, allowances: Iterable[Allowance]) -> None:

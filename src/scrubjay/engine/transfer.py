@@ -15,7 +15,18 @@ from scrubjay.domain.rows import BackupEntry, Collection, Due, Head
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import check_days
 from scrubjay.domain.turns import Turn
-from scrubjay.engine import audit, book, bundle, cells, due, receipts, rotate, scopes, turns
+from scrubjay.engine import (
+    audit,
+    book,
+    bundle,
+    cells,
+    due,
+    handover,
+    receipts,
+    rotate,
+    scopes,
+    turns,
+)
 from scrubjay.engine.opened import LOOKUP, OpenScope, Ports, day, slots
 from scrubjay.engine.targets import scan
 from scrubjay.guard.admission import admit, admit_turn
@@ -213,6 +224,7 @@ def _collect_all(opened: OpenScope, view: View) -> bundle.Content:
         lookup=opened.ports.keyring.get(opened.address, LOOKUP),
         tombstones=tuple(view.tombstones()),
         audit=tuple((row.cell, row.mac) for row in view.audit(0, _ALL)),
+        extraction=handover.carried(opened, view),
     )
 
 
@@ -288,7 +300,10 @@ def _restore(opened: OpenScope, tx: Tx, content: bundle.Content) -> Loaded:
                 tx.append_audit(cell, mac)
             _own_up(opened, tx)
     memories = tuple(_not_forgotten_before(opened, content))
+    empty = not tx.head().turn.seq
     loaded = _merge(opened, tx, memories, tuple(_turns_not_forgotten(opened, content)))
+    if content.extraction is not None:
+        handover.adopt(opened, tx, content.extraction, empty=empty)
     due.leave(opened, tx, Due.PUSH)
     opened.trail.record(tx, "restore", Actor.USER, number=loaded.loaded)
     left_out = len(content.memories) - len(memories)

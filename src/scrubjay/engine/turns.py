@@ -7,37 +7,40 @@ followers yield, and these are looked at again in the same transaction.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from scrubjay.domain import echo
-from scrubjay.domain.errors import NotFound, SealBroken
+from scrubjay.domain.errors import InvalidRequest, NotFound, SealBroken
 from scrubjay.domain.memory import Memory, wording
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import Outcome
 from scrubjay.domain.rows import Collection, Row
+from scrubjay.domain.text import check_id, check_limit, check_name, check_time
 from scrubjay.domain.turns import (
+    TIMELINE_LIMIT,
+    TURNS_CHARS,
+    TURNS_LIMIT,
+    Piece,
     Record,
     Recorded,
     State,
     Timeline,
     Turn,
+    place,
 )
-from scrubjay.engine import embedding, slots
+from scrubjay.engine import backlog, embedding, slots
 from scrubjay.engine.book import Book, distill, peek, unseal
 from scrubjay.engine.notes import Notes
 from scrubjay.engine.opened import OpenScope
-from scrubjay.engine.timeline import Line
+from scrubjay.engine.timeline import Line, Mark, Place
 from scrubjay.guard.admission import admit_turn
 from scrubjay.ports import Failpoint, Tx, View
 
-_GIST = 80
-_TIES = 20_000
-_YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
 _TURN = Collection.TURN
-_log = logging.getLogger(__name__)
+_NEVER: Place = (2**63, 0)
+"""After all turns there can be."""
 
 
 def record(opened: OpenScope, request: Record) -> Recorded:
@@ -47,10 +50,7 @@ def record(opened: OpenScope, request: Record) -> Recorded:
         return receipt  # a replay costs no transaction
     turn, redacted = _admitted(opened, request)
     distilled = distill(opened, turn)
-    vectors = {
-        piece.part: embedding.vector_of(opened, wording(piece.content, piece.tags))
-        for piece in distilled or ()
-    }
+    vectors = _vectors(opened, distilled or ())
 
     def store(tx: Tx) -> Recorded:
         if receipt := _seen_before(tx, row_id, turn.id):
@@ -64,6 +64,13 @@ def record(opened: OpenScope, request: Record) -> Recorded:
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
     return receipt
+
+
+def _vectors(opened: OpenScope, pieces: Iterable[Piece]) -> dict[str, bytes | None]:
+    return {
+        piece.part: embedding.vector_of(opened, wording(piece.content, piece.tags))
+        for piece in pieces
+    }
 
 
 def _admitted(opened: OpenScope, request: Record) -> tuple[Turn, Mapping[str, int]]:
@@ -83,23 +90,102 @@ def _seen_before(view: View, row_id: bytes, turn_id: str) -> Recorded | None:
     return Recorded(id=turn_id, outcome=outcome)
 
 
+# -- trying again -----------------------------------------------------------------------------
+
+
+def derive_failed(opened: OpenScope, *, actor: Actor) -> int:
+    """Derive from the turns that could not be distilled before; how many now could."""
+    failed = opened.read(
+        lambda view: [mark for mark in Line(Notes(opened, view)) if mark.state == State.FAILED]
+    )
+    return sum(_derive_again(opened, mark, actor) for mark in failed)
+
+
+def _derive_again(opened: OpenScope, mark: Mark, actor: Actor) -> bool:
+    try:
+        turn = opened.read(lambda view: peek(opened, view, mark.id))
+    except (NotFound, SealBroken):  # forgotten since, or damaged: verify names it
+        return False
+    distilled = distill(opened, turn)
+    if distilled is None:
+        return False
+    vectors = _vectors(opened, distilled)
+
+    def store(tx: Tx) -> bool:
+        book = Book(opened, tx)
+        if book.line.get(mark.place) != mark:
+            return False  # another process was faster
+        book.assess(turn, distilled, vectors)
+        backlog.requeue(book.notes, turn.id)
+        opened.trail.record(tx, "reindex", actor, (opened.row_id(turn.id),))
+        book.write()
+        return True
+
+    return opened.write(store)
+
+
 # -- reading ----------------------------------------------------------------------------------
 
 
-def turns(opened: OpenScope, *, limit: int, actor: Actor) -> tuple[Turn, ...]:
-    """The latest turns by time, newest first."""
+def end(before: datetime | None, before_id: str | None) -> Place:
+    """Where a list of turns ends: at a time, or at the turn that was then.
+
+    Of turns of one moment only the id can tell which are still to come.
+    """
+    at = check_time("The time before", before)
+    if at is None and before_id is not None:
+        raise InvalidRequest("A turn to go on from is named with its time.", hint="Give before.")
+    if at is None:
+        return _NEVER
+    return (place(at, "")[0], -1) if before_id is None else place(at, check_id(before_id))
+
+
+def turns(
+    opened: OpenScope, *, limit: int, session: str | None = None, end: Place, actor: Actor
+) -> tuple[Turn, ...]:
+    """The latest turns by time before a place, newest first; all of them, or a session's.
+
+    At least one if there is one, at most `limit`, and no more than TURNS_CHARS say.
+    """
+    check_limit(limit, TURNS_LIMIT)
+    check_name("The session", session)
 
     def look(view: View) -> tuple[Turn, ...]:
-        marks = Line(Notes(opened, view)).latest(limit)
-        return tuple(peek(opened, view, mark.id) for mark in reversed(marks))
+        if session is None:
+            marks = Line(Notes(opened, view)).around(end, limit, 0)[0]
+            ids = [mark.id for mark in reversed(marks)]
+        else:
+            ids = _of_session(opened, view, session, end)[:limit]
+        return tuple(_whole(opened, view, ids))
 
     found = opened.read(look)
     opened.note_read("turns", actor)
     return found
 
 
+def _of_session(opened: OpenScope, view: View, session: str, end: Place) -> list[str]:
+    """The ids of a session's turns, newest first; when each was, only its cell says."""
+    name = opened.session_hash(session)
+    assert name is not None
+    said = (unseal(opened, row) for row in view.rows_of_session(_TURN, name))
+    found = sorted((turn.place, turn.id) for turn in said if turn.place < end)
+    return [turn_id for _, turn_id in reversed(found)]
+
+
+def _whole(opened: OpenScope, view: View, ids: Iterable[str]) -> Iterator[Turn]:
+    """The turns of these ids, until one more would be too much for one answer."""
+    left = TURNS_CHARS
+    for number, turn_id in enumerate(ids):
+        turn = peek(opened, view, turn_id)
+        left -= len(turn.user) + len(turn.assistant)
+        if number and left < 0:
+            return
+        yield turn
+
+
 def timeline(opened: OpenScope, *, limit: int, actor: Actor) -> Timeline:
     """When there was a turn, and roughly what about; opens none."""
+    check_limit(limit, TIMELINE_LIMIT)
 
     def look(view: View) -> Timeline:
         line = Line(Notes(opened, view))
@@ -135,7 +221,10 @@ def load(opened: OpenScope, tx: Tx, loaded: Iterable[Turn], memories: Iterable[M
 def _state_of(opened: OpenScope, tx: Tx, turn: Turn) -> State:
     if tx.derived(opened.row_id(turn.id)):
         return State.KEPT
-    return State.REPEATED if distill(opened, turn) else State.TRIVIAL
+    distilled = distill(opened, turn)
+    if distilled is None:
+        return State.FAILED
+    return State.REPEATED if distilled else State.TRIVIAL
 
 
 # -- checking ---------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import TypeVar
 from scrubjay.domain.errors import InvalidRequest
 from scrubjay.domain.memory import Json, Memory
 from scrubjay.domain.requests import Retain, Supersede
-from scrubjay.domain.turns import Turn
+from scrubjay.domain.turns import Piece, Turn
 from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import PLACEHOLDER, redact
 
@@ -57,6 +57,17 @@ def admit_turn(turn: Turn, placeholder: str = PLACEHOLDER) -> tuple[Turn, Mappin
     metadata = {pure(name): _json(value, pure) for name, value in turn.metadata.items()}
     user, assistant = pure(turn.user), pure(turn.assistant)
     return replace(turn, user=user, assistant=assistant, metadata=metadata), dict(found)
+
+
+def admit_piece(piece: Piece, placeholder: str = PLACEHOLDER) -> Piece:
+    """What was found in a turn, without invisible characters and secrets."""
+
+    def pure(text: str) -> str:
+        return redact(clean(text), placeholder).text
+
+    slot = None if piece.slot is None else pure(piece.slot)
+    tags = tuple(filter(str.strip, map(pure, piece.tags)))
+    return replace(piece, content=pure(piece.content), slot=slot, tags=tags)
 
 
 def _admit(written: Retain | Supersede | Memory, placeholder: str) -> Admitted:

@@ -81,8 +81,8 @@ class Columns:
 
     def coded(self, codes: NDArray[np.int32]) -> dict[int, str]:
         """The names of the codes in one of the columns."""
-        used = np.unique(codes)
-        return {int(code): self.names[code] for code in used if code != NOTHING}
+        counts = np.bincount(codes[codes != NOTHING], minlength=1)
+        return {int(code): self.names[code] for code in np.flatnonzero(counts)}
 
     def shows(self, sign: str) -> NDArray[np.bool_]:
         """Which memories show one of SIGNS."""
@@ -161,7 +161,7 @@ def _seconds(time: datetime | None) -> float:
     return inf if time is None else time.timestamp()
 
 
-def _starts(sizes: Sequence[int]) -> NDArray[np.int32]:
+def _starts(sizes: Sequence[int] | NDArray[np.int32]) -> NDArray[np.int32]:
     starts = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes, out=starts[1:])
     return starts
@@ -169,19 +169,26 @@ def _starts(sizes: Sequence[int]) -> NDArray[np.int32]:
 
 def join(parts: Sequence[Columns], keep: Sequence[NDArray[np.bool_]] | None = None) -> Columns:
     """The columns of several parts in order; rows outside `keep` are left out."""
-    kept = [pick(part, mask) for part, mask in zip(parts, keep, strict=True)] if keep else parts
-    codes: dict[str, int] = {}
-    maps = [np.array([_code(codes, n) for n in p.names] + [NOTHING], np.int32) for p in kept]
+    kept = [_picked(*pair) for pair in zip(parts, keep, strict=True)] if keep else parts
+    if len(kept) == 1:
+        return kept[0]
+    codes = {name: code for code, name in enumerate(kept[0].names)}
+    # The first part keeps its codes; those of the others are looked up.
+    maps = [np.array([_code(codes, n) for n in p.names] + [NOTHING], np.int32) for p in kept[1:]]
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in kept])
         for name in _ARRAYS
         if name not in {*_CODED, "tags", "tag_starts"}
     }
     for name in (*_CODED, "tags"):
-        pieces = [m[getattr(p, name)] for m, p in zip(maps, kept, strict=True)]
-        joined[name] = np.concatenate(pieces)
+        pieces = [m[getattr(p, name)] for m, p in zip(maps, kept[1:], strict=True)]
+        joined[name] = np.concatenate([getattr(kept[0], name), *pieces])
     sizes = np.concatenate([np.diff(part.tag_starts) for part in kept])
-    return Columns(**joined, tag_starts=_starts(sizes.tolist()), names=tuple(codes))
+    return Columns(**joined, tag_starts=_starts(sizes), names=tuple(codes))
+
+
+def _picked(part: Columns, mask: NDArray[np.bool_]) -> Columns:
+    return part if mask.all() else pick(part, mask)
 
 
 def pick(part: Columns, mask: NDArray[np.bool_]) -> Columns:
@@ -199,7 +206,7 @@ def pick(part: Columns, mask: NDArray[np.bool_]) -> Columns:
     for name in _CODED:
         chosen[name] = fresh[chosen[name]]
     names = tuple(part.names[code] for code in used)
-    starts = _starts(sizes.tolist())
+    starts = _starts(sizes)
     return Columns(**chosen, tags=fresh[tags], tag_starts=starts, names=names)
 
 

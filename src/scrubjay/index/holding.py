@@ -26,3 +26,11 @@ def holds(query: str) -> Callable[[str], bool]:
         return bool(kept) and all(held.issuperset(terms(word, language)) for word in kept)
 
     return test
+
+
+def gist(text: str) -> frozenset[str]:
+    """The terms of a text without the words that say nothing by themselves."""
+    found = words(text)
+    language = recognize(found)
+    stops = STOP_WORDS.get(language, ())
+    return frozenset(term for word in found if word not in stops for term in terms(word, language))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import accumulate
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -26,6 +27,9 @@ Rows: TypeAlias = NDArray[np.uint32]
 Counts: TypeAlias = NDArray[np.uint16]
 Mask: TypeAlias = NDArray[np.bool_]
 Number = TypeVar("Number", np.uint16, np.uint32, np.uint64)
+
+Found: TypeAlias = tuple[Rows, Counts]
+"""The rows that hold a term, and how often each does."""
 
 K1 = 1.0
 B = 0.6
@@ -95,11 +99,16 @@ def merge(segments: Sequence[Segment], keep: Sequence[Mask] | None = None) -> Se
     kept = list(keep) if keep else [np.ones(len(part.lengths), np.bool_) for part in segments]
     keys, rows, counts, base = [np.empty(0, np.uint64)], [], [], 0
     for part, mask in zip(segments, kept, strict=True):
-        alive = mask[part.rows]
-        moved = (np.cumsum(mask) - 1 + base).astype(np.uint32)
-        keys.append(np.repeat(part.keys, np.diff(part.starts))[alive])
-        rows.append(moved[part.rows[alive]])
-        counts.append(part.counts[alive])
+        keys.append(np.repeat(part.keys, np.diff(part.starts)))
+        if mask.all():
+            rows.append(part.rows + np.uint32(base))
+            counts.append(part.counts)
+        else:
+            alive = mask[part.rows]
+            moved = (np.cumsum(mask) - 1 + base).astype(np.uint32)
+            keys[-1] = keys[-1][alive]
+            rows.append(moved[part.rows[alive]])
+            counts.append(part.counts[alive])
         base += int(mask.sum())
     lengths = [part.lengths[mask] for part, mask in zip(segments, kept, strict=True)]
     return _gathered(_join(keys), _join(rows), _join(counts), _join(lengths))
@@ -179,72 +188,83 @@ class Match:
     coverage: Floats
 
 
-def match(parts: Sequence[Part], wanted: Sequence[Wanted]) -> Match:
-    """Match every row of all parts with the wanted terms.
+def match(terms: Terms, wanted: Sequence[Wanted]) -> Match:
+    """Match every row with the wanted terms.
 
     A near term counts instead of the wanted one where it gives more, damped by its nearness and
     never as rarer than the wanted one, so that near words cannot outweigh the word itself.
     """
-    shelf = _Shelf.of(parts)
-    scores, coverage = np.zeros(shelf.rows, np.float32), np.zeros(shelf.rows, np.float32)
+    scores, coverage = np.zeros(terms.rows, np.float32), np.zeros(terms.rows, np.float32)
     known = {item.term for item in wanted}
     whole = 0.0
     for item in wanted:
-        found = shelf.find(item.term)
-        rarity = shelf.rarity(len(found[0]))
-        near = [(term, share) for term, share in item.near.items() if term not in known]
-        best, held = shelf.weigh(found, near, rarity)
-        whole += item.weight * rarity * bool(held.any())
-        scores += np.float32(item.weight) * best
-        coverage += np.float32(item.weight * rarity) * held
+        own = terms.find(item.term)
+        rarity = terms.rarity(len(own[0]))
+        near = [(terms.find(term), share) for term, share in item.near.items() if term not in known]
+        near = [(found, share) for found, share in near if len(found[0])]
+        if not near and not len(own[0]):
+            continue
+        rows, best, held = terms.weigh(own, near, rarity)
+        whole += item.weight * rarity
+        scores[rows] += np.float32(item.weight) * best
+        coverage[rows] += np.float32(item.weight * rarity) * held
     return Match(scores, coverage / np.float32(whole) if whole else coverage)
 
 
 @dataclass(frozen=True, slots=True)
-class _Shelf:
-    """All parts of one scope, their rows numbered through."""
+class Terms:
+    """All parts of one scope, their rows numbered through; made once, for many questions."""
 
     parts: Sequence[Part]
     bases: Sequence[int]
     norms: Floats
 
     @classmethod
-    def of(cls, parts: Sequence[Part]) -> _Shelf:
+    def of(cls, parts: Sequence[Part]) -> Terms:
+        """The terms of these parts."""
         lengths = [part.lengths for part in parts]
         joined = _join(lengths)
         mean = max(float(joined.mean()), 1.0) if len(joined) else 1.0
         norms = np.float32(K1 * (1 - B)) + joined.astype(np.float32) * np.float32(K1 * B / mean)
-        return cls(parts, [0, *np.cumsum([len(each) for each in lengths])], norms)
+        return cls(parts, list(accumulate(map(len, lengths), initial=0)), norms)
 
     @property
     def rows(self) -> int:
+        """How many rows there are."""
         return len(self.norms)
 
     def find(self, term: str) -> tuple[Rows, Counts]:
-        if len(self.parts) == 1:
-            return self.parts[0].find(term)
-        found = [part.find(term) for part in self.parts]
-        rows = [rows + np.uint32(base) for (rows, _), base in zip(found, self.bases, strict=False)]
-        return _join(rows), _join([counts for _, counts in found])
+        """The rows that hold the term, ascending, and how often each does."""
+        found = [
+            (rows + np.uint32(base) if base else rows, counts)
+            for part, base in zip(self.parts, self.bases, strict=False)
+            for rows, counts in (part.find(term),)
+            if len(rows)
+        ]
+        if len(found) == 1:
+            return found[0]
+        return _join([rows for rows, _ in found]), _join([counts for _, counts in found])
 
     def rarity(self, holding: int) -> float:
+        """How much it says that a row holds a term that so many hold."""
         return math.log1p((self.rows - holding + 0.5) / (holding + 0.5))
 
     def weigh(
-        self, found: tuple[Rows, Counts], near: Sequence[tuple[str, float]], rarity: float
-    ) -> tuple[Floats, Floats]:
-        """BM25 of one wanted term for every row, and how much of the term each row holds."""
+        self, own: Found, near: Sequence[tuple[Found, float]], rarity: float
+    ) -> tuple[Rows | slice, Floats, Floats | float]:
+        """BM25 of one wanted term, and how much of the term is held: for its rows, or for all."""
+        rows, counts = own
+        exact = np.float32(rarity) * self._saturate(rows, counts)
+        if not near:
+            return rows, exact, 1.0
         best, held = np.zeros(self.rows, np.float32), np.zeros(self.rows, np.float32)
-        rows, counts = found
-        best[rows] = np.float32(rarity) * self._saturate(rows, counts)
+        best[rows] = exact
         held[rows] = 1
-        for term, share in near:
-            rows, counts = self.find(term)
-            if len(rows):
-                worth = np.float32(share * min(rarity, self.rarity(len(rows))))
-                best[rows] = np.maximum(best[rows], worth * self._saturate(rows, counts))
-                held[rows] = np.maximum(held[rows], np.float32(share))
-        return best, held
+        for (rows, counts), share in near:
+            worth = np.float32(share * min(rarity, self.rarity(len(rows))))
+            best[rows] = np.maximum(best[rows], worth * self._saturate(rows, counts))
+            held[rows] = np.maximum(held[rows], np.float32(share))
+        return slice(None), best, held
 
     def _saturate(self, rows: Rows, counts: Counts) -> Floats:
         times = counts.astype(np.float32)

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrubjay.index import columns, postings, segment, vectors
-from scrubjay.index.analysis import Wanted
 from scrubjay.index.columns import Columns, Entry
-from scrubjay.index.postings import Match
 from scrubjay.index.postings import Part as Terms
 from scrubjay.index.segment import Mask, Segment
+from scrubjay.index.snapshot import Dense, Snapshot
 from scrubjay.index.vectors import Vectors
 
 Floats = NDArray[np.float32]
@@ -60,6 +59,8 @@ class Part:
         """Have the rows of one id count no more."""
         rows = self.columns.places(row_id)
         if len(rows):
+            # On a copy: a snapshot that somebody still ranks by goes on counting them.
+            self.alive = self.alive.copy()
             self.alive[rows] = False
             self._total = self._counting = None
 
@@ -68,9 +69,10 @@ class Part:
         """Whether every row counts."""
         return bool(self.alive.all())
 
-    def counting(self, values: Floats) -> Floats:
-        """Of a value for each row, those of the rows that count."""
-        return values if self.whole else values[self.alive]
+    def dense(self) -> Dense:
+        """Its vectors, and which of them count."""
+        assert self.vectors is not None
+        return self.vectors, None if self.whole else self.alive
 
     def terms(self) -> Terms:
         """Its postings without the rows that count no more."""
@@ -139,13 +141,12 @@ class ScopeIndex:
     seq: int = 0
     """Up to which change it is complete."""
     min_seq: int = 0
-    revision: int = 0
-    """Raised by every change, for who keeps something made from it."""
     foreign: int = 0
     """How many rows were loaded with vectors of another embedder, which count as none."""
     _parts: list[Part] = field(default_factory=list)
     _fresh: dict[bytes, Entry] = field(default_factory=dict)
     _columns: Columns | None = None
+    _snapshot: Snapshot | None = None
 
     def __len__(self) -> int:
         return sum(len(part.columns) for part in self._parts) + len(self._fresh)
@@ -216,7 +217,7 @@ class ScopeIndex:
     def _push(self, one: Segment) -> None:
         alive = np.ones(len(one), np.bool_)
         self._parts.append(Part(one.columns, alive, None, None, one.postings, one.vectors))
-        self._columns = None
+        self._columns = self._snapshot = None
 
     def _merge_small(self) -> None:
         """Merge neighbors of like size that are only in memory, so that there are few parts."""
@@ -238,8 +239,7 @@ class ScopeIndex:
         return Segment(columns=part.columns, postings=part.postings, vectors=part.vectors)
 
     def _changed(self) -> None:
-        self.revision += 1
-        self._columns = None
+        self._columns = self._snapshot = None
 
     # -- giving out --------------------------------------------------------------------
 
@@ -255,31 +255,27 @@ class ScopeIndex:
             self._columns = columns.join(counting) if parts else columns.build([], [])
         return self._columns
 
-    def match(self, wanted: Sequence[Wanted]) -> Match:
-        """How well every row answers the wanted terms."""
+    def snapshot(self) -> Snapshot:
+        """Everything a question is ranked by, as it is now; the same one until a change."""
         self.settle()
-        return postings.match([part.terms() for part in self._parts], wanted)
+        if self._snapshot is None:
+            self._snapshot = Snapshot(
+                columns=self.columns(),
+                terms=postings.Terms.of([part.terms() for part in self._parts]),
+                vectors=[part.dense() for part in self._parts],
+                squares=[part.squares() for part in self._parts],
+                mean=self._mean(),
+            )
+        return self._snapshot
 
-    def dense(self, query: Floats) -> Floats:
-        """The dot product of every row's vector with the query's."""
-        self.settle()
-        scores = [p.counting(p.vectors.dot(query)) for p in self._parts if p.vectors is not None]
-        return _concatenated(scores, np.dtype(np.float32))
-
-    def mean(self) -> Floats:
+    def _mean(self) -> Floats:
         """The mean vector of the rows that have one: what all memories have in common."""
-        self.settle()
         total, count = np.zeros(self.dimensions, np.float32), 0
         for part in self._parts:
             total += part.total()
-            count += int(np.count_nonzero(part.counting(part.squares())))
+            squares = part.squares() if part.whole else part.squares()[part.alive]
+            count += int(np.count_nonzero(squares))
         return total / np.float32(max(count, 1))
-
-    def lengths(self) -> Floats:
-        """The squared length of every row's vector; 0 for a row that has none."""
-        self.settle()
-        found = [part.counting(part.squares()) for part in self._parts]
-        return _concatenated(found, np.dtype(np.float32))
 
     # -- to disk -----------------------------------------------------------------------
 
@@ -316,7 +312,3 @@ class ScopeIndex:
         for part, token in zip(self._parts, tokens, strict=True):
             part.token = token
         self._changed()
-
-
-def _concatenated(pieces: Sequence[NDArray], kind: np.dtype) -> NDArray:  # type: ignore[type-arg]
-    return np.concatenate(pieces) if pieces else np.empty(0, kind)

@@ -36,11 +36,11 @@ class Vectors:
         return self.steps.astype(np.float32) * self.scale[:, None]
 
     def dot(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The dot product of every vector with the query."""
-        found = np.empty(len(self), np.float32)
+        """The dot product of every vector with the query, or with each column of several."""
+        found = np.empty((len(self), *query.shape[1:]), np.float32)
         for rows, floats in self._chunks():
             np.dot(floats, query, out=found[rows])
-        found *= self.scale
+        found *= self.scale if query.ndim == 1 else self.scale[:, None]
         return found
 
     def total(self) -> NDArray[np.float32]:

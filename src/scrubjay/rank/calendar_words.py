@@ -36,6 +36,16 @@ _IN_ENGLISH: Final = {
     for foreign, english in zip(line.split(), MONTHS, strict=True)
     if foreign not in {english, "mars"}  # in French a month, in English a planet
 }
+FOREIGN_WORDS: Final = frozenset(
+    word
+    for line in (
+        *_FOREIGN,
+        "gestern heute ayer hoy tag tagen woche wochen monat monaten jahr jahren",
+    )
+    for word in line.split()
+    if word.isascii()
+)
+"""The words of other languages in English letters that may name a time."""
 _LINKS: Final = {"im": "in", "en": "in", "в": "in", "de": "of"}
 _MONTH: Final = re.compile(
     r"(?:(?<=\d)\.\s*)?(?:\b(im|en|в|de)\s+)?\b("

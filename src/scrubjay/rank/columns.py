@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float32]
 Times: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.int32]
+Places: TypeAlias = NDArray[np.intp]
+"""Rows to gather by: as wide as an address, since numpy would widen them at every use."""
 Mask: TypeAlias = NDArray[np.bool_]
 
 NONE = -1
@@ -30,15 +32,19 @@ class Columns:
     speaker: Codes
     time: Times
     """Seconds since 1970; NaN where unknown."""
+    latest: float
+    """The last of these times: a question asked after it need not be told from later ones."""
     timed: Mask
     instructs: Mask
     prefers: Mask
-    previous: Codes
-    following: Codes
-    by_session: Codes
+    previous: Places
+    following: Places
+    by_session: Places
     """All rows, session after session."""
-    session_starts: Codes
+    session_starts: Places
     """Where each session begins in `by_session`."""
+    session_of: Places
+    """Which of these sessions each row belongs to."""
     gate: Floats
     """How much of its evidence a turn may pass to its neighbors, by length."""
     replies: Mask
@@ -68,8 +74,8 @@ def arrange(
     importance and trust run from 0 to 1 with 0.5 and 1 as the usual ones.
     """
     rows = len(session)
-    own = np.where(session == NONE, -1 - np.arange(rows), session)
-    order = np.lexsort((position, own)).astype(np.int32)
+    own = np.where(session == NONE, -1 - np.arange(rows), session)  # as wide as an address
+    order = _ordered(own, position)
     first = np.ones(rows, np.bool_)
     first[1:] = own[order[1:]] != own[order[:-1]]
     previous, following = _neighbors(order, first)
@@ -78,13 +84,15 @@ def arrange(
     return Columns(
         speaker=speaker,
         time=time,
+        latest=float(np.fmax.reduce(time, initial=-np.inf)),
         timed=signs["timed"],
         instructs=signs["instructs"],
         prefers=signs["prefers"],
         previous=previous,
         following=following,
         by_session=order,
-        session_starts=np.flatnonzero(first).astype(np.int32),
+        session_starts=np.flatnonzero(first),
+        session_of=_session_of(order, first),
         gate=np.minimum(1, QUOTABLE / np.maximum(length, 1)).astype(np.float32),
         replies=(previous != NONE) & asks[previous] & other,
         manner=_manner(length, asks, importance, trust, pinned),
@@ -109,8 +117,26 @@ def _manner(
     return {name: values for name, values in found.items() if values.any()}
 
 
-def _neighbors(order: Codes, first: Mask) -> tuple[Codes, Codes]:
-    previous = np.full(len(order), NONE, np.int32)
+def _ordered(session: Places, position: Codes) -> Places:
+    """The rows by session, then position; equal ones as they come."""
+    if not len(session):
+        return np.empty(0, np.intp)
+    least, most = int(position.min()), int(position.max())
+    span = most - least + 1
+    if span * max(int(session.max()), -int(session.min()), 1) >= 2**62:
+        return np.lexsort((position, session))
+    # As one number: rows mostly come in this order, and a stable sort of those is one pass.
+    return np.argsort(session * span + (position - least), kind="stable")
+
+
+def _session_of(order: Places, first: Mask) -> Places:
+    found = np.empty(len(order), np.intp)
+    found[order] = np.cumsum(first) - 1
+    return found
+
+
+def _neighbors(order: Places, first: Mask) -> tuple[Places, Places]:
+    previous = np.full(len(order), NONE, np.intp)
     following = previous.copy()
     inner = ~first[1:]
     previous[order[1:][inner]] = order[:-1][inner]

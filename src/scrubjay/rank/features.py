@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scrubjay.rank.columns import Codes, Columns, Floats, Mask
+from scrubjay.rank.columns import Columns, Floats, Mask
 from scrubjay.rank.question import ParsedQuery
 
 WORD_SHARE = 0.75
@@ -50,9 +50,9 @@ def compute(query: ParsedQuery, columns: Columns, evidence: Evidence) -> Mapping
 
 def _surroundings(columns: Columns, own: Floats, coverage: Floats) -> dict[str, Floats]:
     """What the turns around a row and its session add."""
-    held = coverage * columns.gate
-    around = np.maximum(_neighbor(held, columns.previous), _neighbor(held, columns.following))
-    passed = _neighbor(own * columns.gate, columns.previous)
+    held = _passed(coverage, columns)
+    around = np.maximum(held[columns.previous], held[columns.following])
+    passed = _passed(own, columns)[columns.previous]
     return {
         "answers": passed * columns.gate * columns.replies,
         "session": _best_of_session(columns, own),
@@ -60,21 +60,19 @@ def _surroundings(columns: Columns, own: Floats, coverage: Floats) -> dict[str, 
     }
 
 
-def _neighbor(values: Floats, neighbor: Codes) -> Floats:
-    """Each row's value at its neighbor, 0 where there is none."""
-    # Row -1, which stands for no neighbor, reads the zero put at the end.
-    return np.append(values, np.float32(0))[neighbor]
+def _passed(values: Floats, columns: Columns) -> Floats:
+    """What each row passes to its neighbors; the row at the end, that of no neighbor, nothing."""
+    passed = np.zeros(len(values) + 1, np.float32)
+    np.multiply(values, columns.gate, out=passed[:-1])
+    return passed
 
 
 def _best_of_session(columns: Columns, own: Floats) -> Floats:
     """For each row the best one of its session."""
     if not len(own):
         return own
-    starts = columns.session_starts
-    best = np.maximum.reduceat(own[columns.by_session], starts)
-    shared = np.empty_like(own)
-    shared[columns.by_session] = np.repeat(best, np.diff(np.append(starts, len(own))))
-    return shared
+    best: Floats = np.maximum.reduceat(own[columns.by_session], columns.session_starts)
+    return best[columns.session_of]
 
 
 def _aims(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
@@ -84,7 +82,7 @@ def _aims(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
         found["speaker"] = _said_by(columns, query.asked)
     if query.windows:
         found["dated"] = _within(query, columns)
-    if query.asked_at is not None:
+    if query.asked_at is not None and query.asked_at.timestamp() < columns.latest:
         found["later"] = columns.time > query.asked_at.timestamp()
     if query.when:
         found["when"] = columns.timed
@@ -111,7 +109,8 @@ def _age(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
     if query.asked_at is None:
         return {}
     days = ((query.asked_at.timestamp() - columns.time) / DAY).astype(np.float32)
-    age = np.log1p(np.fmax(days, 0)) / np.float32(np.log1p(OLD_DAYS))
+    # A float's `log` is vectorized where `log1p` is not; below a day both say next to nothing.
+    age = np.log(np.fmax(days, 0) + np.float32(1)) / np.float32(np.log1p(OLD_DAYS))
     return {"age": np.minimum(age, 1)}
 
 

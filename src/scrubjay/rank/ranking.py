@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,9 +37,7 @@ def rank(
     if allowed is not None:
         sums = np.where(allowed, sums, -np.inf)
     rows = [row for row in _best(sums, limit) if sums[row] > -np.inf]
-    ceiling = sum(weight for _, weight in weights.items() if weight > 0)
-    shares = {name: weight / ceiling for name, weight in weights.items() if name in features}
-    parts = {row: _parts(row, features, shares) for row in rows}
+    parts = _parts(rows, features, weights)
     # Summed anew in double precision, so that what is shown adds up and never rises.
     order = sorted(rows, key=lambda row: (-sum(parts[row].values()), row))
     return [_bounded(row, parts[row]) for row in order]
@@ -66,10 +64,19 @@ def _best(sums: Floats, limit: int) -> list[int]:
 
 
 def _parts(
-    row: int, features: Mapping[str, Floats], shares: Mapping[str, float]
-) -> dict[str, float]:
-    parts = {name: share * float(features[name][row]) for name, share in shares.items()}
-    return {name: part for name, part in parts.items() if part}
+    rows: Sequence[int], features: Mapping[str, Floats], weights: Weights
+) -> dict[int, dict[str, float]]:
+    """The parts of each row's score, but for those that add nothing."""
+    ceiling = sum(weight for _, weight in weights.items() if weight > 0)
+    found: dict[int, dict[str, float]] = {row: {} for row in rows}
+    for name, weight in weights.items():
+        if name not in features:
+            continue
+        share = weight / ceiling
+        for row, value in zip(rows, features[name][rows].tolist(), strict=True):
+            if part := share * value:
+                found[row][name] = part
+    return found
 
 
 def _bounded(row: int, parts: dict[str, float]) -> Ranked:

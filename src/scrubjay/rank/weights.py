@@ -18,6 +18,7 @@ asked the day after.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,8 @@ class Weights:
 
     def items(self) -> list[tuple[str, float]]:
         """Each feature's name and weight."""
-        return [(field.name, getattr(self, field.name)) for field in fields(self)]
+        return [(name, getattr(self, name)) for name in _NAMES]
 
 
+_NAMES: Final = tuple(field.name for field in fields(Weights))
 WEIGHTS = Weights()

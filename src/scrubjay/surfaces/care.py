@@ -10,6 +10,8 @@ from scrubjay.domain.results import (
     AuditEvent,
     BackedUp,
     Erasure,
+    Extraction,
+    ExtractionStatus,
     Loaded,
     Purged,
     Reindexed,
@@ -19,6 +21,8 @@ from scrubjay.domain.results import (
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import check_choice
 from scrubjay.engine import Engine, receipts
+from scrubjay.engine.extract import SECONDS as EXTRACT_SECONDS
+from scrubjay.engine.extract import TURNS as EXTRACT_TURNS
 from scrubjay.engine.purge import SUPERSEDED_DAYS
 from scrubjay.engine.transfer import BACKUP_DAYS, Exported
 from scrubjay.ports import Progress, no_progress
@@ -73,6 +77,28 @@ class Care:
     def reindex(self, *, progress: Progress = no_progress) -> Reindexed:
         """Make the index again from the memories, with a vector for each."""
         return self._engine.reindex(self.scope, progress=progress, actor=self._actor)
+
+    # -- a model that reads turns ----------------------------------------------------------
+
+    def extract(
+        self,
+        *,
+        limit: int = EXTRACT_TURNS,
+        seconds: float = EXTRACT_SECONDS,
+        again: bool = False,
+    ) -> Extraction:
+        """Have the model read turns that wait; `again` also those it has read before."""
+        return self._engine.extract(
+            self.scope, limit=limit, seconds=seconds, again=again, actor=self._actor
+        )
+
+    def extraction(self) -> ExtractionStatus:
+        """How far the model has come with the turns, and what that cost."""
+        return self._engine.extraction(self.scope)
+
+    def pause_extraction(self, *, paused: bool = True) -> ExtractionStatus:
+        """Send no turns of this scope to the model, or go on sending them."""
+        return self._engine.pause_extraction(self.scope, paused=paused, actor=self._actor)
 
     # -- checking ------------------------------------------------------------------------
 

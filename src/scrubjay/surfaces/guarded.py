@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
-from scrubjay.domain.errors import Forbidden, InvalidRequest, NotFound
-from scrubjay.domain.memory import Memory
+from scrubjay.domain.errors import Forbidden, NotFound
+from scrubjay.domain.memory import Edition
 from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.requests import Forget, Recall
-from scrubjay.domain.results import AuditEvent, Erasure, Recalled, Report
+from scrubjay.domain.results import AuditEvent, Erasure, Extraction, Recalled, Report
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import check_count
 from scrubjay.engine import Engine, receipts
+from scrubjay.engine.extract import SECONDS, TURNS
 from scrubjay.surfaces import keys as keyring
 from scrubjay.surfaces.keys import Grant, Issued, Key, Keys
 
 RECALL_SECONDS: Final = 20.0
 """How long a recall may take before it answers with what it has."""
 AUDIT_LIMIT: Final = 10_000
-_KEEP: Final = datetime.max.replace(tzinfo=UTC)
-"""A time nobody means: what was not said stays as it is."""
 
 
 def open_scope(engine: Engine, scope: Scope, *, anew: bool = False, holder: Key) -> Scope:
@@ -52,30 +51,16 @@ def check_covered(holder: Key, scope: Scope) -> None:
         raise Forbidden("This key does not cover that scope.", hint="Use a key made for it.")
 
 
-def amend(
+def forget_one(
     engine: Engine,
     scope: Scope,
     public_id: str,
     *,
-    pinned: bool | None = None,
-    expires_at: datetime | None = _KEEP,
+    expected: frozenset[Edition] | None = None,
     actor: Actor,
-) -> Memory:
-    """Pin or unpin a memory, or set when it expires; null lifts that."""
-    if pinned is None and expires_at is _KEEP:
-        raise InvalidRequest("Say what to change.", hint="Send pinned, or expires_at.")
-    memory = None
-    if pinned is not None:
-        memory = engine.pin(scope, public_id, pinned=pinned, actor=actor)
-    if expires_at is not _KEEP:
-        memory = engine.expire(scope, public_id, expires_at, actor=actor)
-    assert memory is not None
-    return memory
-
-
-def forget_one(engine: Engine, scope: Scope, public_id: str, *, actor: Actor) -> Erasure:
+) -> Erasure:
     """Erase one memory for good, with its earlier versions and what was derived from it."""
-    return engine.forget(scope, Forget(ids=(public_id,), actor=actor))
+    return engine.forget(scope, Forget(ids=(public_id,), expected=expected, actor=actor))
 
 
 def destroy(engine: Engine, scope: Scope, *, confirm: str | None = None) -> Erasure:
@@ -98,6 +83,20 @@ def verify_erased(engine: Engine, scope: Scope, receipt: Erasure) -> Report:
     if checked.address not in {one.address for one in engine.receipts(scope)}:
         raise NotFound("No erasure of this scope has such a receipt.")
     return engine.verify_erased(checked)
+
+
+def extract(
+    engine: Engine,
+    scope: Scope,
+    *,
+    limit: int = TURNS,
+    seconds: float = SECONDS,
+    again: bool = False,
+    actor: Actor,
+) -> Extraction:
+    """Have the model read turns that wait, for no longer than a caller waits."""
+    seconds = min(seconds, SECONDS)
+    return engine.extract(scope, limit=limit, seconds=seconds, again=again, actor=actor)
 
 
 # -- keys ----------------------------------------------------------------------------------

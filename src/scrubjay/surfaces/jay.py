@@ -31,7 +31,7 @@ from scrubjay.domain.results import (
 from scrubjay.domain.rows import Freeze
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import check_choice
-from scrubjay.surfaces.care import Care
+from scrubjay.surfaces.ledger import Ledger
 
 Times = datetime | None
 
@@ -63,7 +63,7 @@ def open(
     return Jay(engine, name, actor=actor)
 
 
-class Jay(Care):
+class Jay(Ledger):
     """One scope and all verbs on it; safe for several threads, closed by `with` or `close`."""
 
     def __enter__(self) -> Jay:

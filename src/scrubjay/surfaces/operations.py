@@ -22,8 +22,8 @@ MEGABYTE: Final = 1024 * 1024
 INJECTED: Final = frozenset({"scope", "actor", "holder", "keys"})
 LOCAL: Final = frozenset({"progress", "deliver"})
 """What only a caller in the same process can give."""
-UNSPOKEN: Final = frozenset({"actor", "allowances", "also", "local", "turns_only"})
-"""Fields of requests that the key decides, or the surface."""
+UNSPOKEN: Final = frozenset({"actor", "allowances", "also", "expected", "local", "turns_only"})
+"""What the key decides, or the surface, and no field of a request says."""
 BELOW: Final = "before_number"
 """The parameter of a page for who knows the number of the last memory it has."""
 WIRE_NAMES: Final = {"public_id": "id", "raw": "content"}
@@ -167,7 +167,7 @@ class Operation:
 
 def _expanded(parameter: inspect.Parameter, hint: Any) -> list[Parameter]:
     """A parameter of the verb as those of the wire; a request as each of its fields."""
-    if parameter.name in INJECTED | LOCAL:
+    if parameter.name in INJECTED | LOCAL | UNSPOKEN:
         return []
     if parameter.name == "request":
         known = wire.hints(hint)
@@ -182,6 +182,9 @@ def _expanded(parameter: inspect.Parameter, hint: Any) -> list[Parameter]:
 
 
 _TEA: Final = {"content": "Alice prefers green tea", "kind": "preference", "tags": ["drinks"]}
+_TURN: Final = {
+    "id": "turn-1", "user": "I prefer green tea.", "assistant": "Noted.", "session": "chat-7",
+}  # fmt: skip
 _ONE: Final = "/memories/{id}"
 
 
@@ -213,7 +216,7 @@ OPERATIONS: Final = (
     _read("browse", Engine.browse, "get /memories", "Memories, newest first.", paged=True),
     _read("get", Engine.get, f"get {_ONE}", "One memory by id."),
     _write(
-        "amend", guarded.amend, f"patch {_ONE}", "Pin, unpin, or set when it expires.",
+        "amend", Engine.amend, f"patch {_ONE}", "Pin, unpin, or set when it expires.",
         conditional=True, idempotent=True, span="update_memory", example={"pinned": True},
     ),
     _write(
@@ -225,6 +228,14 @@ OPERATIONS: Final = (
         "supersede", Engine.supersede, f"post {_ONE}/supersede", "Replace a memory.",
         status=201, span="update_memory", example={"content": "Alice prefers black tea"},
     ),
+    _write(
+        "record", Engine.record, "post /turns", "Write a turn, and what follows from it.",
+        creates=True, idempotent=True, status=201, most_bytes=8 * MEGABYTE,
+        span="create_memory", example=_TURN,
+    ),
+    _read("turns", Engine.turns, "get /turns", "Turns as they happened, newest first."),
+    _read("timeline", Engine.timeline, "get /timeline", "When there were turns, what about."),
+    _read("sessions", Engine.sessions, "get /sessions", "The sessions, newest first."),
     _read("brief", Engine.brief, "get /brief", "What to know before the first word."),
     _write(
         "forget", Engine.forget, "post /forget", "Erase memories for good.",
@@ -285,6 +296,19 @@ OPERATIONS: Final = (
     _write(
         "reindex", Engine.reindex, "post /reindex", "Make the index again.", grant=Grant.ADMIN,
         heavy=True, idempotent=True,
+    ),
+    _write(
+        "extract", guarded.extract, "post /extract", "Have the model read turns that wait.",
+        grant=Grant.ADMIN, heavy=True, example={"limit": 10},
+    ),
+    _read(
+        "extraction", Engine.extraction, "get /extraction", "How far the model has come.",
+        grant=Grant.ADMIN,
+    ),
+    _write(
+        "pause_extraction", Engine.pause_extraction, "post /extraction",
+        "Send no turns to the model, or go on.", grant=Grant.ADMIN, idempotent=True,
+        example={"paused": True},
     ),
     _read(
         "verify", Engine.verify, "post /verify", "Check everything.", grant=Grant.ADMIN,

@@ -11,10 +11,20 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import date, datetime
-from enum import Enum
+from enum import Enum, IntEnum
 from functools import lru_cache, reduce
 from operator import or_
-from typing import Any, Final, ForwardRef, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Final,
+    ForwardRef,
+    Literal,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import AwareDatetime, Base64Bytes, BaseModel, ConfigDict, JsonValue, create_model
 
@@ -88,6 +98,8 @@ _ENCODERS: Final[Mapping[type, Callable[[Any], Any]]] = {
 
 
 def _encoder(kind: type) -> Callable[[Any], Any]:
+    if issubclass(kind, IntEnum):
+        return lambda value: value.name.lower()  # its numbers are for cells, and say nothing
     if issubclass(kind, Enum):
         return lambda value: value.value
     if issubclass(kind, Mapping):
@@ -111,8 +123,8 @@ def build(hint: Any, value: Any) -> Any:
     if value is None or hint in (Any, None, type(None)):
         return value
     if origin in (Union, types.UnionType):
-        (real,) = [one for one in arguments if one is not type(None)]
-        return build(real, value)
+        real = [one for one in arguments if one is not type(None)]
+        return build(real[0], value) if len(real) == 1 else value  # several: any JSON there is
     if origin in _LISTS:
         return _build_list(origin, arguments, value)
     if origin in (dict, Mapping):
@@ -138,6 +150,8 @@ def _build_one(hint: Any, value: Any) -> Any:
     if is_dataclass(hint):
         known = hints(cast(Any, hint))
         return hint(**{name: build(known[name], one) for name, one in value.items()})  # type: ignore[operator]
+    if isinstance(hint, type) and issubclass(hint, IntEnum):
+        return hint[value.upper()]
     if isinstance(hint, type) and issubclass(hint, Enum):
         return hint(value)
     return value
@@ -164,6 +178,8 @@ def shape(hint: Any) -> Any:
         return dict[str, JsonValue if deep else shape(arguments[1])]  # type: ignore[misc]
     if is_dataclass(hint) and hint is not Scope:
         return model(cast(Any, hint))
+    if isinstance(hint, type) and issubclass(hint, IntEnum):
+        return Literal[tuple(one.name.lower() for one in hint)]
     return {Scope: str, bytes: Base64Bytes, datetime: AwareDatetime}.get(hint, hint)
 
 

@@ -20,7 +20,7 @@ from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.adapters.keyrings.memory import MemoryKeyring
 from scrubjay.adapters.stores.memory import MemoryStore
 from scrubjay.engine import Engine, Policy, Ports
-from scrubjay.ports import Distiller, Embedder, Failpoint
+from scrubjay.ports import Distiller, Embedder, Extractor, Failpoint
 from scrubjay.testing.clock import FakeClock
 
 
@@ -68,6 +68,7 @@ class MemoryHome:
         self.keyring = MemoryKeyring(self.clock)
         self.embedder: Embedder = StaticEmbedder(self.clock)
         self.distiller: Distiller | None = RulesDistiller()
+        self.extractor: Extractor | None = None
 
     def engine(self, policy: Policy | None = None) -> Engine:
         """A fresh engine on this home, as a new process would make it."""
@@ -82,6 +83,7 @@ class MemoryHome:
             clock=self.clock,
             embedder=self.embedder,
             distiller=self.distiller,
+            extractor=self.extractor,
             reach=self.crashes,
             policy=policy or Policy(),
         )

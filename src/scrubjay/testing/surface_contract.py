@@ -33,6 +33,7 @@ from scrubjay.domain.memory import Kind, Memory
 from scrubjay.domain.origin import Origin
 from scrubjay.domain.results import Outcome
 from scrubjay.domain.rows import Freeze
+from scrubjay.testing.ledger_contract import LedgerContract
 
 Handle = Any
 """Whatever has the verbs of `Jay`; layers keep its class out of here."""
@@ -288,6 +289,17 @@ class CareContract:
         assert handle.verify().sound
         assert handle.verify_audit().sound
 
+    def test_an_extraction_is_paused_and_goes_on(self, handle: Handle) -> None:
+        assert handle.pause_extraction().paused
+        assert handle.extraction().paused
+        assert not handle.pause_extraction(paused=False).paused
+        assert (handle.extraction().waiting, handle.extraction().tokens_in) == (0, 0)
+
+    def test_without_a_model_an_extraction_is_refused(self, handle: Handle) -> None:
+        assert not handle.extraction().configured
+        with pytest.raises(InvalidRequest):
+            handle.extract(limit=1)
+
     def test_the_trail_has_every_deed_in_order(self, handle: Handle) -> None:
         begun = len(handle.audit())
         handle.pin(handle.retain(_TEA).id)
@@ -306,7 +318,7 @@ class CareContract:
 
 
 class SurfaceContract(
-    WritingContract, ReadingContract, ErasingContract, TrustContract, CareContract
+    WritingContract, ReadingContract, LedgerContract, ErasingContract, TrustContract, CareContract
 ):
     """The promises of a handle, one test each."""
 

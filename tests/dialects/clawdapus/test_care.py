@@ -230,8 +230,8 @@ def test_the_counters_have_the_operations_of_the_plane(serve: Serve, engine: Eng
         for one in send(url, "GET", "/metrics").body.decode().splitlines()
         if not one.startswith("#")
     )
-    assert counters['memory_operations_total{op="plane.retain",status="202"}'] == "1"
-    assert counters['memory_operations_total{op="plane.recall",status="200"}'] == "1"
+    assert counters['memory_operations_total{op="plane_retain",status="202"}'] == "1"
+    assert counters['memory_operations_total{op="plane_recall",status="200"}'] == "1"
     assert counters['memory_operations_total{op="healthz",status="200"}'] == "3"
     assert counters["memory_policy_removed_total"] == "3"
     assert counters["memory_recall_blocks_sum"] == counters["memory_recall_blocks_count"] == "1"

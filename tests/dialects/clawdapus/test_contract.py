@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -243,6 +244,20 @@ def test_retain_and_forget_answer_with_nothing_in_them(manifest: Manifest) -> No
 def test_health_is_an_empty_answer(url: str) -> None:
     answer = send(url, "GET", "/health")
     assert (answer.status, answer.body) == (200, b"")
+
+
+def test_each_path_has_its_name_in_the_counters_and_health_the_quiet_one(
+    manifest: Manifest,
+) -> None:
+    send(manifest.url, "GET", "/health")
+    send(manifest.url, "GET", "/.claw-describe.json")
+    for op in ("recall", "retain", "forget"):
+        post(manifest, op, {}, seconds=5)
+    counted = send(manifest.url, "GET", "/metrics").body.decode()
+    named = set(re.findall(r'memory_operations_total{op="(\w+)"', counted))
+    assert named == {
+        *("healthz", "plane_describe", "plane_recall", "plane_retain", "plane_forget"),
+    }
 
 
 def test_a_body_may_be_packed(manifest: Manifest, engine: Engine) -> None:

@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 from scrubjay.surfaces.cli.app import run
 from scrubjay.surfaces.cli.exits import Exit
 from scrubjay.surfaces.cli.listening import hosts_of
+from scrubjay.testing.model_server import note, serve_model
 from tests.dialects.clawdapus.pod import START, Manifest, entry, post, send, user
 
 LINE = entry([user("Which warehouse holds the blue paint?")], "Warehouse nine.", START)
@@ -23,12 +26,12 @@ LINE = entry([user("Which warehouse holds the blue paint?")], "Warehouse nine.",
 
 @contextmanager
 def served(
-    home: Path, *arguments: str, command: tuple[str, ...] = ("plane", "serve"), **environment: str
+    home: Path, *arguments: str, command: str = "plane serve", **environment: str
 ) -> Iterator[tuple[str, str]]:
     """The command in a process of its own; yields where it serves and its first words."""
-    port = ("--port", "0") if command == ("serve",) else ()
+    port = ("--port", "0") if command == "serve" else ()
     process = subprocess.Popen(
-        [sys.executable, "-m", "scrubjay", *command, *port, *arguments],
+        [sys.executable, "-m", "scrubjay", *command.split(), *port, *arguments],
         env={**os.environ, "SCRUBJAY_HOME": str(home), "PORT": "0", **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -109,12 +112,12 @@ def test_it_answers_to_the_address_it_listens_on(host: str, allowed: set[str]) -
 
 def test_the_service_offers_the_modes_of_the_plane_and_health_without_one(tmp_path: Path) -> None:
     recall, asked = ("--plane-recall-only", "--recall-ms", "30000"), {"agent_id": "analyst"}
-    with served(tmp_path, *recall, command=("serve",), SCRUBJAY_PLANE_TOKEN="t") as (url, _):
+    with served(tmp_path, *recall, command="serve", SCRUBJAY_PLANE_TOKEN="t") as (url, _):
         manifest = Manifest(url, token="t")
         assert post(manifest, "recall", asked, seconds=30).status == 200
         body = {"agent_id": "analyst", "entry": LINE}
         assert post(manifest, "retain", body, seconds=30).status == 404
-    with served(tmp_path, command=("serve",)) as (url, _):
+    with served(tmp_path, command="serve") as (url, _):
         assert (send(url, "GET", "/health").status, send(url, "GET", "/health").body) == (200, b"")
         assert post(Manifest(url), "recall", asked, seconds=30).status == 404
 
@@ -134,3 +137,34 @@ def test_it_answers_to_the_name_the_pod_gives_it_and_to_no_other(
     with served(tmp_path, "--allow-host", "mem-svc", "--recall-only") as (url, _):
         answer = send(url, "GET", "/health", headers={"Host": f"{host}:8080"})
         assert (answer.status == 200) is let_in
+
+
+def test_it_ends_soon_while_a_model_thinks_and_has_the_turn_read_after_the_next_start(
+    tmp_path: Path,
+) -> None:
+    body = {"agent_id": "analyst", "entry": LINE}
+    with serve_model(note("The blue paint is in warehouse nine.")) as model:
+        asked, answered = threading.Event(), threading.Event()
+
+        def think(_: object) -> None:
+            asked.set()
+            answered.wait(20)
+
+        model.thinking = think
+        settings = {
+            "SCRUBJAY_EXTRACTION_URL": model.openai_url,
+            "SCRUBJAY_EXTRACTION_MODEL": "small",
+        }
+        with served(tmp_path, **settings) as (url, _):
+            assert post(Manifest(url), "retain", body, seconds=10).status == 202
+            assert asked.wait(20)
+            begun = time.monotonic()
+        assert time.monotonic() - begun < 8
+        answered.set()
+        model.thinking = None
+        recalled = {"agent_id": "analyst", "messages": [user("Where is the blue paint?")]}
+        with served(tmp_path, **settings) as (url, _):
+            found = b""
+            while b"is in warehouse nine" not in found:
+                assert time.monotonic() - begun < 60
+                found = post(Manifest(url), "recall", recalled, seconds=10).body

@@ -1,4 +1,4 @@
-"""pin, expire and freeze: small changes that keep the content."""
+"""amend, which pins and lets expire, and freeze: small changes that keep the content."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scrubjay.domain.errors import Frozen, InvalidRequest, NotFound
-from scrubjay.domain.requests import Retain
+from scrubjay.domain.errors import Frozen, InvalidRequest, NotFound, Stale
+from scrubjay.domain.requests import Amend, Forget, Retain
 from scrubjay.domain.results import Outcome
 from scrubjay.domain.rows import Freeze
 from scrubjay.engine import Engine
@@ -93,6 +93,72 @@ def test_a_change_to_a_long_memory_leaves_one_blob(home: MemoryHome, engine: Eng
     engine.finish_due(ALICE)
     assert engine.get(ALICE, public_id).content == LONG
     assert len(home.blobs.names(address(home))) == 1
+
+
+def test_a_pin_and_an_expiry_are_one_change(engine: Engine) -> None:
+    public_id = retain(engine, "tea")
+    both = engine.amend(ALICE, Amend(id=public_id, pinned=True, expires_at=LATER))
+    assert (both.pinned, both.expires_at, both.version) == (True, LATER, 2)
+    assert engine.get(ALICE, public_id) == both
+    assert verbs(engine) == ["retain", "pin", "expire", "get"]
+
+
+def test_what_an_amendment_does_not_say_stays_as_it_is(engine: Engine) -> None:
+    public_id = retain(engine, "tea", expires_at=LATER)
+    assert engine.amend(ALICE, Amend(id=public_id, pinned=True)).expires_at == LATER
+    assert engine.amend(ALICE, Amend(id=public_id, expires_at=None)).pinned
+
+
+def test_an_amendment_of_nothing_is_refused() -> None:
+    with pytest.raises(InvalidRequest):
+        Amend(id="mem-1")
+
+
+# -- what is expected --------------------------------------------------------------------------
+
+
+def test_a_memory_is_amended_by_who_has_seen_it_as_it_is(engine: Engine) -> None:
+    seen = engine.get(ALICE, retain(engine, "tea"))
+    expected = frozenset({(0, 0), seen.edition})
+    assert engine.amend(ALICE, Amend(id=seen.id, pinned=True, expected=expected)).pinned
+
+
+def test_a_memory_that_another_process_changed_is_not_amended(home: MemoryHome) -> None:
+    engine, other = home.engine(), home.engine()
+    seen = engine.get(ALICE, retain(engine, "tea"))
+    changed = other.pin(ALICE, seen.id)
+    for expected in (frozenset({seen.edition}), frozenset[tuple[int, int]]()):
+        with pytest.raises(Stale):
+            engine.amend(ALICE, Amend(id=seen.id, pinned=False, expected=expected))
+    assert engine.get(ALICE, seen.id) == changed
+
+
+def test_a_memory_that_another_process_changed_is_not_forgotten(home: MemoryHome) -> None:
+    engine, other = home.engine(), home.engine()
+    seen = engine.get(ALICE, retain(engine, "tea"))
+    changed = other.pin(ALICE, seen.id)
+    with pytest.raises(Stale):
+        engine.forget(ALICE, Forget(ids=(seen.id,), expected=frozenset({seen.edition})))
+    assert engine.get(ALICE, seen.id) == changed
+    expected = frozenset({changed.edition})
+    assert engine.forget(ALICE, Forget(ids=(seen.id,), expected=expected)).erased == 1
+
+
+def test_a_memory_that_another_process_forgot_is_not_found(home: MemoryHome) -> None:
+    engine = home.engine()
+    seen = engine.get(ALICE, retain(engine, "tea"))
+    forget(home.engine(), seen.id)
+    expected = frozenset({seen.edition})
+    with pytest.raises(NotFound):
+        engine.amend(ALICE, Amend(id=seen.id, pinned=True, expected=expected))
+    with pytest.raises(NotFound):
+        engine.forget(ALICE, Forget(ids=(seen.id,), expected=expected))
+
+
+def test_a_state_is_expected_of_one_memory_only() -> None:
+    for target in ({"ids": ("a", "b")}, {"session": "s"}):
+        with pytest.raises(InvalidRequest):
+            Forget(**target, expected=frozenset({(1, 1)}))
 
 
 # -- freeze ------------------------------------------------------------------------------------

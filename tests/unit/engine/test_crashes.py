@@ -150,6 +150,7 @@ ELSEWHERE = {
     Failpoint.DESTROY_KEYS_DELETED,  # test_destroy.py
     Failpoint.DESTROY_EMPTIED,
     Failpoint.DESTROY_UNLINKED,
+    Failpoint.EXTRACT_ANSWERED,  # test_extract.py
     Failpoint.STORE_MIGRATING,  # the contract of stores
 }
 STEPWISE = {"purge"}
@@ -289,7 +290,7 @@ def test_the_receipt_of_a_forget_that_was_cut_off_is_had_from_the_next(name: str
     assert receipt.rotated  # type: ignore[attr-defined]
 
 
-DESTROYING = STORE | (ELSEWHERE - {Failpoint.STORE_MIGRATING})
+DESTROYING = STORE | {one for one in ELSEWHERE if one.value.startswith("destroy.")}
 
 
 @pytest.mark.parametrize("failpoint", sorted(DESTROYING))

@@ -10,6 +10,7 @@ import pytest
 from scrubjay.domain.errors import Busy, Full, StoreError
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.requests import (
+    Amend,
     BriefRequest,
     Browse,
     Forget,
@@ -36,8 +37,10 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "retain": lambda engine: engine.retain(ALICE, Retain(content="a")),
     "record": lambda engine: engine.record(ALICE, Record(id="a", user="a")),
     "turns": lambda engine: engine.turns(ALICE, 1),
+    "sessions": lambda engine: engine.sessions(ALICE),
     "timeline": lambda engine: engine.timeline(ALICE, 1),
     "supersede": lambda engine: engine.supersede(ALICE, Supersede(id="a", content="a")),
+    "amend": lambda engine: engine.amend(ALICE, Amend(id="a", pinned=True)),
     "pin": lambda engine: engine.pin(ALICE, "a"),
     "expire": lambda engine: engine.expire(ALICE, "a", None),
     "freeze": lambda engine: engine.freeze(ALICE),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +16,8 @@ from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.requests import Recall
 from scrubjay.domain.rows import Freeze
 from scrubjay.engine import Engine, Policy
+from scrubjay.ports import Floats
+from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.engines import MemoryHome
 from scrubjay.testing.fake_embedder import FakeEmbedder
 from tests.unit.engine.asking import EAGER, ask, fill, said
@@ -376,6 +381,33 @@ def test_a_late_embedder_costs_only_its_part(home: MemoryHome) -> None:
     assert [hit.memory.content for hit in answer] == ["green tea"]
     assert answer.degraded == ("By words alone: The embedder did not answer in time.",)
     assert ask(engine, "tea", seconds=20).degraded == ()
+
+
+class _Waiting(FakeEmbedder):
+    """Embeds one question only once it is told to."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.asked, self.told = threading.Event(), threading.Event()
+
+    def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
+        if "slowly" in texts:
+            self.asked.set()
+            assert self.told.wait(30)
+        return super().embed(texts, deadline=deadline)
+
+
+def test_a_question_is_answered_while_another_one_is_still_at_it(home: MemoryHome) -> None:
+    home.embedder = waiting = _Waiting(home.clock)
+    engine = home.engine()
+    retain(engine, "green tea")
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(ask, engine, "slowly")
+        assert waiting.asked.wait(30)
+        retain(engine, "black tea")
+        assert len(said(engine, "tea")) == 2
+        waiting.told.set()
+        assert len(slow.result(30)) == 1, "it answers from what was there when it was asked"
 
 
 @pytest.mark.parametrize("costly", [True, False])

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 import pytest
 
 from scrubjay.domain.errors import Frozen, InvalidRequest
 from scrubjay.domain.memory import Kind
 from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import Recall, Retain, Supersede
+from scrubjay.domain.requests import Forget, Recall, Retain, Supersede
 from scrubjay.domain.results import Outcome
-from scrubjay.domain.turns import Piece, Record, State, Turn, derived_id
+from scrubjay.domain.turns import TURNS_CHARS, Piece, Record, State, Turn, derived_id
 from scrubjay.engine import Engine
 from scrubjay.ports import Failpoint
 from scrubjay.testing.engines import MemoryHome, SimulatedCrash, SqliteHome
-from tests.unit.engine.saying import record, said, shown, state, turn_rows
+from tests.unit.engine.saying import MORNING, record, recorded, said, shown, state, turn_rows
 from tests.unit.engine.scene import ALICE, BOB, everything, verbs
 
 LONG = "many words about nothing in particular. " * 4_000
@@ -48,6 +50,55 @@ def test_turns_come_newest_first_whatever_order_they_came_in(engine: Engine) -> 
     for number in (2, 5, 1, 4, 3):
         record(engine, number, f"Tell me about planet {number}.")
     assert [turn.id for turn in engine.turns(ALICE, 3)] == ["turn-5", "turn-4", "turn-3"]
+
+
+def test_turns_of_a_session_are_its_own(engine: Engine) -> None:
+    for number in (2, 5, 1, 4, 3):
+        session = "odd" if number % 2 else "even"
+        record(engine, number, f"Tell me about planet {number}.", session=session)
+    odd = engine.turns(ALICE, 2, session="odd")
+    assert [turn.id for turn in odd] == ["turn-5", "turn-3"]
+    (rest,) = engine.turns(ALICE, 2, session="odd", before=odd[-1].at, before_id=odd[-1].id)
+    assert rest.id == "turn-1"
+    assert engine.turns(ALICE, session="nobody's") == ()
+
+
+@pytest.mark.parametrize("session", [None, "s"])
+def test_turns_of_one_moment_are_paged_without_loss(engine: Engine, session: str | None) -> None:
+    for number in range(7):
+        request = Record(id=f"turn-{number}", at=MORNING, user=f"Planet {number}?", session="s")
+        engine.record(ALICE, request)
+    seen, page = list[str](), engine.turns(ALICE, 3, session=session)
+    while page:
+        seen += [turn.id for turn in page]
+        last = page[-1]
+        page = engine.turns(ALICE, 3, session=session, before=last.at, before_id=last.id)
+    assert sorted(seen) == [f"turn-{number}" for number in range(7)]
+    assert engine.turns(ALICE, session=session, before=MORNING) == ()
+
+
+def test_an_answer_ends_where_one_more_turn_would_be_too_much(engine: Engine) -> None:
+    for number in range(4):
+        record(engine, number, f"{number}", "a" * (TURNS_CHARS // 3))
+    assert [turn.id for turn in engine.turns(ALICE)] == ["turn-3", "turn-2"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"limit": 0},
+        {"limit": 1_001},
+        {"session": " "},
+        {"before": datetime(2026, 1, 1)},  # noqa: DTZ001
+        {"before_id": "turn-1"},
+        {"before": MORNING, "before_id": "no spaces"},
+    ],
+)
+def test_a_list_of_turns_that_makes_no_sense_is_refused(
+    engine: Engine, fields: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidRequest):
+        engine.turns(ALICE, **fields)
 
 
 def test_a_turn_is_recorded_once(home: MemoryHome, engine: Engine) -> None:
@@ -206,6 +257,51 @@ def test_a_turn_that_says_what_one_just_before_said_yields_nothing(engine: Engin
     assert len(shown(engine)) == 1
 
 
+ACCOUNT = "My bank account number for the rent is {}, please keep it for the form of the landlord."
+DENTIST = "The appointment with the tall dentist by the old river bridge is on {} morning at nine."
+
+
+def test_the_same_sentence_with_another_value_is_news(engine: Engine) -> None:
+    for number, value in ((1, "1111"), (2, "2222")):
+        receipt = record(engine, number, ACCOUNT.format(value))
+        assert receipt.state is State.KEPT
+    (fact,) = shown(engine, Kind.FACT)
+    assert "2222" in fact
+
+
+def test_an_appointment_on_another_day_is_news(engine: Engine) -> None:
+    for number, day in ((1, "Monday"), (2, "Tuesday"), (3, "Tuesday")):
+        record(engine, number, DENTIST.format(day))
+    states = [moment.state for moment in engine.timeline(ALICE, 10).moments]
+    assert states == [State.KEPT, State.KEPT, State.REPEATED]
+
+
+def test_who_goes_back_to_what_was_said_first_is_believed(engine: Engine) -> None:
+    record(engine, 1, ACCOUNT.format("1111"))
+    record(engine, 2, "No, wait: my bank account number for the rent is 2222.")
+    assert record(engine, 3, ACCOUNT.format("1111")).state is State.KEPT
+    assert record(engine, 4, ACCOUNT.format("1111")).state is State.REPEATED
+    (fact,) = shown(engine, Kind.FACT)
+    assert "1111" in fact
+
+
+def test_a_correction_that_is_forgotten_leaves_a_repetition_of_what_it_corrected(
+    engine: Engine,
+) -> None:
+    for number, value in ((1, "1111"), (2, "2222"), (3, "1111")):
+        record(engine, number, ACCOUNT.format(value))
+    engine.forget(ALICE, Forget(ids=("turn-2",)))
+    states = [moment.state for moment in engine.timeline(ALICE, 10).moments]
+    assert states == [State.KEPT, State.REPEATED]
+    assert len(shown(engine, Kind.FACT)) == 1
+    assert engine.verify(ALICE).sound
+
+
+def test_what_others_said_first_is_news_when_the_user_says_it(engine: Engine) -> None:
+    record(engine, 1, ACCOUNT.format("1111"), origin=Origin.WEB)
+    assert record(engine, 2, ACCOUNT.format("1111")).state is State.KEPT
+
+
 def test_the_same_words_again_after_ten_other_turns_are_news(engine: Engine) -> None:
     record(engine, 0, "Please read the morning report to me.", "It rains all day long.")
     for number in range(1, 11):
@@ -220,6 +316,46 @@ def test_a_distiller_that_fails_costs_no_turn(home: MemoryHome) -> None:
     assert record(engine, 1, "I prefer tea.").state is State.FAILED
     assert engine.turns(ALICE, 1)[0].user == "I prefer tea."
     assert list(engine.recall(ALICE, Recall(query="tea"))) == []
+
+
+def test_reindex_tries_again_what_could_not_be_distilled(home: MemoryHome) -> None:
+    works = home.distiller
+    home.distiller = FailingDistiller()
+    record(home.engine(), 1, "My dentist is Dr. Wu.")
+    record(home.engine(), 2, "I prefer tea.")
+    home.engine().reindex(ALICE)
+    assert everything(home.engine()) == []
+    home.distiller = works
+    engine = home.engine()
+    assert record(engine, 3, "I prefer tea.").state is State.KEPT
+    engine.reindex(ALICE)
+    records = [said(1, "My dentist is Dr. Wu."), said(2, "I prefer tea."), said(3, "I prefer tea.")]
+    assert state(engine) == state(recorded(records))
+    assert engine.verify(ALICE).sound
+    assert verbs(engine).count("reindex") == 4  # two runs, and two turns in the second
+
+
+def test_a_frozen_scope_is_reindexed_and_nothing_is_derived(home: MemoryHome) -> None:
+    works = home.distiller
+    home.distiller = FailingDistiller()
+    record(home.engine(), 1, "I prefer tea.")
+    home.distiller = works
+    engine = home.engine()
+    engine.freeze(ALICE)
+    engine.reindex(ALICE)
+    assert everything(engine) == []
+
+
+def test_a_failed_turn_that_is_loaded_can_be_tried_again(home: MemoryHome) -> None:
+    works = home.distiller
+    home.distiller = FailingDistiller()
+    engine = home.engine()
+    record(engine, 1, "I prefer tea.")
+    engine.load(BOB, engine.export(ALICE).content)
+    home.distiller = works
+    engine = home.engine()
+    engine.reindex(BOB)
+    assert [m.content for m in engine.follow(BOB).memories][-1] == "I prefer tea."
 
 
 def test_without_a_distiller_turns_are_only_kept(home: MemoryHome) -> None:

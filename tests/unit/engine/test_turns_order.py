@@ -19,6 +19,10 @@ WORDS = (
     "Read me the report of today.", "Read me the report of today!", "My dentist is Dr. Wu.",
     "My dentist is Dr. Lee.", "I prefer tea.", "I prefer tea!", "heartbeat", "ok",
     "Where is the museum of trains?", "From now on, be brief.", "Actually, my dentist is Dr. Hu.",
+    "My account number for the rent is 1111, and I will need it for the form of the new landlord.",
+    "My account number for the rent is 2222, and I will need it for the form of the new landlord.",
+    "The appointment with the tall dentist by the old river bridge is on Monday morning at nine.",
+    "The appointment with the tall dentist by the old river bridge is on Tuesday morning at nine.",
 )  # fmt: skip
 TURNS = st.lists(st.tuples(st.integers(0, 40), st.sampled_from(WORDS)), min_size=1, max_size=16)
 

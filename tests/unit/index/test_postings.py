@@ -11,6 +11,10 @@ from scrubjay.index.analysis import Wanted
 ROWS = [["a", "b"], ["b", "b", "c"], ["d"], [], ["a", "c", "e", "f"]]
 
 
+def _match(parts: list[postings.Segment], wanted: list[Wanted]) -> postings.Match:
+    return postings.match(postings.Terms.of(parts), wanted)
+
+
 def same(one: postings.Segment, other: postings.Segment) -> bool:
     arrays = ("keys", "starts", "rows", "counts", "lengths")
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
@@ -63,30 +67,30 @@ def test_a_segment_holds_no_words() -> None:
 
 def test_the_split_into_segments_does_not_change_scores() -> None:
     wanted = [Wanted("b"), Wanted("c", 0.5, {"e": 0.6})]
-    whole = postings.match([postings.build(ROWS)], wanted)
-    split = postings.match([postings.build(ROWS[:3]), postings.build(ROWS[3:])], wanted)
+    whole = _match([postings.build(ROWS)], wanted)
+    split = _match([postings.build(ROWS[:3]), postings.build(ROWS[3:])], wanted)
     assert np.allclose(whole.scores, split.scores)
     assert np.allclose(whole.coverage, split.coverage)
 
 
 def test_rare_terms_count_more_and_long_rows_less() -> None:
-    scores = postings.match([postings.build(ROWS)], [Wanted("a"), Wanted("d")]).scores
+    scores = _match([postings.build(ROWS)], [Wanted("a"), Wanted("d")]).scores
     assert scores[2] > scores[0] > scores[4] > scores[3] == 0
 
 
 def test_a_near_term_counts_less_than_the_term_itself() -> None:
     rows = [["dog", "x"], ["puppy", "x"], ["x", "x"]]
-    matched = postings.match([postings.build(rows)], [Wanted("dog", 1.0, {"puppy": 0.5})])
+    matched = _match([postings.build(rows)], [Wanted("dog", 1.0, {"puppy": 0.5})])
     assert matched.scores[0] > matched.scores[1] > matched.scores[2] == 0
     assert matched.coverage.tolist() == [1, 0.5, 0]
 
 
 def test_what_no_row_holds_is_not_missed() -> None:
     rows = [["dog"], ["x"]]
-    matched = postings.match([postings.build(rows)], [Wanted("dog"), Wanted("dgo")])
+    matched = _match([postings.build(rows)], [Wanted("dog"), Wanted("dgo")])
     assert matched.coverage.tolist() == [1, 0]
 
 
 def test_an_empty_scope_has_no_scores() -> None:
-    assert len(postings.match([], [Wanted("a")]).scores) == 0
-    assert postings.match([postings.build(ROWS)], []).scores.tolist() == [0] * 5
+    assert len(_match([], [Wanted("a")]).scores) == 0
+    assert _match([postings.build(ROWS)], []).scores.tolist() == [0] * 5

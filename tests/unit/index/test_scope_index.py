@@ -48,7 +48,7 @@ def _add(index: ScopeIndex, *entries: Entry) -> None:
 
 def _holders(index: ScopeIndex, term: str) -> set[bytes]:
     """The ids of the rows that count and hold a term."""
-    scores = index.match([Wanted(term)]).scores
+    scores = index.snapshot().match([Wanted(term)]).scores
     rows = np.flatnonzero(scores > 0)
     return {index.columns().row_id[row].tobytes() for row in rows}
 
@@ -69,24 +69,59 @@ def test_what_was_added_is_found(index: ScopeIndex) -> None:
 
 def test_what_was_erased_is_not(index: ScopeIndex) -> None:
     _add(index, _entry(1, 1, "tea"), _entry(2, 2, "tea"))
-    index.match([])
+    index.settle()
     index.erase([(1).to_bytes(16)])
     assert _holders(index, "tea") == {(2).to_bytes(16)}
 
 
 def test_a_memory_that_changed_counts_once_and_as_it_is_now(index: ScopeIndex) -> None:
     _add(index, _entry(1, 1, "tea"))
-    index.match([])
+    index.settle()
     _add(index, _entry(1, 2, "river"))
     assert _holders(index, "tea") == set()
     assert _holders(index, "river") == {(1).to_bytes(16)}
     assert len(index.columns()) == 1
 
 
+def test_a_snapshot_stays_as_it_was_while_the_index_moves_on(index: ScopeIndex) -> None:
+    """Who ranks by it in another thread must not see rows come, go, or change their numbers."""
+    _add(index, _entry(1, 1, "tea"), _entry(2, 2, "river"))
+    before = index.snapshot()
+    index.erase([(1).to_bytes(16)])
+    _add(index, _entry(3, 3, "tea"))
+    after = index.snapshot()
+    assert np.flatnonzero(before.match([Wanted("tea")]).scores).tolist() == [0]
+    assert len(before.columns) == len(before.cosine(np.ones(DIMENSIONS, np.float32))) == 2
+    assert after.columns.row_id[:, -1].tolist() == [2, 3]
+
+
+def test_without_a_change_the_snapshot_is_the_same_one(index: ScopeIndex) -> None:
+    _add(index, _entry(1, 1, "tea"))
+    first = index.snapshot()
+    assert index.snapshot() is first
+    _add(index, _entry(2, 2, "river"))
+    assert index.snapshot() is not first
+
+
+@pytest.mark.parametrize("asked", [1, 2])
+def test_the_first_question_and_the_next_one_measure_alike(index: ScopeIndex, asked: int) -> None:
+    _add(index, *(_entry(number, number, WORDS[number % 7]) for number in range(1, 30)))
+    index.settle()
+    index.erase([(3).to_bytes(16)])
+    floats = _vectors([None] * 29)  # type: ignore[list-item]  # only their number counts
+    kept = np.delete(vectors.quantize("test:8", floats).floats(), 2, axis=0)
+    query = np.arange(DIMENSIONS, dtype=np.float32)
+    turned = (query - kept.mean(axis=0)) / np.linalg.norm(query - kept.mean(axis=0))
+    apart = kept - kept.mean(axis=0)
+    expected = apart @ turned / np.linalg.norm(apart, axis=1)
+    found = [index.snapshot().cosine(query) for _ in range(asked)][-1]
+    assert np.allclose(found, expected, atol=1e-5)
+
+
 def test_an_empty_index_answers_with_nothing(index: ScopeIndex) -> None:
     assert len(index.columns()) == 0
-    assert len(index.match([Wanted("tea")]).scores) == 0
-    assert len(index.dense(np.ones(DIMENSIONS, np.float32))) == 0
+    assert len(index.snapshot().match([Wanted("tea")]).scores) == 0
+    assert len(index.snapshot().cosine(np.ones(DIMENSIONS, np.float32))) == 0
     assert index.plan() is None
 
 
@@ -123,7 +158,7 @@ def test_any_order_of_changes_leaves_what_a_fresh_index_has(
 
 def _content_holds(index: ScopeIndex, row: int, word: str) -> bool:
     term = terms(word)[0]
-    return bool(index.match([Wanted(term)]).scores[row] > 0)
+    return bool(index.snapshot().match([Wanted(term)]).scores[row] > 0)
 
 
 def test_a_segment_reads_back_as_it_was_written() -> None:

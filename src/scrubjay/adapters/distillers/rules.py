@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from scrubjay.adapters.distillers import phrases
+from scrubjay.adapters.distillers import phrases, signs
 from scrubjay.domain.memory import Kind
 from scrubjay.domain.turns import EPISODE_PART, Piece, Turn
 
@@ -23,6 +23,9 @@ _SIDE_CHARS: Final = 6_000
 _PASTED_CHARS: Final = 4_000
 """A longer text is pasted: only its beginning and its end are the user's own words."""
 _EDGE_CHARS: Final = 1_000
+_READ_CHARS: Final = 32_000
+"""Of a longer text nothing but the edges is even looked at, but for where code begins and ends."""
+_FENCES: Final = ("```", "~~~")
 _STATEMENTS: Final = 8
 _SENTENCE_CHARS: Final = range(4, 401)
 _BRIEF_WORDS: Final = 12
@@ -39,10 +42,10 @@ _ABBREVIATED: Final = re.compile(
     r"(?:^|\W)(?:[A-Z]|Drs?|Mrs?|Ms|Prof|St|Jr|Sra?|Mme|Mlle|Hr|Fr|Nr|No|vs|etc|approx|ca|bzw"
     r"|e\.g|i\.e|z\.B|d\.h|Inc|Ltd|Co)\.$"
 )
+_ABBREVIATION_CHARS: Final = 12
 _EDGE_MARKS: Final = " \t\"'“”„«»*_-\u2013—•.,;:!…。\uff01\uff0c\uff1b)("
 _WORD: Final = re.compile(r"\w+")
 _HAN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_MACHINE: Final = re.compile(r"\s*(?:[\[{].*[\]}]|<(\w+)[^>]*>.*</\1>)\s*", re.DOTALL)
 
 
 class RulesDistiller:
@@ -51,18 +54,22 @@ class RulesDistiller:
     @property
     def identity(self) -> str:
         """These rules; another number where they would answer otherwise."""
-        return "rules-1"
+        return "rules-2"
 
     def distill(self, turn: Turn) -> Sequence[Piece]:
         """The episode, and what the user stated in it; nothing if the turn is trivial."""
-        if _is_trivial(turn):
-            return ()
-        statements = list(_statements(turn))
-        return (_episode(turn), *statements)
+        if signs.is_trivial(turn.user):
+            return () if _is_brief(turn.assistant) else (_episode(turn, ""),)
+        is_machine = signs.is_machine(turn.user)
+        is_own = not is_machine and not signs.asks_for_sign(turn.user)
+        own = _own_words(turn.user) if is_own else ""
+        statements, episode = list(_statements(own)), _episode(turn, own)
+        says_nothing = not statements and not episode.tags
+        return () if says_nothing and _is_idle(turn, is_machine) else (episode, *statements)
 
     def words(self, turn: Turn) -> frozenset[str]:
         """The words of both sides; of a script without spaces, its pairs of characters."""
-        text = f"{turn.user[:_PASTED_CHARS]}\n{turn.assistant[:_PASTED_CHARS]}".lower()
+        text = f"{_edges(turn.user)}\n{_edges(turn.assistant)}".lower()
         return frozenset(part for word in _WORD.findall(text) for part in _parts(word))
 
 
@@ -76,32 +83,26 @@ def _parts(word: str) -> Iterator[str]:
 # -- trivial turns ----------------------------------------------------------------------------
 
 
-def _is_trivial(turn: Turn) -> bool:
-    """Whether neither side says more than that it is there."""
-    user, answer = _plain(turn.user), _plain(turn.assistant)
-    if phrases.is_routine(turn.user) or phrases.is_trivial(user) or _is_machine(turn.user):
-        few = len(answer.split()) <= _BRIEF_WORDS and len(answer) <= 20 * _BRIEF_WORDS
-        return few or phrases.is_routine(turn.assistant) or _is_machine(turn.assistant)
-    return False
+def _is_brief(answer: str) -> bool:
+    """Whether an answer to a courtesy is no more than one itself."""
+    if len(answer) <= 20 * _BRIEF_WORDS and len(answer.split()) <= _BRIEF_WORDS:
+        return True
+    return signs.is_quiet(answer) or signs.is_machine(answer)
 
 
-def _plain(said: str) -> str:
-    """A text without marks at its edges and with single spaces, in small letters."""
-    return " ".join(said.split()).strip(_EDGE_MARKS + "?👍🙏😊🙂").lower()
-
-
-def _is_machine(said: str) -> bool:
-    """Whether a text is the chatter of a tool: one object, list or element and nothing else."""
-    return bool(_MACHINE.fullmatch(said))
+def _is_idle(turn: Turn, is_machine: bool) -> bool:
+    """Whether a clockwork found nothing, or a tool only spoke to a tool."""
+    if signs.is_routine(turn.user):
+        return signs.is_quiet(turn.assistant) or signs.is_machine(turn.assistant)
+    return is_machine and _is_brief(turn.assistant)
 
 
 # -- the episode ------------------------------------------------------------------------------
 
 
-def _episode(turn: Turn) -> Piece:
+def _episode(turn: Turn, own: str) -> Piece:
     sides = [_cut(turn.user), _cut(turn.assistant)]
-    moving = phrases.is_moving(turn.user)
-    weighty = phrases.is_weighty(turn.user)
+    moving, weighty = signs.is_moving(own), signs.is_weighty(own)
     return Piece(
         part=EPISODE_PART,
         kind=Kind.EPISODE,
@@ -120,10 +121,10 @@ def _cut(said: str) -> str:
 # -- what the user states ---------------------------------------------------------------------
 
 
-def _statements(turn: Turn) -> Iterator[Piece]:
+def _statements(own: str) -> Iterator[Piece]:
     """What the user says in so many words, each once, at most a handful."""
     found: dict[str, Piece] = {}
-    for sentence in _sentences(_own_words(turn.user)):
+    for sentence in _sentences(own):
         piece = _statement(sentence)
         if piece is not None and len(found) < _STATEMENTS:
             found.setdefault(piece.slot or piece.content, piece)
@@ -133,17 +134,33 @@ def _statements(turn: Turn) -> Iterator[Piece]:
 
 def _own_words(said: str) -> str:
     """What the user wrote, without code, quotations and what was pasted between."""
-    said = _QUOTED.sub("", _FENCE.sub("\n", said))
+    if len(said) > _READ_CHARS:
+        # What is left out may have opened code that the end is still part of.
+        skipped, end = said[:-_PASTED_CHARS], said[-_PASTED_CHARS:]
+        opened = "".join(f"{mark}\n" for mark in _FENCES if skipped.count(mark) % 2)
+        own = f"{_unquoted(said[:_PASTED_CHARS])}\n{_unquoted(opened + end)}"
+    else:
+        own = _unquoted(said)
+    return own if len(own) <= _PASTED_CHARS else f"{own[:_EDGE_CHARS]}\n{own[-_EDGE_CHARS:]}"
+
+
+def _unquoted(said: str) -> str:
+    return _QUOTED.sub("", _FENCE.sub("\n", said))
+
+
+def _edges(said: str) -> str:
+    """As much of a text as is compared with another."""
     if len(said) <= _PASTED_CHARS:
         return said
-    return f"{said[:_EDGE_CHARS]}\n{said[-_EDGE_CHARS:]}"
+    return f"{said[: _PASTED_CHARS - _EDGE_CHARS]}\n{said[-_EDGE_CHARS:]}"
 
 
 def _sentences(said: str) -> Iterator[str]:
     begun = ""
     for part in _END.split(said):
         text = " ".join(f"{begun} {part}".split())
-        begun = text if _ABBREVIATED.search(text) else ""
+        goes_on = _ABBREVIATED.search(text[-_ABBREVIATION_CHARS:])
+        begun = text if goes_on and len(text) < _SENTENCE_CHARS.stop else ""
         if begun:
             continue  # "Dr." ends no sentence
         yield from _usable(text)
@@ -157,18 +174,19 @@ def _usable(text: str) -> Iterator[str]:
 
 def _statement(sentence: str) -> Piece | None:
     core = sentence.replace("\u2019", "'").strip(_EDGE_MARKS)
-    if phrases.is_supposed(core):
+    if signs.is_supposed(core):
         return None
     for correction in phrases.corrections():
-        if match := correction.fullmatch(core):
-            return _correction(sentence, match["rest"].strip(_EDGE_MARKS))
+        if match := correction.pattern.fullmatch(core):
+            rest = match["rest"].strip(_EDGE_MARKS)
+            return _plain_correction(sentence, rest, correction)
     return _plain_statement(sentence, core)
 
 
 def _plain_statement(sentence: str, core: str) -> Piece | None:
     for phrase, match in phrases.found_in(core):
         slot = match.groupdict().get("slot") or phrase.slot
-        name = _slot(slot) if slot else f"said: {_plain(core)}"
+        name = _slot(slot) if slot else f"said: {signs.plain(core)}"
         return Piece(
             part="",
             kind=phrase.kind,
@@ -180,18 +198,18 @@ def _plain_statement(sentence: str, core: str) -> Piece | None:
     return None
 
 
-def _correction(sentence: str, rest: str) -> Piece | None:
-    """A correction of a fact is that fact, newly said; any other stands for itself."""
+def _plain_correction(sentence: str, rest: str, correction: phrases.Correction) -> Piece | None:
+    """A correction of a fact is that fact, newly said; any other must tell something."""
     stated = _plain_statement(sentence, rest)
     if stated is not None:
         return replace(stated, importance=_CORRECTED)
-    if len(rest) < _SENTENCE_CHARS.start:
+    if not correction.tells.fullmatch(rest):
         return None
     return Piece(
         part="",
         kind=Kind.CORRECTION,
         content=sentence,
-        slot=f"said: {_plain(sentence)}",
+        slot=f"said: {signs.plain(sentence)}",
         importance=_CORRECTED,
         tags=(SALIENT,),
     )

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -73,17 +74,22 @@ class StaticEmbedder:
             if deadline is not None and self._clock.monotonic() >= deadline:
                 raise Timeout("The texts were not embedded by the deadline.")
             rows[start : start + len(tokens)] = self._pool(tokens)
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        rows /= np.where(lengths > 0, lengths, 1)[:, None]
+        lengths = np.sqrt((rows * rows).sum(axis=1))
+        lengths[lengths == 0] = 1
+        rows /= lengths[:, None]
         return rows
 
     def _pool(self, texts: Sequence[Sequence[int]]) -> Floats:
         """The sum of the token vectors of each text; no text is empty."""
         import numpy as np
 
-        tokens = np.fromiter((token for text in texts for token in text), np.int64)
-        starts = np.cumsum([0, *(len(text) for text in texts[:-1])])
-        floats = self._table.steps[tokens] * self._table.scale[tokens, None]
+        table = self._table
+        tokens = np.array(list(chain.from_iterable(texts)), np.intp)
+        floats = table.steps[tokens] * table.scale[tokens, None]
+        if len(texts) == 1:
+            alone: Floats = floats.sum(axis=0, keepdims=True)
+            return alone
+        starts = list(accumulate(map(len, texts[:-1]), initial=0))
         return np.add.reduceat(floats, starts, axis=0)
 
     @cached_property
@@ -118,7 +124,8 @@ def _read(path: Path, head: Head) -> _Table:
     return _Table(
         tokenizer=WordPiece(words),
         scale=np.frombuffer(raw[size:middle].tobytes(), "<f4"),
-        steps=raw[middle:].view(np.int8).reshape(tokens, dimensions),
+        # A plain array over the same mapping: a memmap asks where it comes from at every use.
+        steps=np.asarray(raw[middle:]).view(np.int8).reshape(tokens, dimensions),
     )
 
 

@@ -44,12 +44,15 @@ def _theme(title: str, module: str, names: str) -> Theme:
 
 THEMES: Final = (
     _theme("Remember", "writing", "remember correct pin unpin"),
+    _theme("Remember", "talking", "record"),
     _theme("Look", "reading", "recall list=browse get history brief"),
+    _theme("Look", "talking", "turns sessions"),
     _theme("Look", "looking", "stats inspect"),
     _theme("Erase", "erasing", "forget purge destroy rotate"),
     _theme("Trust", "trusting", "revoke quarantine"),
     _theme("Copy", "moving", "export import=load backup restore"),
     _theme("Care", "caring", "freeze unfreeze reindex verify audit scopes"),
+    _theme("Care", "extracting", "extract"),
     _theme("Care", "mending", "doctor"),
     _theme("Set up", "vault", "vault"),
     _theme("Set up", "configuring", "config completion"),

@@ -58,6 +58,8 @@ def _tell_freeze(before: Freeze, now: Freeze, *, as_json: bool) -> None:
 def reindex(*, scope: options.ScopeName = None, as_json: options.AsJson = False) -> None:
     """Make the index again from the memories, with a vector for each.
 
+    Turns that nothing could be derived from are tried again first.
+
     Example: scrubjay reindex
     """
     with opened(scope) as jay, render.progress("reindex") as bar:

@@ -36,6 +36,7 @@ _BY_CLASS: Final[tuple[tuple[type[ScrubjayError], Exit], ...]] = (
     (errors.Busy, Exit.UNAVAILABLE),
     (errors.Full, Exit.UNAVAILABLE),
     (errors.EmbedderError, Exit.UNAVAILABLE),
+    (errors.ExtractorError, Exit.UNAVAILABLE),
     (errors.KeyMissing, Exit.UNAVAILABLE),
     (errors.Locked, Exit.UNAVAILABLE),
 )

@@ -1,26 +1,16 @@
-"""What `serve` and `plane serve` share: where they listen, and the run itself."""
+"""The options of `serve` and `plane serve`: where they listen, and what the plane offers."""
 
 from __future__ import annotations
 
 import ipaddress
-import signal
-from collections.abc import Callable, Iterable, Sequence
-from importlib.util import find_spec
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
-from scrubjay import bootstrap
 from scrubjay import settings as reading
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.settings import Settings
-from scrubjay.surfaces.cli.exits import Exit
 from scrubjay.surfaces.dialects.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABLE, Offer
-
-if TYPE_CHECKING:
-    from scrubjay.surfaces.http.server import Listening
-    from scrubjay.surfaces.http.service import Options
 
 PODS_VARIABLE: Final = "SCRUBJAY_PLANE_PODS"
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # compared with, not listened on
@@ -58,14 +48,6 @@ RecallMs = Annotated[
 RECALL_MS: Final = round(RECALL_SECONDS * 1000)
 
 
-def check_installed() -> None:
-    """Refuse where what a service needs is not installed."""
-    if not all(map(find_spec, ("starlette", "uvicorn", "pydantic"))):
-        raise InvalidRequest(
-            "The service is not installed.", hint="pip install 'scrubjay[server]' brings it."
-        )
-
-
 def hosts_of(host: str, allowed: Iterable[str] | None) -> frozenset[str]:
     """The names it answers to: those that are allowed, and the address it listens on."""
     own = () if host in _EVERYWHERE else (host,)
@@ -92,32 +74,3 @@ def offer_of(
         pods=frozenset(pods) if pods else None,
         recall_seconds=recall_ms / 1000,
     )
-
-
-def run(
-    settings: Settings,
-    listening: Listening,
-    options: Options,
-    *,
-    planes: Sequence[Any],
-    tell: Callable[[str], None],
-) -> None:
-    """Serve until it is told to end; `tell` says where, once the socket listens."""
-    from scrubjay.surfaces.http import logs, server
-    from scrubjay.surfaces.http.app import app
-
-    engine = bootstrap.build(settings)
-    try:
-        made = app(engine, bootstrap.clock(), options, planes=planes)
-        with server.bind(listening) as bound:
-            tell(listening.url(bound.getsockname()[1]))
-            logs.to_stderr()
-            signal.signal(signal.SIGTERM, _end)  # the server passes it on when it is done
-            server.server(made, listening).run(sockets=[bound])
-    finally:
-        engine.close()
-
-
-def _end(_number: int, _frame: object) -> None:
-    """End in peace, by way of closing the engine."""
-    raise SystemExit(Exit.OK)

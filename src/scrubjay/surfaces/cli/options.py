@@ -102,6 +102,10 @@ AskedAt = Annotated[
     datetime | None,
     typer.Option("--asked-at", metavar=_WHEN, parser=_past, help="When it is asked, if not now."),
 ]
+HappenedAt = Annotated[
+    datetime | None,
+    typer.Option("--at", metavar=_WHEN, parser=_past, help="When it happened, if not now."),
+]
 Superseded = Annotated[bool, typer.Option("--superseded", help="Show what was superseded as well.")]
 Hits = Annotated[
     int, typer.Option("--limit", "-n", min=1, max=RECALL_LIMIT, help="How many at most.")

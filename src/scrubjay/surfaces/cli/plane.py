@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -17,7 +16,7 @@ from scrubjay import settings as reading
 from scrubjay.domain.errors import InvalidRequest
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
-from scrubjay.surfaces.cli import listening, opening, options, render
+from scrubjay.surfaces.cli import listening, opening, options, render, serving
 from scrubjay.surfaces.cli.exits import Exit
 from scrubjay.surfaces.dialects.clawdapus import history, names
 from scrubjay.surfaces.dialects.clawdapus import source as sources
@@ -52,9 +51,10 @@ def serve(
 
     Example: scrubjay plane serve --host 0.0.0.0 --insecure-http --allow-host memory
     """
-    listening.check_installed()
+    serving.check_installed()
     from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
     from scrubjay.surfaces.http import server
+    from scrubjay.surfaces.http.app import app
     from scrubjay.surfaces.http.limits import Rates
     from scrubjay.surfaces.http.service import Options
 
@@ -67,20 +67,17 @@ def serve(
     asked = Options(
         hosts=listening.hosts_of(host, allow_host), rates=Rates(reads=reads, writes=writes)
     )
-    listening.run(
-        opening.settings(),
-        where,
-        asked,
-        planes=[ClawdapusPlane(offer)],
-        tell=lambda url: _announce(url, open_to_all=offer.token is None),
-    )
-
-
-def _announce(url: str, *, open_to_all: bool) -> None:
-    render.line(f"scrubjay serves {url}")
-    if open_to_all:
-        render.say("No token is asked for: everybody who reaches it may use it.")
-    sys.stdout.flush()
+    engine = bootstrap.build(opening.settings())
+    try:
+        made = app(engine, bootstrap.clock(), asked, planes=[ClawdapusPlane(offer)])
+        serving.heed()
+        with server.bind(where) as bound:
+            render.line(f"scrubjay serves {where.url(bound.getsockname()[1])}")
+            if offer.token is None:
+                render.say("No token is asked for: everybody who reaches it may use it.")
+            serving.until_told(made, where, bound)
+    finally:
+        engine.close()
 
 
 @plane.command()

@@ -45,6 +45,12 @@ def say(text: str) -> None:
     sys.stderr.write(f"{plain(text)}\n")
 
 
+def redactions(redacted: Mapping[str, int]) -> None:
+    """Say which secrets were taken out of what was written."""
+    for kind, number in redacted.items():
+        say(f"A secret was left out: {kind}" + f" ({number} times)" * (number > 1) + ".")
+
+
 def plain(text: str) -> str:
     """The text as a terminal may be shown it: no escape sequence, nothing invisible."""
     return clean(text)

@@ -88,8 +88,7 @@ def _tell(receipt: Retained, *, as_json: bool) -> None:
         return
     if note := _OUTCOMES.get(receipt.outcome):
         render.say(note)
-    for kind, number in receipt.redacted.items():
-        render.say(f"A secret was left out: {kind}" + f" ({number} times)" * (number > 1) + ".")
+    render.redactions(receipt.redacted)
 
 
 def correct(

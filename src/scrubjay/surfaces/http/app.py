@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -12,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from scrubjay.engine import Engine
 from scrubjay.ports import Clock
-from scrubjay.surfaces.http import health, openapi, routes
+from scrubjay.surfaces.http import discovery, health, openapi, routes
 from scrubjay.surfaces.http.gate import Gate
 from scrubjay.surfaces.http.service import Options, Plane, Service
 
@@ -23,8 +24,9 @@ def app(
     """The service on an engine as an ASGI application; the engine is its caller's to close."""
     service = Service(engine, clock, options)
     mounted = [route for plane in planes for route in plane.routes(service)]
+    known = discovery.routes(service.options.trust)
     router = Router(
-        [*health.routes(service), *routes.routes(service), _document(), *mounted],
+        [*health.routes(service), *routes.routes(service), _document(), *known, *mounted],
         redirect_slashes=False,
         lifespan=lambda _: _running(service, planes),
     )
@@ -57,6 +59,10 @@ def _document() -> Route:
 async def _running(service: Service, planes: Sequence[Plane]) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         stack.push_async_callback(service.bridge.close)
+        stack.push_async_callback(asyncio.to_thread, service.background.stop)
+        service.background.start()
+        if service.tokens is not None:
+            stack.push_async_callback(service.tokens.keys.close)
         for plane in planes:
             await stack.enter_async_context(plane.running(service))
         yield

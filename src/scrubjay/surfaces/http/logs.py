@@ -8,7 +8,10 @@ import sys
 from datetime import UTC, datetime
 from typing import Final
 
-_OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {
+    *("message", "asctime", "taskName"),
+    "color_message",  # the server's: the same event once more, with escape sequences
+}
 
 
 class JsonLines(logging.Formatter):

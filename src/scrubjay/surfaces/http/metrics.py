@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
+from itertools import groupby
 from typing import Final
 
 from scrubjay import __version__
@@ -21,7 +22,8 @@ class Metrics:
         self._ended: Counter[tuple[str, int]] = Counter()
         self._seconds: Counter[str] = Counter()
         self._buckets: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(BOUNDS) + 1))
-        self._totals: Counter[str] = Counter()
+        self._totals: Counter[tuple[str, str]] = Counter()
+        self._shown: dict[str, int] = {}
         self._observed: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
 
     def ended(self, op: str, status: int, seconds: float) -> None:
@@ -31,10 +33,16 @@ class Metrics:
             self._seconds[op] += seconds  # type: ignore[assignment]  # a sum, not a count
             self._buckets[op][bisect_left(BOUNDS, seconds)] += 1
 
-    def add(self, name: str, number: int) -> None:
+    def add(self, name: str, number: int, **labels: str) -> None:
         """Raise a plain counter, such as how many secrets were taken out."""
+        named = ",".join(f'{label}="{value}"' for label, value in labels.items())
         with self._mutex:
-            self._totals[name] += number
+            self._totals[name, f"{{{named}}}" if named else ""] += number
+
+    def show(self, name: str, number: int) -> None:
+        """Set what goes up and down, such as how many turns wait."""
+        with self._mutex:
+            self._shown[name] = number
 
     def observe(self, name: str, number: int) -> None:
         """Note one of many numbers of a kind, such as the bytes of an answer: sum and count."""
@@ -58,8 +66,11 @@ class Metrics:
                 "# TYPE memory_operation_duration_seconds histogram",
                 *(line for op in sorted(self._buckets) for line in self._histogram(op)),
             ]
-            for name, number in sorted(self._totals.items()):
-                lines += [f"# TYPE {name} counter", f"{name} {number}"]
+            for name, of_name in groupby(sorted(self._totals.items()), lambda one: one[0][0]):
+                lines.append(f"# TYPE {name} counter")
+                lines += [f"{name}{labels} {number}" for (_, labels), number in of_name]
+            for name, number in sorted(self._shown.items()):
+                lines += [f"# TYPE {name} gauge", f"{name} {number}"]
             for name, (count, total) in sorted(self._observed.items()):
                 lines += [f"# TYPE {name} summary", f"{name}_sum {total}", f"{name}_count {count}"]
         return "\n".join(lines) + "\n"

@@ -11,6 +11,8 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from scrubjay import __version__
 from scrubjay.domain.memory import Memory
+from scrubjay.domain.results import Retained
+from scrubjay.domain.turns import Recorded
 from scrubjay.surfaces import wire
 from scrubjay.surfaces.http import problems
 from scrubjay.surfaces.http.problems import ProblemDocument
@@ -164,7 +166,7 @@ def _responses(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
     if headers := _answer_headers(operation):
         good["headers"] = headers
     found: dict[str, Any] = {str(operation.status): good}
-    if operation.status == 201 and operation.name in {"retain", "supersede"}:
+    if operation.gives in (Retained, Recorded):
         found["200"] = {**good, "description": "It was known already, or forgotten once."}
     if operation.gives is Memory and operation.method == "GET":
         found["304"] = {"description": "It is as you have it."}

@@ -1,16 +1,21 @@
-"""ETags: a memory is changed only by who has seen it as it is."""
+"""ETags: a memory is changed only by who has seen it as it is.
+
+Whether it still is so the engine asks, in the transaction that changes it; here is only how HTTP
+says which states are meant.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import re
+from typing import Final
 
 from starlette.requests import Request
 
-from scrubjay.domain.memory import Memory
+from scrubjay.domain.memory import Edition, Memory
 from scrubjay.surfaces.http.problems import Problem
-from scrubjay.surfaces.http.service import Service
-from scrubjay.surfaces.operations import Call
+
+_COUNT: Final = "(0|[1-9][0-9]{0,17})"
+_STRONG: Final = re.compile(rf'"{_COUNT}\.{_COUNT}"')
 
 
 def etag(memory: Memory) -> str:
@@ -21,16 +26,13 @@ def etag(memory: Memory) -> str:
 def unchanged(request: Request, memory: Memory) -> bool:
     """Whether the client says it has exactly this already."""
     given = request.headers.get("if-none-match")
-    return request.method == "GET" and given is not None and _names(given, memory, weak=True)
+    if request.method != "GET" or given is None:
+        return False
+    return given.strip() == "*" or memory.edition in _editions(given.replace("W/", ""))
 
 
-def guarding(
-    service: Service, request: Request, call: Call, public_id: str, work: Callable[[], Any]
-) -> Callable[[], Any]:
-    """`work`, but only if the memory is as the client's If-Match says.
-
-    Nobody else who comes through this service changes it between the look and the work.
-    """
+def expected(request: Request) -> frozenset[Edition] | None:
+    """The states the client's If-Match allows; None for whichever it is."""
     given = request.headers.get("if-match")
     if given is None:
         raise Problem(
@@ -39,21 +41,10 @@ def guarding(
             "Say which version you have seen.",
             hint="Send its ETag as If-Match, or If-Match: * for whichever it is.",
         )
-
-    def checked() -> Any:
-        with service.alone(call.scope, public_id):
-            service.ready(call.scope, create=False)
-            if given.strip() != "*":
-                memory = call.engine.get(call.scope, public_id, actor=call.actor)
-                if not _names(given, memory, weak=False):
-                    raise Problem(412, "precondition_failed", "It has changed since you read it.")
-            return work()
-
-    return checked
+    return None if given.strip() == "*" else _editions(given)
 
 
-def _names(given: str, memory: Memory, *, weak: bool) -> bool:
-    if given.strip() == "*":
-        return True
-    tags = [tag.strip() for tag in given.split(",")]
-    return etag(memory) in ([tag.removeprefix("W/") for tag in tags] if weak else tags)
+def _editions(given: str) -> frozenset[Edition]:
+    """The states of the strong tags in a list; what is no tag of ours means none."""
+    found = (_STRONG.fullmatch(tag.strip()) for tag in given.split(","))
+    return frozenset((int(tag[1]), int(tag[2])) for tag in found if tag)

@@ -22,12 +22,14 @@ _STATUS: Final[Mapping[type[ScrubjayError], int]] = {
     errors.Frozen: 423,
     errors.NeedsConfirmation: 428,
     errors.Conflict: 409,
+    errors.Stale: 412,
     errors.Destroyed: 410,
     errors.Busy: 503,
     errors.Full: 507,
     errors.Changed: 409,
     errors.Timeout: 504,
     errors.EmbedderError: 502,
+    errors.ExtractorError: 502,
     errors.Locked: 503,
 }
 _AGAIN: Final = {503: "1"}

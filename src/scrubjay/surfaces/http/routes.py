@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.results import Outcome, Page, Recalled, Retained
+from scrubjay.domain.turns import Recorded
 from scrubjay.surfaces import wire
 from scrubjay.surfaces.http import bodies, preconditions
 from scrubjay.surfaces.http.replays import HEADER, Name
@@ -88,7 +89,7 @@ class _Endpoint:
     async def _carry_out(self, request: Request, call: Call, body: bytes) -> Response:
         values = self._values(request, call, body)
         operation, bridge = self._operation, self._service.bridge
-        work = self._work(request, call, values)
+        work = self._work(call, values)
         pseudonym = self._service.signer.pseudonym(call.scope) if operation.span else ""
         with self._service.spans.around(operation, pseudonym) as span:
             request.scope["state"]["trace_id"] = span.trace_id
@@ -114,6 +115,8 @@ class _Endpoint:
         key = request.headers.get(HEADER)
         if key is not None and operation.name in _KEYED and values.get("key") is None:
             values["key"] = key
+        if operation.conditional:
+            values["expected"] = preconditions.expected(request)
         return values
 
     def _turn(self, call: Call, values: Values) -> None:
@@ -124,7 +127,7 @@ class _Endpoint:
         elif below is not None:
             values["cursor"] = below
 
-    def _work(self, request: Request, call: Call, values: Values) -> Callable[[], Any]:
+    def _work(self, call: Call, values: Values) -> Callable[[], Any]:
         operation, service = self._operation, self._service
 
         def work() -> Any:
@@ -134,9 +137,7 @@ class _Endpoint:
                 service.leave(call.scope)
             return operation.perform(call, values)
 
-        if not operation.conditional:
-            return work
-        return preconditions.guarding(service, request, call, values["id"], work)
+        return work
 
     # -- out -----------------------------------------------------------------------------
 
@@ -147,9 +148,10 @@ class _Endpoint:
             headers["ETag"] = preconditions.etag(result)
             if preconditions.unchanged(request, result):
                 return Response(status_code=304, headers=headers)
-        if isinstance(result, Retained):
+        if isinstance(result, Retained | Recorded):
             self._service.metrics.add("memory_redacted_total", sum(result.redacted.values()))
             status = status if result.outcome is Outcome.STORED else 200
+        if isinstance(result, Retained):
             headers["Location"] = f"{VERSION}/memories/{result.id}"
         if isinstance(result, Recalled):
             self._service.metrics.add("memory_recall_hits_total", len(result))

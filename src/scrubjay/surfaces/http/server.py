@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import ssl
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from scrubjay.domain.errors import Forbidden, InvalidRequest
+from scrubjay.surfaces.addresses import is_loopback
 from scrubjay.surfaces.http.gate import HEADER_BYTES
 
 GRACE_SECONDS: Final = 30
@@ -53,12 +53,7 @@ class Listening:
     @property
     def loopback(self) -> bool:
         """Whether only this machine can reach it."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     def url(self, port: int) -> str:
         """Where it is found."""
@@ -79,7 +74,7 @@ def bind(listening: Listening) -> socket.socket:
         bound.close()
         raise InvalidRequest(
             f"It cannot listen on {listening.host} port {listening.port}: {error.strerror}.",
-            hint="Choose another with --host and --port.",
+            hint="End what listens there, or choose another --port; 0 takes a free one.",
         ) from error
     return bound
 

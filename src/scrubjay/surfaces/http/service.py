@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+import logging
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from starlette.requests import Request
 from starlette.routing import BaseRoute
@@ -17,6 +17,8 @@ from scrubjay.engine import Engine
 from scrubjay.ports import Clock
 from scrubjay.surfaces import guarded
 from scrubjay.surfaces.bridge import Bridge, Limits
+from scrubjay.surfaces.http.background import Background
+from scrubjay.surfaces.http.challenges import INVALID, unauthorized
 from scrubjay.surfaces.http.cursors import Signer
 from scrubjay.surfaces.http.limits import Meter, Rates
 from scrubjay.surfaces.http.metrics import Metrics
@@ -24,9 +26,19 @@ from scrubjay.surfaces.http.problems import Problem
 from scrubjay.surfaces.http.replays import Replays
 from scrubjay.surfaces.http.tracing import Spans
 from scrubjay.surfaces.keys import Grant, Key, Keys, everything
+from scrubjay.surfaces.oidc.refusals import PAUSE_SECONDS, Refused, Unreachable
+from scrubjay.surfaces.oidc.trust import Trust
+
+if TYPE_CHECKING:
+    from scrubjay.surfaces.oidc.tokens import Tokens
 
 SCOPE_HEADER: Final = "x-scrubjay-scope"
-_STRIPES: Final = 64
+_MAKE_ONE: Final = "`scrubjay keys create` makes one."
+_EXPIRED: Final = "The token has expired."
+_NOT_ACCEPTED: Final = (
+    "The token is not one the trusted issuer signed for this service, or not good at this time."
+)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +47,20 @@ class Options:
 
     no_auth: bool = False
     """Whether everybody who reaches it may do everything; for loopback alone."""
+    trust: Trust | None = None
+    """The issuer whose tokens are as good as keys, if there is one."""
     scope: Scope | None = None
     """The scope of a request that names none, where no key says which."""
     hosts: frozenset[str] = frozenset()
     """Names it answers to, beside those of loopback."""
     rates: Rates = field(default_factory=Rates)
     limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if self.no_auth and self.trust is not None:
+            raise InvalidRequest(
+                "Without keys nobody is asked for a token.", hint="Leave out --no-auth."
+            )
 
 
 class Plane(Protocol):
@@ -66,13 +86,14 @@ class Service:
         self.keys = Keys(engine, clock)
         self.bridge = Bridge(self.options.limits)
         self.metrics = Metrics()
+        self.background = Background(engine, self.metrics)
         self.meter = Meter(self.options.rates, clock)
         self.replays = Replays(clock)
         self.spans = Spans()
         self.signer = Signer(self.keys.signing_secret())
+        self.tokens = _tokens(self.options.trust, clock, self.signer)
         self._local = everything()
         self._open: set[Scope] = set()
-        self._stripes = tuple(threading.Lock() for _ in range(_STRIPES))
 
     # -- who asks ----------------------------------------------------------------------
 
@@ -80,17 +101,38 @@ class Service:
         """The key of a request; a Problem if it has none that is good."""
         if self.options.no_auth:
             return self._local
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        kind, _, rest = request.headers.get("authorization", "").partition(" ")
+        token, trust = rest.strip(), self.options.trust
         if kind.lower() != "bearer" or not token:
-            raise _unauthorized("Send your key as Authorization: Bearer sj_…")
-        key = self.keys.find(token.strip())
+            detail = "Send your key as Authorization: Bearer sj_…"
+            raise unauthorized(request, trust, detail, hint=_MAKE_ONE)
+        if self.tokens is not None and "." in token:  # a key has no dots
+            return await self._signed_in(request, self.tokens, token)
+        key = self.keys.find(token)
         if key is None or self.keys.stale:
             # A key that was just made is good at once; one that was just revoked, soon not.
             await self.bridge.read(self.keys.refresh)
-            key = self.keys.find(token.strip())
+            key = self.keys.find(token)
         if key is None:
-            raise _unauthorized("The key is not known here, expired, or was revoked.")
+            detail = "The key is not known here, expired, or was revoked."
+            raise unauthorized(request, trust, detail, hint=_MAKE_ONE, error=INVALID)
         return key
+
+    async def _signed_in(self, request: Request, tokens: Tokens, token: str) -> Key:
+        """Who holds a token. A stranger is not told which check it failed; the log is."""
+        try:
+            return await tokens.holder(token)
+        except Refused as refused:
+            facts = {"request_id": request.scope["state"]["request_id"], "why": str(refused)}
+            _log.info("token.refused", extra=facts)
+            detail = _EXPIRED if refused.expired else _NOT_ACCEPTED
+            hint = "Get a new one from its issuer."
+            trust = self.options.trust
+            raise unauthorized(request, trust, detail, hint=hint, error=INVALID) from refused
+        except Unreachable as error:
+            again = {"Retry-After": f"{PAUSE_SECONDS:.0f}"}
+            detail = "The issuer of the token cannot be asked at the moment."
+            raise Problem(503, "issuer_unreachable", detail, headers=again) from error
 
     def scope_of(self, request: Request, holder: Key) -> Scope:
         """The scope a request is about: from its header, or the only one its key is for."""
@@ -118,19 +160,14 @@ class Service:
         """Look again, next time, whether the scope is there."""
         self._open.discard(scope)
 
-    def alone(self, scope: Scope, public_id: str) -> threading.Lock:
-        """A lock that keeps others from changing this memory between a look and a change."""
-        return self._stripes[hash((scope, public_id)) % _STRIPES]
 
+def _tokens(trust: Trust | None, clock: Clock, signer: Signer) -> Tokens | None:
+    """What checks tokens, if any are good; else its libraries are not even loaded."""
+    if trust is None:
+        return None
+    from scrubjay.surfaces.oidc.tokens import Tokens
 
-def _unauthorized(detail: str) -> Problem:
-    return Problem(
-        401,
-        "unauthorized",
-        detail,
-        hint="`scrubjay keys create` makes one.",
-        headers={"WWW-Authenticate": 'Bearer realm="scrubjay"'},
-    )
+    return Tokens(trust, clock, signer.pseudonym)
 
 
 def check_granted(holder: Key, grant: Grant | None) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from scrubjay.adapters.distillers.rules import SALIENT, RulesDistiller
@@ -163,6 +166,68 @@ def test_a_heartbeat_that_found_something_is_not_trivial() -> None:
     assert RULES.distill(turn("heartbeat", alarm))
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My heartbeat monitor is a Polar H10.",
+        "We decided that the health check must answer 204.",
+        "Heartbeat monitors cost a lot, which one is good?",
+        "The cron job of last night was late.",
+        "I am so upset about the heartbeat!",
+        "[urgent] please call mom [thanks]",
+        "{curly} remarks about {nothing}",
+        "<b>Hello</b> please call mom <b>thanks</b>",
+    ],
+)
+def test_who_speaks_of_clockwork_or_in_brackets_is_not_taken_for_a_machine(said: str) -> None:
+    assert RULES.distill(turn(said, "Noted."))
+
+
+@pytest.mark.parametrize(
+    ("user", "assistant"),
+    [
+        ("Heartbeat", "HEARTBEAT_OK"),
+        ("[heartbeat 12:05] check the mail", "No new messages. All systems normal."),
+        ("Read HEARTBEAT.md if it exists. Do not repeat old tasks. If nothing needs attention, "
+         "reply HEARTBEAT_OK.", "HEARTBEAT_OK"),
+        ("health check 2026-03-01 12:05 UTC", "Status: OK"),
+        ('<result id="1"><result>none</result></result>', "Done."),
+        ('[{"text": "I prefer tea."}]', "Done."),
+    ],
+)  # fmt: skip
+def test_clockwork_and_tools_themselves_are_trivial(user: str, assistant: str) -> None:
+    assert RULES.distill(turn(user, assistant)) == ()
+
+
+def test_a_short_alarm_of_a_heartbeat_is_not_trivial() -> None:
+    assert RULES.distill(turn("heartbeat", "The backup failed."))
+    assert RULES.distill(turn("heartbeat", "Nothing to report, but the backup failed."))
+
+
+def test_a_long_text_is_read_at_its_edges_only() -> None:
+    filler = "Nothing of note in this line of the report.\n" * 3_000
+    moved = "I am so upset about this.\n"
+    assert RULES.distill(turn(f"{filler}{moved}{filler}"))[0].tags == ()
+    assert RULES.distill(turn(f"{filler}{moved}"))[0].tags == (SALIENT,)
+    assert statements(f"My name is Bob.\n{filler}{filler}I prefer tea.") != []
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~"])
+def test_the_end_of_long_code_is_code(fence: str) -> None:
+    code = "x = 1\n" * 10_000 + "my name is root\n"
+    found = statements(f"What is wrong?\n{fence}\n{code}{fence}\nI prefer short answers.")
+    assert [piece.content for piece in found] == ["I prefer short answers."]
+
+
+def test_megabytes_of_anything_are_distilled_in_no_long_time() -> None:
+    """In the square of the length, or word by word, each of these would run for long."""
+    for unit in ("{", "<a ", "<a></a>", "[[", "```", "A. ", " ", "I am so upset! ", "> x\n"):
+        said = unit * (4_000_000 // len(unit))
+        RULES.distill(turn(said, said))
+        RULES.distill(turn(f"<a>{said}</a>", said))
+        RULES.words(turn(said, said))
+
+
 def test_turns_that_differ_in_little_are_alike_and_others_are_not() -> None:
     report = turn("Please read me the morning report.", "It rains all day long in the valley.")
     again = turn("Please read me the morning report!", "It rains all day long in the valley.")
@@ -183,3 +248,39 @@ def test_long_and_hostile_texts_take_no_long_time() -> None:
     for said in ("my " * 100_000, "I " * 100_000, "a" * 200_000, "我的" * 50_000, "no, " * 50_000):
         RULES.distill(turn(said[:400_000], said[:400_000]))
         RULES.distill(turn(said[:399]))
+
+
+# -- what holds beyond the moment -----------------------------------------------------------------
+
+
+SAYINGS = tomllib.loads(Path(__file__).with_name("sayings.toml").read_text("utf-8"))
+
+
+def test_what_holds_is_told_from_what_is_asked_for_now(record_property) -> None:
+    """Over sayings of five languages, few of either kind are taken for the other."""
+    kept = [(kinds(said), kind) for group in SAYINGS.values() for said, kind in group["standing"]]
+    passing = [said for group in SAYINGS.values() for said in group["passing"]]
+    wrong = [said for said in passing if kinds(said)]
+    found = sum(bool(one) for one, _ in kept)
+    precision, recall = found / (found + len(wrong)), found / len(kept)
+    record_property("precision", round(precision, 3))
+    record_property("recall", round(recall, 3))
+    assert len(kept) >= 60 <= len(passing)
+    assert precision >= 0.97, wrong
+    assert recall >= 0.97
+    assert sum(one == [kind] for one, kind in kept) >= 0.97 * len(kept)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Stop the server please now.",
+        "I'd like a list of cities.",
+        "My code is below:",
+        "Don't stop there, go on.",
+        "No, try the other one.",
+        "Dime la hora en Lima.",
+    ],
+)
+def test_a_request_for_now_is_no_statement(said: str) -> None:
+    assert statements(said) == []

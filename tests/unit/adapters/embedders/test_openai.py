@@ -199,7 +199,7 @@ def test_key_and_texts_are_in_no_log_and_no_error(
     with caplog.at_level(logging.DEBUG), pytest.raises(EmbedderError) as caught:
         embedder.embed(["one-text"])
     told = caplog.text + repr(caught.value) + caught.value.hint + repr(embedder._endpoint)
-    assert "embedder.refused" in told
+    assert "remote.refused" in told
     assert KEY not in told
     assert "one-text" not in told
 

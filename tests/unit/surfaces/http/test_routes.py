@@ -181,7 +181,7 @@ def test_a_change_needs_the_version_it_is_meant_for(alice: Caller, method: str) 
     problem(alice.http.request(method, path, **how), 428, "precondition_required")
     for stale in ('"0.0"', "W/" + alice.http.get(path).headers["etag"], "nonsense"):
         answer = alice.http.request(method, path, headers={"If-Match": stale}, **how)
-        problem(answer, 412, "precondition_failed")
+        problem(answer, 412, "stale")
     assert alice.http.get(path).json()["version"] == 1
     fresh = {"If-Match": f'"0.0", {alice.http.get(path).headers["etag"]}'}
     assert alice.http.request(method, path, headers=fresh, **how).status_code == 200

@@ -16,16 +16,11 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from opentelemetry import trace
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -44,6 +39,7 @@ from scrubjay.surfaces.http.tracing import Spans
 from scrubjay.surfaces.operations import BY_NAME
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.engines import MemoryHome
+from tests.certificates import certificate_for_localhost
 from tests.serving import serving
 from tests.unit.surfaces.http.test_routes import problem
 
@@ -81,21 +77,8 @@ def test_a_port_that_is_taken_is_said_so() -> None:
 @pytest.fixture
 def certificate(tmp_path: Path) -> Listening:
     """Where to listen with a certificate for localhost that was made just now."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    begin = datetime(2020, 1, 1, tzinfo=UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, begin, begin.replace(year=2099))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    listening = Listening(port=0, tls_cert=tmp_path / "cert.pem", tls_key=tmp_path / "key.pem")
-    assert listening.tls_cert is not None
-    assert listening.tls_key is not None
-    listening.tls_cert.write_bytes(made.public_bytes(Encoding.PEM))
-    plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    listening.tls_key.write_bytes(plain)
-    return listening
+    cert, key = certificate_for_localhost(tmp_path)
+    return Listening(port=0, tls_cert=cert, tls_key=key)
 
 
 def test_over_tls_it_speaks_nothing_below_1_3(

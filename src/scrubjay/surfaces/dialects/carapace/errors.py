@@ -71,6 +71,7 @@ _TRY_AGAIN: Final = (errors.Busy, errors.Full)
 _BROKEN: Final = (
     errors.StoreError,
     errors.EmbedderError,
+    errors.ExtractorError,
     errors.SealBroken,
     errors.KeyMissing,
     errors.Locked,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from scrubjay.domain import echo
@@ -93,9 +93,10 @@ def render(blocks: Iterable[Block]) -> Answer:
     room, seen = TEXT_BYTES, 0
     for block in blocks:
         seen += 1
-        size = len(block.text.encode())
-        if len(kept) < BLOCKS and size <= room and block.text:
-            kept.append(block)
+        safe = replace(block, text=echo.defuse(block.text))
+        size = len(safe.text.encode())
+        if len(kept) < BLOCKS and size <= room and safe.text:
+            kept.append(safe)
             room -= size
     while len(body := _encoded(kept)) > BODY_BYTES:
         kept.pop()

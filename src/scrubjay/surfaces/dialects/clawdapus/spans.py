@@ -12,6 +12,7 @@ from scrubjay.guard.clean import one_line
 _GIST: Final = 60
 _NOISE: Final = 10
 """From so many turns on that nothing is kept of, their number is worth telling."""
+_COMPARED: Final = 4_000
 
 
 class Episodes:
@@ -128,4 +129,4 @@ def stamp(at: datetime) -> str:
 
 def plain(text: str) -> str:
     """A text as it is compared: without spaces and case, and only its beginning."""
-    return " ".join(text.split()).lower()[:500]
+    return " ".join(text[:_COMPARED].split()).lower()[:500]

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 _DATA: Final = "data:"
+_SAMPLE: Final = 4_096
+"""How much of a text says whether it is a stream of events."""
 _TEXT_PARTS: Final = frozenset({"text", "input_text", "output_text"})
 
 
@@ -61,17 +63,31 @@ def _whole(body: object) -> str:
 
 def _streamed(stream: str) -> str:
     """The pieces of text in a stream of events, joined; of several choices the first."""
-    if not any(line.startswith(_DATA) for line in stream.splitlines()[:50]):
+    if not any(line.startswith(_DATA) for line in _lines(stream[:_SAMPLE])):
         return _whole(_parsed(stream))
     return "".join(piece for event in _events(stream) for piece in _pieces(event))
 
 
 def _events(stream: str) -> Iterator[dict[str, Any]]:
-    for line in stream.splitlines():
+    """The objects in a stream: the lines of data up to an empty line are one event."""
+    lines: list[str] = []
+    for line in (*_lines(stream), ""):
         if line.startswith(_DATA):
-            event = _parsed(line.removeprefix(_DATA).strip())
-            if isinstance(event, dict):
-                yield event
+            lines.append(line.removeprefix(_DATA))
+        elif not line and lines:
+            yield from _objects(_event(lines))
+            lines.clear()
+
+
+def _event(lines: list[str]) -> list[object]:
+    """What an event holds; where nothing parts the events, each line is one."""
+    whole = _parsed("\n".join(lines))
+    return [whole] if whole is not None or len(lines) == 1 else [_parsed(one) for one in lines]
+
+
+def _lines(stream: str) -> list[str]:
+    """The lines by the rule for streams of events; other breaks may stand within a text."""
+    return stream.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _pieces(event: dict[str, Any]) -> Iterator[str]:

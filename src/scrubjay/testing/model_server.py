@@ -1,0 +1,134 @@
+"""A small language model on this machine: speaks both dialects, and fails as it is told to.
+
+It answers what a test told it to, so that the real client code runs against a real socket.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from scrubjay.testing.embedding_server import Failure
+
+Note = dict[str, Any]
+TOKENS_IN, TOKENS_OUT = 120, 30
+"""What every answer says it cost."""
+
+
+def note(content: str, kind: str = "fact", about: str = "", importance: float = 0.6) -> Note:
+    """One entry of an answer."""
+    return {"kind": kind, "content": content, "about": about, "importance": importance}
+
+
+@dataclass(slots=True, kw_only=True)
+class ModelServer:
+    """What the model was asked, what it answers, and which failures come before that."""
+
+    port: int = 0
+    notes: list[Note] = field(default_factory=list)
+    """What it finds in every turn,"""
+    found: dict[str, list[Note]] = field(default_factory=dict)
+    """unless the turn holds one of these words: then what stands beside it."""
+    failures: deque[Failure] = field(default_factory=deque)
+    down: bool = False
+    """Whether it refuses everything with 503."""
+    thinking: Callable[[dict[str, Any]], object] | None = None
+    """Called with a turn between its question and its answer."""
+    turns: list[dict[str, Any]] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    closing: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def openai_url(self) -> str:
+        """Where it speaks the dialect of OpenAI."""
+        return f"{self.anthropic_url}/v1"
+
+    @property
+    def anthropic_url(self) -> str:
+        """Where it speaks the dialect of Anthropic."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def answer(self, path: str, asked: dict[str, Any]) -> bytes:
+        """The answer to a question, in the dialect of the path."""
+        turn = json.loads(asked["messages"][-1]["content"])
+        self.turns.append(turn)
+        if self.thinking is not None:
+            self.thinking(turn)
+        said = f"{turn['user']}\n{turn['assistant']}"
+        notes = next((notes for word, notes in self.found.items() if word in said), self.notes)
+        told = {"memories": notes}
+        return json.dumps(_anthropic(told) if path == "/v1/messages" else _openai(told)).encode()
+
+
+def _openai(told: dict[str, Any]) -> dict[str, Any]:
+    message = {"role": "assistant", "content": json.dumps(told)}
+    usage = {"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT}
+    return {"object": "chat.completion", "choices": [{"message": message}], "usage": usage}
+
+
+def _anthropic(told: dict[str, Any]) -> dict[str, Any]:
+    used = {"type": "tool_use", "name": "note_memories", "input": told}
+    usage = {"input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT}
+    return {"type": "message", "content": [used], "stop_reason": "tool_use", "usage": usage}
+
+
+@contextmanager
+def serve_model(*notes: Note) -> Iterator[ModelServer]:
+    """A running model that finds these notes; it is gone when the block ends."""
+    state = ModelServer(notes=list(notes))
+
+    class Handler(_Handler):
+        server_state = state
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = False  # so that closing it waits for the last answer
+    state.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield state
+    finally:
+        state.closing.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server_state: ModelServer
+
+    def do_POST(self) -> None:
+        state = self.server_state
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        state.requests.append({"path": self.path, **asked})
+        state.headers.append({name.lower(): value for name, value in self.headers.items()})
+        failure = state.failures.popleft() if state.failures else Failure()
+        if state.down:
+            failure = Failure(status=503, body=b"{}")
+        if failure.delay:
+            state.closing.wait(failure.delay)
+        if not failure.hang_up:
+            body = state.answer(self.path, asked) if failure.body is None else failure.body
+            self._send(failure, body)
+
+    def _send(self, failure: Failure, body: bytes) -> None:
+        try:
+            self.send_response(failure.status)
+            for name, value in failure.headers:
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        except OSError:
+            # The client has given up waiting, as some tests want it to.
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: a test prints what it has to say itself."""
