@@ -133,7 +133,7 @@ def test_killed_under_load_no_acknowledged_turn_is_lost_and_none_forgotten_is_ba
         forgotten |= load.forgotten
         doubtful |= load.doubtful
         engine = bootstrap.build(settings.at_home(ram / "home"))
-        there = {one.id for one in engine.turns(SCOPE, 100_000)}
+        there = {one.id for one in engine.timeline(SCOPE, 10_000).moments}
         lost |= retained - doubtful - there
         back |= forgotten & there
         engine.finish_due(SCOPE)
