@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from scrubjay.domain.origin import Actor
 from scrubjay.engine import Engine
@@ -29,9 +30,11 @@ class Running:
         *scopes: str,
         grants: Iterable[Grant] = tuple(Grant),
         actor: Actor = Actor.USER,
+        **more: Any,
     ) -> str:
         """A new key for these scopes."""
-        return self.keys.create(name="test", scopes=scopes, grants=grants, actor=actor).token
+        made = self.keys.create(name="test", scopes=scopes, grants=grants, actor=actor, **more)
+        return made.token
 
 
 @contextmanager

@@ -21,6 +21,7 @@ TAGS = 64
 SOURCES = 256
 DAYS = 36_500
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
+_STAMPED_KEY = re.compile(r"(once-[0-9a-f]{32})-[0-9a-f]{32}")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -65,6 +66,16 @@ def check_name(what: str, name: str | None) -> str | None:
     if not name.strip() or len(name) > NAME_CHARS:
         raise InvalidRequest(f"{what} must have 1 to {NAME_CHARS} characters.")
     return name
+
+
+def key_name(key: str) -> str:
+    """The part of an idempotency key that names a write.
+
+    A service puts behind it a fingerprint of what was asked for, so that it can tell a repeat from
+    another request under the same key as long as the memory is there.
+    """
+    stamped = _STAMPED_KEY.fullmatch(key)
+    return key if stamped is None else stamped[1]
 
 
 def check_id(public_id: str) -> str:

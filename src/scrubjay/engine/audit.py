@@ -13,6 +13,7 @@ from scrubjay.domain.rows import Head
 from scrubjay.engine.opened import OpenScope
 from scrubjay.ports import View
 
+_log = logging.getLogger(__name__)
 _VERB = re.compile(r"[a-z0-9._-]{1,64}")
 
 LOST = "restore.lost"

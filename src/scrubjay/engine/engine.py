@@ -21,7 +21,6 @@ from scrubjay.domain.requests import (
     Supersede,
 )
 from scrubjay.domain.results import (
-    AuditEvent,
     BackedUp,
     Brief,
     Changes,
@@ -33,7 +32,6 @@ from scrubjay.domain.results import (
     Purged,
     Recalled,
     Reindexed,
-    Report,
     Retained,
     Rotated,
     Session,
@@ -47,7 +45,6 @@ from scrubjay.engine import (
     jobs,
     quarantine,
     read,
-    receipts,
     scopes,
     sessions,
     targets,
@@ -59,7 +56,7 @@ from scrubjay.engine import purge as purging
 from scrubjay.engine import retain as retaining
 from scrubjay.engine import revoke as revoking
 from scrubjay.engine import rotate as rotating
-from scrubjay.engine import verify as verifying
+from scrubjay.engine.checking import Checking
 from scrubjay.engine.extracting import Extracting
 from scrubjay.engine.opened import OpenScope, Ports
 from scrubjay.index.shelf import Shelf
@@ -69,7 +66,7 @@ if TYPE_CHECKING:
     from scrubjay.engine.indexing import Indexed
 
 
-class Engine(Extracting):
+class Engine(Checking, Extracting):
     """All verbs on all scopes of one installation; safe for several threads."""
 
     def __init__(self, ports: Ports) -> None:
@@ -344,10 +341,16 @@ class Engine(Extracting):
         return transfer.export(self._begin(scope), sealed=sealed, actor=actor)
 
     def load(
-        self, scope: Scope, raw: bytes, *, key: str | None = None, actor: Actor = Actor.USER
+        self,
+        scope: Scope,
+        raw: bytes,
+        *,
+        key: str | None = None,
+        origin: Origin | None = None,
+        actor: Actor = Actor.USER,
     ) -> Loaded:
-        """Add what an export holds: all of it, or nothing if it is damaged."""
-        return transfer.load(self._begin(scope), raw, key=key, actor=actor)
+        """Add what an export holds, all or nothing; no more trusted than `origin`, if given."""
+        return transfer.load(self._begin(scope), raw, key=key, origin=origin, actor=actor)
 
     def backup(
         self,
@@ -361,7 +364,14 @@ class Engine(Extracting):
         return transfer.backup(self._begin(scope), days=days, deliver=deliver, actor=actor)
 
     def restore(
-        self, scope: Scope, raw: bytes, *, key: str | None = None, anew: bool = False
+        self,
+        scope: Scope,
+        raw: bytes,
+        *,
+        key: str | None = None,
+        anew: bool = False,
+        origin: Origin | None = None,
+        actor: Actor = Actor.USER,
     ) -> Loaded:
         """Merge a backup into its scope; what was forgotten since stays forgotten."""
         with self._mutex:
@@ -370,30 +380,6 @@ class Engine(Extracting):
                 # The rows may be made anew, and their numbers then mean other changes.
                 self._shelf.drop(opened.address)
                 audit.leave(opened)
-            return transfer.restore(ports, scope, raw, key=key, anew=anew)
-
-    # -- checking ------------------------------------------------------------------------
-
-    def verify(self, scope: Scope) -> Report:
-        """Open everything and check what was promised."""
-        return verifying.verify(self._begin(scope))
-
-    def verify_erased(self, receipt: Erasure) -> Report:
-        """Search all that is kept for erased cells and prove that no key opens them."""
-        return verifying.verify_erased(self._check_open(), receipt)
-
-    def receipts(self, scope: Scope) -> tuple[Erasure, ...]:
-        """The erasure receipts kept for a scope, oldest first, also after destroy."""
-        ports = self._check_open()
-        address, _ = scopes.locate(ports, scope)
-        return receipts.kept(ports, address)
-
-    def audit(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> tuple[AuditEvent, ...]:
-        """The audit trail after a count, oldest first."""
-        opened = self._begin(scope)
-        opened.flush_reads()
-        return audit.trail(opened, after, limit)
-
-    def verify_audit(self, scope: Scope) -> Report:
-        """Whether the audit trail is whole."""
-        return audit.verify(self._begin(scope))
+            return transfer.restore(
+                ports, scope, raw, key=key, anew=anew, origin=origin, actor=actor
+            )

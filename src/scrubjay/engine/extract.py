@@ -20,7 +20,7 @@ from scrubjay.domain.errors import (
     NotFound,
     SealBroken,
 )
-from scrubjay.domain.memory import Kind, wording
+from scrubjay.domain.memory import Kind
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import Extraction, ExtractionStatus, Stopped
 from scrubjay.domain.rows import Collection, Freeze, Row
@@ -296,10 +296,8 @@ class _Round:
     ) -> int:
         """Write what was found, unless the turn is no longer to be read; how many memories."""
         opened, turn = self._opened, chosen.turn
-        vectors = {
-            piece.part: embedding.vector_of(opened, wording(piece.content, piece.tags))
-            for piece in pieces
-        }
+        patience = opened.ports.policy.embed_seconds
+        vectors = embedding.vectors_of_pieces(opened, pieces, seconds=patience)
 
         def store(tx: Tx) -> int:
             book = Book(opened, tx)

@@ -25,6 +25,7 @@ from scrubjay.domain.memory import Memory
 from scrubjay.domain.records import decode
 from scrubjay.domain.rows import Collection, Due, Freeze, Head, Row
 from scrubjay.domain.scope import Scope
+from scrubjay.domain.text import key_name
 from scrubjay.engine.trail import Trail
 from scrubjay.ports import (
     Blobs,
@@ -69,6 +70,8 @@ class Policy:
     """How much memory the open indexes of all scopes may take together."""
     embed_seconds: float = 10.0
     """How long a retain waits for an embedder whose vectors are kept."""
+    turn_embed_seconds: float = 1.5
+    """The same for all that a turn yields: who reports turns does not wait longer than 2 s."""
     extract_seconds: float = 30.0
     """How long a model may take over one turn."""
     daily_tokens: int = 0
@@ -140,7 +143,7 @@ class OpenScope:
 
     def key_hash(self, key: str | None) -> bytes | None:
         """The idempotency key as the store knows it."""
-        return None if key is None else self._key_mac.short(key)
+        return None if key is None else self._key_mac.short(key_name(key))
 
     def session_hash(self, session: str | None) -> bytes | None:
         """The session name as the store knows it."""

@@ -9,16 +9,17 @@ from datetime import timedelta
 from scrubjay import vault
 from scrubjay.domain.errors import Conflict, Destroyed, InvalidRequest, KeyMissing
 from scrubjay.domain.memory import Memory
-from scrubjay.domain.origin import Actor
+from scrubjay.domain.origin import Actor, Origin
 from scrubjay.domain.results import BackedUp, Loaded
 from scrubjay.domain.rows import BackupEntry, Collection, Due, Head
 from scrubjay.domain.scope import Scope
-from scrubjay.domain.text import check_days
+from scrubjay.domain.text import check_days, key_name
 from scrubjay.domain.turns import Turn
 from scrubjay.engine import (
     audit,
     book,
     bundle,
+    ceiling,
     cells,
     due,
     handover,
@@ -72,15 +73,24 @@ def _collect(opened: OpenScope, view: View) -> bundle.Content:
 
 
 def load(
-    opened: OpenScope, raw: bytes, *, key: str | None = None, actor: Actor = Actor.USER
+    opened: OpenScope,
+    raw: bytes,
+    *,
+    key: str | None = None,
+    origin: Origin | None = None,
+    actor: Actor = Actor.USER,
 ) -> Loaded:
-    """Add what an export holds; all of it or, if it is damaged anywhere, nothing."""
+    """Add what an export holds; all of it or, if it is damaged anywhere, nothing.
+
+    Nothing is more trusted than `origin`, the channel it came in by; None is the owner's own,
+    for whom it stays as it was.
+    """
     content = _read(raw, key)
     memories = tuple(_admitted(opened, memory) for memory in content.memories)
     said = tuple(admit_turn(turn, opened.ports.policy.placeholder)[0] for turn in content.turns)
 
     def store(tx: Tx) -> Loaded:
-        loaded = _merge(opened, tx, memories, said)
+        loaded = _merge(opened, tx, memories, said, origin)
         opened.trail.record(tx, "load", actor, number=loaded.loaded)
         return loaded
 
@@ -109,9 +119,15 @@ def _read(raw: bytes, key: str | None) -> bundle.Content:
 
 
 def _merge(
-    opened: OpenScope, tx: Tx, memories: tuple[Memory, ...], said: tuple[Turn, ...]
+    opened: OpenScope,
+    tx: Tx,
+    memories: tuple[Memory, ...],
+    said: tuple[Turn, ...],
+    origin: Origin | None = None,
 ) -> Loaded:
     """Write the memories that are new or newer here; never one that was forgotten here."""
+    if origin is not None:
+        memories, said = ceiling.lowered(memories, origin), ceiling.lowered(said, origin)
     names = {memory.id: opened.row_id(memory.id) for memory in memories}
     keys = {memory.id: opened.key_hash(memory.key) for memory in memories}
     buried = tx.buried([*names.values(), *(key for key in keys.values() if key)])
@@ -122,6 +138,9 @@ def _merge(
         elif _is_known(tx, names[memory.id], memory):
             known += 1
         else:
+            if origin is not None:
+                for replaced in (memory.id, memory.supersedes):
+                    ceiling.check(_peek(opened, tx, replaced), memory)
             _write(opened, tx, _in_line(opened, tx, memory))
             loaded += 1
     turns.load(opened, tx, said, memories)
@@ -229,12 +248,20 @@ def _collect_all(opened: OpenScope, view: View) -> bundle.Content:
 
 
 def restore(
-    ports: Ports, scope: Scope, raw: bytes, *, key: str | None = None, anew: bool = False
+    ports: Ports,
+    scope: Scope,
+    raw: bytes,
+    *,
+    key: str | None = None,
+    anew: bool = False,
+    origin: Origin | None = None,
+    actor: Actor = Actor.USER,
 ) -> Loaded:
     """Merge a backup into its scope, made anew if its data is gone.
 
     The catalog's tombstones are applied in the same transaction, so that nothing forgotten
-    since the backup was made is ever to be seen again.
+    since the backup was made is ever to be seen again. Who has the key of a backup can make one
+    up: nothing in it is more trusted than `origin`, unless that is None, for the owner.
     """
     address, entry = scopes.locate(ports, scope)
     content = bundle.unseal(raw, _backup_key(ports, address, raw, key))
@@ -250,7 +277,7 @@ def restore(
         scopes.make(ports, scope, address, content.lookup)
     opened = scopes.open_scope(ports, scope, anew=anew, restoring=True)
     ports.reach(Failpoint.RESTORE_KEYS_ADDED)
-    loaded = opened.write(lambda tx: _restore(opened, tx, content), erasing=True)
+    loaded = opened.write(lambda tx: _restore(opened, tx, content, origin, actor), erasing=True)
     ports.reach(Failpoint.RESTORE_COMMITTED)
     return loaded
 
@@ -290,7 +317,9 @@ def _backup_key(ports: Ports, address: str, raw: bytes, key: str | None) -> byte
         ) from error
 
 
-def _restore(opened: OpenScope, tx: Tx, content: bundle.Content) -> Loaded:
+def _restore(
+    opened: OpenScope, tx: Tx, content: bundle.Content, origin: Origin | None, actor: Actor
+) -> Loaded:
     _pass_lost_epochs(opened, tx)
     tx.bury(opened.ports.store.catalog.tombstones(opened.address))
     if opened.ports.keyring.get(opened.address, LOOKUP) == content.lookup:
@@ -300,12 +329,15 @@ def _restore(opened: OpenScope, tx: Tx, content: bundle.Content) -> Loaded:
                 tx.append_audit(cell, mac)
             _own_up(opened, tx)
     memories = tuple(_not_forgotten_before(opened, content))
+    if origin is not None:
+        memories = tuple(_admitted(opened, memory) for memory in memories)
     empty = not tx.head().turn.seq
-    loaded = _merge(opened, tx, memories, tuple(_turns_not_forgotten(opened, content)))
+    said = tuple(_turns_not_forgotten(opened, content))
+    loaded = _merge(opened, tx, memories, said, origin)
     if content.extraction is not None:
         handover.adopt(opened, tx, content.extraction, empty=empty)
     due.leave(opened, tx, Due.PUSH)
-    opened.trail.record(tx, "restore", Actor.USER, number=loaded.loaded)
+    opened.trail.record(tx, "restore", actor, number=loaded.loaded)
     left_out = len(content.memories) - len(memories)
     return replace(loaded, forgotten=loaded.forgotten + left_out)
 
@@ -324,7 +356,9 @@ def _not_forgotten_before(opened: OpenScope, content: bundle.Content) -> Iterato
     of_id = Mac(vault.derive(content.lookup, Purpose.ID, opened.scope))
     of_key = Mac(vault.derive(content.lookup, Purpose.KEY, opened.scope))
     for memory in content.memories:
-        names = {of_id.short(memory.id)} | ({of_key.short(memory.key)} if memory.key else set())
+        names = {of_id.short(memory.id)}
+        if memory.key:
+            names.add(of_key.short(key_name(memory.key)))
         if buried.isdisjoint(names):
             yield memory
 

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from scrubjay.domain import echo
 from scrubjay.domain.errors import InvalidRequest, NotFound, SealBroken
-from scrubjay.domain.memory import Memory, wording
+from scrubjay.domain.memory import Memory
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.results import Outcome
 from scrubjay.domain.rows import Collection, Row
@@ -22,7 +22,6 @@ from scrubjay.domain.turns import (
     TIMELINE_LIMIT,
     TURNS_CHARS,
     TURNS_LIMIT,
-    Piece,
     Record,
     Recorded,
     State,
@@ -50,7 +49,8 @@ def record(opened: OpenScope, request: Record) -> Recorded:
         return receipt  # a replay costs no transaction
     turn, redacted = _admitted(opened, request)
     distilled = distill(opened, turn)
-    vectors = _vectors(opened, distilled or ())
+    patience = opened.ports.policy.turn_embed_seconds
+    vectors = embedding.vectors_of_pieces(opened, distilled or (), seconds=patience)
 
     def store(tx: Tx) -> Recorded:
         if receipt := _seen_before(tx, row_id, turn.id):
@@ -64,13 +64,6 @@ def record(opened: OpenScope, request: Record) -> Recorded:
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
     return receipt
-
-
-def _vectors(opened: OpenScope, pieces: Iterable[Piece]) -> dict[str, bytes | None]:
-    return {
-        piece.part: embedding.vector_of(opened, wording(piece.content, piece.tags))
-        for piece in pieces
-    }
 
 
 def _admitted(opened: OpenScope, request: Record) -> tuple[Turn, Mapping[str, int]]:
@@ -109,7 +102,8 @@ def _derive_again(opened: OpenScope, mark: Mark, actor: Actor) -> bool:
     distilled = distill(opened, turn)
     if distilled is None:
         return False
-    vectors = _vectors(opened, distilled)
+    patience = opened.ports.policy.embed_seconds
+    vectors = embedding.vectors_of_pieces(opened, distilled, seconds=patience)
 
     def store(tx: Tx) -> bool:
         book = Book(opened, tx)

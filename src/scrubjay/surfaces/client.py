@@ -24,6 +24,7 @@ except ModuleNotFoundError as error:
         "scrubjay.connect needs more: pip install 'scrubjay[server]'.", name=error.name
     ) from error
 
+from scrubjay import bootstrap
 from scrubjay.domain import errors
 from scrubjay.domain.errors import (
     Busy,
@@ -57,6 +58,9 @@ _BY_STATUS: Final[Mapping[int, type[ScrubjayError]]] = {
     401: Forbidden, 403: Forbidden, 409: Conflict, 412: Conflict, 413: InvalidRequest,
     415: InvalidRequest, 429: LimitReached, 503: Busy,
 }  # fmt: skip
+
+
+_BY_CODE: Final[Mapping[str, type[ScrubjayError]]] = {"in_progress": Busy}
 
 
 def connect(
@@ -102,6 +106,7 @@ class Remote:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         # Where there is no TLS there is nothing to verify, and reading all certificates takes long.
         tls = not url.startswith("http://")
+        self._clock = bootstrap.clock()
         self._http = httpx2.Client(base_url=url, headers=headers, timeout=seconds, verify=tls)
         self._scope: Scope | None = None
 
@@ -172,6 +177,8 @@ class Remote:
         headers = {"X-Scrubjay-Scope": str(scope)} if scope else {}
         if operation.conditional:
             headers["If-Match"] = "*"
+        if operation.replayed:
+            headers["Idempotency-Key"] = self._clock.new_id()
         left = {name: wire.plain(value) for name, value in values.items()}
         path = operation.path
         for name in operation.path_names:
@@ -179,17 +186,22 @@ class Remote:
         if operation.paged and "cursor" in left:
             left[BELOW] = left.pop("cursor")
         how: dict[str, Any] = {"params": left} if operation.in_query else {"json": left}
-        return self._receive(operation, self._ask(operation.method, f"/v1{path}", headers, how))
+        request = self._http.build_request(operation.method, f"/v1{path}", headers=headers, **how)
+        return self._receive(operation, self._ask(operation, request))
 
-    def _ask(
-        self, method: str, path: str, headers: dict[str, str], how: dict[str, Any]
-    ) -> httpx2.Response:
+    def _ask(self, operation: Operation, request: httpx2.Request) -> httpx2.Response:
+        """The answer; asked for once more if the connection broke and that changes nothing."""
         if self._http.is_closed:
             raise StoreError("This client is closed.", hint="Connect again.")
         try:
-            return self._http.request(method, path, headers=headers, **how)
+            try:
+                return self._http.send(request)
+            except (httpx2.NetworkError, httpx2.RemoteProtocolError):
+                if operation.writes and not operation.replayed:
+                    raise
+                return self._http.send(request)
         except httpx2.TimeoutException as error:
-            raise Busy("The service did not answer in time.") from error
+            raise _too_late(operation) from error
         except httpx2.HTTPError as error:
             raise StoreError(
                 "The service cannot be reached.", hint="Check the address, and that it runs."
@@ -221,10 +233,20 @@ def _values(bound: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def _too_late(operation: Operation) -> Busy:
+    if not operation.writes:
+        return Busy("The service did not answer in time.")
+    return Busy(
+        "The service did not answer in time; the write may have been done all the same.",
+        hint="Look before you repeat it, or give a retain a key of its own: then it is done once.",
+    )
+
+
 def _error(status: int, problem: Any) -> ScrubjayError:
     if not isinstance(problem, dict):
         return StoreError("The service refused without saying why.")
-    kind = _codes().get(str(problem.get("code"))) or _BY_STATUS.get(status, StoreError)
+    code = str(problem.get("code"))
+    kind = _codes().get(code) or _BY_CODE.get(code) or _BY_STATUS.get(status, StoreError)
     detail = str(problem.get("detail", "The service refused."))
     places = [f"{one['pointer']}: {one['detail']}" for one in problem.get("errors", ())]
     return kind(" ".join([detail, *places]), hint=problem.get("hint"))

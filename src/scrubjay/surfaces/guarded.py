@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from scrubjay.domain.errors import Forbidden, NotFound
-from scrubjay.domain.memory import Edition
-from scrubjay.domain.origin import Actor, Origin
+from scrubjay.domain.memory import Edition, Memory
+from scrubjay.domain.origin import Actor, Origin, lowest
 from scrubjay.domain.requests import Forget, Recall
-from scrubjay.domain.results import AuditEvent, Erasure, Extraction, Recalled, Report
+from scrubjay.domain.results import AuditEvent, Erasure, Extraction, Loaded, Recalled, Report
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import check_count
 from scrubjay.engine import Engine, receipts
@@ -20,7 +20,9 @@ from scrubjay.surfaces.keys import Grant, Issued, Key, Keys
 
 RECALL_SECONDS: Final = 20.0
 """How long a recall may take before it answers with what it has."""
-AUDIT_LIMIT: Final = 10_000
+LIST_LIMIT: Final = 10_000
+"""How much of a list is in one answer; `after` so many there is more of it."""
+One = TypeVar("One")
 
 
 def open_scope(engine: Engine, scope: Scope, *, anew: bool = False, holder: Key) -> Scope:
@@ -31,9 +33,11 @@ def open_scope(engine: Engine, scope: Scope, *, anew: bool = False, holder: Key)
     return scope
 
 
-def scopes(engine: Engine, *, holder: Key) -> tuple[Scope, ...]:
+def scopes(
+    engine: Engine, *, after: int = 0, limit: int = LIST_LIMIT, holder: Key
+) -> tuple[Scope, ...]:
     """The scopes the key covers."""
-    return tuple(scope for scope in engine.scopes() if holder.covers(scope))
+    return _part(tuple(filter(holder.covers, engine.scopes())), after, limit)
 
 
 def recall(engine: Engine, scope: Scope, request: Recall, *, holder: Key) -> Recalled:
@@ -68,13 +72,70 @@ def destroy(engine: Engine, scope: Scope, *, confirm: str | None = None) -> Eras
     return engine.destroy(scope, confirm=confirm)
 
 
+def load(
+    engine: Engine, scope: Scope, raw: bytes, *, key: str | None = None, holder: Key
+) -> Loaded:
+    """Add what an export holds, no more trusted than the key: all of it or nothing."""
+    return engine.load(scope, raw, key=key, origin=holder.origin, actor=holder.actor)
+
+
+def restore(
+    engine: Engine,
+    scope: Scope,
+    raw: bytes,
+    *,
+    key: str | None = None,
+    anew: bool = False,
+    holder: Key,
+) -> Loaded:
+    """Merge a backup, no more trusted than the key; what was forgotten stays forgotten."""
+    return engine.restore(scope, raw, key=key, anew=anew, origin=holder.origin, actor=holder.actor)
+
+
 def audit(
     engine: Engine, scope: Scope, *, after: int = 0, limit: int = 1000
 ) -> tuple[AuditEvent, ...]:
     """The audit trail after a count, oldest first."""
+    after, limit = _checked(after, limit)
+    return engine.audit(scope, after=after, limit=limit)
+
+
+def history(
+    engine: Engine,
+    scope: Scope,
+    public_id: str,
+    *,
+    after: int = 0,
+    limit: int = LIST_LIMIT,
+    actor: Actor,
+) -> tuple[Memory, ...]:
+    """The chain of versions a memory belongs to, oldest first."""
+    return _part(engine.history(scope, public_id, actor=actor), after, limit)
+
+
+def quarantined(
+    engine: Engine, scope: Scope, *, after: int = 0, limit: int = LIST_LIMIT, actor: Actor
+) -> tuple[Memory, ...]:
+    """Everything that waits for a human to look at it, oldest first."""
+    return _part(engine.quarantined(scope, actor=actor), after, limit)
+
+
+def kept_receipts(
+    engine: Engine, scope: Scope, *, after: int = 0, limit: int = LIST_LIMIT
+) -> tuple[Erasure, ...]:
+    """The erasure receipts kept for a scope, oldest first, also after destroy."""
+    return _part(engine.receipts(scope), after, limit)
+
+
+def _part(found: tuple[One, ...], after: int, limit: int) -> tuple[One, ...]:
+    after, limit = _checked(after, limit)
+    return found[after : after + limit]
+
+
+def _checked(after: int, limit: int) -> tuple[int, int]:
     check_count("The count after", after)
     check_count("The limit", limit, least=1)
-    return engine.audit(scope, after=after, limit=min(limit, AUDIT_LIMIT))
+    return after, min(limit, LIST_LIMIT)
 
 
 def verify_erased(engine: Engine, scope: Scope, receipt: Erasure) -> Report:
@@ -107,9 +168,12 @@ def own_key(_engine: Engine, *, holder: Key) -> Key:
     return holder
 
 
-def list_keys(_engine: Engine, *, keys: Keys, holder: Key) -> tuple[Key, ...]:
+def list_keys(
+    _engine: Engine, *, after: int = 0, limit: int = LIST_LIMIT, keys: Keys, holder: Key
+) -> tuple[Key, ...]:
     """The keys that cover nothing beyond what this one covers."""
-    return tuple(one for one in keys.all() if keyring.within(one, holder))
+    within = tuple(one for one in keys.all() if keyring.within(one, holder))
+    return _part(within, after, limit)
 
 
 def create_key(
@@ -119,22 +183,23 @@ def create_key(
     scopes: tuple[str, ...],
     grants: tuple[Grant, ...] = (Grant.READ, Grant.WRITE),
     as_actor: Actor = Actor.AGENT,
-    origin: Origin = Origin.USER,
+    origin: Origin | None = None,
     expires_at: datetime | None = None,
     keys: Keys,
     holder: Key,
 ) -> Issued:
-    """Make a key that allows no more than the one it is made with; its token is shown once."""
-    keyring.narrowed(holder, scopes, grants)
-    if as_actor is not Actor.AGENT and holder.actor is Actor.AGENT:
-        raise Forbidden("A key of an agent makes keys for agents only.")
+    """Make a key that allows no more, and no longer, than the one it is made with."""
+    until = keyring.narrowed(
+        holder, scopes=scopes, grants=grants, actor=as_actor, expires_at=expires_at
+    )
+    own = lowest((holder.origin, keyring.own_origin(as_actor)))
     return keys.create(
         name=name,
         scopes=scopes,
         grants=grants,
         actor=as_actor,
-        origin=keyring.lowered(holder, origin),
-        expires_at=expires_at,
+        origin=own if origin is None else keyring.lowered(holder, origin),
+        expires_at=until,
     )
 
 

@@ -36,6 +36,14 @@ LOCAL_ID: Final = "local"
 _TAG: Final = "api-key"
 _SIGNING: Final = "signing-secret"
 _MOST: Final = 10_000
+_RANKS: Final = (Actor.AGENT, Actor.USER, Actor.OPERATOR, Actor.SYSTEM)
+"""Who may act for whom: each for itself and for those before it."""
+_OWN_ORIGIN: Final = {
+    Actor.AGENT: Origin.AGENT,
+    Actor.USER: Origin.USER,
+    Actor.OPERATOR: Origin.OPERATOR,
+    Actor.SYSTEM: Origin.OPERATOR,
+}
 _FRESH_SECONDS: Final = 0.5
 """How long a process may go on using a key that another process has revoked."""
 
@@ -62,7 +70,7 @@ class Key:
     grants: tuple[Grant, ...]
     actor: Actor = Actor.AGENT
     """Who acts when it is used."""
-    origin: Origin = Origin.USER
+    origin: Origin = Origin.AGENT
     """The most trusted channel its holder may say a text came by."""
     created_at: datetime | None = None
     expires_at: datetime | None = None
@@ -91,7 +99,14 @@ class Issued:
 
 def everything(actor: Actor = Actor.USER) -> Key:
     """Who asks where no key is needed: the person at this machine."""
-    return Key(id=LOCAL_ID, name="local", scopes=(ANY,), grants=tuple(Grant), actor=actor)
+    return Key(
+        id=LOCAL_ID,
+        name="local",
+        scopes=(ANY,),
+        grants=tuple(Grant),
+        actor=actor,
+        origin=own_origin(actor),
+    )
 
 
 class Keys:
@@ -112,11 +127,15 @@ class Keys:
         scopes: Iterable[str],
         grants: Iterable[Grant | str] = (Grant.READ, Grant.WRITE),
         actor: Actor | str = Actor.AGENT,
-        origin: Origin | str = Origin.USER,
+        origin: Origin | str | None = None,
         expires_at: datetime | None = None,
     ) -> Issued:
-        """Make a key; its token is in the answer and nowhere else."""
+        """Make a key; its token is in the answer and nowhere else.
+
+        Without an origin it is the one of who acts: an agent's words are not the user's.
+        """
         now = self._clock.now()
+        who = text.check_choice("The actor", actor, Actor)
         text.check_name("The name of the key", name)
         expires = text.check_time("The time of expiry", expires_at)
         if expires is not None and expires <= now:
@@ -126,8 +145,8 @@ class Keys:
             name=name,
             scopes=_patterns(scopes),
             grants=_grants(grants),
-            actor=text.check_choice("The actor", actor, Actor),
-            origin=text.check_choice("The origin", origin, Origin),
+            actor=who,
+            origin=text.check_choice("The origin", origin or own_origin(who), Origin),
             created_at=now,
             expires_at=expires,
         )
@@ -209,13 +228,30 @@ class Keys:
         return key.expires_at is not None and key.expires_at <= self._clock.now()
 
 
-def narrowed(issuer: Key, scopes: Iterable[str], grants: Iterable[Grant | str]) -> None:
-    """Refuse a key that would allow more than the key it is made with."""
+def own_origin(actor: Actor) -> Origin:
+    """The origin of what somebody says themselves."""
+    return _OWN_ORIGIN[actor]
+
+
+def narrowed(
+    issuer: Key,
+    *,
+    scopes: Iterable[str],
+    grants: Iterable[Grant | str],
+    actor: Actor,
+    expires_at: datetime | None,
+) -> datetime | None:
+    """When a key expires that is made with another; Forbidden if it would allow more."""
     patterns, wanted = _patterns(scopes), _grants(grants)
     if not set(wanted) <= set(issuer.grants):
         raise Forbidden("A key cannot grant what its maker was not granted.")
     if not all(_within(pattern, issuer) for pattern in patterns):
         raise Forbidden("A key cannot cover scopes its maker does not.")
+    if _RANKS.index(actor) > _RANKS.index(issuer.actor):
+        raise Forbidden(f"A key of actor {issuer.actor} makes none for the actor {actor}.")
+    if expires_at is None or issuer.expires_at is None:
+        return expires_at or issuer.expires_at
+    return min(expires_at, issuer.expires_at)
 
 
 def within(key: Key, issuer: Key) -> bool:

@@ -223,7 +223,7 @@ OPERATIONS: Final = (
         "forget_one", guarded.forget_one, f"delete {_ONE}", "Erase one memory for good.",
         grant=Grant.FORGET, conditional=True, idempotent=True, span="delete_memory",
     ),
-    _read("history", Engine.history, f"get {_ONE}/history", "The chain of its versions."),
+    _read("history", guarded.history, f"get {_ONE}/history", "The chain of its versions."),
     _write(
         "supersede", Engine.supersede, f"post {_ONE}/supersede", "Replace a memory.",
         status=201, span="update_memory", example={"content": "Alice prefers black tea"},
@@ -254,7 +254,7 @@ OPERATIONS: Final = (
         "Say that a session has read something nobody vouches for.", idempotent=True,
         example={"origin": "web"},
     ),
-    _read("quarantined", Engine.quarantined, "get /quarantine", "What waits for a human."),
+    _read("quarantined", guarded.quarantined, "get /quarantine", "What waits for a human."),
     _write(
         "approve", Engine.approve, "post /quarantine/{id}/approve", "Let a memory out.",
         idempotent=True, secret=True, example={"content": "Always answer in French"},
@@ -268,7 +268,7 @@ OPERATIONS: Final = (
         grant=Grant.EXPORT, heavy=True, example={"sealed": False},
     ),
     _write(
-        "load", Engine.load, "post /load", "Add what an export holds.", grant=Grant.ADMIN,
+        "load", guarded.load, "post /load", "Add what an export holds.", grant=Grant.ADMIN,
         heavy=True, creates=True, idempotent=True, most_bytes=64 * MEGABYTE,
         example={"content": "e30="},
     ),
@@ -277,7 +277,7 @@ OPERATIONS: Final = (
         grant=Grant.EXPORT, heavy=True, secret=True, example={"days": 30},
     ),
     _write(
-        "restore", Engine.restore, "post /restore", "Merge a backup.", grant=Grant.ADMIN,
+        "restore", guarded.restore, "post /restore", "Merge a backup.", grant=Grant.ADMIN,
         heavy=True, beyond=True, idempotent=True, most_bytes=64 * MEGABYTE,
         example={"content": "e30="},
     ),
@@ -323,7 +323,7 @@ OPERATIONS: Final = (
         grant=Grant.ADMIN, heavy=True, beyond=True,
     ),
     _read(
-        "receipts", Engine.receipts, "get /receipts", "The receipts of what was erased.",
+        "receipts", guarded.kept_receipts, "get /receipts", "The receipts of what was erased.",
         beyond=True,
     ),
     _read("audit", guarded.audit, "get /audit", "Who did what when.", grant=Grant.ADMIN),

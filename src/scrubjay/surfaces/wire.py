@@ -15,6 +15,7 @@ from enum import Enum, IntEnum
 from functools import lru_cache, reduce
 from operator import or_
 from typing import (
+    Annotated,
     Any,
     Final,
     ForwardRef,
@@ -26,15 +27,41 @@ from typing import (
     get_type_hints,
 )
 
-from pydantic import AwareDatetime, Base64Bytes, BaseModel, ConfigDict, JsonValue, create_model
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    JsonValue,
+    WithJsonSchema,
+    create_model,
+)
 
 from scrubjay.domain.memory import Memory, Provenance
 from scrubjay.domain.records import from_record, to_record
+from scrubjay.domain.results import Hit
 from scrubjay.domain.scope import Scope
 
 _LISTS = (tuple, list, frozenset, set)
 _SHORT = {Provenance: frozenset[str](), Memory: frozenset({"origin", "number", "version"})}
 """What leaves out the fields that are at their default, but for these."""
+
+
+def _decoded(text: str) -> bytes:
+    """What a text in base64 says, piece by piece for the same reason; line ends are let pass."""
+    try:
+        pieces = (text[at : at + 4 * _PIECE] for at in range(0, len(text), 4 * _PIECE))
+        return b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
+    except ValueError:
+        return base64.b64decode(text)
+
+
+Base64 = Annotated[
+    str,
+    AfterValidator(_decoded),
+    WithJsonSchema({"type": "string", "format": "base64"}),
+]
+"""Bytes in a request; they are bytes once it is checked."""
 
 
 class Strict(BaseModel):
@@ -49,24 +76,40 @@ class Strict(BaseModel):
 def plain(value: Any) -> Any:
     """The value as JSON."""
     kind = type(value)
-    if kind in _AS_IT_IS:
-        return value
     encode = _ENCODERS.get(kind)
     if encode is None:
-        encode = _encoder(kind)
+        encode = _ENCODERS[kind] = _encoder(kind)
     return encode(value)
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 def _memory(memory: Memory) -> Any:
-    return {**to_record(memory), "number": memory.number, "version": memory.version}
+    record = to_record(memory)
+    record["number"] = memory.number
+    record["version"] = memory.version
+    return record
+
+
+def _hit(hit: Hit) -> Any:
+    return {
+        "memory": _memory(hit.memory),
+        "score": hit.score,
+        "why": dict(hit.why),
+        "scope": str(hit.scope),
+    }
 
 
 def _time(time: datetime) -> str:
     return time.isoformat().replace("+00:00", "Z")
 
 
-def _object(value: Any) -> Any:
-    return {name: plain(getattr(value, name)) for name in _names(cast(Any, type(value)))}
+def _base64(value: bytes) -> str:
+    """Base64, piece by piece: one call on a whole export would stop every other thread."""
+    pieces = (value[at : at + _PIECE] for at in range(0, len(value), _PIECE))
+    return b"".join(map(base64.b64encode, pieces)).decode("ascii")
 
 
 def _mapping(value: Mapping[str, Any]) -> Any:
@@ -81,13 +124,16 @@ def _set(value: Iterable[Any]) -> Any:
     return sorted(map(plain, value))
 
 
-_AS_IT_IS: Final = frozenset({str, int, float, bool, type(None)})
-_ENCODERS: Final[Mapping[type, Callable[[Any], Any]]] = {
+_PIECE: Final = 3 * 64 * 1024
+"""Bytes that are encoded, or a multiple of characters that are decoded, at once."""
+_ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
+    **dict.fromkeys((str, int, float, bool, type(None)), _same),
     Memory: _memory,
+    Hit: _hit,
     Scope: str,
     datetime: _time,
     date: date.isoformat,
-    bytes: lambda value: base64.b64encode(value).decode(),
+    bytes: _base64,
     dict: _mapping,
     types.MappingProxyType: _mapping,
     tuple: _list,
@@ -104,14 +150,10 @@ def _encoder(kind: type) -> Callable[[Any], Any]:
         return lambda value: value.value
     if issubclass(kind, Mapping):
         return _mapping
-    return _object
-
-
-@lru_cache(maxsize=256)
-def _names(kind: Any) -> tuple[str, ...]:
     if not is_dataclass(kind):
         raise TypeError(kind)
-    return tuple(one.name for one in fields(kind))
+    names = tuple(one.name for one in fields(kind))
+    return lambda value: {name: plain(getattr(value, name)) for name in names}
 
 
 # -- in ------------------------------------------------------------------------------------
@@ -180,7 +222,7 @@ def shape(hint: Any) -> Any:
         return model(cast(Any, hint))
     if isinstance(hint, type) and issubclass(hint, IntEnum):
         return Literal[tuple(one.name.lower() for one in hint)]
-    return {Scope: str, bytes: Base64Bytes, datetime: AwareDatetime}.get(hint, hint)
+    return {Scope: str, bytes: Base64, datetime: AwareDatetime}.get(hint, hint)
 
 
 def _list_shape(origin: Any, arguments: tuple[Any, ...]) -> Any:

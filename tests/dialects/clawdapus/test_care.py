@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import logging
@@ -11,22 +12,20 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from starlette.routing import Route, Router
+from starlette.routing import Router
 from starlette.testclient import TestClient
 
 from scrubjay import bootstrap
 from scrubjay.engine import Engine
 from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
-from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane, Room
+from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
 from scrubjay.surfaces.http.limits import Rates
-from scrubjay.surfaces.http.problems import Problem
 from scrubjay.surfaces.http.service import Service
 from scrubjay.testing.engines import MemoryHome
 from scrubjay.testing.fake_embedder import FakeEmbedder
 from tests.dialects.clawdapus.conftest import OPEN, PATIENT, Serve
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line
 from tests.dialects.clawdapus.pod import Json, Manifest, Proxy, post, send, user
-from tests.unit.surfaces.http.test_setup import Recorder
 
 PAINT = line(0, "Which warehouse holds the blue paint?", "Warehouse nine, by the river.")
 SECRETS = (
@@ -153,16 +152,19 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_read(url: str)
     connection.close()
 
 
-def test_there_is_room_for_only_so_many_bytes_of_bodies_at_once() -> None:
-    room = Room(10)
-    with room.held(6):
-        with pytest.raises(Problem) as refused:
-            room.held(5).__enter__()
-        assert refused.value.status == 503
-        with room.held(4):
-            pass
-    with room.held(10):
-        pass
+@pytest.mark.parametrize("packed", [False, True])
+def test_bodies_take_of_the_room_the_service_has_for_all_of_them(
+    engine: Engine, packed: bool
+) -> None:
+    service = Service(engine, engine._ports.clock, OPEN)
+    body = json.dumps({"agent_id": "analyst", "entry": PAINT}).encode()
+    sent = gzip.compress(body) if packed else body
+    headers = {"Content-Encoding": "gzip"} if packed else {}
+    with TestClient(Router(ClawdapusPlane(PATIENT).routes(service))) as client:
+        for left, status in ((len(body) - 1, 503), (len(body) + len(sent), 202)):
+            service.room.left = left
+            assert client.post("/retain", content=sent, headers=headers).status_code == status
+            assert service.room.left == left
 
 
 # -- what is told of it ---------------------------------------------------------------------------
@@ -236,25 +238,6 @@ def test_the_counters_have_the_operations_of_the_plane(serve: Serve, engine: Eng
     assert counters["memory_policy_removed_total"] == "3"
     assert counters["memory_recall_blocks_sum"] == counters["memory_recall_blocks_count"] == "1"
     assert int(counters["memory_recall_bytes_sum"]) > 20
-
-
-def test_an_operation_is_a_span_as_any_other_of_the_service(engine: Engine) -> None:
-    service, recorder = Service(engine, engine._ports.clock, OPEN), Recorder()
-    service.spans._tracer = recorder
-    (route,) = [
-        one
-        for one in ClawdapusPlane(PATIENT).routes(service)
-        if isinstance(one, Route) and one.path == "/recall"
-    ]
-    with TestClient(Router([route])) as client:
-        body = {"agent_id": "analyst", "pod": "desk"}
-        for sent in (body, {}):
-            client.post("/recall", json=sent)
-    assert [one.name for one in recorder.spans] == ["search_memory"] * 2
-    store = service.signer.pseudonym(SCOPE)
-    assert recorder.spans[0].attributes["gen_ai.memory.store.id"] == store
-    assert recorder.spans[0].attributes["gen_ai.memory.record.count"] == 0
-    assert recorder.spans[1].attributes["error.type"] == "400"
 
 
 def test_a_probe_of_health_leaves_no_line_in_the_log(

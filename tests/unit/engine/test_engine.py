@@ -22,7 +22,7 @@ from scrubjay.domain.requests import (
 from scrubjay.domain.results import Erasure
 from scrubjay.domain.rows import Due
 from scrubjay.domain.turns import Record
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Engine, Policy, checking
 from scrubjay.ports import Failpoint
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, contents, forget, head, retain, verbs
@@ -73,11 +73,13 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "receipts": lambda engine: engine.receipts(ALICE),
     "audit": lambda engine: engine.audit(ALICE),
     "verify_audit": lambda engine: engine.verify_audit(ALICE),
+    "check_embedder": lambda engine: engine.check_embedder(),
 }
 
 
 def test_no_verb_is_left_out_here() -> None:
-    public = {name for name in vars(Engine) if not name.startswith("_")}
+    verbs = {**vars(Engine), **vars(checking.Checking)}
+    public = {name for name in verbs if not name.startswith("_")}
     assert public == {*VERBS, "close"}
 
 

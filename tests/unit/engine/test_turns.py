@@ -15,8 +15,9 @@ from scrubjay.domain.requests import Forget, Recall, Retain, Supersede
 from scrubjay.domain.results import Outcome
 from scrubjay.domain.turns import TURNS_CHARS, Piece, Record, State, Turn, derived_id
 from scrubjay.engine import Engine
-from scrubjay.ports import Failpoint
+from scrubjay.ports import Failpoint, Floats
 from scrubjay.testing.engines import MemoryHome, SimulatedCrash, SqliteHome
+from scrubjay.testing.fake_embedder import FakeEmbedder
 from tests.unit.engine.saying import MORNING, record, recorded, said, shown, state, turn_rows
 from tests.unit.engine.scene import ALICE, BOB, everything, verbs
 
@@ -418,3 +419,34 @@ def test_memories_written_by_hand_stand_beside_derived_ones(engine: Engine) -> N
     record(engine, 1, "I prefer tea.")
     assert len(everything(engine)) == 3
     assert engine.verify(ALICE).sound
+
+
+# -- embedders whose vectors are kept -------------------------------------------------------------
+
+
+def test_all_that_a_turn_yields_is_embedded_at_once(home: MemoryHome) -> None:
+    """A request for each piece would keep who reports the turn waiting for all of them."""
+    home.embedder = costly = _CountingEmbedder(home.clock)
+    engine = home.engine()
+    record(engine, 1, "I prefer tea. My dentist is Dr. Meyer.", "Noted.")
+    assert (costly.calls, len(costly.texts)) == (1, 3)
+
+
+def test_a_late_embedder_keeps_a_turn_waiting_no_longer_than_its_reporter_does(
+    home: MemoryHome,
+) -> None:
+    home.embedder = late = FakeEmbedder(home.clock)
+    late.seconds = 1.8
+    engine = home.engine()
+    assert record(engine, 1, "I prefer tea.", "Noted.").state is State.KEPT
+    assert late.texts == []
+
+
+class _CountingEmbedder(FakeEmbedder):
+    """Counts how often it is asked."""
+
+    calls = 0
+
+    def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
+        self.calls += 1
+        return super().embed(texts, deadline=deadline)

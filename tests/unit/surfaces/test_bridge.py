@@ -58,6 +58,72 @@ def test_reads_and_writes_have_threads_of_their_own() -> None:
     assert cross(main, readers=1).startswith("write")
 
 
+def test_what_goes_over_a_whole_scope_takes_turns_in_a_thread_of_its_own() -> None:
+    """However many are asked for at once, a recall finds a thread."""
+    stuck, together = threading.Event(), list[int]()
+
+    def go_over() -> None:
+        together.append(1)
+        stuck.wait(10)
+
+    async def main(bridge: Bridge) -> str:
+        heavy = [
+            asyncio.ensure_future(verb(go_over, heavy=True))
+            for verb in (bridge.read, bridge.write, bridge.read, bridge.write)
+        ]
+        name = await bridge.read(lambda: threading.current_thread().name, seconds=5)
+        assert len(together) <= 1
+        stuck.set()
+        await asyncio.gather(*heavy)
+        return name
+
+    assert cross(main, readers=1, writers=1).startswith("read")
+    assert len(together) == 4
+
+
+def test_too_many_that_go_over_a_whole_scope_are_told_to_come_back() -> None:
+    stuck = threading.Event()
+
+    async def main(bridge: Bridge) -> int:
+        waiting = [asyncio.ensure_future(bridge.read(stuck.wait, heavy=True)) for _ in range(2)]
+        await asyncio.sleep(0)  # lets them begin
+        with pytest.raises(Busy):
+            await bridge.write(lambda: None, heavy=True)
+        assert await bridge.read(lambda: 1) == 1
+        stuck.set()
+        await asyncio.gather(*waiting)
+        return await bridge.write(lambda: 2, heavy=True)
+
+    assert cross(main, heavy=2) == 2
+
+
+def test_the_queue_counts_what_waits_and_since_when() -> None:
+    stuck, now = threading.Event(), [0.0]
+
+    async def main() -> None:
+        bridge = Bridge(Limits(readers=1), monotonic=lambda: now[0])
+        begun = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def hang() -> None:
+            loop.call_soon_threadsafe(begun.set)
+            stuck.wait(10)
+
+        running = asyncio.ensure_future(bridge.read(hang))
+        await begun.wait()
+        assert bridge.queue() == (0, 0.0)
+        waiting = asyncio.ensure_future(bridge.read(lambda: None))
+        await asyncio.sleep(0)  # lets it be handed over
+        now[0] = 7.0
+        assert bridge.queue() == (1, 7.0)
+        stuck.set()
+        await asyncio.gather(running, waiting)
+        assert bridge.queue() == (0, 0.0)
+        await bridge.close()
+
+    asyncio.run(main())
+
+
 def test_a_read_is_left_at_its_deadline() -> None:
     stuck = threading.Event()
 

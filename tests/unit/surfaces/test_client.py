@@ -8,12 +8,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
 
+import httpx2
 import pytest
 
-from scrubjay import Forbidden, InvalidRequest, LimitReached, StoreError, connect
+from scrubjay import Busy, Forbidden, InvalidRequest, LimitReached, StoreError, connect
 from scrubjay.domain.origin import Actor
+from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
+from scrubjay.engine.opened import OpenScope
 from scrubjay.surfaces.http.limits import Rates
 from scrubjay.surfaces.http.service import Options
 from scrubjay.testing.engines import MemoryHome
@@ -45,13 +49,84 @@ class Page(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def some_other_service() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), Page) as server:
+def some_service(kind: type[BaseHTTPRequestHandler] = Page) -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), kind) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
+
+
+class Cut(BaseHTTPRequestHandler):
+    """A way to a service on which the connection breaks before the first answer to a POST."""
+
+    to: ClassVar[str]
+    seen: ClassVar[list[str | None]]
+
+    def do_GET(self) -> None:  # the name the library looks for
+        self._pass(httpx2.get(self.to + self.path, headers=self._headers()))
+
+    def do_POST(self) -> None:  # the name the library looks for
+        body = self.rfile.read(int(self.headers["content-length"]))
+        answer = httpx2.post(self.to + self.path, headers=self._headers(), content=body)
+        self.seen.append(self.headers["idempotency-key"])
+        if len(self.seen) > 1:
+            self._pass(answer)
+
+    def _headers(self) -> dict[str, str]:
+        wanted = ("authorization", "content-type", "idempotency-key", "x-scrubjay-scope")
+        return {name: self.headers[name] for name in wanted if name in self.headers}
+
+    def _pass(self, answer: httpx2.Response) -> None:
+        self.send_response(answer.status_code)
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_write_is_asked_for_again_under_its_key_when_the_connection_breaks(
+    engine: Engine, home: MemoryHome
+) -> None:
+    with serving(engine, home.clock) as running:
+        way = type("Way", (Cut,), {"to": running.url, "seen": []})
+        with (
+            some_service(way) as url,
+            connect(url, running.key("acme/alice")) as jay,
+        ):
+            receipt = jay.retain("tea")
+            first, again = way.seen  # type: ignore[attr-defined]
+            assert first == again
+            assert [memory.id for memory in jay.browse()] == [receipt.id]
+            jay.retain("tea")
+            assert len(jay.browse()) == 2, "each write has a key of its own"
+
+
+class Held(Engine):
+    """An engine in which every verb waits, once it is told to."""
+
+    waits: threading.Event | None = None
+
+    def _begin(self, scope: Scope) -> OpenScope:
+        if self.waits is not None:
+            self.waits.wait(10)
+        return super()._begin(scope)
+
+
+def test_a_write_that_is_not_answered_in_time_is_said_to_be_in_doubt(home: MemoryHome) -> None:
+    engine = Held(home.ports())
+    with (
+        serving(engine, home.clock) as running,
+        connect(running.url, running.key("acme/alice"), seconds=0.5, create=True) as jay,
+    ):
+        waits = engine.waits = threading.Event()
+        with pytest.raises(Busy, match="may have been done"):
+            jay.retain("tea")
+        waits.set()
+        engine.waits = None
+    engine.close()
 
 
 def test_a_service_that_is_not_there_is_a_clear_error() -> None:
@@ -62,7 +137,7 @@ def test_a_service_that_is_not_there_is_a_clear_error() -> None:
 
 
 def test_a_service_that_is_not_ours_is_a_clear_error() -> None:
-    with some_other_service() as url, pytest.raises(StoreError, match="else than JSON"):
+    with some_service() as url, pytest.raises(StoreError, match="else than JSON"):
         connect(url, "sj_key")
 
 

@@ -33,7 +33,12 @@ Who = Annotated[
     Actor, typer.Option("--actor", help="Who acts with it; only people leave quarantine.")
 ]
 Most = Annotated[
-    Origin, typer.Option("--origin", help="The most trusted origin its holder may claim.")
+    Origin | None,
+    typer.Option(
+        "--origin",
+        help="The most trusted origin its holder may claim.",
+        show_default="that of the actor",
+    ),
 ]
 
 
@@ -56,7 +61,7 @@ def create(
     scope: Scopes,
     grant: Grants = None,
     actor: Who = Actor.AGENT,
-    origin: Most = Origin.USER,
+    origin: Most = None,
     expires: options.Expires = None,
     as_json: options.AsJson = False,
 ) -> None:

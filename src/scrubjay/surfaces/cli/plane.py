@@ -70,12 +70,13 @@ def serve(
     engine = bootstrap.build(opening.settings())
     try:
         made = app(engine, bootstrap.clock(), asked, planes=[ClawdapusPlane(offer)])
+        answering = server.server(made, where)
         serving.heed()
         with server.bind(where) as bound:
             render.line(f"scrubjay serves {where.url(bound.getsockname()[1])}")
             if offer.token is None:
                 render.say("No token is asked for: everybody who reaches it may use it.")
-            serving.until_told(made, where, bound)
+            serving.until_told(answering, bound)
     finally:
         engine.close()
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from scrubjay import bootstrap
+from scrubjay import settings as reading
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.scope import Scope
 from scrubjay.surfaces.cli import issuer, listening, options, render, serving
@@ -69,6 +70,7 @@ def serve(
     from scrubjay.surfaces.http.app import app
     from scrubjay.surfaces.http.limits import Rates
     from scrubjay.surfaces.http.service import Options
+    from scrubjay.surfaces.http.tracing import CONTENT_VARIABLE
 
     where = server.Listening(
         host=host,
@@ -94,6 +96,7 @@ def serve(
         scope=whose,
         hosts=listening.hosts_of(host, allow_host),
         rates=Rates(reads=reads, writes=writes),
+        trace_content=(reading.variable(CONTENT_VARIABLE) or "").lower() == "true",
     )
     offer = listening.offer_of(
         recall_only=plane_recall_only, retain_only=plane_retain_only, pods=pod, recall_ms=recall_ms
@@ -101,6 +104,7 @@ def serve(
     engine = bootstrap.build(found)
     try:
         made = app(engine, bootstrap.clock(), asked, planes=_planes(offer))
+        answering = server.server(made, where)
         serving.heed()
         with server.bind(where) as bound:
             keys = Keys(engine, bootstrap.clock())
@@ -113,7 +117,7 @@ def serve(
                 render.line(f"scrubjay serves {url}")
                 bearer = _bearer(keys, whose, key_file, no_auth=no_auth)
                 _tell(url, bearer, _FIRST if where.loopback else ())
-            serving.until_told(made, where, bound)
+            serving.until_told(answering, bound)
     finally:
         engine.close()
 

@@ -12,9 +12,7 @@ from scrubjay.domain.errors import InvalidRequest
 from scrubjay.surfaces.cli.exits import Exit
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
-    from scrubjay.surfaces.http.server import Listening
+    from uvicorn import Server
 
 
 def check_installed() -> None:
@@ -34,13 +32,13 @@ def heed() -> None:
         signal.signal(number, _end)  # the server passes it on when it is done
 
 
-def until_told(app: ASGIApp, listening: Listening, bound: socket.socket) -> None:
+def until_told(server: Server, bound: socket.socket) -> None:
     """Serve until it is told to end."""
-    from scrubjay.surfaces.http import logs, server
+    from scrubjay.surfaces.http import logs
 
     sys.stdout.flush()
     logs.to_stderr()
-    server.server(app, listening).run(sockets=[bound])
+    server.run(sockets=[bound])
 
 
 def _end(_number: int, _frame: object) -> None:

@@ -1,4 +1,4 @@
-"""Opaque cursors: where a page ended, signed, so that nobody can make one up for another scope."""
+"""What the service signs: cursors, so that nobody can make one up for another scope, and names."""
 
 from __future__ import annotations
 
@@ -38,6 +38,16 @@ class Signer:
     def pseudonym(self, scope: Scope) -> str:
         """A name for a scope that says nothing of whose it is."""
         return self._digest(b"scope", str(scope).encode()).hex()[:16]
+
+    def fingerprint(self) -> hmac.HMAC:
+        """What a body is to be shown to, piece by piece, to tell it from another."""
+        return hmac.new(self._secret, b"body\n", hashlib.sha256)
+
+    def once(self, holder: str, path: str, key: str, fingerprint: bytes) -> str:
+        """The name of a write for the store, and what it was: see `text.key_name`."""
+        # Only a path may hold a line end, so that no two of these are the same.
+        named = self._digest(b"once", f"{holder}\n{key}\n{path}".encode())
+        return f"once-{named.hex()[:32]}-{fingerprint.hex()[:32]}"
 
     def _mac(self, scope: Scope, body: bytes) -> bytes:
         return self._digest(b"cursor", f"{scope}\n".encode() + body)[:_MAC_BYTES]

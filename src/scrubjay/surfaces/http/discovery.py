@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from scrubjay.surfaces.http.answers import as_json
 from scrubjay.surfaces.http.challenges import METADATA, resource
-from scrubjay.surfaces.http.routes import as_json
 from scrubjay.surfaces.oidc.trust import GRANT_PREFIX, Trust
 
 

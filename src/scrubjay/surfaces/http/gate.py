@@ -124,6 +124,8 @@ class _Passage:
             headers["x-request-id"] = self._state["request_id"]
             for name, value in _MANNERS:
                 headers.setdefault(name, value)
+            if (rate := self._state.get("rate")) is not None:
+                headers.update(rate.headers())
             if self._scope.get("scheme") == "https":
                 headers.setdefault(*_HSTS)
         await self._send(message)
@@ -135,7 +137,7 @@ class _Passage:
     def _note(self, seconds: float) -> None:
         op = self._state["op"]
         self._gate._metrics.ended(op, self._status, seconds)
-        if op not in QUIET:
+        if op not in QUIET and _log.isEnabledFor(logging.INFO):
             _log.info("request", extra={**self._facts(), "ms": round(seconds * 1000, 2)})
 
     def _facts(self) -> dict[str, Any]:

@@ -28,6 +28,24 @@ class Rates:
 UNLIMITED: Final = Rates(reads=0, writes=0, heavy=0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """How much of a bucket is left."""
+
+    name: str
+    left: int
+    full: int
+    rate: float
+
+    def headers(self) -> dict[str, str]:
+        """The same as headers, by the draft draft-ietf-httpapi-ratelimit-headers of the IETF."""
+        filled = ceil((self.full - self.left) / self.rate)
+        return {
+            "RateLimit-Policy": f'"{self.name}";q={self.full};w={ceil(self.full / self.rate)}',
+            "RateLimit": f'"{self.name}";r={self.left};t={filled}',
+        }
+
+
 class Meter:
     """The buckets of all keys; used by the event loop alone."""
 
@@ -36,12 +54,12 @@ class Meter:
         self._clock = clock
         self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
 
-    def spend(self, key_id: str, operation: Operation) -> None:
-        """Take a token, or say when there is one again."""
+    def spend(self, key_id: str, operation: Operation) -> Spent | None:
+        """Take a token and say what is left, or when there is one again; None without a limit."""
         name = "heavy" if operation.heavy else "writes" if operation.writes else "reads"
         rate: float = getattr(self._rates, name)
         if not rate:
-            return
+            return None
         full = max(1.0, rate * self._rates.burst_seconds)
         now = self._clock.monotonic()
         left, at = self._buckets.pop((key_id, name), (full, now))
@@ -50,6 +68,7 @@ class Meter:
         self._buckets[key_id, name] = (left - 1 if allowed else left, now)
         if len(self._buckets) > _BUCKETS:
             self._buckets.popitem(last=False)
+        spent = Spent(name=name, left=int(left - allowed), full=int(full), rate=rate)
         if not allowed:
             seconds = str(max(1, ceil((1 - left) / rate)))
             raise Problem(
@@ -57,5 +76,6 @@ class Meter:
                 "rate_limited",
                 f"This key may ask {rate:g} times a second.",
                 hint=f"Try again in {seconds} s.",
-                headers={"Retry-After": seconds},
+                headers={"Retry-After": seconds, **spent.headers()},
             )
+        return spent

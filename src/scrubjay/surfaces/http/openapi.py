@@ -31,7 +31,10 @@ _GRANTS: Final = {
     Grant.EXPORT: "take a whole scope out",
     Grant.ADMIN: "everything about a scope as a whole, and keys",
 }
-_REFUSALS: Final = (400, 401, 403, 404, 408, 409, 410, 413, 415, 422, 423, 428, 429, 503, 507)
+_REFUSALS: Final = (
+    *(400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 422, 423, 428, 429, 431),
+    *(500, 502, 503, 504, 507),
+)
 
 
 class MemoryPage(BaseModel):
@@ -69,7 +72,7 @@ def document() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "scrubjay", "version": __version__, "description": _ABOUT},
-        "paths": {**paths, **_open_paths()},
+        "paths": {**paths, **_other_paths()},
         "components": {
             "schemas": _untitled(definitions["$defs"]),
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
@@ -139,6 +142,8 @@ def _parameters(operation: Operation, form: dict[str, Any]) -> list[dict[str, An
         found.append({**seen, "required": True})
     if operation.gives is Memory and operation.method == "GET":
         found.append(_header("If-None-Match", "The ETag you have already.", None))
+    if operation.name == "retain":
+        found.append(_header("If-None-Match", "* to be refused if its id or key is known.", "*"))
     return found
 
 
@@ -170,7 +175,8 @@ def _responses(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
         found["200"] = {**good, "description": "It was known already, or forgotten once."}
     if operation.gives is Memory and operation.method == "GET":
         found["304"] = {"description": "It is as you have it."}
-    statuses = [*_REFUSALS, *([412] if operation.conditional else [])]
+    preconditioned = operation.conditional or operation.name == "retain"
+    statuses = [*_REFUSALS, *([412] if preconditioned else [])]
     return found | {
         str(status): {"$ref": "#/components/responses/Problem"} for status in sorted(statuses)
     }
@@ -190,8 +196,8 @@ def _problem() -> dict[str, Any]:
     return {"description": "What went wrong.", "content": {problems.TYPE: {"schema": schema}}}
 
 
-def _open_paths() -> dict[str, Any]:
-    """What needs no key."""
+def _other_paths() -> dict[str, Any]:
+    """What is not about memories; only the counters need a key."""
     about = {
         "/healthz": "Whether the process lives.",
         "/readyz": "Whether it can work, by check; 503 if not.",
@@ -199,7 +205,18 @@ def _open_paths() -> dict[str, Any]:
     }
     schema = TypeAdapter(dict[str, Any]).json_schema()
     good = {"content": {"application/json": {"schema": schema}}}
-    return {
+    counters = {
+        "operationId": "metrics",
+        "summary": "Counters in the text form of Prometheus, for any key.",
+        "responses": {
+            "200": {
+                "description": "The counters.",
+                "content": {"text/plain": {"schema": {"type": "string"}}},
+            },
+            "401": {"$ref": "#/components/responses/Problem"},
+        },
+    }
+    return {"/metrics": {"get": counters}} | {
         path: {
             "get": {
                 "operationId": path[1:],

@@ -32,7 +32,8 @@ _STATUS: Final[Mapping[type[ScrubjayError], int]] = {
     errors.ExtractorError: 502,
     errors.Locked: 503,
 }
-_AGAIN: Final = {503: "1"}
+_AGAIN: Final = {429: "60", 503: "1"}
+"""After how many seconds it may be worth trying again; a budget may take longer to fill."""
 _TITLES: Final = {
     400: "The request is not well formed",
     401: "A key is needed",
@@ -58,6 +59,8 @@ class ProblemDocument(BaseModel):
     title: str
     status: int
     detail: str
+    instance: str | None = None
+    """Which request it was, as a URN. Not its path: that may hold what somebody said."""
     code: str
     hint: str | None = None
     request_id: str | None = None
@@ -129,6 +132,7 @@ def response(problem: Problem, request_id: str | None = None) -> Response:
     if problem.hint:
         body["hint"] = problem.hint
     if request_id:
+        body["instance"] = f"urn:scrubjay:request:{request_id}"
         body["request_id"] = request_id
     if problem.places:
         body["errors"] = list(problem.places)

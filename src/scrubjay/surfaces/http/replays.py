@@ -1,12 +1,12 @@
 """Idempotency keys: a repeated POST gets the first answer again.
 
 Answers are kept in the memory of the process for a day. A retain or a supersede survives a restart
-as well: its key goes to the store with the memory, which refuses to write it twice.
+as well: a name made of who asked, where and under which key goes to the store with the memory,
+which refuses to write it twice, and with it a fingerprint of what was asked for.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
@@ -19,10 +19,25 @@ from scrubjay.surfaces.http.problems import Problem
 
 HEADER: Final = "idempotency-key"
 KEPT_SECONDS: Final = 24 * 3600.0
-_MOST: Final = 10_000
+EACH: Final = 1_000
+"""How many answers are kept for one principal,"""
+ALL: Final = 10_000
+"""and for all of them."""
 _LARGEST: Final = 64 * 1024
 
-Name = tuple[str, ...]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    """Under which name an answer is kept: whose, and for what."""
+
+    holder: str
+    scope: str
+    path: str
+    key: str
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.key) <= NAME_CHARS:
+            raise Problem(400, "malformed", f"An Idempotency-Key has 1 to {NAME_CHARS} characters.")
 
 
 @dataclass(slots=True)
@@ -33,26 +48,31 @@ class _Entry:
 
 
 class Replays:
-    """What was answered under which key; used by the event loop alone."""
+    """What was answered under which name; used by the event loop alone.
 
-    def __init__(self, clock: Clock) -> None:
+    Each principal has a list of its own: nobody's requests push out what another is waiting for.
+    """
+
+    def __init__(self, clock: Clock, *, each: int = EACH, most: int = ALL) -> None:
         self._clock = clock
-        self._entries: OrderedDict[Name, _Entry] = OrderedDict()
+        self._each = each
+        self._most = most
+        self._count = 0
+        self._kept: dict[str, OrderedDict[Name, _Entry]] = {}
 
-    def begin(self, name: Name, body: bytes) -> Response | None:
+    def begin(self, name: Name, fingerprint: bytes) -> Response | None:
         """The answer given before, or None if this is the first time."""
-        if not 1 <= len(name[-1]) <= NAME_CHARS:
-            raise Problem(400, "malformed", f"An Idempotency-Key has 1 to {NAME_CHARS} characters.")
-        fingerprint = hashlib.sha256(body).digest()
-        self._drop_old()
-        known = self._entries.get(name)
+        own = self._kept.get(name.holder, OrderedDict())
+        self._drop_old(own)
+        known = own.get(name)
         if known is None:
-            self._entries[name] = _Entry(fingerprint, self._clock.monotonic())
+            self._make_room(own)
+            entry = _Entry(fingerprint, self._clock.monotonic())
+            self._kept.setdefault(name.holder, own)[name] = entry
+            self._count += 1
             return None
         if known.fingerprint != fingerprint:
-            raise Problem(
-                422, "idempotency_key_reused", "This Idempotency-Key came with another request."
-            )
+            raise reused()
         if known.answer is None:
             raise Problem(
                 409,
@@ -64,15 +84,46 @@ class Replays:
 
     def end(self, name: Name, answer: Response | None) -> None:
         """Keep the answer, or with None let the next one try again."""
+        own = self._kept[name.holder]
         if answer is None or len(answer.body) > _LARGEST:
-            self._entries.pop(name, None)
-        elif name in self._entries:
-            self._entries[name].answer = answer
+            self._drop(own, name)
+        else:
+            own[name].answer = answer
 
-    def _drop_old(self) -> None:
+    def _make_room(self, own: OrderedDict[Name, _Entry]) -> None:
+        """Drop the oldest answer of this principal or, if all are too many, of the greediest."""
+        if len(own) >= self._each:
+            self._drop_settled(own)
+        elif self._count >= self._most:
+            self._drop_settled(max(self._kept.values(), key=len))
+
+    def _drop_settled(self, kept: OrderedDict[Name, _Entry]) -> None:
+        settled = (name for name, entry in kept.items() if entry.answer is not None)
+        oldest = next(settled, None)
+        if oldest is None:
+            raise Problem(
+                503,
+                "too_many_in_progress",
+                "Too many requests with an Idempotency-Key are not answered yet.",
+                headers={"Retry-After": "1"},
+            )
+        self._drop(kept, oldest)
+
+    def _drop_old(self, own: OrderedDict[Name, _Entry]) -> None:
         now = self._clock.monotonic()
-        while self._entries:
-            oldest = next(iter(self._entries.values()))
-            if now - oldest.at < KEPT_SECONDS and len(self._entries) < _MOST:
+        while own:
+            name, entry = next(iter(own.items()))
+            if entry.answer is None or now - entry.at < KEPT_SECONDS:
                 return
-            self._entries.popitem(last=False)
+            self._drop(own, name)
+
+    def _drop(self, kept: OrderedDict[Name, _Entry], name: Name) -> None:
+        if kept.pop(name, None) is not None:
+            self._count -= 1
+        if not kept:
+            self._kept.pop(name.holder, None)
+
+
+def reused() -> Problem:
+    """What is said of another request under the same key."""
+    return Problem(422, "idempotency_key_reused", "This Idempotency-Key came with another request.")

@@ -1,28 +1,29 @@
-"""From a request to a verb and back: one endpoint for each operation of the table."""
+"""From a request to a verb: one endpoint for each operation of the table."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from pydantic import BaseModel
-from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from scrubjay.domain.memory import Memory
-from scrubjay.domain.results import Outcome, Page, Recalled, Retained
-from scrubjay.domain.turns import Recorded
+from scrubjay.domain.errors import NotFound
+from scrubjay.domain.results import Outcome, Retained
+from scrubjay.domain.text import key_name
 from scrubjay.surfaces import wire
-from scrubjay.surfaces.http import bodies, preconditions
+from scrubjay.surfaces.http import answers, bodies, preconditions, replays
+from scrubjay.surfaces.http.answers import VERSION
+from scrubjay.surfaces.http.problems import Problem
 from scrubjay.surfaces.http.replays import HEADER, Name
 from scrubjay.surfaces.http.service import Service, check_granted
+from scrubjay.surfaces.http.tracing import Span
 from scrubjay.surfaces.keys import KEYS
 from scrubjay.surfaces.operations import BELOW, OPERATIONS, Call, Operation
 
-VERSION: Final = "/v1"
 _KEYED: Final = frozenset({"retain", "supersede"})
 Values = dict[str, Any]
 
@@ -40,6 +41,17 @@ def routes(service: Service) -> list[Route]:
     ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """One request, as far as it is known before its body is looked into."""
+
+    request: Request
+    call: Call
+    body: bytes = b""
+    once: str | None = None
+    """Its Idempotency-Key as the store is to know it."""
+
+
 class _Endpoint:
     """One operation, ready to be asked for."""
 
@@ -55,66 +67,84 @@ class _Endpoint:
         state["op"] = operation.name
         holder = await self._service.holder(request)
         state["key"] = holder.id
-        self._service.meter.spend(holder.id, operation)
+        state["rate"] = self._service.meter.spend(holder.id, operation)
         check_granted(holder, operation.grant)
         scope = self._service.scope_of(request, holder) if operation.scoped else KEYS
         call = Call(
             engine=self._service.engine, keys=self._service.keys, holder=holder, scope=scope
         )
-        body = b"" if operation.in_query else await bodies.read(request, operation.most_bytes)
-        name = self._replay_name(request, call)
-        if name is None:
-            return await self._carry_out(request, call, body)
-        return await self._once(name, body, lambda: self._carry_out(request, call, body))
+        if operation.in_query:
+            return await self._carry_out(_Asked(request=request, call=call))
+        with self._service.room.share() as take:
+            return await self._with_body(request, call, take)
 
-    def _replay_name(self, request: Request, call: Call) -> Name | None:
-        key = request.headers.get(HEADER)
+    async def _with_body(self, request: Request, call: Call, take: bodies.See) -> Response:
+        most, key = self._operation.most_bytes, request.headers.get(HEADER)
         if key is None or not self._operation.replayed:
-            return None
-        return (call.holder.id, str(call.scope), request.url.path, key)
+            body = await bodies.read(request, most, take)
+            return await self._carry_out(_Asked(request=request, call=call, body=body))
+        path = request.url.path
+        name = Name(holder=call.holder.id, scope=str(call.scope), path=path, key=key)
+        hashed = self._service.signer.fingerprint()
+        body = await bodies.read(request, most, take, hashed.update)
+        once = self._service.signer.once(call.holder.id, path, key, hashed.digest())
+        asked = _Asked(request=request, call=call, body=body, once=once)
+        return await self._once(name, hashed.digest(), asked)
 
-    async def _once(
-        self, name: Name, body: bytes, work: Callable[[], Awaitable[Response]]
-    ) -> Response:
-        replays = self._service.replays
-        if (known := replays.begin(name, body)) is not None:
+    async def _once(self, name: Name, fingerprint: bytes, asked: _Asked) -> Response:
+        kept = self._service.replays
+        if (known := kept.begin(name, fingerprint)) is not None:
             return known
         answer = None
         try:
-            answer = await work()
+            answer = await self._carry_out(asked)
         finally:
-            replays.end(name, answer)
+            kept.end(name, answer)
         return answer
 
-    async def _carry_out(self, request: Request, call: Call, body: bytes) -> Response:
-        values = self._values(request, call, body)
-        operation, bridge = self._operation, self._service.bridge
-        work = self._work(call, values)
-        pseudonym = self._service.signer.pseudonym(call.scope) if operation.span else ""
-        with self._service.spans.around(operation, pseudonym) as span:
+    async def _carry_out(self, asked: _Asked) -> Response:
+        operation, service, request = self._operation, self._service, asked.request
+        with service.spans.around(operation, asked.call.scope, request.headers) as span:
             request.scope["state"]["trace_id"] = span.trace_id
             if operation.writes:
-                result = await bridge.write(work)
-            else:
-                result = await bridge.read(work, gone=lambda: bodies.disconnected(request))
-            span.count(result)
-        return self._render(request, call, result)
+                return await service.bridge.write(
+                    lambda: self._work(asked, span), heavy=operation.heavy
+                )
+            return await service.bridge.read(
+                lambda: self._work(asked, span),
+                gone=lambda: bodies.disconnected(request),
+                heavy=operation.heavy,
+            )
 
-    # -- in ------------------------------------------------------------------------------
+    # -- in the worker -------------------------------------------------------------------
 
-    def _values(self, request: Request, call: Call, body: bytes) -> Values:
-        operation = self._operation
+    def _work(self, asked: _Asked, span: Span) -> Response:
+        """All that takes long: the body taken apart, the verb, and its answer put together."""
+        operation, service, call = self._operation, self._service, asked.call
+        values = self._values(asked)
+        span.asked(values, once=asked.once)
+        if operation.scoped and not operation.beyond:
+            service.ready(call.scope, create=operation.creates)
+        if operation.name == "destroy":
+            service.leave(call.scope)
+        result = operation.perform(call, values)
+        if isinstance(result, Retained):
+            _check_known(asked, result)
+        span.answered(result)
+        return answers.render(service, operation, asked.request, call, result)
+
+    def _values(self, asked: _Asked) -> Values:
+        operation, request = self._operation, asked.request
         if operation.in_query:
             given = self._form.model_validate(_query(request, self._wanted))
         else:
-            given = self._form.model_validate_json(body or b"{}")
+            given = self._form.model_validate_json(asked.body or b"{}")
         values = wire.chosen(given, self._wanted)
         values |= {name: request.path_params[name] for name in operation.path_names}
         if operation.paged:
-            self._turn(call, values)
-        key = request.headers.get(HEADER)
-        if key is not None and operation.name in _KEYED and values.get("key") is None:
-            values["key"] = key
+            self._turn(asked.call, values)
+        if asked.once is not None and operation.name in _KEYED and values.get("key") is None:
+            values["key"] = asked.once
         if operation.conditional:
             values["expected"] = preconditions.expected(request)
         return values
@@ -127,53 +157,25 @@ class _Endpoint:
         elif below is not None:
             values["cursor"] = below
 
-    def _work(self, call: Call, values: Values) -> Callable[[], Any]:
-        operation, service = self._operation, self._service
 
-        def work() -> Any:
-            if operation.scoped and not operation.beyond:
-                service.ready(call.scope, create=operation.creates)
-            if operation.name == "destroy":
-                service.leave(call.scope)
-            return operation.perform(call, values)
-
-        return work
-
-    # -- out -----------------------------------------------------------------------------
-
-    def _render(self, request: Request, call: Call, result: Any) -> Response:
-        headers: dict[str, str] = {}
-        status = self._operation.status
-        if isinstance(result, Memory):
-            headers["ETag"] = preconditions.etag(result)
-            if preconditions.unchanged(request, result):
-                return Response(status_code=304, headers=headers)
-        if isinstance(result, Retained | Recorded):
-            self._service.metrics.add("memory_redacted_total", sum(result.redacted.values()))
-            status = status if result.outcome is Outcome.STORED else 200
-        if isinstance(result, Retained):
-            headers["Location"] = f"{VERSION}/memories/{result.id}"
-        if isinstance(result, Recalled):
-            self._service.metrics.add("memory_recall_hits_total", len(result))
-        if isinstance(result, Page):
-            content = self._page(request, call, result, headers)
-        else:
-            content = wire.plain(result)
-        return as_json(content if isinstance(content, dict) else {"data": content}, status, headers)
-
-    def _page(
-        self, request: Request, call: Call, page: Page, headers: dict[str, str]
-    ) -> dict[str, Any]:
-        cursor = None
-        if page.next is not None:
-            cursor = self._service.signer.cursor(call.scope, page.next)
-            kept = [pair for pair in request.query_params.multi_items() if pair[0] not in _PLACES]
-            query = urlencode([*kept, ("cursor", cursor)])
-            headers["Link"] = f'<{request.url.path}?{query}>; rel="next"'
-        return {"data": wire.plain(page.memories), "next_cursor": cursor}
+def _check_known(asked: _Asked, receipt: Retained) -> None:
+    """Refuse what the store knows under this key as another request, and a create that was none."""
+    if receipt.outcome is Outcome.STORED:
+        return
+    known = _key_of(asked.call, receipt) if asked.once is not None else None
+    if known is not None and known == asked.once:
+        return
+    if known is not None and asked.once and key_name(known) == key_name(asked.once):
+        raise replays.reused()
+    if asked.request.headers.get("if-none-match", "").strip() == "*":
+        raise Problem(412, "precondition_failed", "It is there already, or was forgotten once.")
 
 
-_PLACES: Final = frozenset({"cursor", BELOW})
+def _key_of(call: Call, receipt: Retained) -> str | None:
+    try:
+        return call.engine.get(call.scope, receipt.id, actor=call.actor).key
+    except NotFound:
+        return None  # it was forgotten, or its time is over
 
 
 def _query(request: Request, wanted: Mapping[str, tuple[Any, Any]]) -> Values:
@@ -185,13 +187,3 @@ def _query(request: Request, wanted: Mapping[str, tuple[Any, Any]]) -> Values:
         else:
             found[name] = value
     return found
-
-
-def as_json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer in JSON."""
-    return Response(
-        to_json(content),
-        status_code=status,
-        media_type="application/json",
-        headers=headers,
-    )

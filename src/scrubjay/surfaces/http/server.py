@@ -16,6 +16,8 @@ from scrubjay.surfaces.addresses import is_loopback
 from scrubjay.surfaces.http.gate import HEADER_BYTES
 
 GRACE_SECONDS: Final = 30
+CONNECTIONS: Final = 2048
+"""How many connections may be open at once; further ones are answered 503 by the server itself."""
 _BACKLOG: Final = 512
 
 
@@ -80,7 +82,10 @@ def bind(listening: Listening) -> socket.socket:
 
 
 def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
-    """A server for the application; on SIGTERM it finishes what it has begun, then ends."""
+    """A server for the application; on SIGTERM it finishes what it has begun, then ends.
+
+    The certificate is read now, so that a bad one is said before anybody is told of the service.
+    """
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -93,12 +98,20 @@ def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
         h11_max_incomplete_event_size=2 * HEADER_BYTES,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE_SECONDS,
+        limit_concurrency=CONNECTIONS,
         lifespan="on",
         ssl_certfile=listening.tls_cert,
         ssl_keyfile=listening.tls_key,
         ssl_context_factory=_tls if listening.tls else None,
         **more,
     )
+    try:
+        config.load()
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidRequest(
+            f"The certificate or its key cannot be used: {error.strerror or error}.",
+            hint="--tls-cert and --tls-key are PEM files that belong together.",
+        ) from error
     return uvicorn.Server(config)
 
 

@@ -18,6 +18,7 @@ from scrubjay.ports import Clock
 from scrubjay.surfaces import guarded
 from scrubjay.surfaces.bridge import Bridge, Limits
 from scrubjay.surfaces.http.background import Background
+from scrubjay.surfaces.http.bodies import Room
 from scrubjay.surfaces.http.challenges import INVALID, unauthorized
 from scrubjay.surfaces.http.cursors import Signer
 from scrubjay.surfaces.http.limits import Meter, Rates
@@ -53,6 +54,8 @@ class Options:
     """The scope of a request that names none, where no key says which."""
     hosts: frozenset[str] = frozenset()
     """Names it answers to, beside those of loopback."""
+    trace_content: bool = False
+    """Whether spans may say what was asked and answered."""
     rates: Rates = field(default_factory=Rates)
     limits: Limits = field(default_factory=Limits)
 
@@ -84,13 +87,14 @@ class Service:
         self.clock = clock
         self.options = options or Options()
         self.keys = Keys(engine, clock)
-        self.bridge = Bridge(self.options.limits)
+        self.bridge = Bridge(self.options.limits, monotonic=clock.monotonic)
         self.metrics = Metrics()
         self.background = Background(engine, self.metrics)
         self.meter = Meter(self.options.rates, clock)
         self.replays = Replays(clock)
-        self.spans = Spans()
+        self.room = Room()
         self.signer = Signer(self.keys.signing_secret())
+        self.spans = Spans(self.signer, clock, content=self.options.trace_content)
         self.tokens = _tokens(self.options.trust, clock, self.signer)
         self._local = everything()
         self._open: set[Scope] = set()

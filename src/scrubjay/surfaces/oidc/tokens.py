@@ -10,7 +10,7 @@ import jwt
 
 from scrubjay.domain.scope import Scope
 from scrubjay.ports import Clock
-from scrubjay.surfaces.keys import Grant, Key
+from scrubjay.surfaces.keys import Grant, Key, own_origin
 from scrubjay.surfaces.oidc.keyset import KeySet
 from scrubjay.surfaces.oidc.publisher import ALGORITHMS, Publisher, VerifyingKey
 from scrubjay.surfaces.oidc.refusals import Refused
@@ -57,6 +57,7 @@ class Tokens:
             scopes=(str(scope),),
             grants=granted(self._trust.grants, claims),
             actor=self._trust.actor,
+            origin=own_origin(self._trust.actor),
             expires_at=expires_at,
         )
 

@@ -194,8 +194,8 @@ def test_counters_say_what_was_read_and_what_it_cost(
     model.failures.append(Failure(body=b"{}"))
     background.start()
     say(engine)
-    wait_for(lambda: "memory_extraction_turns_total 1" in metrics.render(0))
-    lines = metrics.render(0).splitlines()
+    wait_for(lambda: "memory_extraction_turns_total 1" in metrics.render(depth=0, age=0))
+    lines = metrics.render(depth=0, age=0).splitlines()
     assert f'memory_extraction_tokens_total{{direction="out"}} {1 + TOKENS_OUT}' in lines
     assert "memory_extraction_failures_total 1" in lines
     assert "memory_extraction_waiting 0" in lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable
 
 import httpx2
@@ -81,6 +82,7 @@ def test_health_readiness_and_version_need_no_key(http: httpx2.Client) -> None:
     assert http.get("/version").json()["name"] == "scrubjay"
     ready = http.get("/readyz").json()
     assert ready["status"] == "ready"
+    assert set(ready["checks"]) == {"store", "migrations", "keys", "queue", "embedder"}
     assert all(check["ok"] for check in ready["checks"].values())
 
 
@@ -93,9 +95,27 @@ def test_the_counters_need_a_key_and_name_nobody(caller: Calling, scope: str) ->
     assert 'memory_operations_total{op="retain",status="201"}' in text
     assert 'memory_operation_duration_seconds_bucket{op="retain",le="+Inf"}' in text
     assert 'op="other",status="404"' in text
+    assert "memory_queue_depth 0\n" in text
+    assert "memory_queue_age_seconds 0.000\n" in text
+    assert "scrubjay_build_info{" in text
     assert alice.token is not None
     for private in (scope, "owner", one, "tea", "s-1", alice.token.split("_")[1]):
         assert private not in text
+
+
+def test_a_recall_is_counted_by_what_it_gave(caller: Calling, scope: str) -> None:
+    def told(name: str) -> float:
+        text = alice.http.get("/metrics").text
+        return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])  # type: ignore[index]
+
+    alice = caller(scope)
+    alice.retain("four")
+    names = [
+        f"memory_recall_{what}_{sum_}" for what in ("blocks", "bytes") for sum_ in ("sum", "count")
+    ]
+    before = [told(name) for name in names]
+    alice.http.post("/v1/recall", json={"query": "four"})
+    assert [told(name) - was for name, was in zip(names, before, strict=True)] == [1, 1, 4, 1]
 
 
 def test_a_log_line_says_what_was_done_and_nothing_that_was_said(

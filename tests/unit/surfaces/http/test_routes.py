@@ -11,6 +11,7 @@ import pytest
 
 from scrubjay.domain.origin import Actor, Origin
 from scrubjay.surfaces.http import bodies
+from scrubjay.surfaces.http.answers import PIECE
 from scrubjay.surfaces.http.problems import Problem
 from scrubjay.surfaces.keys import Grant
 from scrubjay.surfaces.operations import OPERATIONS
@@ -192,49 +193,6 @@ def test_a_change_of_nothing_is_refused(alice: Caller) -> None:
     problem(alice.http.patch(path, json={}, headers={"If-Match": "*"}), 422, "invalid_request")
 
 
-# -- repeats -------------------------------------------------------------------------------------
-
-
-def test_a_repeated_retain_gets_the_first_answer(alice: Caller) -> None:
-    how: dict[str, Any] = {"json": {"content": "once"}, "headers": {"Idempotency-Key": "i-1"}}
-    first, again = (alice.http.post("/v1/memories", **how) for _ in range(2))
-    assert (first.status_code, first.content) == (again.status_code, again.content)
-    assert len(alice.http.get("/v1/memories").json()["data"]) == 1
-
-
-def test_a_key_with_another_body_is_refused(alice: Caller) -> None:
-    headers = {"Idempotency-Key": "i-1"}
-    alice.http.post("/v1/memories", json={"content": "one"}, headers=headers)
-    other = alice.http.post("/v1/memories", json={"content": "two"}, headers=headers)
-    problem(other, 422, "idempotency_key_reused")
-
-
-def test_a_refused_request_may_be_tried_again_under_its_key(alice: Caller) -> None:
-    headers = {"Idempotency-Key": "i-1"}
-    refused = alice.http.post("/v1/memories", json={"content": " "}, headers=headers)
-    problem(refused, 422, "invalid_request")
-    good = alice.http.post("/v1/memories", json={"content": "tea"}, headers=headers)
-    assert good.status_code == 201
-
-
-def test_a_retain_is_known_by_its_key_after_a_restart(alice: Caller, service: Any) -> None:
-    headers = {"Idempotency-Key": "i-1"}
-    first = alice.http.post("/v1/memories", json={"content": "one"}, headers=headers).json()
-    again = alice.http.post("/v1/memories", json={"content": "one", "key": "i-1"})
-    assert (again.status_code, again.json()["outcome"]) == (200, "known")
-    assert again.json()["id"] == first["id"]
-
-
-def test_a_key_is_not_repeated_for_who_asks_again(alice: Caller, scope: str) -> None:
-    """The answer that makes a key is shown once; a repeat makes another key."""
-    how: dict[str, Any] = {
-        "json": {"name": "n", "scopes": [scope]},
-        "headers": {"Idempotency-Key": "i-1"},
-    }
-    first, again = (alice.http.post("/v1/keys", **how).json()["token"] for _ in range(2))
-    assert first != again
-
-
 # -- pages ---------------------------------------------------------------------------------------
 
 
@@ -334,3 +292,47 @@ def test_a_body_that_never_ends_is_given_up() -> None:
     with pytest.raises(Problem) as refused:
         asyncio.run(bodies.read(cast(Any, Trickle()), 100, seconds=0.01))
     assert refused.value.status == 408
+
+
+# -- lists, creates and problems -----------------------------------------------------------------
+
+
+def test_a_create_is_refused_where_it_would_find_something(alice: Caller) -> None:
+    once = {"If-None-Match": "*"}
+    for named in ({"id": "mem-1"}, {"key": "k"}):
+        body = {"content": "tea", **named}
+        assert alice.http.post("/v1/memories", json=body, headers=once).status_code == 201
+        again = alice.http.post("/v1/memories", json=body, headers=once)
+        problem(again, 412, "precondition_failed")
+        assert alice.http.post("/v1/memories", json=body).json()["outcome"] == "known"
+
+
+@pytest.mark.parametrize("path", ["/memories/{id}/history", "/quarantine", "/receipts", "/keys"])
+def test_a_long_list_is_given_in_parts(alice: Caller, scope: str, path: str) -> None:
+    one = alice.retain("one")
+    alice.http.post(f"/v1/memories/{one}/supersede", json={"content": "two"})
+    for _ in range(2):
+        alice.retain("Obey", kind="instruction", origin="web")
+        alice.http.post("/v1/forget", json={"ids": [alice.retain()]})
+        alice.http.post("/v1/keys", json={"name": "n", "scopes": [scope]})
+    url = f"/v1{path.format(id=one)}"
+    whole = alice.http.get(url).json()["data"]
+    assert len(whole) >= 2
+    parts = [alice.http.get(f"{url}?after={n}&limit=1").json()["data"] for n in range(len(whole))]
+    assert [part for (part,) in parts] == whole
+    problem(alice.http.get(f"{url}?limit=0"), 422, "invalid_request")
+
+
+def test_a_large_answer_is_sent_in_pieces_and_arrives_whole(alice: Caller) -> None:
+    texts = [f"{number} " + "tea " * 15_000 for number in range(12)]
+    for text in texts:
+        alice.retain(text)
+    answer = alice.http.get("/v1/memories")
+    assert len(answer.content) > 2 * PIECE
+    assert int(answer.headers["content-length"]) == len(answer.content)
+    assert [memory["content"] for memory in answer.json()["data"]] == texts[::-1]
+
+
+def test_a_problem_names_the_request_and_repeats_nothing_of_it(alice: Caller) -> None:
+    answer = alice.http.get("/v1/memories/tea-at-dawn", headers={"X-Request-Id": "r-1"})
+    assert problem(answer, 404, "not_found")["instance"] == "urn:scrubjay:request:r-1"

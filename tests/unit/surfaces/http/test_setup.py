@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import (
     AbstractAsyncContextManager,
@@ -17,25 +17,24 @@ from contextlib import (
     suppress,
 )
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
-from opentelemetry import trace
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from scrubjay.domain.errors import Forbidden, InvalidRequest
+from scrubjay.domain.errors import Forbidden, InvalidRequest, Timeout
 from scrubjay.domain.memory import Memory
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
+from scrubjay.surfaces.http.bodies import Room
 from scrubjay.surfaces.http.limits import Meter, Rates
 from scrubjay.surfaces.http.logs import JsonLines
 from scrubjay.surfaces.http.problems import Problem
-from scrubjay.surfaces.http.server import Listening, bind
+from scrubjay.surfaces.http.server import Listening, bind, server
 from scrubjay.surfaces.http.service import Options, Service
-from scrubjay.surfaces.http.tracing import Spans
 from scrubjay.surfaces.operations import BY_NAME
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.engines import MemoryHome
@@ -43,6 +42,7 @@ from tests.certificates import certificate_for_localhost
 from tests.serving import serving
 from tests.unit.surfaces.http.test_routes import problem
 
+SOMEBODY = Scope("local", "me")
 ROOT = Path(__file__).parents[4]
 
 
@@ -79,6 +79,24 @@ def certificate(tmp_path: Path) -> Listening:
     """Where to listen with a certificate for localhost that was made just now."""
     cert, key = certificate_for_localhost(tmp_path)
     return Listening(port=0, tls_cert=cert, tls_key=key)
+
+
+@pytest.mark.parametrize("wrong", ["missing", "no certificate", "another key"])
+def test_a_certificate_that_cannot_be_used_is_said_before_it_listens(
+    certificate: Listening, tmp_path: Path, wrong: str
+) -> None:
+    assert certificate.tls_cert is not None
+    assert certificate.tls_key is not None
+    if wrong == "missing":
+        certificate.tls_cert.unlink()
+    elif wrong == "no certificate":
+        certificate.tls_cert.write_text("hello")
+    else:
+        (elsewhere := tmp_path / "elsewhere").mkdir()
+        _, other = certificate_for_localhost(elsewhere)
+        certificate.tls_key.write_bytes(other.read_bytes())
+    with pytest.raises(InvalidRequest, match="cannot be used"):
+        server(cast(Any, None), certificate)
 
 
 def test_over_tls_it_speaks_nothing_below_1_3(
@@ -146,6 +164,29 @@ def test_of_two_who_saw_the_same_version_one_changes_it(home: MemoryHome) -> Non
     assert sorted(answer.status_code for answer in answers) == [200, 412]
 
 
+# -- whether it is ready -------------------------------------------------------------------------
+
+
+class Deaf:
+    """An embedder that does not answer."""
+
+    identity, dimensions, costly = "deaf", 8, False
+
+    def embed(self, *_: Any, **_more: Any) -> Any:
+        raise Timeout("It did not answer.")
+
+
+def test_without_an_embedder_it_is_ready_and_says_so() -> None:
+    home = MemoryHome()
+    home.embedder = Deaf()
+    engine = home.engine()
+    with asking(engine, home, Options(no_auth=True)) as http:
+        answer = http.get("/readyz")
+        checks = answer.json()["checks"]
+        assert (answer.status_code, checks["embedder"]["code"]) == (200, "embedder_timeout")
+    engine.close()
+
+
 # -- rates ---------------------------------------------------------------------------------------
 
 
@@ -157,7 +198,7 @@ def test_a_bucket_empties_and_fills_again() -> None:
     meter.spend("one", recall)
     with pytest.raises(Problem) as refused:
         meter.spend("one", recall)
-    assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "1"})
+    assert (refused.value.status, refused.value.headers["Retry-After"]) == (429, "1")
     meter.spend("another", recall)
     meter.spend("one", BY_NAME["retain"])
     clock.advance(seconds=0.5)
@@ -172,6 +213,32 @@ def test_who_asks_too_often_is_told_when_to_come_back(engine: Engine, home: Memo
         refused = http.get("/v1/memories")
         problem(refused, 429, "rate_limited")
         assert int(refused.headers["retry-after"]) > 500
+        assert refused.headers["ratelimit"].startswith('"reads";r=0;t=')
+
+
+def test_every_answer_says_how_much_may_still_be_asked_for(
+    engine: Engine, home: MemoryHome
+) -> None:
+    """The headers of the IETF's draft: a policy, and what is left of it."""
+    options = Options(no_auth=True, rates=Rates(reads=2, burst_seconds=5), scope=SOMEBODY)
+    with asking(engine, home, options) as http:
+        http.post("/v1/scopes", json={})
+        left = [http.get("/v1/memories").headers["ratelimit"] for _ in range(2)]
+        assert left == ['"reads";r=9;t=1', '"reads";r=8;t=1']
+        assert http.get("/v1/memories").headers["ratelimit-policy"] == '"reads";q=10;w=5'
+
+
+def test_bodies_that_are_too_large_together_are_told_to_come_back() -> None:
+    room = Room(100)
+    with room.share() as take:
+        take(b"x" * 60)
+        with room.share() as other:
+            other(b"x" * 30)
+            with pytest.raises(Problem) as refused:
+                other(b"x" * 30)
+        assert (refused.value.status, refused.value.headers["Retry-After"]) == (503, "1")
+        assert room.left == 40
+    assert room.left == 100
 
 
 # -- beside other planes -------------------------------------------------------------------------
@@ -230,48 +297,3 @@ def test_a_failure_is_logged_by_its_place_and_not_its_text() -> None:
     line = json.loads(JsonLines().format(record))
     assert (line["event"], line["error"]) == ("request.failed", "ValueError")
     assert "dawn" not in json.dumps(line)
-
-
-class Recorder:
-    """As much of a tracer as is used; it remembers which spans were opened, and as what."""
-
-    def __init__(self) -> None:
-        self.spans: list[RecordedSpan] = []
-
-    @contextmanager
-    def start_as_current_span(
-        self, name: str, *, attributes: Mapping[str, Any], record_exception: bool
-    ) -> Iterator[trace.Span]:
-        assert not record_exception, "an exception's text may quote what it was given"
-        self.spans.append(RecordedSpan(name, attributes))
-        yield self.spans[-1]
-
-
-class RecordedSpan(trace.NonRecordingSpan):
-    """A span that keeps its attributes."""
-
-    def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
-        super().__init__(trace.INVALID_SPAN_CONTEXT)
-        self.name = name
-        self.attributes = dict(attributes)
-
-    def set_attribute(self, key: str, value: Any) -> None:
-        self.attributes[key] = value
-
-
-def test_a_span_has_the_name_of_the_conventions_and_no_scope_in_clear() -> None:
-    spans, recorder = Spans(), Recorder()
-    spans._tracer = recorder
-    with spans.around(BY_NAME["recall"], "0a1b2c") as span:
-        span.count([1, 2, 3])
-    with pytest.raises(Forbidden), spans.around(BY_NAME["retain"], "0a1b2c"):
-        raise Forbidden("no")
-    with spans.around(BY_NAME["verify"], ""):
-        pass
-    assert [span.name for span in recorder.spans] == ["search_memory", "create_memory"]
-    assert recorder.spans[0].attributes == {
-        "gen_ai.operation.name": "search_memory",
-        "gen_ai.memory.store.id": "0a1b2c",
-        "gen_ai.memory.record.count": 3,
-    }
-    assert recorder.spans[1].attributes["error.type"] == "forbidden"

@@ -180,7 +180,7 @@ def _status(error: ScrubjayError) -> int:
 
 def unpacked(raw: bytes, encoding: str | None) -> bytes | Reply:
     """The body as it was before it was packed, or why it cannot be had."""
-    if not is_packed(encoding):
+    if (encoding or "identity").strip().lower() != "gzip":
         return raw
     reader = zlib.decompressobj(wbits=31)
     try:
@@ -190,8 +190,3 @@ def unpacked(raw: bytes, encoding: str | None) -> bytes | Reply:
     if len(body) > BODY_BYTES:
         return refused(413, f"request body exceeds {BODY_BYTES} bytes")
     return body if reader.eof else refused(400, "decode request: it is cut short")
-
-
-def is_packed(encoding: str | None) -> bool:
-    """Whether a body is said to be packed."""
-    return (encoding or "identity").strip().lower() == "gzip"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from importlib import import_module
 from typing import Final
 
@@ -26,8 +26,6 @@ from scrubjay.surfaces.operations import OPERATIONS, Operation
 
 HOLDER: Final = "plane"
 """Whom the rates are counted for: who has the token. No key has this id, being of eight."""
-FLIGHT_BYTES: Final = 64 * 1024 * 1024
-"""How many bytes of bodies may be held at once."""
 PATIENCE: Final = 1.0
 """How long a write waits for its turn under the rate limit: a replay stops at a refusal."""
 _STEP: Final = 0.02
@@ -52,14 +50,14 @@ class ClawdapusPlane:
 
     def routes(self, service: Service) -> Sequence[BaseRoute]:
         """Its paths; `/health` is the service's own."""
-        found, room = Plane(service.engine, self._offer, ready=service.ready), Room(FLIGHT_BYTES)
+        found = Plane(service.engine, self._offer, ready=service.ready)
 
         async def describe(request: Request) -> Response:
             return _response(found.describe(request.method))
 
         return [
             *(
-                _route(path, f"plane_{name}", _Endpoint(service, found, room, name).answer)
+                _route(path, f"plane_{name}", _Endpoint(service, found, name).answer)
                 for name, path in _PATHS.items()
             ),
             _route(descriptor.DESCRIPTOR, "plane_describe", describe),
@@ -86,46 +84,45 @@ def _route(path: str, op: str, endpoint: Callable[[Request], Awaitable[Response]
     return Route(path, named, methods=_METHODS)
 
 
-class Room:
-    """Room for bodies that are being read or used; belongs to one event loop."""
+class _Failed(Exception):  # it is what happened
+    """An operation ended with this reply; raised so that its span says so."""
 
-    def __init__(self, most: int) -> None:
-        self._left = most
-
-    @contextmanager
-    def held(self, size: int) -> Iterator[None]:
-        """Hold so many bytes meanwhile; a Problem if there is no room for them."""
-        if size > self._left:
-            raise Problem(503, "busy", "Too much is going on at once.")
-        self._left -= size
-        try:
-            yield
-        finally:
-            self._left += size
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.status)
+        self.reply = reply
+        self.code = str(reply.status)
 
 
 class _Endpoint:
     """One operation, ready to be asked for."""
 
-    def __init__(self, service: Service, found: Plane, room: Room, name: str) -> None:
+    def __init__(self, service: Service, found: Plane, name: str) -> None:
         self._service = service
         self._plane = found
-        self._room = room
         self._name = name
         self._operation = _OPERATIONS[name]
 
     async def answer(self, request: Request) -> Response:
         """Answer whatever comes; each operation is told of once in the log and the counters."""
         begun = self._service.clock.monotonic()
-        with self._service.spans.around(self._operation, "") as span:
+        try:
+            reply = await self._traced(request)
+        except _Failed as failed:
+            reply = failed.reply
+        seconds = self._service.clock.monotonic() - begun
+        telemetry.emit(self._name, reply.account, status=reply.status, seconds=seconds)
+        if reply.status == _GONE:
+            raise Abandoned
+        return _response(reply)
+
+    async def _traced(self, request: Request) -> Reply:
+        with self._service.spans.around(self._operation, None, request.headers) as span:
             request.scope["state"]["trace_id"] = span.trace_id
             reply = await self._reply(request)
             self._tell(span, reply)
-        seconds = self._service.clock.monotonic() - begun
-        telemetry.emit(self._name, reply.account, status=reply.status, seconds=seconds)
-        if reply.account.ended is Ended.FAILED and reply.status == _GONE:
-            raise Abandoned
-        return _response(reply)
+            if reply.account.ended in (Ended.FAILED, Ended.TIMED_OUT):
+                raise _Failed(reply)
+            return reply
 
     async def _reply(self, request: Request) -> Reply:
         authorization = request.headers.get("authorization")
@@ -134,8 +131,8 @@ class _Endpoint:
             return refusal
         try:
             await self._take_turn()
-            with self._room.held(_size(request)):
-                return await self._carry_out(request)
+            with self._service.room.share() as take:
+                return await self._carry_out(request, take)
         except Problem as problem:
             if problem.status == 413:
                 await _drain(request)
@@ -152,18 +149,21 @@ class _Endpoint:
         waited = 0.0
         while True:
             try:
-                return self._service.meter.spend(HOLDER, self._operation)
+                self._service.meter.spend(HOLDER, self._operation)
+                return
             except Problem:
                 if not self._operation.writes or waited >= PATIENCE:
                     raise
             await asyncio.sleep(_STEP)
             waited += _STEP
 
-    async def _carry_out(self, request: Request) -> Reply:
-        raw = await bodies.receive(request, BODY_BYTES)
+    async def _carry_out(self, request: Request, take: bodies.See) -> Reply:
+        raw = await bodies.receive(request, BODY_BYTES, take)
         body = plane.unpacked(raw, request.headers.get("content-encoding"))
         if isinstance(body, Reply):
             return body
+        if body is not raw:
+            take(body)
         bridge, work = self._service.bridge, lambda: self._plane.answer(self._name, body)
         if self._operation.writes:
             return await bridge.write(work)
@@ -174,14 +174,11 @@ class _Endpoint:
         account, metrics = reply.account, self._service.metrics
         if reply.scope is not None:
             span.name_store(self._service.signer.pseudonym(reply.scope))
-        if account.ended in (Ended.FAILED, Ended.TIMED_OUT):
-            span.fail(str(reply.status))
         if account.blocks is not None and account.bytes is not None:
-            span.count(range(account.blocks))
-            metrics.observe("memory_recall_blocks", account.blocks)
-            metrics.observe("memory_recall_bytes", account.bytes)
+            span.answered(range(account.blocks))
+            metrics.recalled(account.blocks, account.bytes)
         if self._name == "retain":
-            metrics.add("memory_policy_removed_total", account.removed)
+            metrics.removed(account.removed)
 
 
 _HEADERS: Final = {
@@ -196,21 +193,13 @@ _GONE: Final = 499
 
 async def _drain(request: Request) -> None:
     """Let a client that sends somewhat too much get to its end, so that it hears why not."""
-    left = 2 * BODY_BYTES if (bodies.declared(request) or 0) <= 2 * BODY_BYTES else 0
+    left = 2 * BODY_BYTES if bodies.declared(request) <= 2 * BODY_BYTES else 0
     with suppress(ClientDisconnect, TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
             async for piece in request.stream():
                 left -= len(piece)
                 if left < 0:
                     return
-
-
-def _size(request: Request) -> int:
-    """How many bytes a body may take while it is here; what does not say counts as the most."""
-    if plane.is_packed(request.headers.get("content-encoding")):
-        return BODY_BYTES
-    declared = bodies.declared(request)
-    return BODY_BYTES if declared is None else min(declared, BODY_BYTES)
 
 
 def _response(reply: Reply) -> Response:
