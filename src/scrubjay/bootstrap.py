@@ -26,6 +26,7 @@ def build(
     reach: Reach = pass_by,
     policy: Policy | None = None,
     embedder: Embedder | None = None,
+    extractor: Extractor | None = None,
     vfs: str | None = None,
 ) -> Engine:
     """The engine on the embedded default: SQLite, files, and the keyring the keys folder has."""
@@ -45,7 +46,7 @@ def build(
         clock=clock,
         embedder=embedder or make_embedder(settings, clock),
         distiller=RulesDistiller(),
-        extractor=make_extractor(settings, clock),
+        extractor=extractor or make_extractor(settings, clock),
         reach=reach,
         policy=policy or make_policy(settings),
     )

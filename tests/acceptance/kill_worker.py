@@ -9,6 +9,7 @@ from scrubjay.engine import Policy, rotate
 from scrubjay.ports import Failpoint, pass_by
 from scrubjay.testing.killing import Job, Tick, die_at, serve
 from tests.acceptance.mix import Ledger, Mix
+from tests.acceptance.talk import Answering
 
 POLICY = Policy(drop_days=0, segment_rows=8)
 BATCH = 16
@@ -20,7 +21,9 @@ def work(job: Job, tick: Tick) -> None:
     rotate._BATCH = BATCH
     home = Path(job["home"])
     reach = die_at(Failpoint(job["failpoint"]), job["arrival"]) if job["failpoint"] else pass_by
-    engine = bootstrap.build(settings.at_home(home), reach=reach, policy=POLICY)
+    engine = bootstrap.build(
+        settings.at_home(home), reach=reach, policy=POLICY, extractor=Answering()
+    )
     ledger = Ledger(Path(job["ledger"]), tick)
     outside = Path(job["outside"])
     mix = Mix(engine, ledger, seed=job["seed"], number=job["number"], folder=outside)

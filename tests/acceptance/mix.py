@@ -18,6 +18,7 @@ from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, bundle
 from scrubjay.testing.clock import START
 from tests.acceptance.model import ALIVE, Fields, Model, Op, digest, look
+from tests.acceptance.talk import Talk
 
 MAIN, MAYFLY = "acme/main", "acme/mayfly"
 SESSIONS: Final = 6
@@ -115,6 +116,7 @@ class Mix:
         self._random = random.Random(seed)
         self._folder = folder
         self._tag = f"{seed}/{number}"
+        self._talk = Talk(engine, folder)
 
     def begin(self) -> None:
         """Look at both scopes, and make the main one if it is not there."""
@@ -308,6 +310,11 @@ class Mix:
         self._do(
             MAIN, "restore", {}, lambda scope: {"loaded": self._engine.restore(scope, raw).loaded}
         )
+
+    def _extract(self) -> None:
+        """A turn more in a scope of its own, and a model that reads what waits there."""
+        self.number += 1
+        self._talk.step(self.number)
 
     # -- a scope of many short lives --------------------------------------------------------
 

@@ -18,6 +18,7 @@ from scrubjay.testing.killing import Nursery
 from tests.acceptance.kill_worker import POLICY
 from tests.acceptance.mix import RUN, Ledger
 from tests.acceptance.model import judge
+from tests.acceptance.talk import Talk
 
 ROOT = Path(__file__).parents[2]
 FAILPOINTS = sorted(set(Failpoint) - {Failpoint.STORE_MIGRATING})
@@ -158,6 +159,7 @@ class Field:
                     for name, model in self.ledger.models.items()
                     for found in judge(engine, name, model)
                 ]
+                problems += Talk(engine, self._folder / "outside").problems()
             finally:
                 engine.close()
             self.slowest_check = max(self.slowest_check, time.perf_counter() - begun)
