@@ -13,7 +13,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,10 @@ from bench.subject import scratch
 from scrubjay import bootstrap, settings
 from scrubjay.domain.requests import Recall
 from scrubjay.domain.scope import Scope
+from scrubjay.domain.turns import Record
 from scrubjay.engine import bundle
+from scrubjay.surfaces.dialects.clawdapus.descriptor import TOKEN_VARIABLE
+from scrubjay.surfaces.dialects.clawdapus.names import scope_of
 from scrubjay.surfaces.keys import Keys
 
 SIZE: Final = 5_000
@@ -36,8 +39,12 @@ CONNECTIONS: Final = 16
 RECALLS: Final = 1_000.0
 SHARE: Final = 0.15
 MIX_SECONDS: Final = 600.0
+TURNS: Final = 200
 _STRETCHES: Final = 10
 _SCOPE: Final = Scope.parse("acme/bench")
+_AGENT: Final = {"agent_id": "bench", "pod": "bench"}
+_POD: Final = scope_of("bench", "bench")
+_TOKEN: Final = "a-token-for-the-bench"  # it opens nothing that lasts
 _REASON: Final = (
     "a recall scores every memory of the scope in one Python process, and the client "
     "takes its part of the same cores."
@@ -49,20 +56,27 @@ def run(*, quick: bool) -> Section:
     section = Section("Service", reason=_REASON)
     section.notes.append(
         f"`scrubjay serve` on {SIZE:,} memories in one scope, with a key, logs on; "
-        f"{CONNECTIONS} connections from one asyncio client on the same cores."
+        f"{CONNECTIONS} connections from one asyncio client on the same cores. The plane's scope "
+        f"has as many memories and {TURNS:,} turns."
     )
     rounds, seconds = (2, 1.0) if quick else (6, 3.0)
     with scratch() as folder, _service(folder) as service:
         service.ask(1.0, service.recalls())  # the first one makes the index
-        taken: dict[str, list[Taken]] = {"healthz": [], "recall": [], "retain": []}
+        service.ask(1.0, service.plane_recalls())
+        names = ("healthz", "recall", "retain", "plane recall", "plane retain")
+        taken: dict[str, list[Taken]] = {name: [] for name in names}
         for _ in range(rounds):
             taken["healthz"].append(service.ask(seconds, service.healthz()))
             taken["recall"].append(service.ask(seconds, service.recalls()))
             taken["retain"].append(service.ask(seconds, service.retains()))
+            taken["plane recall"].append(service.ask(seconds, service.plane_recalls()))
+            taken["plane retain"].append(service.ask(seconds, service.plane_retains()))
     floors = [one.rate for one in taken["healthz"]]
     section.lines.append(_line("healthz", taken["healthz"], None))
     section.lines.append(_line("recall", taken["recall"], floors, wanted=True))
     section.lines.append(_line("durable retain", taken["retain"], floors))
+    section.lines.append(_line("plane recall", taken["plane recall"], floors))
+    section.lines.append(_line("plane durable retain", taken["plane retain"], floors))
     return section
 
 
@@ -159,13 +173,17 @@ def _line(
 def _service(folder: Path) -> Iterator[Service]:
     engine, talk = bootstrap.build(settings.at_home(folder)), Conversation()
     memories = tuple(talk.memories(SIZE))
-    engine.load(_SCOPE, bundle.to_json(bundle.Content(scope=_SCOPE, made_at="", memories=memories)))
+    for scope in (_SCOPE, _POD):
+        content = bundle.Content(scope=scope, made_at="", memories=memories)
+        engine.load(scope, bundle.to_json(content))
+    for number in range(TURNS):
+        engine.record(_POD, Record(id=f"turn-{number}", user=talk.question(), assistant="Noted."))
     key = Keys(engine, bootstrap.clock()).create(name="bench", scopes=[str(_SCOPE)]).token
     engine.close()
     process = subprocess.Popen(
         [sys.executable, "-m", "scrubjay", "serve", "--port", "0", "--reads", "0", "--writes", "0",
-         "--json"],
-        env={**os.environ, "SCRUBJAY_HOME": str(folder)},
+         "--recall-ms", "30000", "--json"],
+        env={**os.environ, "SCRUBJAY_HOME": str(folder), TOKEN_VARIABLE: _TOKEN},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -227,6 +245,29 @@ class Service:
 
         return ask
 
+    def plane_recalls(self) -> Asking:
+        """What the proxy of a pod asks before a turn."""
+
+        def ask() -> bytes:
+            messages = [{"role": "user", "content": self._talk.question()}]
+            return self._request("POST", "/recall", {**_AGENT, "messages": messages}, _TOKEN)
+
+        return ask
+
+    def plane_retains(self) -> Asking:
+        """What it reports after one; no two turns alike."""
+
+        def ask() -> bytes:
+            said = self._talk.question()
+            entry = {
+                "id": f"hist1_{self._chance.getrandbits(128):032x}",
+                "request_original": {"messages": [{"role": "user", "content": said}]},
+                "response": {"format": "json", "json": {"content": "I will look into it."}},
+            }
+            return self._request("POST", "/retain", {**_AGENT, "entry": entry}, _TOKEN)
+
+        return ask
+
     def mixed(self) -> Asking:
         """Four recalls to one retain."""
         recall, retain = self.recalls(), self.retains()
@@ -249,11 +290,13 @@ class Service:
         pages = int((process / "statm").read_text().split()[1])
         return pages * 4096, len(list((process / "fd").iterdir())), SIZE + self._retained
 
-    def _request(self, method: str, path: str, body: dict[str, object] | None) -> bytes:
+    def _request(
+        self, method: str, path: str, body: Mapping[str, object] | None, token: str | None = None
+    ) -> bytes:
         content = b"" if body is None else json.dumps(body).encode()
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: {self._where.netloc}\r\n"
-            f"Authorization: Bearer {self._key}\r\nContent-Type: application/json\r\n"
+            f"Authorization: Bearer {token or self._key}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(content)}\r\n\r\n"
         )
         return head.encode() + content
@@ -270,7 +313,7 @@ class Service:
             writer.write(request())
             head = await reader.readuntil(b"\r\n\r\n")
             length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
-            await reader.readexactly(int(length))
+            await reader.readexactly(int(length or b"0"))
             if head[9:10] == b"2":
                 taken.times.append(perf_counter() - begun)
             else:

@@ -273,12 +273,17 @@ class Recall(Filter):
     """The same in tokens of a language model, roughly counted."""
     seconds: float | None = None
     """How long it may take; what could not be used by then is named in `degraded`."""
+    local: bool = False
+    """Whether to do without an embedder that is costly, such as one on another machine."""
+    also: frozenset[str] = frozenset()
+    """Tags of memories of which as many again are found, whatever the question is about."""
     actor: Actor = Actor.USER
 
     def __post_init__(self) -> None:
         Filter.__post_init__(self)
         text.check_query(self.query)
         text.check_flag("Worded", self.worded)
+        _set(self, "also", frozenset(text.check_tags(self.also)))
         text.check_limit(self.limit, RECALL_LIMIT)
         _check_times(self, ("asked_at",))
         text.check_count("The limit of bytes", self.max_bytes, least=1)
@@ -317,6 +322,8 @@ class Forget:
     """The token of a preview: then exactly what was shown is erased, or nothing."""
     unseen: bool = False
     """Tombstone ids that were never seen, instead of refusing them."""
+    turns_only: bool = False
+    """Take ids for those of turns: a memory that was not derived from one is left alone."""
     expected: frozenset[Edition] | None = None
     """The states the one id may be in, Stale if it is in another; None for whichever."""
     actor: Actor = Actor.USER
@@ -339,8 +346,8 @@ class Forget:
                 "Forget takes exactly one target: ids, session, tags, before or a query.",
                 hint='For example forget(["mem-…"]) or forget(session="…").',
             )
-        if self.unseen and not self.ids:
-            raise InvalidRequest("Only ids can be forgotten unseen.")
+        if (self.unseen or self.turns_only) and not self.ids:
+            raise InvalidRequest("Only ids can be forgotten unseen, or be those of turns.")
         if self.expected is not None and len(self.ids) != 1:
             raise InvalidRequest("A state can be expected of one id only.")
 

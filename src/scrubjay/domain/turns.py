@@ -192,18 +192,24 @@ class Timeline:
     earlier: int = 0
     since: datetime | None = None
     """When the first of all was."""
+    begun: int = 0
+    """How many turns before the first moment belong to its episode."""
 
+    def episodes(self) -> list[list[Moment]]:
+        """The moments as episodes: a long pause or many turns end one.
 
-def episodes(moments: Iterable[Moment]) -> list[list[Moment]]:
-    """Turns in the order of time as episodes: a long pause or many turns end one."""
-    found: list[list[Moment]] = []
-    for moment in moments:
-        last = found[-1] if found else None
-        if last is None or len(last) == EPISODE_TURNS or moment.at - last[-1].at >= IDLE:
-            found.append([moment])
-        else:
-            last.append(moment)
-    return found
+        Where an episode begins follows from all turns there are, not from those that are here:
+        the first may lack its beginning, and no other one moves when a turn is added.
+        """
+        found: list[list[Moment]] = []
+        room = EPISODE_TURNS - self.begun
+        for moment in self.moments:
+            if not found or not room or moment.at - found[-1][-1].at >= IDLE:
+                room = room if not found else EPISODE_TURNS
+                found.append([])
+            found[-1].append(moment)
+            room -= 1
+        return found
 
 
 def alike(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -127,8 +127,10 @@ def _known(tx: Tx, request: Forget, ids: list[bytes]) -> tuple[Doomed, int]:
     """
     found, already = targets.present(tx, ids), 0
     buried = tx.buried(ids)
+    spared = set(found.memories) if request.turns_only else set()
+    found = Doomed(turns=found.turns) if spared else found
     for place, row_id in enumerate(ids):
-        if row_id in found.memories or row_id in found.turns:
+        if row_id in found.memories or row_id in found.turns or row_id in spared:
             continue
         if row_id in buried:
             already += 1

@@ -80,7 +80,7 @@ def recall(scopes: Sequence[tuple[OpenScope, Indexed]], request: Recall) -> Reca
     deadline = None if request.seconds is None else clock.monotonic() + request.seconds
     degraded: list[str] = []
     searched = _caught_up(scopes, deadline, degraded)
-    vector = _embed(first, request.query, deadline, degraded)
+    vector = _embed(first, request, deadline, degraded)
     found = search(searched, request, vector)
     query = parse(searched, request, clock.now())
     hits = _hits(searched, request, query, found)
@@ -157,13 +157,13 @@ def _shortcomings(indexed: Indexed, left: int) -> Iterator[str]:
 
 
 def _embed(
-    opened: OpenScope, query: str, deadline: float | None, degraded: list[str]
+    opened: OpenScope, request: Recall, deadline: float | None, degraded: list[str]
 ) -> NDArray[np.float32] | None:
-    embedder = opened.ports.embedder
-    if not embedder.dimensions:
+    embedder, query = opened.ports.embedder, request.query[:QUERY_CHARS]
+    if not embedder.dimensions or (request.local and embedder.costly):
         return None
     try:
-        vector: NDArray[np.float32] = embedder.embed([query[:QUERY_CHARS]], deadline=deadline)[0]
+        vector: NDArray[np.float32] = embedder.embed([query], deadline=deadline)[0]
         return vector
     except EmbedderError as error:
         degraded.append(f"By words alone: {error.message}")
@@ -279,7 +279,23 @@ def _hits(
     whole = len(fitting) == min(request.limit, len(ranked))
     if not whole or not all(hit.memory.origin.trusted for hit in fitting):
         fitting = budget.fit(_unseal(searched, request, _more(query, found, request)), request)
+    fitting += _also(searched, request, query, found, {hit.memory.id for hit in fitting})
     return sorted(fitting, key=lambda hit: -hit.score)
+
+
+def _also(
+    searched: Sequence[Searched],
+    request: Recall,
+    query: ParsedQuery,
+    found: Found,
+    known: set[str],
+) -> list[Hit]:
+    """The best of those with the tags that are wanted besides, ranked by the same evidence."""
+    if not request.also:
+        return []
+    ranked = _best(query, found, request.limit, found.allowed & found.columns.tagged(request.also))
+    hits = budget.fit(_unseal(searched, request, ranked), request)
+    return [hit for hit in hits if hit.memory.id not in known]
 
 
 def _more(query: ParsedQuery, found: Found, request: Recall) -> list[Ranked]:

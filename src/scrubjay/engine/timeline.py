@@ -8,17 +8,18 @@ rewrites one leaf and the list, whatever the number of turns.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple, cast
 
 from scrubjay.domain.memory import Json
-from scrubjay.domain.turns import Moment, State, time_of
+from scrubjay.domain.turns import EPISODE_TURNS, IDLE, Moment, State, time_of
 from scrubjay.engine.notes import Notes
 
 _ROOT = "timeline"
 _MOST = 96
 """Turns in a leaf before it is split."""
+_IDLE = IDLE // timedelta(microseconds=1)
 Place = tuple[int, int]
 
 
@@ -42,17 +43,37 @@ class Mark(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """A stretch of the timeline: where it begins, which note holds it, how many are in it."""
+    """A stretch of the timeline: where it begins, which note holds it, how many are in it.
+
+    When its last turn was, and how many stand at its end without a long pause between them, say
+    where episodes begin without a look into the leaves before.
+    """
 
     micros: int
     tie: int
     number: int
     size: int
+    last: int = 0
+    run: int = 0
 
     @property
     def place(self) -> Place:
         """Where it begins."""
         return self.micros, self.tie
+
+
+def _run(marks: Sequence[Mark]) -> int:
+    """How many turns stand at the end without a long pause between them."""
+    for count in range(1, len(marks)):
+        if marks[-count].micros - marks[-count - 1].micros >= _IDLE:
+            return count
+    return len(marks)
+
+
+def _run_before(marks: Sequence[Mark], at: int, before: int) -> int:
+    """The same for the turns before the one at a place in a leaf, and with it no pause either."""
+    run = _run(marks[: at + 1])
+    return run - 1 if run <= at else before + at
 
 
 class Line:
@@ -94,6 +115,19 @@ class Line:
             if len(found) >= count:
                 break
         return found[-count:] if count > 0 else []
+
+    def begun(self, count: int) -> int:
+        """How many turns the episode of the first of the last `count` turns had before it."""
+        run, last, left = 0, None, max(len(self) - count, 0)
+        for leaf in self._leaves:
+            if last is None or leaf.micros - last >= _IDLE:
+                run = 0
+            if leaf.size > left:
+                return _run_before(self._in(leaf.number), left, run) % EPISODE_TURNS
+            left -= leaf.size
+            run = leaf.run if leaf.run < leaf.size else run + leaf.size
+            last = leaf.last
+        return 0
 
     @property
     def begins(self) -> datetime | None:
@@ -170,7 +204,8 @@ class Line:
         number = self._leaves[at].number
         self._notes.put(f"{self._root}/{number}", [list(mark) for mark in marks] or None)
         if marks:
-            self._leaves[at] = Leaf(*marks[0].place, number, len(marks))
+            run = _run(marks)
+            self._leaves[at] = Leaf(*marks[0].place, number, len(marks), marks[-1].micros, run)
         else:
             del self._leaves[at], self._marks[number]
         self._notes.put(self._root, [list(leaf) for leaf in self._leaves] or None)

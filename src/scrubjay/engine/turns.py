@@ -188,6 +188,7 @@ def timeline(opened: OpenScope, *, limit: int, actor: Actor) -> Timeline:
             moments=tuple(mark.moment() for mark in marks),
             earlier=len(line) - len(marks),
             since=line.begins,
+            begun=line.begun(limit),
         )
 
     found = opened.read(look)

@@ -22,7 +22,7 @@ MEGABYTE: Final = 1024 * 1024
 INJECTED: Final = frozenset({"scope", "actor", "holder", "keys"})
 LOCAL: Final = frozenset({"progress", "deliver"})
 """What only a caller in the same process can give."""
-UNSPOKEN: Final = frozenset({"actor", "allowances", "expected"})
+UNSPOKEN: Final = frozenset({"actor", "allowances", "also", "expected", "local", "turns_only"})
 """What the key decides, or the surface, and no field of a request says."""
 BELOW: Final = "before_number"
 """The parameter of a page for who knows the number of the last memory it has."""

@@ -9,15 +9,20 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from scrubjay.engine import Engine
+from scrubjay.ports import Clock
 from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
 from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
 from scrubjay.surfaces.http.app import app
+from scrubjay.surfaces.http.limits import UNLIMITED
 from scrubjay.surfaces.http.server import Listening, bind, server
 from scrubjay.surfaces.http.service import Options
 from scrubjay.testing.engines import MemoryHome
 from tests.dialects.clawdapus.pod import Claw, Manifest, Proxy
 
 Serve = Callable[..., str]
+PATIENT = Offer(recall_seconds=30)
+"""A machine that runs other things beside the tests may take longer than a pod's does."""
+OPEN = Options(no_auth=True, rates=UNLIMITED)
 
 
 @pytest.fixture
@@ -25,12 +30,12 @@ def serve(home: MemoryHome) -> Iterator[Serve]:
     """Serve an engine; returns where. All of them end with the test."""
     running: list[tuple[object, threading.Thread]] = []
 
-    def start(engine: Engine, offer: Offer | None = None) -> str:
+    def start(
+        engine: Engine, offer: Offer = PATIENT, options: Options = OPEN, clock: Clock | None = None
+    ) -> str:
         listening = Listening(port=0, no_auth=True)
-        served = server(
-            app(engine, home.clock, Options(no_auth=True), planes=[ClawdapusPlane(offer)]),
-            listening,
-        )
+        made = app(engine, clock or home.clock, options, planes=[ClawdapusPlane(offer)])
+        served = server(made, listening)
         door = bind(listening)
         thread = threading.Thread(
             target=lambda: asyncio.run(served.serve(sockets=[door])), daemon=True
@@ -60,8 +65,7 @@ def manifest(url: str) -> Manifest:
 @pytest.fixture
 def proxy(manifest: Manifest) -> Proxy:
     """The proxy of that agent."""
-    # A machine that runs other things beside the tests may take longer than a pod's does.
-    manifest.recall_seconds = 5.0
+    manifest.recall_seconds = 30.0
     return Proxy(manifest)
 
 

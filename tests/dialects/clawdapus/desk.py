@@ -6,13 +6,14 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
+from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
+from scrubjay.surfaces.dialects.clawdapus.names import scope_of
 from scrubjay.surfaces.dialects.clawdapus.plane import Plane
 from tests.dialects.clawdapus.pod import BLOCKED, START, Json, entry, user
 
 AGENT = "analyst"
-SCOPE = Scope("desk", AGENT)
+SCOPE = scope_of(AGENT, "desk")
 
 
 def line(minute: int, said: str, reply: str = "All right, I see.", **more: Any) -> Json:
@@ -25,7 +26,7 @@ class Desk:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._plane = Plane(engine)
+        self._plane = Plane(engine, Offer(recall_seconds=30))
 
     def retain(self, *lines: Json) -> None:
         for one in lines:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
 from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
+from scrubjay.surfaces.dialects.clawdapus.names import scope_of
 from scrubjay.surfaces.dialects.clawdapus.plane import BODY_BYTES
 from scrubjay.testing.engines import SqliteHome
-from tests.dialects.clawdapus.conftest import Serve
+from tests.dialects.clawdapus.conftest import PATIENT, Serve
 from tests.dialects.clawdapus.pod import (
     START,
     Claw,
@@ -28,7 +29,7 @@ from tests.dialects.clawdapus.pod import (
     user,
 )
 
-ANALYST = Scope("desk", "analyst")
+ANALYST = scope_of("analyst", "desk")
 QUESTION = "Which warehouse holds the blue paint?"
 ANSWER = "The blue paint is in warehouse nine, by the river."
 
@@ -46,7 +47,7 @@ def recalled(manifest: Manifest, text: str = "Where is the blue paint?") -> list
 
 def retain(manifest: Manifest, line: object, **more) -> int:
     body = {"agent_id": manifest.agent, "pod": manifest.pod, "metadata": {}, "entry": line, **more}
-    return post(manifest, "retain", body, seconds=10).status
+    return post(manifest, "retain", body, seconds=60).status
 
 
 def forget(manifest: Manifest, *ids: str) -> int:
@@ -154,7 +155,7 @@ def test_a_replay_that_nobody_scrubbed_is_scrubbed_here_as_the_proxy_would_have(
     live = engine.turns(ANALYST, 1)[0]
     other = Claw(Manifest(claw.manifest.url, agent="replayed"))
     other.backfill(proxy.history)
-    replayed = engine.turns(Scope("desk", "replayed"), 1)[0]
+    replayed = engine.turns(scope_of("replayed", "desk"), 1)[0]
     assert replayed.user == live.user == "Use [redacted-secret] and Bearer [redacted] for that."
 
 
@@ -183,13 +184,6 @@ def test_a_frozen_scope_fails_the_retain_and_not_the_turn(engine: Engine, proxy:
     assert (told["memory_status"], told["status_code"]) == ("failed", 423)
 
 
-def test_a_service_that_is_late_is_given_up_and_not_the_turn(proxy: Proxy) -> None:
-    said(proxy)
-    proxy.manifest.recall_seconds = 0.00001
-    assert said(proxy, "And the red paint?") == ANSWER
-    assert proxy.telemetry[2]["memory_status"] == "timed_out"
-
-
 def test_recall_answers_within_what_the_proxy_waits(
     engine: Engine, proxy: Proxy, record_property
 ) -> None:
@@ -206,7 +200,7 @@ def test_a_destroyed_scope_is_not_made_again_by_a_replay(
     engine: Engine, proxy: Proxy, claw: Claw
 ) -> None:
     said(proxy)
-    engine.destroy(ANALYST, confirm="desk/analyst")
+    engine.destroy(ANALYST, confirm="pod.desk/analyst")
     with pytest.raises(RuntimeError, match="retain returned status 410: destroyed"):
         claw.backfill(proxy.history)
 
@@ -271,7 +265,7 @@ def test_a_body_may_be_packed(manifest: Manifest, engine: Engine) -> None:
     packed = gzip.compress(json.dumps(body).encode())
     answer = post(manifest, "retain", packed, seconds=5, **{"Content-Encoding": "gzip"})
     assert answer.status == 202
-    assert len(engine.turns(Scope("local", "a"), 10)) == 1
+    assert len(engine.turns(scope_of("a"), 10)) == 1
 
 
 @pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"{}")[:-4]], ids=["none", "cut"])
@@ -362,19 +356,11 @@ def test_any_id_of_an_entry_is_kept_apart_and_can_be_forgotten(
     assert recalled(manifest) == []
 
 
-def test_no_pod_reaches_a_scope_that_is_not_a_pods(manifest: Manifest, engine: Engine) -> None:
-    """Neither what the installation keeps for itself nor the agents that have no pod."""
-    for pod in ("system", "local"):
-        retain(Manifest(manifest.url, agent="keys", pod=pod), entry([user(QUESTION)], "x", START))
-    assert Scope("local", "keys") not in engine.scopes()
-    assert engine.turns(Scope("system", "keys"), 1) == ()
-
-
 # -- credentials and modes ------------------------------------------------------------------------
 
 
 def test_with_a_token_nobody_else_is_let_in(serve: Serve, engine: Engine) -> None:
-    url = serve(engine, Offer(token="secret-token"))
+    url = serve(engine, replace(PATIENT, token="secret-token"))
     for token, status in ((None, 401), ("wrong", 401), ("secret-token", 200)):
         answer = post(Manifest(url, token=token), "recall", {"agent_id": "a"}, seconds=5)
         assert answer.status == status
@@ -382,18 +368,15 @@ def test_with_a_token_nobody_else_is_let_in(serve: Serve, engine: Engine) -> Non
 
 
 def test_recall_alone_and_retain_alone_are_offered_as_such(serve: Serve, engine: Engine) -> None:
-    reading, writing = serve(engine, Offer(retain=False)), serve(engine, Offer(recall=False))
+    reading, writing = (
+        serve(engine, replace(PATIENT, retain=False)),
+        serve(engine, replace(PATIENT, recall=False)),
+    )
     line = entry([user(QUESTION)], ANSWER, START)
     assert retain(Manifest(reading), line) == 404
     assert retain(Manifest(writing), line) == 202
     assert len(recalled(Manifest(reading))) == 1
     assert post(Manifest(writing), "recall", {"agent_id": "a"}, seconds=5).status == 404
-
-
-def test_a_proxy_whose_manifest_lacks_an_operation_skips_it(proxy: Proxy) -> None:
-    proxy.manifest.paths = {}
-    assert said(proxy) == ANSWER
-    assert [told["memory_status"] for told in proxy.telemetry] == ["skipped", "skipped"]
 
 
 @pytest.mark.parametrize(
@@ -449,7 +432,7 @@ def test_a_backfill_may_begin_after_a_time_and_end_after_a_number(
     other = Claw(Manifest(claw.manifest.url, agent="replayed"))
     after = START + timedelta(minutes=2)
     assert other.backfill(proxy.history, after=after, limit=2) == 2
-    assert [t.id for t in engine.turns(Scope("desk", "replayed"), 10)] == [
+    assert [t.id for t in engine.turns(scope_of("replayed", "desk"), 10)] == [
         proxy.history[3]["id"],
         proxy.history[2]["id"],
     ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from random import Random
+from urllib.parse import urlsplit
 
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.domain.errors import ScrubjayError
@@ -18,6 +21,7 @@ from scrubjay.engine import Engine, Policy
 from scrubjay.engine.scopes import locate
 from scrubjay.surfaces.dialects.clawdapus import entries
 from scrubjay.testing.engines import MemoryHome, SqliteHome
+from tests.dialects.clawdapus.conftest import Serve
 from tests.dialects.clawdapus.desk import AGENT, SCOPE, Desk, line
 from tests.dialects.clawdapus.pod import Json
 from tests.properties import baton
@@ -48,14 +52,14 @@ def conversation(count: int) -> list[Json]:
     return [said(number) for number in range(count)]
 
 
-def replay(desk: Desk, lines: list[Json], seed: int) -> None:
+def replay(retain: Callable[..., object], lines: list[Json], seed: int) -> None:
     """All lines, shuffled, by several workers at once."""
     shuffled = Random(seed).sample(lines, len(lines))
     failures: list[BaseException] = []
 
     def work(mine: list[Json]) -> None:
         try:
-            desk.retain(*mine)
+            retain(*mine)
         except BaseException as error:  # the test is to show it
             failures.append(error)
 
@@ -73,14 +77,20 @@ def answers(desk: Desk) -> list[list[Json]]:
 
 
 def test_three_shuffled_replays_by_four_workers_leave_no_duplicate_and_the_same_answers(
-    more: bool, seed: int, sqlite_home: SqliteHome, record_property: Callable[..., None]
+    more: bool,
+    seed: int,
+    sqlite_home: SqliteHome,
+    serve: Serve,
+    record_property: Callable[..., None],
 ) -> None:
-    lines = conversation(10_000 if more else 500)
+    """Over real HTTP: the service is asked as the operator's own backfill asks it."""
+    lines = conversation(10_000 if more else 1_200)
     live = Desk(MemoryHome().engine())
     live.retain(*lines)
     desk = Desk(sqlite_home.engine())
+    url = serve(desk.engine)
     for turn in range(3):
-        replay(desk, lines, seed + turn)
+        replay(lambda *mine: sent(url, mine), lines, seed + turn)
     timeline = desk.engine.timeline(SCOPE, 20_000)
     assert [one.id for one in timeline.moments] == [one["id"] for one in lines]
     assert timeline == live.engine.timeline(SCOPE, 20_000)
@@ -92,13 +102,25 @@ def test_three_shuffled_replays_by_four_workers_leave_no_duplicate_and_the_same_
     desk.engine.close()
 
 
+def sent(url: str, lines: Iterable[Json]) -> None:
+    """Retain over one connection, line by line."""
+    where = urlsplit(url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
+    for one in lines:
+        body = {"agent_id": AGENT, "pod": "desk", "entry": one, "metadata": {}}
+        connection.request("POST", "/retain", json.dumps(body).encode())
+        response = connection.getresponse()
+        assert (response.status, response.read()) == (202, b"")
+    connection.close()
+
+
 def memories(engine: Engine) -> dict[str, tuple[object, ...]]:
-    """Every memory by id, without its place in the store."""
+    """Every memory by id, without its place in the store; each is there once."""
     found: dict[str, tuple[object, ...]] = {}
     after = 0
     while (page := engine.follow(SCOPE, after)).memories:
         for one in page.memories:
-            assert one.id not in found or after
+            assert one.id not in found
             found[one.id] = (one.content, one.kind, one.supersedes, one.superseded_by)
         after = page.seq
     return found
@@ -216,7 +238,7 @@ def test_forget_wins_every_race_against_a_backfill(
 ) -> None:
     """Under any interleaving, whoever dies on the way, no forgotten turn returns."""
     count: Counter[str] = Counter()
-    for number in range(2_500 if more else 250):
+    for number in range(2_500 if more else 700):
         name = f"{seed}/{number}"
         scene = Scene(name)
         try:

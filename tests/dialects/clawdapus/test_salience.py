@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from random import Random
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from scrubjay.domain.errors import InvalidRequest
 from scrubjay.domain.memory import Kind
 from scrubjay.domain.origin import Origin
 from scrubjay.domain.requests import Retain
@@ -172,6 +176,7 @@ def test_an_answer_mixes_what_matches_what_matters_what_was_last_and_when(desk: 
     assert kinds.count("recent_turn") == 2
     assert "preference" in kinds
     assert kinds[-1] == "timeline"
+    assert len(kinds) <= 8
     assert len(kinds) == len({one["text"] for one in found})
 
 
@@ -247,14 +252,98 @@ def test_a_text_cannot_end_the_block_it_stands_in(desk: Desk) -> None:
 @pytest.mark.parametrize("text", ["x" * 900, "x" * 2_000, '"' * 1_020, "蓝" * 300, ""])
 def test_whatever_blocks_there_are_an_answer_keeps_to_the_limits(text: str) -> None:
     blocks = [Block(text=text and f"{number}{text}", kind="episode") for number in range(20)]
-    kept = within_the_limits(render(blocks))
+    kept = within_the_limits(render(blocks).body)
     assert bool(kept) is bool(text)
 
 
 def test_a_block_that_does_not_fit_is_skipped_and_a_smaller_one_still_tried() -> None:
     sizes = [5_000, 4_000, 3_000, 1_000]
-    kept = within_the_limits(render(Block(text="x" * size, kind="fact") for size in sizes))
+    kept = within_the_limits(render(Block(text="x" * size, kind="fact") for size in sizes).body)
     assert [len(one["text"]) for one in kept] == [5_000, 3_000]
+
+
+# -- episodes -------------------------------------------------------------------------------------
+
+
+def test_an_episode_that_is_over_is_told_the_same_however_the_conversation_goes_on(
+    desk: Desk,
+) -> None:
+    """Past the window of what is looked at, too: one more turn moves no boundary."""
+    desk.retain(*(ordinary(n) for n in range(230)))
+    before = desk.texts("Which is my favorite?", kind="timeline").split("; ")
+    desk.retain(ordinary(230))
+    after = desk.texts("Which is my favorite?", kind="timeline").split("; ")
+    assert "2026-04-03 17:20\u201317:39 (20 turns)" in after[-2]
+    assert after[1:-1] == before[1:-1]
+
+
+def test_a_match_of_a_closed_episode_says_what_else_it_was_about(desk: Desk) -> None:
+    desk.retain(PAINT, *(ordinary(n) for n in range(1, 4)), *(ordinary(n, 90 + n) for n in (5, 6)))
+    (first, *others) = desk.recall("Where is the blue paint?")
+    assert first["kind"] == "episode_summary"
+    assert first["text"].startswith("Which warehouse holds the blue paint?")
+    assert "one of 4 turns, 2026-04-03 14:00\u201314:03; also: Please check" in first["text"]
+    assert "14:00" not in " ".join(one["text"] for one in others)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("We decided to paint the harbor gate blue.", "decision"),
+        ("I am heartbroken about the harbor gate!!", "affect_marker"),
+        ("Which paint is on the harbor gate?", "episode_summary"),
+        ("My harbor gate is blue.", "fact"),
+        ("I prefer the harbor gate blue.", "preference"),
+    ],
+)
+def test_a_block_has_the_kind_the_pod_has_a_word_for(desk: Desk, said: str, kind: str) -> None:
+    desk.retain(line(0, said), *(ordinary(n, 100 + n) for n in range(30)))
+    assert kind in [one["kind"] for one in desk.recall("Tell me about the harbor gate.")]
+
+
+def test_many_routine_turns_are_told_as_a_number(desk: Desk) -> None:
+    desk.retain(*noisy())
+    (told,) = [one for one in desk.recall("lamps") if one["kind"] == "noise_counter"]
+    assert told["text"].startswith("80 of the last 100 turns were routine")
+    assert [one["kind"] for one in desk.recall("lamps")][-1] == "noise_counter"
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_no_kind_of_memory_is_one_the_proxy_would_reject(desk: Desk, kind: Kind) -> None:
+    """The oversized answer and the blocked source are the proxy's to refuse; it never has to."""
+    for number in range(12):
+        content = f"blue paint {number} " + '"\\蓝' * 3_000
+        request = Retain(content=content, kind=kind, tags=("salient", "raw_transcript"))
+        desk.engine.retain(SCOPE, request)
+    assert desk.recall("Where is the blue paint?")
+    assert desk.recall()
+
+
+STORED = st.lists(
+    st.tuples(
+        st.sampled_from([*Kind]),
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30),
+        st.integers(1, 400),
+        st.booleans(),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(stored=STORED, turns=st.lists(st.text(max_size=200), max_size=12), query=st.text())
+def test_whatever_is_stored_an_answer_keeps_to_the_limits_of_the_proxy(
+    stored: list[tuple[Kind, str, int, bool]], turns: list[str], query: str
+) -> None:
+    desk = Desk(MemoryHome().engine())
+    for kind, text, times, salient in stored:
+        with suppress(InvalidRequest):
+            tags = ("salient",) if salient else ()
+            desk.engine.retain(SCOPE, Retain(content=text * times, kind=kind, tags=tags))
+    for number, said in enumerate(turns):
+        desk.retain(line(number * 7, said * 20, said))
+    desk.recall(query)
+    desk.recall(stored[0][1] if stored else "")
 
 
 @pytest.mark.parametrize("lines", [noisy(), emotional()], ids=["noisy", "emotional"])

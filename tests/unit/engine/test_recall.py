@@ -554,3 +554,28 @@ def test_a_recall_request_is_checked_before_anything_is_read() -> None:
     for wrong in ({"limit": 0}, {"seconds": 0}, {"max_bytes": 0}, {"max_tokens": -1}):
         with pytest.raises(InvalidRequest):
             Recall(query="tea", **wrong)  # type: ignore[arg-type]
+
+
+def test_a_local_recall_asks_no_costly_embedder_and_a_cheap_one_as_ever(home: MemoryHome) -> None:
+    for costly in (True, False):
+        home.embedder = embedder = FakeEmbedder(home.clock, costly=costly, name=str(costly))
+        engine = home.engine()
+        retain(engine, "green tea")
+        embedder.texts.clear()
+        assert "green tea" in said(engine, "Which tea?", local=True)
+        assert ("Which tea?" in embedder.texts) is not costly
+
+
+def test_what_has_a_tag_is_found_in_the_same_search_whatever_it_is_about(engine: Engine) -> None:
+    for number in range(10):
+        retain(engine, f"tea of harvest {number}")
+    retain(engine, "She fears heights", tags=("salient",))
+    assert "She fears heights" not in said(engine, "tea harvest", limit=3)
+    found = said(engine, "tea harvest", limit=3, also=frozenset({"salient"}))
+    assert (len(found), "She fears heights" in found) == (4, True)
+    assert (
+        said(engine, "fears heights", limit=3, also=frozenset({"salient"})).count(
+            "She fears heights"
+        )
+        == 1
+    )

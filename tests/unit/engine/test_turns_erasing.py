@@ -12,7 +12,7 @@ from scrubjay.domain.memory import Kind
 from scrubjay.domain.requests import Forget, Retain, Revoke
 from scrubjay.domain.results import Outcome
 from scrubjay.domain.rows import Collection, Due
-from scrubjay.domain.turns import State, derived_id
+from scrubjay.domain.turns import Record, State, derived_id
 from scrubjay.engine import Engine, Policy
 from scrubjay.testing.engines import MemoryHome, SqliteHome
 from tests.unit.engine.saying import MORNING, record, recorded, said, shown, state, turn_rows
@@ -341,3 +341,16 @@ def test_a_repetition_is_shown_as_such_in_the_timeline(engine: Engine) -> None:
     record(engine, 3, "ok", "ok")
     states = [moment.state for moment in engine.timeline(ALICE, 10).moments]
     assert states == [State.KEPT, State.REPEATED, State.TRIVIAL]
+
+
+def test_ids_of_turns_reach_no_memory_that_came_otherwise(engine: Engine) -> None:
+    kept = engine.retain(ALICE, Retain(content="by hand", id="note-1")).id
+    record(engine, 1, "I prefer tea.")
+    done = engine.forget(
+        ALICE, Forget(ids=("note-1", "turn-1", "unseen"), unseen=True, turns_only=True)
+    )
+    assert done.erased > 1
+    assert engine.get(ALICE, kept).content == "by hand"
+    assert engine.turns(ALICE, 10) == ()
+    assert engine.record(ALICE, Record(id="unseen")).outcome is Outcome.FORGOTTEN
+    assert engine.verify(ALICE).sound

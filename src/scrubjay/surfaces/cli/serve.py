@@ -14,43 +14,42 @@ from scrubjay import bootstrap
 from scrubjay import settings as reading
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.scope import Scope
-from scrubjay.surfaces.cli import issuer, options, render, serving
+from scrubjay.surfaces.cli import issuer, listening, options, render, serving
 from scrubjay.surfaces.cli import key_file as key_files
 from scrubjay.surfaces.cli.opening import scope_of, settings
+from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
 from scrubjay.surfaces.keys import Keys
 
-_CERTIFICATE = "The certificate chain, PEM; TLS 1.3 is then the least it speaks."
 _KEY_FILE = "Keep a key for the scope in this file; it is made if it is not there."
-KeyFile = Annotated[Path | None, typer.Option("--key-file", metavar="FILE", help=_KEY_FILE)]
-Reads = Annotated[
-    float, typer.Option("--reads", min=0, help="Reads a second for one key; 0: no limit.")
-]
-InsecureHttp = Annotated[
-    bool, typer.Option("--insecure-http", help="Allow plain HTTP beyond loopback.")
+Port = Annotated[
+    int, typer.Option("--port", min=0, max=65_535, help="The port; 0 takes a free one.")
 ]
 NoAuth = Annotated[bool, typer.Option("--no-auth", help="Ask for no key; on loopback only.")]
-Writes = Annotated[
-    float, typer.Option("--writes", min=0, help="Writes a second for one key; 0: no limit.")
+KeyFile = Annotated[Path | None, typer.Option("--key-file", metavar="FILE", help=_KEY_FILE)]
+RecallOnly = Annotated[
+    bool, typer.Option("--plane-recall-only", help="The plane of a pod offers recall alone.")
+]
+RetainOnly = Annotated[
+    bool, typer.Option("--plane-retain-only", help="It offers retain and forget alone.")
 ]
 
 
 def serve(
     *,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="The port; 0 takes a free one.")
-    ] = 8377,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="A name it answers to; repeatable."),
-    ] = None,
-    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help=_CERTIFICATE)] = None,
-    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its private key.")] = None,
-    insecure_http: InsecureHttp = False,
+    host: listening.Host = "127.0.0.1",
+    port: Port = 8377,
+    allow_host: listening.AllowHost = None,
+    tls_cert: listening.TlsCert = None,
+    tls_key: listening.TlsKey = None,
+    insecure_http: listening.InsecureHttp = False,
     no_auth: NoAuth = False,
     key_file: KeyFile = None,
-    reads: Reads = 200.0,
-    writes: Writes = 100.0,
+    reads: listening.Reads = 200.0,
+    writes: listening.Writes = 100.0,
+    plane_recall_only: RecallOnly = False,
+    plane_retain_only: RetainOnly = False,
+    pod: listening.Pods = None,
+    recall_ms: listening.RecallMs = listening.RECALL_MS,
     oidc_issuer: issuer.Issuer = None,
     oidc_audience: issuer.Audience = None,
     oidc_scope: issuer.ScopeOf = None,
@@ -62,6 +61,8 @@ def serve(
 ) -> None:
     """Serve every verb over HTTP. Keys are made with `scrubjay keys create`.
 
+    Where SCRUBJAY_PLANE_TOKEN is set, the memory plane of a pod is served as well.
+
     Example: scrubjay serve --port 8377
     """
     serving.check_installed()
@@ -71,7 +72,7 @@ def serve(
     from scrubjay.surfaces.http.service import Options
     from scrubjay.surfaces.http.tracing import CONTENT_VARIABLE
 
-    listening = server.Listening(
+    where = server.Listening(
         host=host,
         port=port,
         tls_cert=tls_cert,
@@ -93,26 +94,29 @@ def serve(
         no_auth=no_auth,
         trust=trust,
         scope=whose,
-        hosts=frozenset([*(allow_host or ()), *([host] if host not in _EVERYWHERE else [])]),
+        hosts=listening.hosts_of(host, allow_host),
         rates=Rates(reads=reads, writes=writes),
         trace_content=(reading.variable(CONTENT_VARIABLE) or "").lower() == "true",
     )
+    offer = listening.offer_of(
+        recall_only=plane_recall_only, retain_only=plane_retain_only, pods=pod, recall_ms=recall_ms
+    )
     engine = bootstrap.build(found)
     try:
-        made = app(engine, bootstrap.clock(), asked, planes=_planes())
-        answering = server.server(made, listening)
+        made = app(engine, bootstrap.clock(), asked, planes=_planes(offer))
+        answering = server.server(made, where)
         serving.heed()
-        with server.bind(listening) as bound:
+        with server.bind(where) as bound:
             keys = Keys(engine, bootstrap.clock())
             if key_file is not None and not no_auth:
                 key_files.keep(key_file, keys, whose)
-            url = listening.url(bound.getsockname()[1])
+            url = where.url(bound.getsockname()[1])
             if as_json:
                 render.line(json.dumps({"url": url, "no_auth": no_auth}))
             else:
                 render.line(f"scrubjay serves {url}")
                 bearer = _bearer(keys, whose, key_file, no_auth=no_auth)
-                _tell(url, bearer, _FIRST if listening.loopback else ())
+                _tell(url, bearer, _FIRST if where.loopback else ())
             serving.until_told(answering, bound)
     finally:
         engine.close()
@@ -122,7 +126,6 @@ _FIRST = (
     ("tell it", "/v1/memories", '{"content": "Alice prefers green tea"}'),
     ("ask it", "/v1/recall", '{"query": "What does Alice drink?"}'),
 )
-_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # compared with, not listened on
 
 
 def _bearer(keys: Keys, scope: Scope, file: Path | None, *, no_auth: bool) -> str:
@@ -148,10 +151,8 @@ def _tell(url: str, bearer: str, first: Iterable[tuple[str, str, str]]) -> None:
     render.say("Ctrl-C ends it.")
 
 
-def _planes() -> list[Any]:
+def _planes(offer: Offer) -> list[Any]:
     """The memory plane of a pod, where its token is set: without one it would ask nobody."""
-    from scrubjay.surfaces.dialects.clawdapus.descriptor import TOKEN_VARIABLE, Offer
     from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
 
-    token = reading.variable(TOKEN_VARIABLE)
-    return [ClawdapusPlane(Offer(token=token))] if token else []
+    return [ClawdapusPlane(offer)] if offer.token else []

@@ -54,22 +54,32 @@ async def read(request: Request, most: int, *see: See, seconds: float = SECONDS)
 
     Each of `see` is shown every piece as it arrives.
     """
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and len(declared) < 20 and int(declared) > most:
+    body = await receive(request, most, *see, seconds=seconds)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and kind != "application/json":
+        raise Problem(415, "unsupported_media_type", "Send the body as application/json.")
+    return body
+
+
+def declared(request: Request) -> int:
+    """How long the body is said to be; 0 if nothing sound is said."""
+    length = request.headers.get("content-length", "")
+    return int(length) if length.isdecimal() and len(length) < 20 else 0
+
+
+async def receive(request: Request, most: int, *see: See, seconds: float = SECONDS) -> bytes:
+    """The body whatever it is, or a Problem if it is too large or does not arrive in time."""
+    if declared(request) > most:
         raise _too_large(most)
     try:
         async with asyncio.timeout(seconds):
-            body = await _whole(request, most, see)
+            return await _whole(request, most, see)
     except ClientDisconnect as error:
         raise Abandoned from error
     except TimeoutError as error:
         raise Problem(
             408, "too_slow", "The body did not arrive in time.", headers={"Connection": "close"}
         ) from error
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if body and kind != "application/json":
-        raise Problem(415, "unsupported_media_type", "Send the body as application/json.")
-    return body
 
 
 async def _whole(request: Request, most: int, see: tuple[See, ...]) -> bytes:

@@ -24,8 +24,12 @@ Check = dict[str, object]
 
 
 def routes(service: Service) -> list[Route]:
-    """The four of them; only the counters need a key."""
+    """All of them; only the counters need a key."""
     readiness = _Readiness(service)
+
+    async def health(request: Request) -> Response:
+        request.scope["state"]["op"] = "healthz"
+        return Response()  # an alias, as the proxies of pods expect it
 
     async def healthz(request: Request) -> Response:
         request.scope["state"]["op"] = "healthz"
@@ -44,7 +48,13 @@ def routes(service: Service) -> list[Route]:
         depth, age = service.bridge.queue()
         return Response(service.metrics.render(depth=depth, age=age), media_type=TYPE)
 
-    named = {"/healthz": healthz, "/readyz": readyz, "/version": version, "/metrics": metrics}
+    named = {
+        "/health": health,
+        "/healthz": healthz,
+        "/readyz": readyz,
+        "/version": version,
+        "/metrics": metrics,
+    }
     return [Route(path, endpoint, methods=["GET"]) for path, endpoint in named.items()]
 
 

@@ -68,7 +68,7 @@ class Metrics:
             self._bytes.note(size)
 
     def removed(self, count: int) -> None:
-        """Note how many memories a policy kept out of an answer."""
+        """Note how much a policy took out: secrets of a turn, say."""
         self.add("memory_policy_removed_total", count)
 
     def add(self, name: str, number: int, **labels: str) -> None:

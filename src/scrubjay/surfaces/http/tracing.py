@@ -38,9 +38,12 @@ class Spans:
 
     @contextmanager
     def around(
-        self, operation: Operation, scope: Scope, headers: Mapping[str, str]
+        self, operation: Operation, scope: Scope | None, headers: Mapping[str, str]
     ) -> Iterator[Span]:
-        """The span of one operation, in the trace that the request belongs to, if any."""
+        """The span of one operation, in the trace that the request belongs to, if any.
+
+        The scope is None where only the body of the request names it.
+        """
         parent = {name: headers[name] for name in _PARENT if name in headers}
         tracing = self._tracing
         if tracing is None or operation.span is None or not (parent or tracing.set_up()):
@@ -49,7 +52,7 @@ class Spans:
         begun, failed = self._clock.monotonic(), None
         with tracing.open(operation.span, parent) as opened:
             span = Span(opened, operation.span, content=self._content)
-            if opened.is_recording():
+            if opened.is_recording() and scope is not None:
                 opened.set_attribute("gen_ai.memory.store.id", self._signer.pseudonym(scope))
             try:
                 yield span
@@ -111,6 +114,11 @@ class Span:
         """The trace it belongs to, if somebody records it."""
         context = self._opened.get_span_context() if self._opened is not None else None
         return f"{context.trace_id:032x}" if context is not None and context.is_valid else None
+
+    def name_store(self, pseudonym: str) -> None:
+        """Note which store it was about, where that is known only now."""
+        if self._recording:
+            self._note("memory.store.id", pseudonym)
 
     def asked(self, values: Mapping[str, Any], *, once: str | None = None) -> None:
         """Note what a request is about; `once` is the key the caller did not bring."""

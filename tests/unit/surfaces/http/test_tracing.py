@@ -16,12 +16,15 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
+from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
+from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
 from scrubjay.surfaces.http.limits import UNLIMITED
 from scrubjay.surfaces.http.service import Options
 from scrubjay.testing.engines import MemoryHome
 from tests.serving import serving
 
 SCOPE = Scope("local", "somebody")
+PLANE = ClawdapusPlane(Offer(recall_seconds=30))
 
 
 class Recorded:
@@ -33,8 +36,12 @@ class Recorded:
 
     def post(self, path: str, **how: Any) -> ReadableSpan:
         """The span of one request."""
+        return self.sent(f"/v1{path}", **how)
+
+    def sent(self, path: str, **how: Any) -> ReadableSpan:
+        """The same, whichever plane the path is of."""
         self._exporter.clear()
-        self.http.post(f"/v1{path}", **how)
+        self.http.post(path, **how)
         (span,) = self._exporter.get_finished_spans()
         return span
 
@@ -67,7 +74,7 @@ def recorded(
     content = getattr(request, "param", False)
     options = Options(no_auth=True, scope=SCOPE, rates=UNLIMITED, trace_content=content)
     with (
-        serving(engine, home.clock, options) as running,
+        serving(engine, home.clock, options, planes=[PLANE]) as running,
         httpx2.Client(base_url=running.url, verify=False) as http,
     ):
         yield Recorded(http, exporter)
@@ -88,6 +95,23 @@ def test_a_span_has_the_names_of_the_conventions_and_no_scope_in_clear(recorded:
     assert made.attributes["gen_ai.conversation.id"] == "chat-7"
     assert str(made.attributes["gen_ai.memory.record.id"]).startswith("mem-")
     for private in ("dawn", "somebody"):
+        assert private not in made.to_json() + found.to_json()
+
+
+def test_what_a_pod_asks_is_a_span_as_any_other_and_names_no_agent(recorded: Recorded) -> None:
+    agent = {"agent_id": "somebody", "pod": "desk"}
+    found = recorded.sent("/recall", json=agent)
+    made = recorded.sent("/retain", json={**agent, "entry": {"id": "dawn"}})
+    wrong = recorded.sent("/recall", json={})
+    assert (made.name, found.name) == ("create_memory", "search_memory")
+    assert found.attributes is not None
+    assert made.attributes is not None
+    assert wrong.attributes is not None
+    assert found.attributes["gen_ai.memory.record.count"] == 0
+    stores = {one["gen_ai.memory.store.id"] for one in (found.attributes, made.attributes)}
+    assert len(stores) == 1
+    assert wrong.attributes["error.type"] == "400"
+    for private in ("dawn", "somebody", "desk"):
         assert private not in made.to_json() + found.to_json()
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from scrubjay.domain import echo
 from scrubjay.domain.errors import NotFound
-from scrubjay.domain.memory import Memory
+from scrubjay.domain.memory import Kind, Memory
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.requests import Recall
 from scrubjay.domain.results import Hit
@@ -27,11 +27,14 @@ BLOCKS: Final = 8
 TEXT_BYTES: Final = 8_192
 BODY_BYTES: Final = 16_384
 SOURCE: Final = "scrubjay"
-SECONDS: Final = 0.12
-"""How long either search may take: the proxy waits 300 ms for everything."""
+_SEARCH: Final = 0.6
+"""The share of the time of an answer that the search may take."""
 _SALIENT: Final = "salient"
+_FEELING: Final = 0.9
+"""From this importance on, a turn that stays worth telling is one that moved somebody."""
 _TIMELINE_BYTES: Final = 1_200
 _MOMENTS: Final = 200
+_FOUND: Final = 12
 _EVIDENCE: Final = ("coverage", "dated")
 """The parts of a score that say that a memory is about the question."""
 
@@ -68,92 +71,113 @@ class Block:
         return found
 
 
-def answer(engine: Engine, asked: Asked) -> bytes:
-    """The answer to a recall; a scope that is not there has nothing to tell."""
-    try:
-        engine.open(asked.scope, create=False)
-    except NotFound:
-        return render(())
-    return render(Mixer(engine, asked).blocks())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The body of an answer, and what there is to say of it in numbers."""
+
+    body: bytes
+    blocks: int
+    bytes: int
+    removed: int
+    """How many blocks did not fit."""
 
 
-def render(blocks: Iterable[Block]) -> bytes:
+def answer(engine: Engine, asked: Asked, seconds: float) -> Answer:
+    """The answer to a recall, in about so many seconds, with what is found by then."""
+    return render(Mixer(engine, asked, seconds).blocks())
+
+
+def render(blocks: Iterable[Block]) -> Answer:
     """The body of an answer, within the limits of the proxy."""
-    kept: list[dict[str, Any]] = []
-    room = TEXT_BYTES
+    kept: list[Block] = []
+    room, seen = TEXT_BYTES, 0
     for block in blocks:
+        seen += 1
         safe = replace(block, text=echo.defuse(block.text))
         size = len(safe.text.encode())
         if len(kept) < BLOCKS and size <= room and safe.text:
-            kept.append(safe.fields())
+            kept.append(safe)
             room -= size
     while len(body := _encoded(kept)) > BODY_BYTES:
         kept.pop()
-    return body
+    size = sum(len(block.text.encode()) for block in kept)
+    return Answer(body=body, blocks=len(kept), bytes=size, removed=seen - len(kept))
 
 
-def _encoded(blocks: list[dict[str, Any]]) -> bytes:
-    body = {"memories": blocks}
+def _encoded(blocks: list[Block]) -> bytes:
+    body = {"memories": [block.fields() for block in blocks]}
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 class Mixer:
     """Chooses the blocks for one question; no turn is told of twice."""
 
-    def __init__(self, engine: Engine, asked: Asked) -> None:
+    def __init__(self, engine: Engine, asked: Asked, seconds: float) -> None:
         self._engine = engine
         self._asked = asked
+        self._seconds = seconds * _SEARCH
         self._present = {spans.plain(one) for one in asked.present}
-        self._timeline = engine.timeline(asked.scope, _MOMENTS, actor=Actor.AGENT)
-        kept = [one for one in self._timeline.moments if one.state is State.KEPT]
-        before_it = [one for one in kept if self._is_present(one.gist)]
+        timeline = engine.timeline(asked.scope, _MOMENTS, actor=Actor.AGENT)
+        self._episodes = spans.Episodes(timeline)
+        kept = [one for one in timeline.moments if one.state is State.KEPT]
+        before_it = [one for one in kept if self._present and self._is_present(one.gist)]
         self._shown = {one.id for one in before_it}
         self._latest = [one for one in kept if one.id not in self._shown][-RECENT.blocks :]
 
     def blocks(self) -> list[Block]:
         """What is best, first."""
-        chosen = [
-            *self._found(MATCHED, related=True),
-            *self._found(SALIENT, related=False),
-            *self._recent(),
-        ]
-        return [*chosen, *self._when()]
+        hits = [hit for hit in self._hits() if not hit.memory.quarantined]
+        about = [hit for hit in hits if self._asked.query and _is_about(hit)]
+        weighty = [hit for hit in hits if _SALIENT in hit.memory.tags]
+        chosen = [*self._matched(about), *self._standing(weighty), *self._recent(), *self._when()]
+        return [*chosen, *self._noise()] if len(chosen) < BLOCKS else chosen
 
     def _is_present(self, gist: str) -> bool:
         """Whether the conversation itself holds a turn that begins like this."""
         begins = spans.plain(gist)
         return any(one.startswith(begins) for one in self._present)
 
-    def _found(self, share: Share, *, related: bool) -> Iterator[Block]:
-        """What a search finds; what matters is told of whether it is related or not."""
-        left = share.blocks
-        for hit in self._hits(share, related=related):
-            if left and not hit.memory.quarantined and self._is_news(hit.memory):
-                left -= 1
-                is_latest = any(one.id in hit.memory.sources for one in self._latest)
-                most = RECENT.bytes if is_latest and related else share.bytes
-                yield _block(hit.memory, most, hit.score if related else 0.0)
+    def _hits(self) -> tuple[Hit, ...]:
+        """What one search finds: what is about the question, and what matters whatever it is.
 
-    def _hits(self, share: Share, *, related: bool) -> list[Hit]:
+        Nothing of it leaves the machine, and no embedder is asked that could take long.
+        """
         query = self._asked.query
-        if related and not query:
-            return []
+        salient = frozenset({_SALIENT})
         request = Recall(
             query=query or _SALIENT,
-            tags=frozenset() if related else frozenset({_SALIENT}),
-            limit=share.blocks * 4,
-            seconds=SECONDS,
+            tags=frozenset() if query else salient,
+            also=salient if query else frozenset(),
+            limit=_FOUND,
+            seconds=self._seconds,
+            local=True,
             actor=Actor.AGENT,
         )
-        hits = self._engine.recall(self._asked.scope, request).hits
-        return [hit for hit in hits if not related or _is_about(hit)]
+        return self._engine.recall(self._asked.scope, request).hits
+
+    def _matched(self, hits: Iterable[Hit]) -> Iterator[Block]:
+        left = MATCHED.blocks
+        for hit in hits:
+            if left and self._is_news(hit.memory):
+                left -= 1
+                is_latest = any(one.id in hit.memory.sources for one in self._latest)
+                most = RECENT.bytes if is_latest else MATCHED.bytes
+                around = self._episodes.around(hit.memory.sources)
+                yield self._block(hit.memory, most, score=hit.score, around=around)
+
+    def _standing(self, hits: Iterable[Hit]) -> Iterator[Block]:
+        left = SALIENT.blocks
+        for hit in hits:
+            if left and self._is_news(hit.memory):
+                left -= 1
+                yield self._block(hit.memory, SALIENT.bytes)
 
     def _recent(self) -> Iterator[Block]:
         """The last turns that are not before the model anyway, at more length than others."""
         for moment in reversed(self._latest):
             memory = self._episode(moment)
             if memory is not None and self._is_news(memory):
-                yield _block(memory, RECENT.bytes, 0.0, kind="recent_turn")
+                yield self._block(memory, RECENT.bytes, kind="recent_turn")
 
     def _episode(self, moment: Moment) -> Memory | None:
         if moment.id in self._shown:
@@ -173,20 +197,39 @@ class Mixer:
         return True
 
     def _when(self) -> Iterator[Block]:
-        text = spans.tell(self._timeline, self._shown, _TIMELINE_BYTES)
+        text = self._episodes.tell(self._shown, _TIMELINE_BYTES)
         if text:
             yield Block(text=text, kind="timeline")
+
+    def _noise(self) -> Iterator[Block]:
+        if text := self._episodes.noise():
+            yield Block(text=text, kind="noise_counter")
+
+    def _block(
+        self,
+        memory: Memory,
+        most: int,
+        *,
+        score: float = 0.0,
+        kind: str | None = None,
+        around: str = "",
+    ) -> Block:
+        text = one_line(echo.cut(memory.content))
+        return Block(
+            text=spans.fit(f"{text} {around}" if around else text, most),
+            kind=kind or self._kind(memory),
+            at=spans.stamp(memory.said_at),
+            score=score,
+        )
+
+    def _kind(self, memory: Memory) -> str:
+        """The kind in the pod's words; what it has no word for keeps ours."""
+        if memory.kind is not Kind.EPISODE:
+            return memory.kind.value
+        if _SALIENT in memory.tags:
+            return "affect_marker" if memory.importance >= _FEELING else "decision"
+        return "recent_turn" if self._episodes.is_open(memory.sources) else "episode_summary"
 
 
 def _is_about(hit: Hit) -> bool:
     return any(hit.why.get(part, 0) > 0 for part in _EVIDENCE)
-
-
-def _block(memory: Memory, most: int, score: float, kind: str | None = None) -> Block:
-    text = one_line(echo.cut(memory.content))
-    return Block(
-        text=spans.fit(text, most),
-        kind=kind or memory.kind.value,
-        at=spans.stamp(memory.said_at),
-        score=score,
-    )

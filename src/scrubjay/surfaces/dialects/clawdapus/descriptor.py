@@ -14,6 +14,8 @@ FORGET: Final = "/forget"
 HEALTH: Final = "/health"
 DESCRIPTOR: Final = "/.claw-describe.json"
 TOKEN_VARIABLE: Final = "SCRUBJAY_PLANE_TOKEN"  # noqa: S105  # its name, not its value
+RECALL_SECONDS: Final = 0.28
+"""A little less than the 300 ms a proxy waits unless its manifest says otherwise."""
 _VERSION: Final = 2
 _ABOUT: Final = "Private memory: sealed at rest, recalled in milliseconds, forgotten for good."
 
@@ -28,6 +30,10 @@ class Offer:
     """The bearer token to ask for; None asks for none."""
     variable: str = TOKEN_VARIABLE
     """The variable of the environment that holds the token, here and in the agents."""
+    pods: frozenset[str] | None = None
+    """The pods that are served; None serves whichever asks with the token."""
+    recall_seconds: float = RECALL_SECONDS
+    """How long a recall may take, all in all."""
 
     def __post_init__(self) -> None:
         if not (self.recall or self.retain):

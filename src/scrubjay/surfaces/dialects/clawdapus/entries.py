@@ -19,12 +19,18 @@ from scrubjay.domain.errors import InvalidRequest
 from scrubjay.domain.memory import Json
 from scrubjay.domain.scope import Scope
 from scrubjay.domain.turns import TEXT_BYTES, Record
+from scrubjay.guard.clean import clean
+from scrubjay.guard.secrets import redact
 from scrubjay.surfaces.dialects.clawdapus.names import scope_of, turn_id
 from scrubjay.surfaces.dialects.clawdapus.streams import answer, text_of
 
 CHANNEL: Final = "clawdapus"
 _QUERY_CHARS: Final = 4_000
+_PRESENT: Final = 200
+_PRESENT_CHARS: Final = 2_000
+"""How much is looked at of what was said before: turns are known by how they begin."""
 _NAME_CHARS: Final = 512
+_MOST_REMOVED: Final = 1_000_000
 _SECRET: Final = re.compile(r"sk-[A-Za-z0-9_-]{6,}")
 _BEARER: Final = re.compile(r"(?i)\b(Bearer)[ \t]+[A-Za-z0-9._-]{8,}")
 Fields = Mapping[str, Any]
@@ -51,6 +57,8 @@ class Told:
 
     scope: Scope
     record: Record | None
+    removed: int = 0
+    """How many secrets were taken out: by the proxy, as it says, and here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +86,8 @@ def asked(body: Fields) -> Asked:
     users = [one for one in users if one.strip()]
     return Asked(
         scope=_scope(body),
-        query=users[-1].strip()[:_QUERY_CHARS] if users else "",
-        present=tuple(users[:-1]),
+        query=pure(users[-1].strip()[:_QUERY_CHARS]) if users else "",
+        present=tuple(pure(one[:_PRESENT_CHARS]) for one in users[-_PRESENT:-1]),
     )
 
 
@@ -92,7 +100,8 @@ def told(body: Fields) -> Told:
         raise Refused("entry.id is required")
     if not _succeeded(entry):
         return Told(scope=scope, record=None)
-    return Told(scope=scope, record=_record(entry, entry_id, body.get("metadata")))
+    record, found = _record(entry, entry_id, body.get("metadata"))
+    return Told(scope=scope, record=record, removed=found + _removed(body.get("metadata")))
 
 
 def dropped(body: Fields) -> Dropped:
@@ -125,24 +134,27 @@ def _succeeded(entry: Fields) -> bool:
     return entry.get("status") != "error" and not failed
 
 
-def _record(entry: Fields, entry_id: str, metadata: object) -> Record:
+def _record(entry: Fields, entry_id: str, metadata: object) -> tuple[Record, int]:
+    """The turn of an entry, and how many secrets were taken out of it."""
     original = entry.get("request_original")
     users = [echo.cut(one).strip() for one in _user_texts(original)]
     said = next((one for one in reversed(users) if one), "")
     shown = _shown(entry)
-    reply = echo.without_repeats(answer(entry.get("response")), shown)
+    user, in_question = _kept(echo.without_quoted(said, shown))
+    assistant, in_answer = _kept(echo.without_repeats(answer(entry.get("response")), shown))
     try:
-        return Record(
+        record = Record(
             id=turn_id(entry_id),
             at=_time(entry.get("ts")),
-            user=_kept(echo.without_quoted(said, shown)),
-            assistant=_kept(reply),
+            user=user,
+            assistant=assistant,
             model=_name(entry.get("effective_model")) or _name(entry.get("requested_model")),
             channel=CHANNEL,
             metadata=_notes(metadata),
         )
     except InvalidRequest as error:
         raise Refused(f"entry: {error.message}") from error
+    return record, in_question + in_answer
 
 
 def _user_texts(request: object) -> Iterator[str]:
@@ -163,16 +175,28 @@ def _shown(entry: Fields) -> list[str]:
     return [shown for text in texts for shown in echo.injected(text)]
 
 
-def _kept(text: str) -> str:
+def pure(text: str) -> str:
+    """The text as a turn that says it is kept: without what the proxy or we take for a secret."""
+    return redact(clean(_scrubbed(_sound(text))[0])).text
+
+
+def _kept(text: str) -> tuple[str, int]:
     """The text as the proxy itself would have sent it live: a replay comes unscrubbed.
 
     Both then say the same, whichever arrives first; the engine looks for more.
     """
-    sound = _sound(text).encode()[:TEXT_BYTES].decode("utf-8", "ignore")
-    if "sk-" in sound:
-        sound = _SECRET.sub("[redacted-secret]", sound)
+    return _scrubbed(_sound(text).encode()[:TEXT_BYTES].decode("utf-8", "ignore"))
+
+
+def _scrubbed(text: str) -> tuple[str, int]:
+    """The text without what the proxy takes for a secret, and how many of these it had."""
+    secrets = tokens = 0
+    if "sk-" in text:
+        text, secrets = _SECRET.subn("[redacted-secret]", text)
     # A plain search is many times as fast as the pattern, and nearly always the last word.
-    return _BEARER.sub(r"\1 [redacted]", sound) if "bearer" in sound.lower() else sound
+    if "bearer" in text.lower():
+        text, tokens = _BEARER.subn(r"\1 [redacted]", text)
+    return text, secrets + tokens
 
 
 def _sound(text: str) -> str:
@@ -199,6 +223,12 @@ def _name(value: object) -> str | None:
 
 def _notes(metadata: object) -> dict[str, Json]:
     """What is worth keeping of the metadata: how much the proxy itself took out."""
+    removed = _removed(metadata)
+    return {"policy_removed": removed} if removed else {}
+
+
+def _removed(metadata: object) -> int:
+    """How much the proxy says it took out; what is no sound number is none."""
     removed = metadata.get("policy_removed") if isinstance(metadata, dict) else None
-    is_count = isinstance(removed, int) and not isinstance(removed, bool) and removed > 0
-    return {"policy_removed": removed} if is_count else {}
+    is_count = isinstance(removed, int) and not isinstance(removed, bool)
+    return removed if isinstance(removed, int) and is_count and 0 < removed <= _MOST_REMOVED else 0

@@ -1,38 +1,38 @@
 """The history of a pod, read over the proxy's own interface and replayed into memory.
 
 It is a list of JSON lines, in pages that begin after a time. A line is written when its turn ends
-but bears the time it began, so pages overlap: a long turn must not fall between two of them.
+but bears the time it began, so pages overlap, as far as there is room for it: a long turn must not
+fall between two of them. What comes twice is known, and costs a lookup.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
 
-from scrubjay.domain.errors import Forbidden, InvalidRequest, NotFound
+from scrubjay.domain.errors import InvalidRequest, ScrubjayError
 from scrubjay.domain.results import Outcome
+from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
 from scrubjay.surfaces.dialects.clawdapus import entries
 from scrubjay.surfaces.dialects.clawdapus.entries import Refused
 
-URL_VARIABLE: Final = "CLAW_HISTORY_URL"
-TOKEN_VARIABLE: Final = "CLAW_HISTORY_TOKEN"  # noqa: S105  # its name, not its value
-AGENTS_VARIABLE: Final = "CLAW_HISTORY_AGENT_IDS"
 PAGE: Final = 1_000
 """The most lines the proxy gives at once."""
-_LINE_BYTES: Final = 8 * 1024 * 1024
-_SECONDS: Final = 60.0
-_OVERLAPS: Final = (timedelta(minutes=10), timedelta(seconds=1), timedelta())
-"""By how much a page reaches back behind the last; less where that would be no step on."""
+OVERLAP: Final = timedelta(minutes=10)
+"""By how much a page reaches back behind the last, if it can,"""
+_FRESH: Final = PAGE // 4
+"""which it can if at least so many of the next page's lines are new."""
+_APART: Final = PAGE // 10
+"""A second is read to its end when so many lines of later ones came after it."""
+_SECOND: Final = timedelta(seconds=1)
 Line = dict[str, Any]
-Fetch = Callable[[str, datetime | None], list[bytes]]
-"""The lines of one agent after a time."""
+Fetch = Callable[[str, datetime | None], Iterator[bytes | None]]
+"""The lines of one agent after a time; None for one that is longer than a line may be."""
 
 
 @dataclass(slots=True)
@@ -45,51 +45,23 @@ class Pulled:
     forgotten: int = 0
     ignored: int = 0
     """Turns that failed, and lines that are none."""
+    overlong: int = 0
+    """Lines that are longer than the proxy itself would read."""
     last: datetime | None = None
+    crowded: list[datetime] = field(default_factory=list)
+    """Seconds of which there may be more lines than the history gives."""
+    error: str | None = None
+    """Why it was broken off; what was read until then is kept."""
 
     @property
     def seen(self) -> int:
         """How many lines were read."""
-        return self.stored + self.known + self.forgotten + self.ignored
+        return self.stored + self.known + self.forgotten + self.ignored + self.overlong
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where the history is, and what opens it."""
-
-    url: str
-    token: str | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise InvalidRequest("The address of the history needs a scheme and a host.")
-
-    def fetch(self, agent: str, after: datetime | None) -> list[bytes]:
-        """One page of lines."""
-        asked = {"limit": str(PAGE)} | ({"after": _stamp(after)} if after else {})
-        url = f"{self.url.rstrip('/')}/{quote(agent, safe='')}?{urlencode(asked)}"
-        headers = {"Accept": "application/x-ndjson"}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        request = urllib.request.Request(url, headers=headers)  # noqa: S310  # checked above
-        try:
-            with urllib.request.urlopen(request, timeout=_SECONDS) as response:  # noqa: S310
-                return [line for line in response if line.strip()]
-        except urllib.error.HTTPError as error:
-            raise _refusal(error.code, agent) from error
-        except OSError as error:
-            raise InvalidRequest(
-                "The history cannot be reached.", hint="Check the address, and that the pod is up."
-            ) from error
-
-
-def _refusal(status: int, agent: str) -> Exception:
-    if status in (401, 403):
-        return Forbidden(f"The history of {agent} is not open to this token.")
-    if status == 404:
-        return NotFound(f"The pod keeps no history of {agent}.", hint="Check the agent's id.")
-    return InvalidRequest(f"The history of {agent} was answered with status {status}.")
+    @property
+    def whole(self) -> bool:
+        """Whether all that the history has was read."""
+        return self.error is None and not self.crowded
 
 
 def pull(
@@ -97,25 +69,31 @@ def pull(
     agent: str,
     fetch: Fetch,
     *,
-    pod: str = "",
+    scope: Scope,
     after: datetime | None = None,
     progress: Callable[[Pulled], None] = lambda _: None,
 ) -> Pulled:
-    """Replay an agent's history; what is known already is passed over, so it can be repeated."""
+    """Replay an agent's history; what is known already is passed over, so it can be repeated.
+
+    What goes wrong on the way is named in the result: another agent's history may be well.
+    """
     pulled = Pulled(agent)
-    for raw in _lines(agent, fetch, after):
-        line = _parsed(raw)
-        if line is None:
-            pulled.ignored += 1
-            continue
-        _replay(engine, line, pulled, pod)
-        progress(pulled)
+    try:
+        for raw in _lines(agent, fetch, after, pulled):
+            _replay(engine, raw, pulled, scope)
+            progress(pulled)
+    except ScrubjayError as error:
+        pulled.error = f"{error.code}: {error.message}"
     return pulled
 
 
-def _replay(engine: Engine, line: Line, pulled: Pulled, pod: str) -> None:
+def _replay(engine: Engine, raw: bytes | None, pulled: Pulled, scope: Scope) -> None:
+    if raw is None:
+        pulled.overlong += 1
+        return
+    line = _parsed(raw)
     try:
-        told = entries.told({"agent_id": pulled.agent, "pod": pod, "entry": line})
+        told = entries.told({"agent_id": pulled.agent, "entry": line})
     except Refused:
         pulled.ignored += 1
         return
@@ -123,7 +101,7 @@ def _replay(engine: Engine, line: Line, pulled: Pulled, pod: str) -> None:
     if told.record is None:
         pulled.ignored += 1
         return
-    match engine.record(told.scope, told.record).outcome:
+    match engine.record(scope, told.record).outcome:
         case Outcome.STORED:
             pulled.stored += 1
         case Outcome.KNOWN:
@@ -132,25 +110,49 @@ def _replay(engine: Engine, line: Line, pulled: Pulled, pod: str) -> None:
             pulled.forgotten += 1
 
 
-def _lines(agent: str, fetch: Fetch, after: datetime | None) -> Iterator[bytes]:
-    """All lines after a time, each once, page by page."""
+# -- pages ------------------------------------------------------------------------------------
+
+
+def _lines(
+    agent: str, fetch: Fetch, after: datetime | None, pulled: Pulled
+) -> Iterator[bytes | None]:
+    """All lines after a time, each once, page by page; none is kept but by its digest."""
     seen: set[bytes] = set()
     while True:
-        page = fetch(agent, after)
-        yield from (raw for raw in page if raw not in seen)
-        if len(page) < PAGE:
+        digests: set[bytes] = set()
+        times: list[datetime | None] = []
+        for raw in fetch(agent, after):
+            times.append(time_of(_parsed(raw)) if raw is not None else None)
+            digest = hashlib.sha256(raw or b"").digest()
+            digests.add(digest)
+            if digest not in seen:
+                yield raw
+        if len(times) < PAGE:
             return
-        times = [time for raw in page if (time := time_of(_parsed(raw)))]
-        steps = [max(times) - overlap for overlap in _OVERLAPS] if times else []
-        onward = [time for time in steps if after is None or time > after]
-        if not onward:
-            return
-        after, seen = onward[0], set(page)
+        after, seen = onward(times, after, pulled), digests
+
+
+def onward(times: list[datetime | None], after: datetime | None, pulled: Pulled) -> datetime:
+    """After which time the next page begins, given those of the lines of this one.
+
+    What may still come of a time that is passed over is lost, so as little as can be is: a page
+    reaches back ten minutes, or as far as leaves room for new lines. Where one second fills most
+    of a page, there is no smaller step than to go beyond it, and it is noted.
+    """
+    known = sorted(time for time in times if time is not None)
+    if not known:
+        raise InvalidRequest("The history has a page without a time, and cannot be read on.")
+    wanted = max(known[-1] - OVERLAP, known[min(_FRESH, len(known) - 1)]) - _SECOND
+    if wanted >= known[0] and (after is None or wanted > after):
+        return wanted
+    first = known[0]
+    last_of_first = max(place for place, time in enumerate(times) if time == first)
+    if last_of_first >= len(times) - _APART:
+        pulled.crowded.append(first)
+    return first
 
 
 def _parsed(raw: bytes) -> Line | None:
-    if len(raw) > _LINE_BYTES:
-        return None
     try:
         line = json.loads(raw)
     except (ValueError, RecursionError):
@@ -159,13 +161,11 @@ def _parsed(raw: bytes) -> Line | None:
 
 
 def time_of(line: Line | None) -> datetime | None:
-    """When the turn of a line began."""
+    """When the turn of a line began, by the second."""
     stamp = line.get("ts") if line else None
     try:
-        return datetime.fromisoformat(stamp).astimezone(UTC) if isinstance(stamp, str) else None
+        if not isinstance(stamp, str):
+            return None
+        return datetime.fromisoformat(stamp).astimezone(UTC).replace(microsecond=0)
     except (ValueError, OverflowError):
         return None
-
-
-def _stamp(time: datetime) -> str:
-    return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,28 +1,43 @@
-"""Foreign names to ours, one to one: pods and agents to scopes, entries to turns."""
+"""Foreign names to ours, one to one: pods and agents to scopes, entries to turns.
+
+All that a plane reaches is in tenants of its own, `pod.<name>`: whatever a request says its pod or
+agent is, it cannot name a scope that somebody keeps for anything else.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
+from collections.abc import Iterable
 from typing import Final
 
-from scrubjay.domain.scope import LOCAL_TENANT, Scope
+from scrubjay.domain.scope import Scope
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
+TENANT: Final = "pod"
+"""The tenant of agents that name no pod; that of a pod has its name behind a dot."""
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,123}")
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
 _ESCAPE: Final = "x--"
 """What the name of an agent begins with that could not be taken as it is."""
 _LONGEST: Final = 70
-_RESERVED: Final = frozenset({LOCAL_TENANT, "system"})
-"""Tenants that mean something here: an agent without a pod, and the installation itself."""
+_OURS: Final = "mem-"
+"""What the ids of memories begin with: no entry is to be taken for one."""
 
 
 def scope_of(agent: str, pod: str = "") -> Scope:
     """Whose memory it is: an agent's, within its pod."""
-    if pod in _RESERVED:
-        return Scope(_escaped(pod), _scope_name(agent))
-    return Scope(_scope_name(pod) if pod else LOCAL_TENANT, _scope_name(agent))
+    return Scope(f"{TENANT}.{_scope_name(pod)}" if pod else TENANT, _scope_name(agent))
+
+
+def scopes_of(agent: str, scopes: Iterable[Scope]) -> list[Scope]:
+    """Those of the scopes that belong to an agent of this name, in whichever pod."""
+    name = _scope_name(agent)
+    return [
+        one
+        for one in scopes
+        if one.owner == name and (one.tenant == TENANT or one.tenant.startswith(f"{TENANT}."))
+    ]
 
 
 def _scope_name(name: str) -> str:
@@ -31,7 +46,8 @@ def _scope_name(name: str) -> str:
 
 def turn_id(entry_id: str) -> str:
     """The id of the turn an entry of the history becomes."""
-    return entry_id if _is_plain(entry_id, _ID) else _escaped(entry_id)
+    is_plain = _is_plain(entry_id, _ID) and not entry_id.startswith(_OURS)
+    return entry_id if is_plain else _escaped(entry_id)
 
 
 def _is_plain(name: str, pattern: re.Pattern[str]) -> bool:
