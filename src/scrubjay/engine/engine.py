@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,7 @@ from scrubjay.engine import (
     audit,
     jobs,
     quarantine,
+    quick,
     read,
     scopes,
     sessions,
@@ -263,6 +265,12 @@ class Engine(Checking, Extracting):
             return recall.recall(wanted, request)
         finally:
             indexing.let_go(self._shelf.trim())
+
+    def at_once(self, scope: Scope) -> ExitStack | None:
+        """What to hold while recalling, if that takes a few milliseconds now; else None."""
+        opened = None if self._closed else self._opened.get(scope)
+        indexed = None if opened is None else self._shelf.find(opened.address)
+        return None if opened is None or indexed is None else quick.hold(opened, indexed)
 
     def brief(self, scope: Scope, request: BriefRequest) -> Brief:
         """What a session should know before its first word."""

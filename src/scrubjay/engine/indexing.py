@@ -102,6 +102,11 @@ class Indexed:
         assert self.index is not None
         return self.index
 
+    @property
+    def used(self) -> bool:
+        """Whether something was recalled from it: then all of it is in memory."""
+        return self._made is not None
+
     def made(self) -> Ready:
         """What a recall reads, of the index as it is now."""
         index = self.ready.snapshot()

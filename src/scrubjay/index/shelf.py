@@ -43,6 +43,11 @@ class Shelf(Generic[Item]):
             self._touched.add(name)
             return self._items[name]
 
+    def find(self, name: str) -> Item | None:
+        """The thing of this name, if it is here; finding it is no use of it."""
+        with self._mutex:
+            return self._items.get(name)
+
     def drop(self, name: str) -> None:
         """Let go of one; none is fine."""
         with self._mutex:

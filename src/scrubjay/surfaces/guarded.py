@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from scrubjay.domain.errors import Forbidden, NotFound
 from scrubjay.domain.memory import Edition, Memory
@@ -20,6 +22,8 @@ from scrubjay.surfaces.keys import Grant, Issued, Key, Keys
 
 RECALL_SECONDS: Final = 20.0
 """How long a recall may take before it answers with what it has."""
+FEW_HITS: Final = 20
+"""How many hits a recall may ask for to be a short matter."""
 LIST_LIMIT: Final = 10_000
 """How much of a list is in one answer; `after` so many there is more of it."""
 One = TypeVar("One")
@@ -47,6 +51,12 @@ def recall(engine: Engine, scope: Scope, request: Recall, *, holder: Key) -> Rec
         engine.open(other, create=False)
     seconds = min(request.seconds or RECALL_SECONDS, RECALL_SECONDS)
     return engine.recall(scope, replace(request, seconds=seconds))
+
+
+def recall_at_once(engine: Engine, scope: Scope, values: Mapping[str, Any]) -> ExitStack | None:
+    """What to hold while recalling, if these values ask for little of a scope that is at hand."""
+    few = values.get("limit", 1) <= FEW_HITS and not values.get("scopes")
+    return engine.at_once(scope) if few else None
 
 
 def check_covered(holder: Key, scope: Scope) -> None:

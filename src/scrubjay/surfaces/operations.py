@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final
 
@@ -89,6 +90,9 @@ class Operation:
     """The operation's name in the GenAI conventions for memory, where it has one."""
     example: Mapping[str, Any] = field(default_factory=dict, hash=False)
     scoped: bool = True
+    at_once: Callable[[Engine, Scope, Mapping[str, Any]], ExitStack | None] | None = None
+    """Whether a request is so short a matter now that no thread is worth its while; what it then
+    holds."""
     request: Any = field(init=False)
     """The class of the verb's request, if it takes one."""
     parameters: tuple[Parameter, ...] = field(init=False)
@@ -208,6 +212,7 @@ OPERATIONS: Final = (
     _read(
         "recall", guarded.recall, "post /recall", "The memories that answer a question.",
         span="search_memory", example={"query": "What does Alice drink?", "limit": 5},
+        at_once=guarded.recall_at_once,
     ),
     _write(
         "retain", Engine.retain, "post /memories", "Write a memory.", creates=True, status=201,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +25,8 @@ from scrubjay.surfaces.http.tracing import Span
 from scrubjay.surfaces.keys import KEYS
 from scrubjay.surfaces.operations import BELOW, OPERATIONS, Call, Operation
 
+_SHORT: Final = 2048
+"""Bytes of a body that takes no time to read."""
 _KEYED: Final = frozenset({"retain", "supersede"})
 Values = dict[str, Any]
 
@@ -110,18 +113,32 @@ class _Endpoint:
                 return await service.bridge.write(
                     lambda: self._work(asked, span), heavy=operation.heavy
                 )
+            values = self._values(asked) if self._may_be_short(asked) else None
+            held = None if values is None else self._held(asked.call, values)
+            if held is not None:
+                with held:
+                    return self._work(asked, span, values)
             return await service.bridge.read(
-                lambda: self._work(asked, span),
+                lambda: self._work(asked, span, values),
                 gone=lambda: bodies.disconnected(request),
                 heavy=operation.heavy,
             )
 
+    def _may_be_short(self, asked: _Asked) -> bool:
+        """Whether it is worth asking if this can be done right here, on the event loop."""
+        is_known = self._service.is_ready(asked.call.scope)
+        return self._operation.at_once is not None and is_known and len(asked.body) <= _SHORT
+
+    def _held(self, call: Call, values: Values) -> ExitStack | None:
+        assert self._operation.at_once is not None
+        return self._operation.at_once(call.engine, call.scope, values)
+
     # -- in the worker -------------------------------------------------------------------
 
-    def _work(self, asked: _Asked, span: Span) -> Response:
+    def _work(self, asked: _Asked, span: Span, values: Values | None = None) -> Response:
         """All that takes long: the body taken apart, the verb, and its answer put together."""
         operation, service, call = self._operation, self._service, asked.call
-        values = self._values(asked)
+        values = self._values(asked) if values is None else values
         span.asked(values, once=asked.once)
         if operation.scoped and not operation.beyond:
             service.ready(call.scope, create=operation.creates)

@@ -160,6 +160,10 @@ class Service:
             self.engine.open(scope, create=create)
             self._open.add(scope)
 
+    def is_ready(self, scope: Scope) -> bool:
+        """Whether the scope is known to be there."""
+        return scope in self._open
+
     def leave(self, scope: Scope) -> None:
         """Look again, next time, whether the scope is there."""
         self._open.discard(scope)
