@@ -268,7 +268,8 @@ class Engine(Checking, Extracting):
 
     def at_once(self, scope: Scope) -> ExitStack | None:
         """What to hold while recalling, if that takes a few milliseconds now; else None."""
-        opened = None if self._closed else self._opened.get(scope)
+        self._check_open()
+        opened = self._opened.get(scope)
         indexed = None if opened is None else self._shelf.find(opened.address)
         return None if opened is None or indexed is None else quick.hold(opened, indexed)
 

@@ -33,6 +33,7 @@ RECEIPT = Erasure(address="a", verb="forget", at=NOON, erased=0)
 VERBS: dict[str, Callable[[Engine], object]] = {
     "open": lambda engine: engine.open(ALICE),
     "scopes": lambda engine: engine.scopes(),
+    "at_once": lambda engine: engine.at_once(ALICE),
     "head": lambda engine: engine.head(ALICE),
     "retain": lambda engine: engine.retain(ALICE, Retain(content="a")),
     "record": lambda engine: engine.record(ALICE, Record(id="a", user="a")),

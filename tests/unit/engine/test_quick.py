@@ -62,7 +62,7 @@ def _destroy(engine: Engine) -> None:
     engine.destroy(ALICE, confirm=str(ALICE))
 
 
-@pytest.mark.parametrize("change", [_leave_work_due, _destroy, Engine.close])
+@pytest.mark.parametrize("change", [_leave_work_due, _destroy])
 def test_what_would_take_long_or_fail_is_left_to_a_thread(
     home: MemoryHome, change: Callable[[Engine], object]
 ) -> None:
