@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from ipaddress import ip_address
 from socket import socket
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from scrubjay.domain.errors import InvalidRequest
+from scrubjay.domain.hosts import is_loopback
 from scrubjay.ports import Clock
 
 Sleep = Callable[[float], None]
@@ -170,16 +170,9 @@ def _checked(base_url: str, name: str) -> SplitResult:
     url = urlsplit(base_url)
     if url.query or url.fragment or url.username or not url.hostname:
         raise InvalidRequest(f"The address of the {name} is not a plain URL.")
-    if url.scheme != "https" and not (url.scheme == "http" and _is_loopback(url.hostname)):
+    if url.scheme != "https" and not (url.scheme == "http" and is_loopback(url.hostname)):
         raise InvalidRequest(
             f"The {name} is not reached over https.",
             hint="Use an https address; plain http works only to this machine.",
         )
     return url
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

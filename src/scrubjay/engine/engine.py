@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -266,12 +265,14 @@ class Engine(Checking, Extracting):
         finally:
             indexing.let_go(self._shelf.trim())
 
-    def at_once(self, scope: Scope) -> ExitStack | None:
-        """What to hold while recalling, if that takes a few milliseconds now; else None."""
+    def at_once(self, scope: Scope) -> quick.Short | None:
+        """A recall that takes a few milliseconds now and waits for nobody; None if it would."""
         self._check_open()
         opened = self._opened.get(scope)
         indexed = None if opened is None else self._shelf.find(opened.address)
-        return None if opened is None or indexed is None else quick.hold(opened, indexed)
+        if opened is None or indexed is None or self._shelf.full:
+            return None
+        return quick.short(opened, indexed)
 
     def brief(self, scope: Scope, request: BriefRequest) -> Brief:
         """What a session should know before its first word."""

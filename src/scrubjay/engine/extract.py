@@ -91,11 +91,10 @@ def status(opened: OpenScope) -> ExtractionStatus:
 
     def look(view: View) -> ExtractionStatus:
         backlog = Backlog.of(Notes(opened, view))
-        fresh = sum(not row.erased for row in _rows(view, backlog.cursor))
         return ExtractionStatus(
             configured=opened.ports.extractor is not None,
             paused=backlog.paused,
-            waiting=fresh + len(backlog.again),
+            waiting=_waiting(opened, view),
             done=backlog.done,
             failed=backlog.failed,
             memories=backlog.memories,
@@ -107,6 +106,13 @@ def status(opened: OpenScope) -> ExtractionStatus:
         )
 
     return opened.read(look)
+
+
+def _waiting(opened: OpenScope, view: View) -> int:
+    """How many turns wait; by their rows, since the last ones may be gone."""
+    backlog = Backlog.of(Notes(opened, view))
+    fresh = sum(not row.erased for row in _rows(view, backlog.cursor))
+    return fresh + len(backlog.again)
 
 
 def pause(opened: OpenScope, *, paused: bool, actor: Actor) -> ExtractionStatus:
@@ -192,14 +198,11 @@ class _Round:
             backlog.put(notes)
             notes.write(tx)
 
-        def look(view: View) -> tuple[Backlog, int]:
-            return Backlog.of(Notes(opened, view)), view.head().turn.seq
-
-        backlog, _ = opened.read(look)
-        if self._passed > backlog.cursor or self._moot:
+        if self._passed > opened.read(lambda view: Backlog.of(Notes(opened, view))).cursor or (
+            self._moot
+        ):
             opened.write(store)
-        backlog, last = opened.read(look)
-        return last - backlog.cursor + len(backlog.again)
+        return opened.read(lambda view: _waiting(opened, view))
 
     # -- which turn ----------------------------------------------------------------------
 

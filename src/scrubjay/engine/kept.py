@@ -10,11 +10,16 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import replace
+from typing import Final
 
 from scrubjay.domain.memory import Memory
 
-_OVERHEAD = 1_000
+_OVERHEAD: Final = 1_000
 """What a memory takes beside its texts, roughly, in bytes."""
+_NEVER: Final = -1
+"""The change of no state there is."""
 
 
 class Kept:
@@ -42,14 +47,14 @@ class Kept:
             if seq != self._seq or row_id not in self._held:
                 return None
             self._held.move_to_end(row_id)
-            return self._held[row_id][0]
+            return _copied(self._held[row_id][0])
 
     def put(self, row_id: bytes, memory: Memory, seq: int) -> None:
         """Keep a memory that was opened in the state at this change.
 
         If others have seen a later one meanwhile, nobody can tell whether it still is as it was.
         """
-        size = _OVERHEAD + 2 * len(memory.content)
+        memory, size = _copied(memory), _size(memory)
         with self._mutex:
             if seq != self._seq or size > self._budget:
                 return
@@ -73,11 +78,30 @@ class Kept:
             self._size = 0
 
     def noticed(self, erased: int) -> None:
-        """Let go of everything if something was erased since this was last told."""
-        if erased != self._erased:
-            self._erased = erased
+        """Let go of everything if something was erased since this was last told.
+
+        Nor is anything kept until the index has followed: who still looks at the state before the
+        erasure would bring back what was erased.
+        """
+        if erased > self._erased:
             self.clear()
+            with self._mutex:
+                self._erased, self._seq = erased, _NEVER
 
     def _take(self, row_id: bytes) -> None:
         gone = self._held.pop(row_id, None)
         self._size -= 0 if gone is None else gone[1]
+
+
+def _copied(memory: Memory) -> Memory:
+    """The memory with metadata of its own, which is all of it that anybody could change."""
+    if not memory.metadata:
+        return memory
+    return replace(memory, metadata=deepcopy(dict(memory.metadata)))
+
+
+def _size(memory: Memory) -> int:
+    """Roughly how many bytes a memory takes."""
+    texts = (memory.content, *memory.tags, *memory.sources)
+    metadata = len(repr(memory.metadata)) if memory.metadata else 0
+    return _OVERHEAD + 2 * sum(map(len, texts)) + 4 * metadata

@@ -284,6 +284,7 @@ class OpenScope:
 
     def _note(self, head: Head) -> None:
         if head.destroyed:
+            self.kept.clear()
             raise Destroyed(f"The scope {self.scope} was destroyed.")
         if not head.audit_count and not self._restoring:
             self._check_whole()
@@ -311,6 +312,7 @@ class OpenScope:
         entry = self.ports.store.catalog.entry(self.address)
         ended = entry is not None and entry.destroyed
         if ended or DESTROYED in self.ports.keyring.purposes(self.address):
+            self.kept.clear()
             raise Destroyed(f"The scope {self.scope} was destroyed.") from error
 
     # -- reads are audited in batches --------------------------------------------------

@@ -8,9 +8,13 @@ it and the loop would take it from each other dozens of times, which costs as mu
 from __future__ import annotations
 
 from contextlib import ExitStack
+from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from scrubjay.domain.errors import ScrubjayError
+from scrubjay.domain.requests import Recall
+from scrubjay.domain.results import Recalled
+from scrubjay.domain.scope import Scope
 from scrubjay.engine.opened import OpenScope
 
 if TYPE_CHECKING:
@@ -22,14 +26,46 @@ CHANGES: Final = 32
 """How many changes may be taken in on the way."""
 
 
-def hold(opened: OpenScope, indexed: Indexed) -> ExitStack | None:
-    """The index, held until the stack is closed; None if a recall would take long, or wait."""
-    if opened.due or opened.ports.embedder.costly or not indexed.lock.acquire(blocking=False):
+class Short:
+    """A recall of one scope that is at hand; its index is held until the end of the block.
+
+    It works on what it holds and on nothing else: it neither advances what is due nor makes room
+    for others, which may take long. The next recall on a thread does.
+    """
+
+    def __init__(self, opened: OpenScope, indexed: Indexed, held: ExitStack) -> None:
+        self._opened = opened
+        self._indexed = indexed
+        self._held = held
+
+    def __enter__(self) -> Short:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._held.close()
+
+    def recall(self, scope: Scope, request: Recall) -> Recalled:
+        """The memories that answer a question, best first."""
+        from scrubjay.engine import recall  # loaded already, since the index was used
+
+        assert scope == self._opened.scope
+        assert not request.scopes
+        return recall.recall([(self._opened, self._indexed)], request)
+
+
+def short(opened: OpenScope, indexed: Indexed) -> Short | None:
+    """A recall of the scope, ready to be done; None if it would take long, or wait."""
+    if opened.ports.embedder.costly or not indexed.lock.acquire(blocking=False):
         return None
-    with ExitStack() as stack:
-        stack.callback(indexed.lock.release)
+    with ExitStack() as held:
+        held.callback(indexed.lock.release)
         if _is_short(opened, indexed):
-            return stack.pop_all()
+            return Short(opened, indexed, held.pop_all())
     return None
 
 
@@ -40,7 +76,8 @@ def _is_short(opened: OpenScope, indexed: Indexed) -> bool:
     if index.unwritten + CHANGES > opened.ports.policy.segment_rows:
         return False  # a segment may be written
     try:
-        behind = opened.read(lambda view: view.head()).memory.seq - index.seq
+        head = opened.read(lambda view: view.head())
     except ScrubjayError:
         return False  # the recall itself will say what is wrong
-    return 0 <= behind <= CHANGES
+    # What is due is for a thread to advance: were it never asked, it would stay due.
+    return not head.due and 0 <= head.memory.seq - index.seq <= CHANGES

@@ -44,9 +44,20 @@ class Shelf(Generic[Item]):
             return self._items[name]
 
     def find(self, name: str) -> Item | None:
-        """The thing of this name, if it is here; finding it is no use of it."""
+        """The thing of this name as the most recently used one; None if it is not here."""
         with self._mutex:
-            return self._items.get(name)
+            if name not in self._items:
+                return None
+            self._items.move_to_end(name)
+            self._touched.add(name)
+            return self._items[name]
+
+    @property
+    def full(self) -> bool:
+        """Whether something has to go: `trim` lets it."""
+        with self._mutex:
+            self._measure_touched()
+            return self._total > self._budget
 
     def drop(self, name: str) -> None:
         """Let go of one; none is fine."""
@@ -58,8 +69,7 @@ class Shelf(Generic[Item]):
         """Let go of the least recently used until the rest fits; the last one used stays."""
         gone: list[Item] = []
         with self._mutex:
-            while self._touched:
-                self._measure(self._touched.pop())
+            self._measure_touched()
             while self._total > self._budget and len(self._items) > 1:
                 name, item = self._items.popitem(last=False)
                 self._measure(name)
@@ -73,6 +83,10 @@ class Shelf(Generic[Item]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def _measure_touched(self) -> None:
+        while self._touched:
+            self._measure(self._touched.pop())
 
     def _measure(self, name: str) -> None:
         item = self._items.get(name)

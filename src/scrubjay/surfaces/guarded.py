@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -17,6 +16,7 @@ from scrubjay.domain.scope import Scope
 from scrubjay.domain.text import check_count
 from scrubjay.engine import Engine, receipts
 from scrubjay.engine.extract import SECONDS, TURNS
+from scrubjay.engine.quick import Short
 from scrubjay.surfaces import keys as keyring
 from scrubjay.surfaces.keys import Grant, Issued, Key, Keys
 
@@ -53,8 +53,8 @@ def recall(engine: Engine, scope: Scope, request: Recall, *, holder: Key) -> Rec
     return engine.recall(scope, replace(request, seconds=seconds))
 
 
-def recall_at_once(engine: Engine, scope: Scope, values: Mapping[str, Any]) -> ExitStack | None:
-    """What to hold while recalling, if these values ask for little of a scope that is at hand."""
+def recall_at_once(engine: Engine, scope: Scope, values: Mapping[str, Any]) -> Short | None:
+    """A recall to be done at once, if these values ask for little of a scope that is at hand."""
     few = values.get("limit", 1) <= FEW_HITS and not values.get("scopes")
     return engine.at_once(scope) if few else None
 

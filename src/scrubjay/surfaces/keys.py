@@ -28,6 +28,8 @@ from scrubjay.ports import Clock
 
 SYSTEM: Final = "system"
 """The tenant that is ours: no key covers it."""
+PODS: Final = "pod"
+"""The tenant of pods without a name, and what those of all others begin with."""
 KEYS: Final = Scope(SYSTEM, "keys")
 PREFIX: Final = "sj"
 ANY: Final = "*"
@@ -166,9 +168,10 @@ class Keys:
         self.refresh()
         if key_id not in self._known:
             raise NotFound("There is no such key.", hint="`scrubjay keys list` shows them.")
+        key, _ = self._known[key_id]  # before somebody else's look finds it gone
         self._engine.forget(KEYS, Forget(ids=(f"key-{key_id}",), actor=Actor.OPERATOR))
         self._looked_at = float("-inf")
-        return self._known[key_id][0]
+        return key
 
     @property
     def stale(self) -> bool:

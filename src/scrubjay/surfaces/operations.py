@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final
 
 from scrubjay.domain.origin import Actor
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
+from scrubjay.engine.quick import Short
 from scrubjay.surfaces import guarded, wire
 from scrubjay.surfaces import keys as keyring
 from scrubjay.surfaces.keys import Grant, Key, Keys
@@ -90,9 +90,9 @@ class Operation:
     """The operation's name in the GenAI conventions for memory, where it has one."""
     example: Mapping[str, Any] = field(default_factory=dict, hash=False)
     scoped: bool = True
-    at_once: Callable[[Engine, Scope, Mapping[str, Any]], ExitStack | None] | None = None
-    """Whether a request is so short a matter now that no thread is worth its while; what it then
-    holds."""
+    at_once: Callable[[Engine, Scope, Mapping[str, Any]], Short | None] | None = None
+    """What to ask instead of the engine where a request is so short a matter now that no thread
+    is worth its while; None where it is not."""
     request: Any = field(init=False)
     """The class of the verb's request, if it takes one."""
     parameters: tuple[Parameter, ...] = field(init=False)

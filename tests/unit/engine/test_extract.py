@@ -541,3 +541,14 @@ def test_a_destroyed_scope_has_no_backlog_when_it_is_begun_anew(home: MemoryHome
     engine.open(ALICE, anew=True)
     status = engine.extraction(ALICE)
     assert (status.done, status.tokens_in, status.waiting) == (0, 0, 0)
+
+
+def test_where_the_last_turn_is_gone_nothing_waits(home: MemoryHome, engine: Engine) -> None:
+    """No row has the last number then, and who counts by numbers waits for ever."""
+    record(engine, 1, BOAT)
+    record(engine, 2, "The harbor of Paros was closed all of Tuesday.", "I see.")
+    forget(engine, "turn-2")
+    home.clock.advance(seconds=40 * 86_400)
+    engine.purge(ALICE)
+    assert extract(engine).left == engine.extraction(ALICE).waiting == 0
+    assert extract(engine, again=True).left == 0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from scrubjay.domain.errors import Destroyed
 from scrubjay.domain.memory import Kind, Memory
 from scrubjay.engine import Engine
 from scrubjay.engine.kept import Kept
@@ -114,3 +116,42 @@ def test_what_is_larger_than_the_budget_is_not_kept() -> None:
     kept = Kept(500)
     kept.put(ROW, TEA, 0)
     assert kept.size == 0
+
+
+def test_what_somebody_does_to_the_metadata_they_were_given_stays_with_them(
+    engine: Engine,
+) -> None:
+    retain(engine, "green tea", metadata={"list": [1]})
+    for _ in range(2):
+        (hit,) = ask(engine, "tea")
+        assert hit.memory.metadata == {"list": [1]}
+        hit.memory.metadata["list"].append(2)  # type: ignore[union-attr]
+
+
+def test_everything_a_memory_holds_counts_against_the_budget() -> None:
+    kept = Kept(1_000_000)
+    kept.put(ROW, replace(TEA, metadata={"filler": "x" * 15_000}, tags=("t" * 50,)), 0)
+    assert kept.size > 15_000
+
+
+def test_who_still_looks_at_the_state_before_an_erasure_brings_nothing_back() -> None:
+    kept = Kept(10_000)
+    kept.follow(7, ())
+    kept.noticed(8)
+    kept.put(ROW, TEA, 7)
+    assert kept.size == 0
+    kept.follow(8, ())
+    kept.put(ROW, TEA, 8)
+    assert kept.get(ROW, 8) is TEA
+
+
+def test_after_a_destroy_by_another_engine_nothing_is_kept(
+    home: MemoryHome, engine: Engine
+) -> None:
+    retain(engine, "green tea")
+    ask(engine, "tea")
+    opened = engine._open(ALICE)
+    home.engine().destroy(ALICE, confirm=str(ALICE))
+    with pytest.raises(Destroyed):
+        ask(engine, "tea")
+    assert opened.kept.size == 0

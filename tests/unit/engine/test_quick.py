@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from scrubjay.domain.requests import Forget
+from scrubjay.domain.requests import Forget, Recall
 from scrubjay.engine import Engine, Policy, quick
 from scrubjay.testing.engines import MemoryHome
 from scrubjay.testing.fake_embedder import FakeEmbedder
@@ -17,10 +17,11 @@ from tests.unit.engine.scene import ALICE, retain
 
 
 def _is_short(engine: Engine) -> bool:
-    held = engine.at_once(ALICE)
-    if held is not None:
-        held.close()
-    return held is not None
+    short = engine.at_once(ALICE)
+    if short is not None:
+        with short:
+            pass
+    return short is not None
 
 
 def _used(home: MemoryHome, policy: Policy | None = None) -> Engine:
@@ -32,10 +33,11 @@ def _used(home: MemoryHome, policy: Policy | None = None) -> Engine:
 
 def test_a_scope_that_was_recalled_is_at_hand(home: MemoryHome) -> None:
     engine = _used(home)
-    held = engine.at_once(ALICE)
-    assert held is not None
-    with held:
-        assert said(engine, "tea") == ["green tea"]
+    short = engine.at_once(ALICE)
+    assert short is not None
+    with short:
+        (hit,) = short.recall(ALICE, Recall(query="tea"))
+    assert hit.memory.content == "green tea"
 
 
 def test_a_scope_that_was_never_recalled_is_not(home: MemoryHome) -> None:
@@ -55,14 +57,17 @@ def test_a_few_changes_are_taken_in_and_many_are_not(home: MemoryHome) -> None:
 
 def _leave_work_due(engine: Engine) -> None:
     engine.forget(ALICE, Forget(ids=(retain(engine, "black tea"),)))
-    engine.head(ALICE)
+
+
+def _leave_work_due_elsewhere(engine: Engine) -> None:
+    _leave_work_due(Engine(engine._ports))
 
 
 def _destroy(engine: Engine) -> None:
     engine.destroy(ALICE, confirm=str(ALICE))
 
 
-@pytest.mark.parametrize("change", [_leave_work_due, _destroy])
+@pytest.mark.parametrize("change", [_leave_work_due, _leave_work_due_elsewhere, _destroy])
 def test_what_would_take_long_or_fail_is_left_to_a_thread(
     home: MemoryHome, change: Callable[[Engine], object]
 ) -> None:
@@ -101,6 +106,14 @@ def test_who_finds_the_index_in_use_does_not_wait(home: MemoryHome) -> None:
         assert taken.wait(30)
         assert not _is_short(engine)
         over.set()
+
+
+def test_who_has_to_make_room_for_others_does_it_on_a_thread(home: MemoryHome) -> None:
+    engine = _used(home)
+    engine._shelf._budget = 0
+    assert not _is_short(engine)
+    engine._shelf._budget = 10**9
+    assert _is_short(engine)
 
 
 def test_what_was_held_is_free_again(home: MemoryHome) -> None:

@@ -42,7 +42,7 @@ def extract(
 ) -> None:
     """Have the configured model read turns that wait, and remember what it finds.
 
-    A service does this by itself. Only turns that were kept are sent, each once.
+    A service does this by itself. Only turns that were kept are sent; again only if it fails.
 
     Example: scrubjay extract --limit 20
     """

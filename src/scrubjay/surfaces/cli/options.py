@@ -59,7 +59,6 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done,
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory.")]
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="The text, or - to read it from stdin.")]
-OneKind = Annotated[Kind, typer.Option("--kind", "-k", help="What it is about.")]
 OneOrigin = Annotated[Origin, typer.Option("--origin", help="By which channel the text came in.")]
 Importance = Annotated[
     float | None, typer.Option("--importance", min=0, max=1, help="How much it matters, 0 to 1.")

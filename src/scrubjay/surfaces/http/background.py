@@ -15,6 +15,7 @@ from scrubjay.domain.errors import ScrubjayError
 from scrubjay.domain.results import Extraction, Stopped
 from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
+from scrubjay.ports import Clock
 from scrubjay.surfaces.http.metrics import Metrics
 
 STOP_SECONDS: Final = 2.0
@@ -39,13 +40,17 @@ class Pauses:
 class Background:
     """The thread; it takes the scopes in turn, a few turns of each."""
 
-    def __init__(self, engine: Engine, metrics: Metrics, pauses: Pauses | None = None) -> None:
+    def __init__(
+        self, engine: Engine, clock: Clock, metrics: Metrics, pauses: Pauses | None = None
+    ) -> None:
         self._engine = engine
+        self._clock = clock
         self._metrics = metrics
         self._pauses = pauses or Pauses()
         self._pending: dict[Scope, None] = {}
         self._left: dict[Scope, int] = {}
         self._failures = 0
+        self._next_sweep = 0.0
         self._wakes = threading.Condition()
         self._ending = threading.Event()
         # A daemon: a model that does not answer must not keep the process from ending.
@@ -78,10 +83,11 @@ class Background:
             scope = self._take()
             if self._ending.is_set():
                 return
-            if scope is None:
-                self._sweep()
-            else:
+            if scope is not None:
                 self._work(scope)
+            # Also where some scopes always have something: the others must not wait for ever.
+            if scope is None or self._clock.monotonic() >= self._next_sweep:
+                self._sweep()
 
     def _take(self) -> Scope | None:
         """The next scope; None if none came for long."""
@@ -94,6 +100,7 @@ class Background:
             return scope
 
     def _sweep(self) -> None:
+        self._next_sweep = self._clock.monotonic() + self._pauses.sweep
         try:
             scopes = self._engine.scopes()
         except ScrubjayError as error:
@@ -108,7 +115,6 @@ class Background:
         except ScrubjayError as error:
             # Frozen, destroyed, or a store that is busy or full: the turns wait in the store.
             _log.warning("extraction.left_waiting", extra={"code": error.code})
-            self._note(scope, 0)
             return
         except Exception:  # seam: whatever goes wrong with one scope, the others have their turn
             _log.exception("extraction.failed")

@@ -62,8 +62,8 @@ class Replays:
 
     def begin(self, name: Name, fingerprint: bytes) -> Response | None:
         """The answer given before, or None if this is the first time."""
+        self._drop_old()
         own = self._kept.get(name.holder, OrderedDict())
-        self._drop_old(own)
         known = own.get(name)
         if known is None:
             self._make_room(own)
@@ -109,13 +109,15 @@ class Replays:
             )
         self._drop(kept, oldest)
 
-    def _drop_old(self, own: OrderedDict[Name, _Entry]) -> None:
+    def _drop_old(self) -> None:
+        """Drop what is too old, of everybody: who does not come again would keep it for good."""
         now = self._clock.monotonic()
-        while own:
-            name, entry = next(iter(own.items()))
-            if entry.answer is None or now - entry.at < KEPT_SECONDS:
-                return
-            self._drop(own, name)
+        for own in list(self._kept.values()):
+            while own:
+                name, entry = next(iter(own.items()))
+                if entry.answer is None or now - entry.at < KEPT_SECONDS:
+                    break
+                self._drop(own, name)
 
     def _drop(self, kept: OrderedDict[Name, _Entry], name: Name) -> None:
         if kept.pop(name, None) is not None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -15,6 +14,8 @@ from starlette.routing import Route
 from scrubjay.domain.errors import NotFound
 from scrubjay.domain.results import Outcome, Retained
 from scrubjay.domain.text import key_name
+from scrubjay.engine import Engine
+from scrubjay.engine.quick import Short
 from scrubjay.surfaces import wire
 from scrubjay.surfaces.http import answers, bodies, preconditions, replays
 from scrubjay.surfaces.http.answers import VERSION
@@ -114,10 +115,12 @@ class _Endpoint:
                     lambda: self._work(asked, span), heavy=operation.heavy
                 )
             values = self._values(asked) if self._may_be_short(asked) else None
-            held = None if values is None else self._held(asked.call, values)
-            if held is not None:
-                with held:
-                    return self._work(asked, span, values)
+            short = None if values is None else self._short(asked.call, values)
+            if short is not None:
+                with short:
+                    # It has the one verb of the engine that the operation asks for.
+                    call = replace(asked.call, engine=cast(Engine, short))
+                    return self._work(replace(asked, call=call), span, values)
             return await service.bridge.read(
                 lambda: self._work(asked, span, values),
                 gone=lambda: bodies.disconnected(request),
@@ -129,7 +132,7 @@ class _Endpoint:
         is_known = self._service.is_ready(asked.call.scope)
         return self._operation.at_once is not None and is_known and len(asked.body) <= _SHORT
 
-    def _held(self, call: Call, values: Values) -> ExitStack | None:
+    def _short(self, call: Call, values: Values) -> Short | None:
         assert self._operation.at_once is not None
         return self._operation.at_once(call.engine, call.scope, values)
 

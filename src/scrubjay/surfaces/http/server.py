@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from scrubjay.domain.errors import Forbidden, InvalidRequest
-from scrubjay.surfaces.addresses import is_loopback
+from scrubjay.domain.hosts import is_loopback
 from scrubjay.surfaces.http.gate import HEADER_BYTES
 
 GRACE_SECONDS: Final = 30

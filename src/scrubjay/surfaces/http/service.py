@@ -89,7 +89,7 @@ class Service:
         self.keys = Keys(engine, clock)
         self.bridge = Bridge(self.options.limits, monotonic=clock.monotonic)
         self.metrics = Metrics()
-        self.background = Background(engine, self.metrics)
+        self.background = Background(engine, clock, self.metrics)
         self.meter = Meter(self.options.rates, clock)
         self.replays = Replays(clock)
         self.room = Room()

@@ -12,7 +12,7 @@ from typing import Final
 
 from scrubjay.domain.errors import Forbidden, InvalidRequest
 from scrubjay.domain.scope import Scope
-from scrubjay.surfaces.keys import SYSTEM
+from scrubjay.surfaces.keys import PODS, SYSTEM
 
 LONGEST: Final = 64
 """How long the name of a claim may be; the words around it have as much room."""
@@ -42,6 +42,11 @@ def name_of(claim: str) -> str:
     if len(escaped) <= LONGEST:
         return escaped
     return HASHED + base64.b32encode(hashlib.sha256(raw).digest()).decode().rstrip("=").lower()
+
+
+def of_a_pod(tenant: str) -> bool:
+    """Whether it is the tenant of a pod, or begins like one."""
+    return tenant == PODS or tenant.startswith(f"{PODS}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,5 +84,7 @@ class Template:
         tenant = parts["before_tenant"] or ""
         if parts["tenant"] is not None:
             tenant += name_of(claims[parts["tenant"]]) + (parts["after_tenant"] or "")
+            if of_a_pod(tenant) and not of_a_pod(parts["before_tenant"] or ""):
+                raise Forbidden("The tenants of pods are not for a claim to name.")
         owner = name_of(claims[str(parts["owner"])])
         return Scope(tenant, f"{parts['before']}{owner}{parts['after']}")

@@ -7,8 +7,8 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from scrubjay.domain.errors import InvalidRequest
+from scrubjay.domain.hosts import is_loopback
 from scrubjay.domain.origin import Actor
-from scrubjay.surfaces.addresses import is_loopback
 from scrubjay.surfaces.keys import Grant
 from scrubjay.surfaces.oidc.names import Template
 

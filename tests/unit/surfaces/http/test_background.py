@@ -49,8 +49,8 @@ def metrics() -> Metrics:
 
 
 @pytest.fixture
-def background(engine: Engine, metrics: Metrics) -> Iterator[Background]:
-    made = Background(engine, metrics, QUICK)
+def background(home: MemoryHome, engine: Engine, metrics: Metrics) -> Iterator[Background]:
+    made = Background(engine, home.clock, metrics, QUICK)
     yield made
     made.stop()
 
@@ -87,6 +87,20 @@ def test_what_waited_in_any_scope_is_read_at_the_start(
     say(engine, scope=BOB)
     background.start()
     wait_for(lambda: done(engine, ALICE) == done(engine, BOB) == 1)
+
+
+def test_scopes_nobody_wakes_it_for_are_looked_at_though_others_always_do(
+    home: MemoryHome, engine: Engine, background: Background
+) -> None:
+    background.start()
+    say(engine)
+    wait_for(lambda: done(engine) == 1)
+    elsewhere = home.engine()
+    say(elsewhere, scope=BOB)
+    home.clock.advance(seconds=601)
+    say(engine, 2, "The second boat is called Thetis and lies in Paros.")
+    wait_for(lambda: done(engine, BOB) == 1)
+    elsewhere.close()
 
 
 def test_a_long_backlog_is_read_to_its_end(engine: Engine, background: Background) -> None:
@@ -180,8 +194,9 @@ def test_it_ends_at_once_when_it_has_nothing_to_do(background: Background) -> No
 
 
 def test_without_a_model_there_is_no_thread() -> None:
-    engine = MemoryHome().engine()
-    background = Background(engine, Metrics())
+    home = MemoryHome()
+    engine = home.engine()
+    background = Background(engine, home.clock, Metrics())
     background.start()
     assert "extraction" not in {thread.name for thread in threading.enumerate()}
     background.stop()

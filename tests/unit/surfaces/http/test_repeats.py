@@ -171,3 +171,12 @@ def test_an_answer_is_kept_for_a_day() -> None:
     assert replays.begin(name("alice", "0"), b"") is not None
     clock.advance(seconds=2 * 3600)
     assert replays.begin(name("alice", "0"), b"") is None
+
+
+def test_what_nobody_asks_for_again_is_dropped_after_a_day_too() -> None:
+    clock = FakeClock()
+    replays = Replays(clock)
+    settle(replays, "alice", range(3))
+    clock.advance(seconds=25 * 3600)
+    settle(replays, "bob", range(1))
+    assert set(replays._kept) == {"bob"}

@@ -104,3 +104,11 @@ def test_a_template_in_which_two_could_share_a_scope_is_refused(text: str) -> No
 def test_no_template_is_for_our_own_tenant() -> None:
     with pytest.raises(Forbidden):
         Template("system/{sub}")
+
+
+@pytest.mark.parametrize("claim", ["pod", "pod.desk"])
+def test_no_claim_names_the_tenant_of_a_pod(claim: str) -> None:
+    with pytest.raises(Forbidden):
+        Template("{org}/{sub}").scope({"org": claim, "sub": "alice"})
+    assert Template("pod.{org}/{sub}").scope({"org": claim, "sub": "a"}).tenant == f"pod.{claim}"
+    assert Template("{org}/{sub}").scope({"org": "podium", "sub": "a"}).tenant == "podium"

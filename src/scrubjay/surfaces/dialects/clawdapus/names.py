@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from scrubjay.domain.scope import Scope
+from scrubjay.surfaces.keys import PODS
 
-TENANT: Final = "pod"
-"""The tenant of agents that name no pod; that of a pod has its name behind a dot."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,123}")
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
 _ESCAPE: Final = "x--"
@@ -27,7 +26,7 @@ _OURS: Final = "mem-"
 
 def scope_of(agent: str, pod: str = "") -> Scope:
     """Whose memory it is: an agent's, within its pod."""
-    return Scope(f"{TENANT}.{_scope_name(pod)}" if pod else TENANT, _scope_name(agent))
+    return Scope(f"{PODS}.{_scope_name(pod)}" if pod else PODS, _scope_name(agent))
 
 
 def scopes_of(agent: str, scopes: Iterable[Scope]) -> list[Scope]:
@@ -36,7 +35,7 @@ def scopes_of(agent: str, scopes: Iterable[Scope]) -> list[Scope]:
     return [
         one
         for one in scopes
-        if one.owner == name and (one.tenant == TENANT or one.tenant.startswith(f"{TENANT}."))
+        if one.owner == name and (one.tenant == PODS or one.tenant.startswith(f"{PODS}."))
     ]
 
 

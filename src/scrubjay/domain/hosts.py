@@ -1,4 +1,4 @@
-"""Addresses: which of them only this machine can reach."""
+"""Hosts: which of them only this machine can reach."""
 
 from __future__ import annotations
 
