@@ -9,19 +9,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """One answer that goes wrong: late, refused, broken off, or not what was asked for."""
-
-    status: int = 200
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes | None = None
-    delay: float = 0.0
-    hang_up: bool = False
+from scrubjay.testing import loopback
+from scrubjay.testing.loopback import Failure
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,24 +53,14 @@ def serve_embeddings(*, dimensions: int = 16) -> Iterator[EmbeddingServer]:
     class Handler(_Handler):
         server_state = state
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = False  # so that closing it waits for the last answer
-    state.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with loopback.running(Handler, state.closing) as state.port:
         yield state
-    finally:
-        state.closing.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(loopback.Handler):
     server_state: EmbeddingServer
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
         state = self.server_state
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         state.requests.append({"path": self.path, **asked})
@@ -89,19 +70,4 @@ class _Handler(BaseHTTPRequestHandler):
             state.closing.wait(failure.delay)
         if not failure.hang_up:
             body = state.answer(asked["input"]) if failure.body is None else failure.body
-            self._send(failure, body)
-
-    def _send(self, failure: Failure, body: bytes) -> None:
-        try:
-            self.send_response(failure.status)
-            for name, value in failure.headers:
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-        except OSError:
-            # The client has given up waiting, as some tests want it to.
-            self.close_connection = True
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: a test prints what it has to say itself."""
+            self.answer(failure, body)

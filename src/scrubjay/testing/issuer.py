@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 import jwt
@@ -18,7 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import get_default_algorithms
 
 from scrubjay.ports import Clock
-from scrubjay.testing.embedding_server import Failure
+from scrubjay.testing import loopback
+from scrubjay.testing.loopback import Failure
 
 DISCOVERY: Final = "/.well-known/openid-configuration"
 KEYS: Final = "/keys"
@@ -130,29 +130,14 @@ def serve_issuer(clock: Clock, *, tls: ssl.SSLContext | None = None) -> Iterator
     class Handler(_Handler):
         issuer = state
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = False  # so that closing it waits for the last answer
-    if tls is not None:
-        # Shaken hands with in the thread of each request: one that is refused stops no other.
-        server.socket = tls.wrap_socket(
-            server.socket, server_side=True, do_handshake_on_connect=False
-        )
-    state.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with loopback.running(Handler, state.closing, tls=tls) as state.port:
         yield state
-    finally:
-        state.closing.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(loopback.Handler):
     issuer: Issuer
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
         self.issuer.requests.append(self.path)
         failures = self.issuer.failures
         failure = failures.popleft() if failures else Failure(hang_up=self.issuer.down)
@@ -161,19 +146,4 @@ class _Handler(BaseHTTPRequestHandler):
         if not failure.hang_up:
             found = self.issuer.answer(self.path)
             body = json.dumps(found).encode() if failure.body is None else failure.body
-            self._send(failure, 404 if found is None else failure.status, body)
-
-    def _send(self, failure: Failure, status: int, body: bytes) -> None:
-        try:
-            self.send_response(status)
-            for name, value in failure.headers:
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-        except OSError:
-            # The client has given up waiting, as some tests want it to.
-            self.close_connection = True
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: a test prints what it has to say itself."""
+            self.answer(failure, body, status=404 if found is None else None)

@@ -19,8 +19,8 @@ from scrubjay.domain.rows import Collection, Freeze
 from scrubjay.domain.turns import derived_id
 from scrubjay.engine import Engine, Policy
 from scrubjay.ports import Failpoint
-from scrubjay.testing.embedding_server import Failure
 from scrubjay.testing.engines import MemoryHome, SimulatedCrash
+from scrubjay.testing.loopback import Failure
 from scrubjay.testing.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, note, serve_model
 from tests.unit.engine.saying import record, said, shown
 from tests.unit.engine.scene import ALICE, change, everything, forget, verbs

@@ -18,7 +18,7 @@ from scrubjay.domain.models import ModelDialect
 from scrubjay.domain.turns import MODEL_PIECES, Extracted, Turn
 from scrubjay.ports import Clock
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.embedding_server import Failure
+from scrubjay.testing.loopback import Failure
 from scrubjay.testing.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, note, serve_model
 
 KEY = "sk-very-secret"

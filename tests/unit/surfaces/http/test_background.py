@@ -19,8 +19,8 @@ from scrubjay.engine import Engine
 from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
 from scrubjay.surfaces.http.background import STOP_SECONDS, Background, Pauses
 from scrubjay.surfaces.http.metrics import Metrics
-from scrubjay.testing.embedding_server import Failure
 from scrubjay.testing.engines import MemoryHome
+from scrubjay.testing.loopback import Failure
 from scrubjay.testing.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, note, serve_model
 from tests.serving import serving
 

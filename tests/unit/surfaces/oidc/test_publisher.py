@@ -21,8 +21,8 @@ from scrubjay.surfaces.oidc.publisher import ALGORITHMS, MOST_BYTES, Publisher, 
 from scrubjay.surfaces.oidc.refusals import Unreachable
 from scrubjay.surfaces.oidc.trust import Trust
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.embedding_server import Failure
 from scrubjay.testing.issuer import DISCOVERY, KEYS, Issuer, SigningKey, private_key, serve_issuer
+from scrubjay.testing.loopback import Failure
 from tests.certificates import certificate_for_localhost
 
 
