@@ -13,13 +13,13 @@ from bench.recalling import _Floor
 from bench.report import Line, Section
 from bench.subject import scratch
 from scrubjay import bootstrap, settings
-from scrubjay.domain.memory import Json
-from scrubjay.engine import bundle
-from scrubjay.surfaces.dialects.carapace.config import Config, Provider, scope_of
-from scrubjay.surfaces.dialects.carapace.host import Host
-from scrubjay.surfaces.dialects.carapace.memory import ScrubjayMemory
-from scrubjay.surfaces.dialects.carapace.records import Trail
-from scrubjay.surfaces.dialects.carapace.wire import Session, encode
+from scrubjay.engine.transfer import bundle
+from scrubjay.model.memory import Json
+from scrubjay.surfaces.carapace.config import Config, Provider, scope_of
+from scrubjay.surfaces.carapace.host import Host
+from scrubjay.surfaces.carapace.memory import ScrubjayMemory
+from scrubjay.surfaces.carapace.records import Trail
+from scrubjay.surfaces.carapace.server import Session, encode
 
 SIZES: Final = (1_000, 10_000)
 SECONDS: Final = {1_000: 0.050}

@@ -22,7 +22,7 @@ _GET: Final = (
 )
 _COMMAND: Final = (
     "import os, sys; os.environ['SCRUBJAY_HOME'] = sys.argv[1]; sys.argv[1:] = "
-    "[*sys.argv[2:], '--scope', 'bench']; from scrubjay.surfaces.cli import main; main()"
+    "[*sys.argv[2:], '--scope', 'bench']; from scrubjay.cli import main; main()"
 )
 _LOADED: Final = "import sys; old = set(sys.modules); import scrubjay; print(*set(sys.modules)-old)"
 

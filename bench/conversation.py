@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from typing import Final
 
-from scrubjay.domain.memory import Kind, Memory, Provenance
-from scrubjay.index.stopwords import STOP_WORDS
+from scrubjay.engine.search.stopwords import STOP_WORDS
+from scrubjay.model.memory import Kind, Memory, Provenance
 
 _VOCABULARY: Final = 30_000
 _SPEAKERS: Final = ("Ann", "Bob", "Chloe", "user", "assistant")

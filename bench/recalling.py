@@ -18,10 +18,12 @@ from bench.plot import loglog
 from bench.report import Line, Section, duration
 from bench.subject import scratch
 from scrubjay import bootstrap, settings
-from scrubjay.domain.requests import Forget, Recall
-from scrubjay.domain.scope import Scope
-from scrubjay.engine import Engine, Policy, bundle, indexing, recall
-from scrubjay.index.analysis import terms
+from scrubjay.engine import Engine, Policy
+from scrubjay.engine.search import indexing, recall
+from scrubjay.engine.search.analysis import terms
+from scrubjay.engine.transfer import bundle
+from scrubjay.model.requests import Forget, Recall
+from scrubjay.model.scope import Scope
 
 SIZES: Final = (1_000, 5_000, 20_000, 50_000, 100_000)
 QUICK: Final = (1_000, 5_000)

@@ -26,13 +26,13 @@ from bench.conversation import Conversation
 from bench.report import Line, Section
 from bench.subject import scratch
 from scrubjay import bootstrap, settings
-from scrubjay.domain.requests import Recall
-from scrubjay.domain.scope import Scope
-from scrubjay.domain.turns import Record
-from scrubjay.engine import bundle
-from scrubjay.surfaces.dialects.clawdapus.descriptor import TOKEN_VARIABLE
-from scrubjay.surfaces.dialects.clawdapus.names import scope_of
-from scrubjay.surfaces.keys import Keys
+from scrubjay.access import Keys
+from scrubjay.engine.transfer import bundle
+from scrubjay.model.requests import Recall
+from scrubjay.model.scope import Scope
+from scrubjay.model.turns import Record
+from scrubjay.surfaces.clawdapus.descriptor import TOKEN_VARIABLE
+from scrubjay.surfaces.clawdapus.names import scope_of
 
 SIZE: Final = 5_000
 CONNECTIONS: Final = 16

@@ -16,10 +16,10 @@ import apsw
 
 from bench.bare import Cell
 from scrubjay import bootstrap, settings
-from scrubjay.domain.memory import Kind, Memory
-from scrubjay.domain.scope import Scope
-from scrubjay.engine import bundle
-from scrubjay.surfaces.jay import Jay
+from scrubjay.engine.transfer import bundle
+from scrubjay.handle import Jay
+from scrubjay.model.memory import Kind, Memory
+from scrubjay.model.scope import Scope
 
 SCRATCH = Path(__file__).parent / "scratch"
 _SENTENCE = (

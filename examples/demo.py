@@ -22,7 +22,7 @@ from pathlib import Path
 
 import scrubjay
 from scrubjay import Jay
-from scrubjay.engine import receipts
+from scrubjay.engine.memories import receipts
 
 PORT = 8377
 SCOPE = "home/alice"

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from scrubjay.domain.origin import Actor
+from scrubjay.access import Grant, Keys
 from scrubjay.engine import Engine
+from scrubjay.model.origin import Actor
 from scrubjay.ports import Clock
-from scrubjay.surfaces.http.app import app
-from scrubjay.surfaces.http.limits import UNLIMITED
-from scrubjay.surfaces.http.server import Listening, bind, server
-from scrubjay.surfaces.http.service import Options, Plane
-from scrubjay.surfaces.keys import Grant, Keys
+from scrubjay.service.app import app
+from scrubjay.service.limits import UNLIMITED
+from scrubjay.service.server import Listening, bind, server
+from scrubjay.service.service import Options, Plane
 
 
 @dataclass(frozen=True)

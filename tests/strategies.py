@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from scrubjay.domain.memory import Kind, Memory, Provenance
-from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import Retain
 from scrubjay.guard.clean import clean
+from scrubjay.model.memory import Kind, Memory, Provenance
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import Retain
 
 LETTERS = st.characters(exclude_categories=["Cs"])
 

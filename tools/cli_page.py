@@ -17,7 +17,7 @@ import typer
 from typer.main import get_command
 
 from scrubjay import settings
-from scrubjay.surfaces.cli import app, exits
+from scrubjay.cli import app, exits
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 HEAD = """# The command line

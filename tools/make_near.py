@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from scrubjay.index.analysis import terms
-from scrubjay.index.near import pack
-from scrubjay.index.stopwords import STOP_WORDS
+from scrubjay.engine.search.analysis import pack, terms
+from scrubjay.engine.search.stopwords import STOP_WORDS
 
 LANGUAGE = "english"
 MOST = 8

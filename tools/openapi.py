@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from scrubjay.surfaces.http.openapi import render
+from scrubjay.service.openapi import render
 
 PAGE = Path(__file__).parents[1] / "docs" / "openapi.json"
 

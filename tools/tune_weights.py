@@ -21,10 +21,8 @@ import numpy as np
 
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.embedders.static import StaticEmbedder
-from scrubjay.index import analysis, postings, signs
-from scrubjay.rank import columns as rank_columns
-from scrubjay.rank import features, question
-from scrubjay.rank.weights import WEIGHTS, Weights
+from scrubjay.engine.search import analysis, columns, postings, question, rank_columns, ranking
+from scrubjay.engine.search.ranking import WEIGHTS, Weights
 
 HELD = {"later": -2.0, "age": -0.5, "importance": 0.3, "distrust": -0.5, "pinned": 0.1}
 ROUGH = {"words": 1.0, "meaning": 0.4, "speaker": 0.5, "session": 0.3}
@@ -125,7 +123,7 @@ class Haystack:
         """The columns of the turns."""
         sessions = list(dict.fromkeys(turn["session"] for turn in turns))
         codes = {session: code for code, session in enumerate(sessions)}
-        shown = [signs.read(text) for text in texts]
+        shown = [columns.read(text) for text in texts]
         speaker = np.array([self.speakers.index(turn["speaker"]) for turn in turns], np.int32)
         return rank_columns.arrange(
             session=np.array([codes[turn["session"]] for turn in turns], np.int32),
@@ -135,7 +133,7 @@ class Haystack:
             length=np.array([len(text) for text in texts], np.float32),
             signs={
                 field.name: np.array([getattr(each, field.name) for each in shown])
-                for field in fields(signs.Signs)
+                for field in fields(columns.Signs)
             },
         )
 
@@ -149,10 +147,10 @@ class Haystack:
         )
         matched = postings.match(self.terms, analysis.wanted(asked["question"]))
         vector = unit(np.asarray(embed([asked["question"]]), np.float32)[0] - self.mean)
-        found = features.compute(
+        found = ranking.compute(
             parsed,
             self.columns,
-            features.Evidence(
+            ranking.Evidence(
                 words=matched.scores, coverage=matched.coverage, meaning=self.vectors @ vector
             ),
         )

@@ -10,7 +10,7 @@ from bench.peers.material import Question
 from bench.peers.roster import Entrant
 from bench.peers.trial import LIMIT, Result
 from scrubjay.surfaces.evaluation.estimates import Estimate, estimate, quantile
-from scrubjay.surfaces.evaluation.metrics import all_at, recall_at
+from scrubjay.surfaces.evaluation.report import all_at, recall_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

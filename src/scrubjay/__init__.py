@@ -14,7 +14,9 @@ from __future__ import annotations
 # Type checkers know this name; importing it from typing would cost most of the time to import us.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from scrubjay.domain.errors import (
+    from scrubjay.client import Client, connect
+    from scrubjay.handle import Jay, open
+    from scrubjay.model.errors import (
         Busy,
         Changed,
         Conflict,
@@ -37,31 +39,29 @@ if TYPE_CHECKING:
         StoreError,
         Timeout,
     )
-    from scrubjay.domain.memory import Kind, Memory, Provenance
-    from scrubjay.domain.origin import Actor, Origin
-    from scrubjay.domain.results import Erasure, Outcome, Page, Report, Retained, Session
-    from scrubjay.domain.rows import Freeze
-    from scrubjay.domain.scope import Scope
-    from scrubjay.domain.turns import Recorded, Timeline, Turn
-    from scrubjay.surfaces.client import Client, connect
-    from scrubjay.surfaces.jay import Jay, open
+    from scrubjay.model.memory import Kind, Memory, Provenance
+    from scrubjay.model.origin import Actor, Origin
+    from scrubjay.model.results import Erasure, Outcome, Page, Report, Retained, Session
+    from scrubjay.model.rows import Freeze
+    from scrubjay.model.scope import Scope
+    from scrubjay.model.turns import Recorded, Timeline, Turn
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "scrubjay.domain.errors": (
+    "scrubjay.model.errors": (
         "Busy Changed Conflict Destroyed EmbedderError ExtractorError Forbidden Frozen Full "
         "InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound SchemaTooNew "
         "ScrubjayError SealBroken Stale StoreError Timeout"
     ),
-    "scrubjay.domain.memory": "Kind Memory Provenance",
-    "scrubjay.domain.origin": "Actor Origin",
-    "scrubjay.domain.results": "Erasure Outcome Page Report Retained Session",
-    "scrubjay.domain.rows": "Freeze",
-    "scrubjay.domain.scope": "Scope",
-    "scrubjay.domain.turns": "Recorded Timeline Turn",
-    "scrubjay.surfaces.client": "Client connect",
-    "scrubjay.surfaces.jay": "Jay open",
+    "scrubjay.model.memory": "Kind Memory Provenance",
+    "scrubjay.model.origin": "Actor Origin",
+    "scrubjay.model.results": "Erasure Outcome Page Report Retained Session",
+    "scrubjay.model.rows": "Freeze",
+    "scrubjay.model.scope": "Scope",
+    "scrubjay.model.turns": "Recorded Timeline Turn",
+    "scrubjay.client": "Client connect",
+    "scrubjay.handle": "Jay open",
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
 

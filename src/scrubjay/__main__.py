@@ -1,6 +1,6 @@
 """`python -m scrubjay` is the command line."""
 
-from scrubjay.surfaces.cli import main
+from scrubjay.cli import main
 
 if __name__ == "__main__":
     main()

@@ -12,9 +12,9 @@ from scrubjay.adapters.distillers.rules import RulesDistiller
 from scrubjay.adapters.keyrings.file import KEY_FILE, FileKeyring
 from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.domain.errors import InvalidRequest, Locked, NotFound
-from scrubjay.domain.results import Exhibit
 from scrubjay.engine import Engine, Policy, Ports
+from scrubjay.model.errors import InvalidRequest, Locked, NotFound
+from scrubjay.model.results import Exhibit
 from scrubjay.ports import Clock, Embedder, Extractor, Keyring, Reach, pass_by
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
@@ -190,11 +190,11 @@ def inspect(path: Path) -> Exhibit:
         raise NotFound("There is no such file.", hint="Check the path.") from error
     except OSError as error:
         raise InvalidRequest(f"The file cannot be read: {error.strerror}.") from error
-    from scrubjay.adapters.stores.sqlite import exhibit
+    from scrubjay.adapters.stores.sqlite import file_inspection
 
-    if raw.startswith(exhibit.MAGIC):
-        shown = exhibit.inspect(path)
+    if raw.startswith(file_inspection.MAGIC):
+        shown = file_inspection.inspect(path)
     else:
         facts = (("first bytes", raw[:32].hex()),)
-        shown = Exhibit(title="a file of bytes", facts=facts, words=exhibit.readable(raw))
+        shown = Exhibit(title="a file of bytes", facts=facts, words=file_inspection.readable(raw))
     return replace(shown, facts=(("size", f"{len(raw):,} bytes"), *shown.facts))

@@ -11,8 +11,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from scrubjay.domain.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
-from scrubjay.domain.turns import Extracted, Piece, Turn
+from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
+from scrubjay.model.turns import Extracted, Piece, Turn
 
 if TYPE_CHECKING:
     import numpy as np

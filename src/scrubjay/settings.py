@@ -13,9 +13,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from scrubjay.domain.errors import InvalidRequest, NotFound
-from scrubjay.domain.models import ModelDialect
-from scrubjay.domain.scope import Scope
+from scrubjay.model.endpoints import ModelDialect
+from scrubjay.model.errors import InvalidRequest, NotFound
+from scrubjay.model.scope import Scope
 
 MEGABYTE: Final = 1024 * 1024
 PREFIX: Final = "SCRUBJAY_"

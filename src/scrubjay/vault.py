@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from scrubjay.domain.errors import SealBroken
-from scrubjay.domain.scope import Scope
+from scrubjay.model.errors import SealBroken
+from scrubjay.model.scope import Scope
 
 FORMAT: Final = 1
 AES_256_GCM: Final = 1

@@ -13,9 +13,9 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from scrubjay import bootstrap, settings
-from scrubjay.domain.errors import ScrubjayError
-from scrubjay.domain.requests import Retain
-from scrubjay.domain.scope import Scope
+from scrubjay.model.errors import ScrubjayError
+from scrubjay.model.requests import Retain
+from scrubjay.model.scope import Scope
 from scrubjay.testing.vfs import CountingVfs
 
 SCOPE = Scope("acme", "crowd")

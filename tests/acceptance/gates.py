@@ -8,7 +8,7 @@ from typing import Any
 
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.scopes import locate
+from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.ports import Blobs, Keyring, Result, Store, Tx
 from scrubjay.testing.engines import SqliteHome
 from tests.acceptance.peers import ALICE

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from scrubjay import bootstrap, settings
-from scrubjay.engine import Policy, rotate
+from scrubjay.engine import Policy
+from scrubjay.engine.scope import rotate
 from scrubjay.ports import Failpoint, pass_by
 from scrubjay.testing.killing import Job, Tick, die_at, serve
 from tests.acceptance.mix import Ledger, Mix

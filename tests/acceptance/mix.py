@@ -12,10 +12,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from scrubjay.domain.memory import Kind, Memory
-from scrubjay.domain.requests import Forget, Recall, Retain, Supersede
-from scrubjay.domain.scope import Scope
-from scrubjay.engine import Engine, bundle
+from scrubjay.engine import Engine
+from scrubjay.engine.transfer import bundle
+from scrubjay.model.memory import Kind, Memory
+from scrubjay.model.requests import Forget, Recall, Retain, Supersede
+from scrubjay.model.scope import Scope
 from scrubjay.testing.clock import START
 from tests.acceptance.model import ALIVE, Fields, Model, Op, digest, look
 from tests.acceptance.talk import Talk

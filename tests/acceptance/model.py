@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from scrubjay.domain.errors import Destroyed, NotFound
-from scrubjay.domain.requests import Browse
-from scrubjay.domain.results import Outcome
-from scrubjay.domain.rows import Due
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
+from scrubjay.model.errors import Destroyed, NotFound
+from scrubjay.model.requests import Browse
+from scrubjay.model.results import Outcome
+from scrubjay.model.rows import Due
+from scrubjay.model.scope import Scope
 
 Fields = dict[str, Any]
 ABSENT, ALIVE, DESTROYED = "absent", "alive", "destroyed"

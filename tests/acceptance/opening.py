@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from scrubjay.domain.errors import SealBroken
-from scrubjay.domain.rows import Collection
-from scrubjay.domain.scope import Scope
-from scrubjay.engine import Engine, manifest
-from scrubjay.index import postings
-from scrubjay.index.analysis import terms
-from scrubjay.index.stopwords import STOP_WORDS
+from scrubjay.engine import Engine
+from scrubjay.engine.search import manifest, postings
+from scrubjay.engine.search.analysis import terms
+from scrubjay.engine.search.stopwords import STOP_WORDS
+from scrubjay.model.errors import SealBroken
+from scrubjay.model.rows import Collection
+from scrubjay.model.scope import Scope
 
 
 def words_left(engine: Engine, scope: Scope, words: Iterable[str]) -> set[str]:

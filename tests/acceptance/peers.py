@@ -19,10 +19,10 @@ from types import TracebackType
 from typing import Any, Final
 
 from scrubjay import bootstrap, settings
-from scrubjay.domain.errors import ScrubjayError
-from scrubjay.domain.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.errors import ScrubjayError
+from scrubjay.model.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
+from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint
 
 ALICE: Final = Scope("local", "alice")

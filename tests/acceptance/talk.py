@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from scrubjay.domain.errors import NotFound
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.scope import Scope
-from scrubjay.domain.turns import Extracted, Piece, Record, Turn, derived_id
 from scrubjay.engine import Engine
+from scrubjay.model.errors import NotFound
+from scrubjay.model.memory import Kind
+from scrubjay.model.scope import Scope
+from scrubjay.model.turns import Extracted, Piece, Record, Turn, derived_id
 
 TALK = Scope.parse("acme/talk")
 _PART = "model-0"

@@ -9,8 +9,8 @@ import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.surfaces.http.server import Listening, bind
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.service.server import Listening, bind
 
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 CHAPTERS = (

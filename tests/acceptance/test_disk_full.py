@@ -14,11 +14,11 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from scrubjay import bootstrap, settings
-from scrubjay.domain.errors import Full, NotFound, StoreError
-from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
-from scrubjay.domain.results import Outcome
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
+from scrubjay.model.errors import Full, NotFound, StoreError
+from scrubjay.model.requests import Browse, Forget, Retain, Supersede
+from scrubjay.model.results import Outcome
+from scrubjay.model.scope import Scope
 from scrubjay.testing.faulty import FaultyVfs
 
 SCOPE = Scope("acme", "alice")

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from scrubjay import bootstrap, settings
-from scrubjay.domain.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
-from scrubjay.domain.rows import Freeze
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.transfer import Exported
+from scrubjay.engine.transfer.copies import Exported
+from scrubjay.model.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
+from scrubjay.model.rows import Freeze
+from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.engines import Crashes, SimulatedCrash

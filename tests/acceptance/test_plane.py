@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from scrubjay import bootstrap, settings
-from scrubjay.surfaces.dialects.clawdapus.names import scope_of
+from scrubjay.surfaces.clawdapus.names import scope_of
 
 SCOPE = scope_of("analyst", "desk")
 WRITERS = 4

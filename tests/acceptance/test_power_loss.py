@@ -17,8 +17,9 @@ from scrubjay.adapters.disk import Disk, Step
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.domain.errors import ScrubjayError
-from scrubjay.engine import Engine, Policy, Ports, rotate
+from scrubjay.engine import Engine, Policy, Ports
+from scrubjay.engine.scope import rotate
+from scrubjay.model.errors import ScrubjayError
 from scrubjay.testing.clock import START, FakeClock
 from scrubjay.testing.disk import PowerCut
 from scrubjay.testing.power import PowerLost, PowerVfs, hears_all

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scrubjay import bootstrap, settings
-from scrubjay.domain.requests import Browse
+from scrubjay.model.requests import Browse
 from tests.acceptance.crowd import SCOPE
 
 ROOT = Path(__file__).parents[2]

@@ -11,14 +11,14 @@ import httpx2
 import pytest
 
 from scrubjay import bootstrap, settings
-from scrubjay.domain.errors import Conflict, Destroyed, NotFound, ScrubjayError, StoreError
-from scrubjay.domain.requests import Browse, Forget, Recall, Retain, Supersede
-from scrubjay.domain.results import Outcome
-from scrubjay.domain.rows import Collection, Due
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.scopes import locate
+from scrubjay.engine.scope.lifecycle import locate
+from scrubjay.model.errors import Conflict, Destroyed, NotFound, ScrubjayError, StoreError
+from scrubjay.model.requests import Browse, Forget, Recall, Retain, Supersede
+from scrubjay.model.results import Outcome
+from scrubjay.model.rows import Collection, Due
 from scrubjay.ports import Failpoint
-from scrubjay.surfaces.http.service import Options
+from scrubjay.service.service import Options
 from scrubjay.testing.engines import SqliteHome
 from tests.acceptance.gates import (
     Follower,

@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from scrubjay.surfaces.http.server import Listening, bind
+from scrubjay.service.server import Listening, bind
 from tests.acceptance.screen import CTRL_C, Screen, showing
 
 ROOT = Path(__file__).parents[2]

@@ -26,15 +26,14 @@ from schemathesis.specs.openapi import checks as conformance
 
 import scrubjay
 from scrubjay import Forbidden, Jay, StoreError, bootstrap, connect
-from scrubjay.domain.requests import Browse
-from scrubjay.domain.rows import Freeze
-from scrubjay.domain.scope import Scope
+from scrubjay.access import Grant
 from scrubjay.engine import Engine
-from scrubjay.surfaces.http.limits import UNLIMITED
-from scrubjay.surfaces.http.service import Options
-from scrubjay.surfaces.keys import Grant
-from scrubjay.surfaces.oidc.names import Template
-from scrubjay.surfaces.oidc.trust import Trust
+from scrubjay.model.requests import Browse
+from scrubjay.model.rows import Freeze
+from scrubjay.model.scope import Scope
+from scrubjay.service.issuer import Template, Trust
+from scrubjay.service.limits import UNLIMITED
+from scrubjay.service.service import Options
 from scrubjay.testing.engines import SqliteHome
 from scrubjay.testing.issuer import AUDIENCE, Issuer, serve_issuer
 from tests.serving import Running, serving
@@ -102,7 +101,7 @@ class Spoils:
 
     def bodies(self, schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Bodies that an operation takes, with what is Alice's wherever it fits."""
-        from scrubjay.surfaces import wire
+        from scrubjay import wire
 
         loot = {
             "ids": self.ids[:1], "id": self.ids[0], "session": f"{NEEDLE}-s", "key": "k",

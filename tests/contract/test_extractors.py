@@ -9,9 +9,9 @@ import pytest
 from scrubjay.adapters import distillers
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.distillers.chat import ChatExtractor, Model
-from scrubjay.domain.models import ModelDialect
+from scrubjay.model.endpoints import ModelDialect
 from scrubjay.ports import Extractor
-from scrubjay.testing.extractor_contract import ExtractorContract
+from scrubjay.testing.distiller_contract import ExtractorContract
 from scrubjay.testing.model_server import ModelServer, note, serve_model
 from scrubjay.testing.registry import implementations
 

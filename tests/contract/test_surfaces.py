@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from scrubjay import Jay, connect
-from scrubjay.domain.scope import Scope
-from scrubjay.surfaces import care, jay, ledger
-from scrubjay.surfaces.client import Remote
-from scrubjay.surfaces.operations import BY_NAME
+from scrubjay import handle as care
+from scrubjay import handle as jay
+from scrubjay import handle as ledger
+from scrubjay.client import Remote
+from scrubjay.model.scope import Scope
 from scrubjay.testing.engines import SqliteHome
 from scrubjay.testing.surface_contract import SurfaceContract
+from scrubjay.verbs import BY_NAME
 from tests.serving import Running, serving
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.surfaces.dialects.injection import BEGIN, END, inject
+from scrubjay.conversation.injection import BEGIN, END, inject
+from scrubjay.model.errors import InvalidRequest
 
 BLOCK = f"{BEGIN}\nbrief\n{END}\n"
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, cast
 
-from scrubjay.domain.errors import ScrubjayError
 from scrubjay.engine import Engine, Policy, Ports
+from scrubjay.model.errors import ScrubjayError
 from scrubjay.ports import Blobs, Failpoint, Keyring, Result, Store, Tx
 from scrubjay.testing.engines import MemoryHome, SimulatedCrash
 

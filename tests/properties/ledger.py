@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from scrubjay.domain.errors import Destroyed, NotFound, ScrubjayError, StoreError
-from scrubjay.domain.memory import Memory
-from scrubjay.domain.results import Outcome as Fate
-from scrubjay.domain.results import Retained
-from scrubjay.domain.rows import Due
+from scrubjay.model.errors import Destroyed, NotFound, ScrubjayError, StoreError
+from scrubjay.model.memory import Memory
+from scrubjay.model.results import Outcome as Fate
+from scrubjay.model.results import Retained
+from scrubjay.model.rows import Due
 from scrubjay.ports import Failpoint
 from tests.properties.worlds import Outcome, Snapshot
 

@@ -9,14 +9,14 @@ from typing import Final
 from hypothesis import note
 from hypothesis.stateful import RuleBasedStateMachine
 
-from scrubjay.domain.errors import NotFound, ScrubjayError
-from scrubjay.domain.memory import Memory
-from scrubjay.domain.requests import Browse
-from scrubjay.domain.results import BackedUp, Recalled
-from scrubjay.domain.rows import Due
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.transfer import Exported
+from scrubjay.engine.transfer.copies import Exported
+from scrubjay.model.errors import NotFound, ScrubjayError
+from scrubjay.model.memory import Memory
+from scrubjay.model.requests import Browse
+from scrubjay.model.results import BackedUp, Recalled
+from scrubjay.model.rows import Due
+from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint, Result
 from tests.properties.ledger import Ledger, Seen, Verb
 from tests.properties.worlds import FileWorld, MemoryWorld, Outcome, World

@@ -10,10 +10,10 @@ from functools import partial
 from random import Random
 
 from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.domain.errors import Stale
-from scrubjay.domain.requests import Amend, Retain
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.errors import Stale
+from scrubjay.model.requests import Amend, Retain
+from scrubjay.model.scope import Scope
 from scrubjay.testing.engines import MemoryHome
 from tests.properties import baton
 from tests.properties.baton import Baton

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from random import Random
 
 from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.domain.errors import NotFound, ScrubjayError, StoreError
-from scrubjay.domain.requests import Browse, Forget, Recall, Retain
-from scrubjay.domain.results import Erasure
-from scrubjay.domain.rows import Collection, Due
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.scopes import locate
+from scrubjay.engine.scope.lifecycle import locate
+from scrubjay.model.errors import NotFound, ScrubjayError, StoreError
+from scrubjay.model.requests import Browse, Forget, Recall, Retain
+from scrubjay.model.results import Erasure
+from scrubjay.model.rows import Collection, Due
+from scrubjay.model.scope import Scope
 from scrubjay.testing.engines import MemoryHome
 from tests.acceptance.opening import words_left
 from tests.properties import baton

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.embedders.static import StaticEmbedder
-from scrubjay.domain.errors import Conflict, NotFound
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.requests import Forget, Recall, Retain, Supersede
-from scrubjay.domain.results import Recalled
-from scrubjay.domain.scope import Scope
-from scrubjay.engine import Engine, Policy, indexing
+from scrubjay.engine import Engine, Policy
+from scrubjay.engine.search import indexing
+from scrubjay.model.errors import Conflict, NotFound
+from scrubjay.model.memory import Kind
+from scrubjay.model.requests import Forget, Recall, Retain, Supersede
+from scrubjay.model.results import Recalled
+from scrubjay.model.scope import Scope
 from scrubjay.ports import Embedder
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.engines import MemoryHome

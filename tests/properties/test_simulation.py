@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
-from scrubjay.domain.requests import Forget, Recall, Retain, Supersede
-from scrubjay.domain.results import Recalled
-from scrubjay.domain.rows import Freeze
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.transfer import Exported
+from scrubjay.engine.transfer.copies import Exported
+from scrubjay.model.requests import Forget, Recall, Retain, Supersede
+from scrubjay.model.results import Recalled
+from scrubjay.model.rows import Freeze
+from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint
 from tests.properties.ledger import Verb
 from tests.properties.stage import ALICE, BOB, Stage, expect_hits

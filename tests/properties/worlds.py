@@ -22,13 +22,13 @@ from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.keyrings.memory import MemoryKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.domain.errors import ScrubjayError
-from scrubjay.domain.memory import Memory
-from scrubjay.domain.rows import Head
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy, Ports
-from scrubjay.engine.opened import OpenScope
-from scrubjay.engine.targets import scan
+from scrubjay.engine.memories.targets import scan
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.model.errors import ScrubjayError
+from scrubjay.model.memory import Memory
+from scrubjay.model.rows import Head
+from scrubjay.model.scope import Scope
 from scrubjay.ports import Blobs, Failpoint, Keyring, Reach, Result, Store, Tx, View
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.engines import LastingStore, SimulatedCrash

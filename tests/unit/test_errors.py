@@ -9,8 +9,8 @@ import re
 import pytest
 
 import scrubjay
-from scrubjay.domain import errors
-from scrubjay.domain.errors import ScrubjayError
+from scrubjay.model import errors
+from scrubjay.model.errors import ScrubjayError
 
 Branch = dict[str, "Branch"]
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from scrubjay.adapters.stores.memory import State
-from scrubjay.domain.errors import (
+from scrubjay.engine import Engine
+from scrubjay.handle import Jay
+from scrubjay.model.errors import (
     Conflict,
     Destroyed,
     Forbidden,
@@ -22,11 +24,9 @@ from scrubjay.domain.errors import (
     SealBroken,
     StoreError,
 )
-from scrubjay.domain.origin import Origin
-from scrubjay.domain.rows import Freeze
-from scrubjay.domain.scope import Scope
-from scrubjay.engine import Engine
-from scrubjay.surfaces.jay import Jay
+from scrubjay.model.origin import Origin
+from scrubjay.model.rows import Freeze
+from scrubjay.model.scope import Scope
 from scrubjay.testing.engines import MemoryHome
 
 ALICE = Scope("local", "alice")

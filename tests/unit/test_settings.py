@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from scrubjay import bootstrap, settings
-from scrubjay.domain.errors import EmbedderError, InvalidRequest, NotFound
 from scrubjay.engine import Policy
+from scrubjay.model.errors import EmbedderError, InvalidRequest, NotFound
 
 
 def test_one_folder_may_hold_everything_with_the_keys_apart() -> None:

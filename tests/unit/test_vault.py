@@ -10,8 +10,8 @@ from hypothesis import strategies as some
 
 from scrubjay import vault
 from scrubjay.adapters.clock import SystemClock
-from scrubjay.domain.errors import SealBroken
-from scrubjay.domain.scope import Scope
+from scrubjay.model.errors import SealBroken
+from scrubjay.model.scope import Scope
 from scrubjay.testing.clock import FakeClock
 from scrubjay.vault import CHUNK_BYTES, OVERHEAD, Purpose, Sealer
 

@@ -19,8 +19,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from scrubjay import vault
-from scrubjay.domain.errors import SealBroken
-from scrubjay.domain.scope import Scope
+from scrubjay.model.errors import SealBroken
+from scrubjay.model.scope import Scope
 from scrubjay.vault import Purpose, Sealer
 
 ROOT = Path(__file__).parent.parent.parent

@@ -12,9 +12,9 @@ import scrubjay
 from bench.peers.material import Question, Turn
 from bench.peers.vectors import DIMENSIONS, WEIGHTS_SHA256, Vectors
 from scrubjay import bootstrap, settings
-from scrubjay.domain.scope import Scope
+from scrubjay.handle import Jay
+from scrubjay.model.scope import Scope
 from scrubjay.ports import Embedder, Floats
-from scrubjay.surfaces.jay import Jay
 
 
 class Default:

@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from scrubjay.domain.errors import Full, ScrubjayError, StoreError
+from scrubjay.model.errors import Full, ScrubjayError, StoreError
 
 LEFTOVER: Final = ".new."
 Noise = Callable[[int], bytes]

@@ -14,8 +14,8 @@ from socket import socket
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.hosts import is_loopback
+from scrubjay.model.endpoints import is_loopback
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.ports import Clock
 
 Sleep = Callable[[float], None]

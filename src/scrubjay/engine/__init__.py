@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from scrubjay.engine.engine import Engine
-from scrubjay.engine.opened import Policy, Ports
+from scrubjay.engine.scope.open_scope import Policy, Ports
 
 __all__ = ["Engine", "Policy", "Ports"]

@@ -7,10 +7,23 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from scrubjay.domain.errors import StoreError
-from scrubjay.domain.memory import Memory
-from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import (
+from scrubjay.engine.ledger import extraction, sessions, turns
+from scrubjay.engine.memories import amend, read, receipts, targets, trust
+from scrubjay.engine.memories import forget as forgetting
+from scrubjay.engine.memories import purge as purging
+from scrubjay.engine.memories import retain as retaining
+from scrubjay.engine.memories import trust as revoking
+from scrubjay.engine.scope import due_work, lifecycle
+from scrubjay.engine.scope import rotate as rotating
+from scrubjay.engine.scope.open_scope import OpenScope, Ports
+from scrubjay.engine.search import inline_recall
+from scrubjay.engine.search.shelf import Shelf
+from scrubjay.engine.transfer import audit, copies
+from scrubjay.engine.transfer import verify as verifying
+from scrubjay.model.errors import StoreError
+from scrubjay.model.memory import Memory
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import (
     Amend,
     BriefRequest,
     Browse,
@@ -20,11 +33,14 @@ from scrubjay.domain.requests import (
     Revoke,
     Supersede,
 )
-from scrubjay.domain.results import (
+from scrubjay.model.results import (
+    AuditEvent,
     BackedUp,
     Brief,
     Changes,
     Erasure,
+    Extraction,
+    ExtractionStatus,
     Loaded,
     Outcome,
     Page,
@@ -32,39 +48,112 @@ from scrubjay.domain.results import (
     Purged,
     Recalled,
     Reindexed,
+    Report,
     Retained,
     Rotated,
     Session,
 )
-from scrubjay.domain.rows import Freeze, Head
-from scrubjay.domain.scope import Scope
-from scrubjay.domain.turns import Record, Recorded, Timeline, Turn
-from scrubjay.engine import (
-    amend,
-    audit,
-    jobs,
-    quarantine,
-    quick,
-    read,
-    scopes,
-    sessions,
-    targets,
-    transfer,
-    turns,
-)
-from scrubjay.engine import forget as forgetting
-from scrubjay.engine import purge as purging
-from scrubjay.engine import retain as retaining
-from scrubjay.engine import revoke as revoking
-from scrubjay.engine import rotate as rotating
-from scrubjay.engine.checking import Checking
-from scrubjay.engine.extracting import Extracting
-from scrubjay.engine.opened import OpenScope, Ports
-from scrubjay.index.shelf import Shelf
+from scrubjay.model.rows import Freeze, Head
+from scrubjay.model.scope import Scope
+from scrubjay.model.turns import Record, Recorded, Timeline, Turn
 from scrubjay.ports import Progress, no_progress
 
+
+class Checking:
+    """What the engine can say about what is kept, and about what it stands on."""
+
+    def _begin(self, scope: Scope) -> OpenScope:
+        raise NotImplementedError
+
+    def _check_open(self) -> Ports:
+        raise NotImplementedError
+
+    def verify(self, scope: Scope) -> Report:
+        """Open everything and check what was promised."""
+        return verifying.verify(self._begin(scope))
+
+    def verify_erased(self, receipt: Erasure) -> Report:
+        """Search all that is kept for erased cells and prove that no key opens them."""
+        return verifying.verify_erased(self._check_open(), receipt)
+
+    def receipts(self, scope: Scope) -> tuple[Erasure, ...]:
+        """The erasure receipts kept for a scope, oldest first, also after destroy."""
+        ports = self._check_open()
+        address, _ = lifecycle.locate(ports, scope)
+        return receipts.kept(ports, address)
+
+    def audit(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> tuple[AuditEvent, ...]:
+        """The audit trail after a count, oldest first."""
+        opened = self._begin(scope)
+        opened.flush_reads()
+        return audit.trail(opened, after, limit)
+
+    def verify_audit(self, scope: Scope) -> Report:
+        """Whether the audit trail is whole."""
+        return audit.verify(self._begin(scope))
+
+    def check_embedder(self) -> None:
+        """Ask the embedder for one vector; EmbedderError if it gives none in time."""
+        ports = self._check_open()
+        deadline = ports.clock.monotonic() + ports.policy.embed_seconds
+        ports.embedder.embed(["scrub jay"], deadline=deadline)
+
+
+Told = Callable[[Scope], None]
+
+
+class Extracting:
+    """What the engine can do with a model that reads turns."""
+
+    _ports: Ports
+    _told: Told | None = None
+
+    @property
+    def extracts(self) -> bool:
+        """Whether there is a model that reads turns."""
+        return self._ports.extractor is not None
+
+    def _begin(self, scope: Scope) -> OpenScope:
+        raise NotImplementedError
+
+    def listen(self, told: Told | None) -> None:
+        """Have somebody told of every scope with a turn to be read; it must not take long."""
+        self._told = told
+
+    def _tell(self, scope: Scope) -> None:
+        if self._told is not None:
+            self._told(scope)
+
+    def extract(
+        self,
+        scope: Scope,
+        *,
+        limit: int = extraction.TURNS,
+        seconds: float = extraction.SECONDS,
+        again: bool = False,
+        actor: Actor = Actor.SYSTEM,
+    ) -> Extraction:
+        """Have the model read turns that wait; `again` also those it has read before."""
+        return extraction.extract(
+            self._begin(scope), limit=limit, seconds=seconds, again=again, actor=actor
+        )
+
+    def extraction(self, scope: Scope) -> ExtractionStatus:
+        """How far the model has come with the turns, and what that cost."""
+        return extraction.status(self._begin(scope))
+
+    def pause_extraction(
+        self, scope: Scope, *, paused: bool = True, actor: Actor = Actor.USER
+    ) -> ExtractionStatus:
+        """Send no turns of this scope to the model, or go on sending them."""
+        status = extraction.pause(self._begin(scope), paused=paused, actor=actor)
+        if not paused:
+            self._tell(scope)
+        return status
+
+
 if TYPE_CHECKING:
-    from scrubjay.engine.indexing import Indexed
+    from scrubjay.engine.search.indexing import Indexed
 
 
 class Engine(Checking, Extracting):
@@ -94,7 +183,7 @@ class Engine(Checking, Extracting):
             with self._mutex:
                 found = self._opened.get(scope)
                 if found is None:
-                    found = scopes.open_scope(self._ports, scope, create=create, anew=anew)
+                    found = lifecycle.open_scope(self._ports, scope, create=create, anew=anew)
                     self._opened[scope] = found
         return found
 
@@ -107,12 +196,12 @@ class Engine(Checking, Extracting):
     def _begin(self, scope: Scope) -> OpenScope:
         """The open scope, after a slice of the work earlier verbs left due."""
         opened = self._open(scope)
-        jobs.attempt(opened)
+        due_work.attempt(opened)
         return opened
 
     def scopes(self) -> tuple[Scope, ...]:
         """Every scope of this installation that is not destroyed."""
-        return scopes.scopes(self._check_open())
+        return lifecycle.scopes(self._check_open())
 
     def head(self, scope: Scope) -> Head:
         """The scope's head: how far it has come, frozen or not, what is due."""
@@ -191,11 +280,11 @@ class Engine(Checking, Extracting):
         self, scope: Scope, public_id: str, content: str, *, actor: Actor = Actor.USER
     ) -> Memory:
         """Let a memory out of quarantine, given the exact text that was shown."""
-        return quarantine.approve(self._begin(scope), public_id, content, actor=actor)
+        return trust.approve(self._begin(scope), public_id, content, actor=actor)
 
     def reject(self, scope: Scope, public_id: str, *, actor: Actor = Actor.USER) -> Erasure:
         """Erase a memory that is in quarantine."""
-        return quarantine.reject(self._begin(scope), public_id, actor=actor)
+        return trust.reject(self._begin(scope), public_id, actor=actor)
 
     # -- reading -----------------------------------------------------------------------
 
@@ -238,11 +327,14 @@ class Engine(Checking, Extracting):
         self, scope: Scope, limit: int = 50, *, actor: Actor = Actor.USER
     ) -> tuple[Session, ...]:
         """The sessions of which something is kept, the one that was spoken in last first."""
-        from scrubjay.engine import indexing, listing  # load numpy, which many never need
+        from scrubjay.engine.search import (  # load numpy, which many never need
+            indexing,
+            session_list,
+        )
 
         opened = self._begin(scope)
         try:
-            return listing.sessions(opened, self._indexed(scope), limit=limit, actor=actor)
+            return session_list.sessions(opened, self._indexed(scope), limit=limit, actor=actor)
         finally:
             indexing.let_go(self._shelf.trim())
 
@@ -252,31 +344,31 @@ class Engine(Checking, Extracting):
 
     def quarantined(self, scope: Scope, *, actor: Actor = Actor.USER) -> tuple[Memory, ...]:
         """Everything that waits for a human to look at it, oldest first."""
-        return quarantine.quarantined(self._begin(scope), actor=actor)
+        return trust.quarantined(self._begin(scope), actor=actor)
 
     def recall(self, scope: Scope, request: Recall) -> Recalled:
         """The memories that answer a question, best first."""
-        from scrubjay.engine import indexing, recall  # load numpy, which many never need
+        from scrubjay.engine.search import indexing, recall  # load numpy, which many never need
 
-        scopes = dict.fromkeys((scope, *request.scopes))
+        lifecycle = dict.fromkeys((scope, *request.scopes))
         try:
-            wanted = [(self._begin(one), self._indexed(one)) for one in scopes]
+            wanted = [(self._begin(one), self._indexed(one)) for one in lifecycle]
             return recall.recall(wanted, request)
         finally:
             indexing.let_go(self._shelf.trim())
 
-    def at_once(self, scope: Scope) -> quick.Short | None:
+    def at_once(self, scope: Scope) -> inline_recall.Short | None:
         """A recall that takes a few milliseconds now and waits for nobody; None if it would."""
         self._check_open()
         opened = self._opened.get(scope)
         indexed = None if opened is None else self._shelf.find(opened.address)
         if opened is None or indexed is None or self._shelf.full:
             return None
-        return quick.short(opened, indexed)
+        return inline_recall.short(opened, indexed)
 
     def brief(self, scope: Scope, request: BriefRequest) -> Brief:
         """What a session should know before its first word."""
-        from scrubjay.engine import brief, indexing  # load numpy, which many never need
+        from scrubjay.engine.search import brief, indexing  # load numpy, which many never need
 
         try:
             return brief.brief(self._begin(scope), self._indexed(scope), request)
@@ -287,13 +379,13 @@ class Engine(Checking, Extracting):
         self, scope: Scope, *, progress: Progress = no_progress, actor: Actor = Actor.USER
     ) -> Reindexed:
         """Make the index again from the rows, and derive what could not be derived before."""
-        from scrubjay.engine import reindex  # loads numpy, which many a process never needs
+        from scrubjay.engine.search import reindex  # loads numpy, which many a process never needs
 
         opened = self._begin(scope)
         return reindex.reindex(opened, self._indexed(scope), progress=progress, actor=actor)
 
     def _indexed(self, scope: Scope) -> Indexed:
-        from scrubjay.engine.indexing import Indexed
+        from scrubjay.engine.search.indexing import Indexed
 
         opened = self._open(scope)
         return self._shelf.take(opened.address, lambda: Indexed(opened))
@@ -333,22 +425,22 @@ class Engine(Checking, Extracting):
     def destroy(self, scope: Scope, *, confirm: str | None) -> Erasure:
         """Erase the whole scope, its keys first."""
         with self._mutex:
-            receipt = scopes.destroy(self._check_open(), scope, confirm)
+            receipt = lifecycle.destroy(self._check_open(), scope, confirm)
             self._shelf.drop(receipt.address)
             self._opened.pop(scope, None)
             return receipt
 
     def finish_due(self, scope: Scope) -> None:
         """Finish all work that earlier verbs left due."""
-        jobs.finish(self._open(scope))
+        due_work.finish(self._open(scope))
 
     # -- whole scopes out and in ---------------------------------------------------------
 
     def export(
         self, scope: Scope, *, sealed: bool = False, actor: Actor = Actor.USER
-    ) -> transfer.Exported:
+    ) -> copies.Exported:
         """Every memory as JSON, or as a sealed bundle with a key of its own."""
-        return transfer.export(self._begin(scope), sealed=sealed, actor=actor)
+        return copies.export(self._begin(scope), sealed=sealed, actor=actor)
 
     def load(
         self,
@@ -360,18 +452,18 @@ class Engine(Checking, Extracting):
         actor: Actor = Actor.USER,
     ) -> Loaded:
         """Add what an export holds, all or nothing; no more trusted than `origin`, if given."""
-        return transfer.load(self._begin(scope), raw, key=key, origin=origin, actor=actor)
+        return copies.load(self._begin(scope), raw, key=key, origin=origin, actor=actor)
 
     def backup(
         self,
         scope: Scope,
         *,
-        days: int = transfer.BACKUP_DAYS,
+        days: int = copies.BACKUP_DAYS,
         deliver: Callable[[bytes], None] = lambda _: None,
         actor: Actor = Actor.USER,
     ) -> tuple[bytes, BackedUp]:
         """A sealed copy of the scope under its own key, which expires; `deliver` puts it away."""
-        return transfer.backup(self._begin(scope), days=days, deliver=deliver, actor=actor)
+        return copies.backup(self._begin(scope), days=days, deliver=deliver, actor=actor)
 
     def restore(
         self,
@@ -390,6 +482,4 @@ class Engine(Checking, Extracting):
                 # The rows may be made anew, and their numbers then mean other changes.
                 self._shelf.drop(opened.address)
                 audit.leave(opened)
-            return transfer.restore(
-                ports, scope, raw, key=key, anew=anew, origin=origin, actor=actor
-            )
+            return copies.restore(ports, scope, raw, key=key, anew=anew, origin=origin, actor=actor)

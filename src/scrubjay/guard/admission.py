@@ -1,7 +1,7 @@
 """Admission: what of a text may be stored, and how far its author is to be trusted.
 
 Invisible characters and secrets never enter; all else is stored as written. Filters do not tell a
-lie from the truth, so trust is decided by origin alone: see `domain/origin.py`.
+lie from the truth, so trust is decided by origin alone: see `model/origin.py`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.memory import Json, Memory
-from scrubjay.domain.requests import Retain, Supersede
-from scrubjay.domain.turns import Piece, Turn
 from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import PLACEHOLDER, redact
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.memory import Json, Memory
+from scrubjay.model.requests import Retain, Supersede
+from scrubjay.model.turns import Piece, Turn
 
 _Pure = Callable[[str], str]
 Written = TypeVar("Written", Retain, Supersede, Memory)

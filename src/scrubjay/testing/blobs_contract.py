@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from scrubjay.domain.errors import InvalidRequest, NotFound
+from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.ports import Blobs
 
 OpenBlobs = Callable[[], Blobs]

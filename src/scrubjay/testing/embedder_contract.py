@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from scrubjay.domain.errors import EmbedderError, Timeout
+from scrubjay.model.errors import EmbedderError, Timeout
 from scrubjay.ports import Clock, Embedder
 from scrubjay.testing.clock import FakeClock
 

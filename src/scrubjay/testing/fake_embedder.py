@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scrubjay.domain.errors import EmbedderError, Timeout
+from scrubjay.model.errors import EmbedderError, Timeout
 from scrubjay.ports import Floats
 from scrubjay.testing.clock import FakeClock
 

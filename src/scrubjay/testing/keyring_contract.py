@@ -17,7 +17,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from scrubjay.domain.errors import InvalidRequest, KeyMissing
+from scrubjay.model.errors import InvalidRequest, KeyMissing
 from scrubjay.ports import Keyring
 
 OpenKeyring = Callable[[], Keyring]

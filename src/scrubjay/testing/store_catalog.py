@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from scrubjay.domain.rows import BackupEntry, CatalogEntry
+from scrubjay.model.rows import BackupEntry, CatalogEntry
 from scrubjay.ports import Store
 from scrubjay.testing.store_rows import ALICE, BOB
 

@@ -17,8 +17,8 @@ from dataclasses import replace
 
 import pytest
 
-from scrubjay.domain.errors import NotFound
-from scrubjay.domain.rows import CatalogEntry
+from scrubjay.model.errors import NotFound
+from scrubjay.model.rows import CatalogEntry
 from scrubjay.ports import Store, Tx
 from scrubjay.testing.store_catalog import CatalogContract
 from scrubjay.testing.store_model import check_model

@@ -17,8 +17,8 @@ from hypothesis.stateful import (
 )
 
 from scrubjay.adapters.stores.memory import MemoryStore
-from scrubjay.domain.errors import Conflict
-from scrubjay.domain.rows import Collection, Row
+from scrubjay.model.errors import Conflict
+from scrubjay.model.rows import Collection, Row
 from scrubjay.ports import Store, Tx, View
 
 ANY: Final = 1_000

@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 import pytest
 
-from scrubjay.domain.errors import Conflict, StoreError
-from scrubjay.domain.rows import AuditRow, Collection, Due, Freeze, Head, Position, Row
+from scrubjay.model.errors import Conflict, StoreError
+from scrubjay.model.rows import AuditRow, Collection, Due, Freeze, Head, Position, Row
 from scrubjay.ports import Store, Tx, View
 
 Result = TypeVar("Result")

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from scrubjay.domain.errors import NotFound, StoreError
-from scrubjay.domain.rows import CatalogEntry
+from scrubjay.model.errors import NotFound, StoreError
+from scrubjay.model.rows import CatalogEntry
 from scrubjay.ports import Store
 from scrubjay.testing.store_rows import ALICE, ANY, BOB, MEMORY, a_row, erase, head, look, put
 

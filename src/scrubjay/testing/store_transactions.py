@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import pytest
 
-from scrubjay.domain.errors import NotFound, StoreError
+from scrubjay.model.errors import NotFound, StoreError
 from scrubjay.ports import Failpoint, Reach, Store, Tx, pass_by
 from scrubjay.testing.store_rows import ALICE, ANY, MEMORY, a_row, erase, head, look, put
 

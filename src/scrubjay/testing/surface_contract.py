@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.domain.errors import (
+from scrubjay.model.errors import (
     Conflict,
     Destroyed,
     Forbidden,
@@ -29,15 +29,121 @@ from scrubjay.domain.errors import (
     NotFound,
     StoreError,
 )
-from scrubjay.domain.memory import Kind, Memory
-from scrubjay.domain.origin import Origin
-from scrubjay.domain.results import Outcome
-from scrubjay.domain.rows import Freeze
-from scrubjay.testing.ledger_contract import LedgerContract
+from scrubjay.model.memory import Kind, Memory
+from scrubjay.model.origin import Origin
+from scrubjay.model.results import Outcome
+from scrubjay.model.rows import Freeze
+from scrubjay.model.turns import State
 
 Handle = Any
 """Whatever has the verbs of `Jay`; layers keep its class out of here."""
 _TEA = "Alice prefers green tea in the morning"
+
+
+class LedgerContract:
+    """The verbs on turns and sessions."""
+
+    def test_a_turn_is_kept_as_it_was_said(self, handle: Handle) -> None:
+        said = {
+            "user": "I prefer green tea.",
+            "assistant": "Noted.",
+            "at": datetime(2026, 5, 1, 8, 30, tzinfo=UTC),
+            "session": "s/1",
+            "model": "m-1",
+            "channel": "chat",
+            "metadata": {"cups": 2, "deep": [{"a": None}, "ü"]},
+        }
+        receipt = handle.record(id="turn-1", **said)
+        assert (receipt.id, receipt.outcome, receipt.state) == (
+            "turn-1",
+            Outcome.STORED,
+            State.KEPT,
+        )
+        (turn,) = handle.turns()
+        assert {name: getattr(turn, name) for name in said} == said
+        assert (turn.id, turn.origin) == ("turn-1", Origin.USER)
+
+    def test_what_follows_from_a_turn_is_remembered(self, handle: Handle) -> None:
+        receipt = handle.record("I prefer green tea.", "Noted.", session="s1")
+        derived = {memory.id: memory for memory in handle.browse(session="s1")}
+        assert set(receipt.memories) == set(derived)
+        assert "I prefer green tea." in [memory.content for memory in derived.values()]
+
+    def test_the_same_id_records_once_and_no_id_is_another_turn(self, handle: Handle) -> None:
+        outcomes = [handle.record("Tell me of Rome.", id="turn-1").outcome for _ in range(2)]
+        assert outcomes == [Outcome.STORED, Outcome.KNOWN]
+        for _ in range(2):
+            assert handle.record("Tell me of Rome.").outcome is Outcome.STORED
+        assert len(handle.turns()) == 3
+
+    def test_turns_are_paged_by_the_last_one_and_none_is_left_out(self, handle: Handle) -> None:
+        there = datetime(2026, 5, 1, tzinfo=UTC)
+        for number in range(7):  # pairs of one moment
+            at = there + timedelta(seconds=number // 2)
+            session = "odd" if number % 2 else "even"
+            handle.record(f"Tell me of {number}.", id=f"t-{number}", at=at, session=session)
+        seen: list[str] = []
+        page = handle.turns(2)
+        while page:
+            seen += [turn.id for turn in page]
+            page = handle.turns(2, before=page[-1])
+        assert sorted(seen) == [f"t-{number}" for number in range(7)]
+        assert {turn.id for turn in handle.turns(before=there + timedelta(seconds=1))} == {
+            "t-0",
+            "t-1",
+        }
+        odd = handle.turns(session="odd", before=there + timedelta(seconds=2))
+        assert [turn.id for turn in odd] == ["t-3", "t-1"]
+
+    def test_the_timeline_says_when_and_roughly_what_about(self, handle: Handle) -> None:
+        there = datetime(2026, 5, 1, tzinfo=UTC)
+        for number in range(3):
+            at = there + timedelta(minutes=number)
+            handle.record(f"Tell me of planet {number}.", id=f"t-{number}", at=at)
+        line = handle.timeline(2)
+        assert [moment.id for moment in line.moments] == ["t-1", "t-2"]
+        assert (line.earlier, line.since) == (1, there)
+        assert (line.moments[0].gist, line.moments[0].state) == (
+            "Tell me of planet 1.",
+            State.KEPT,
+        )
+
+    def test_sessions_are_listed_newest_first_with_what_is_kept_of_them(
+        self, handle: Handle
+    ) -> None:
+        first, last = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, 2, tzinfo=UTC)
+        handle.retain(_TEA, session="old", said_at=first)
+        handle.record("Tell me of Rome.", at=last, session="old")
+        handle.retain("Alice lives in Rome")
+        handle.retain("tea", session="new/1", said_at=last + timedelta(days=1))
+        handle.mark_tainted("new/1", "web")
+        new, old = handle.sessions()
+        assert (new.name, new.memories, new.turns, new.tainted) == ("new/1", 1, 0, Origin.WEB)
+        assert (old.name, old.first, old.last, old.turns) == ("old", first, last, 1)
+        assert (old.memories, old.tainted) == (len(handle.browse(session="old")), None)
+        assert handle.sessions(1) == (new,)
+
+    def test_a_session_that_is_forgotten_is_listed_no_more(self, handle: Handle) -> None:
+        handle.record("Tell me of Rome.", session="s1")
+        handle.retain(_TEA, session="s2")
+        handle.forget(session="s1")
+        assert [session.name for session in handle.sessions()] == ["s2"]
+        assert handle.turns() == ()
+
+    @pytest.mark.parametrize("limit", [0, -1, 10**6, True])
+    def test_a_limit_that_is_none_is_refused(self, handle: Handle, limit: int) -> None:
+        for verb in (handle.turns, handle.timeline, handle.sessions):
+            with pytest.raises(InvalidRequest):
+                verb(limit)
+
+    def test_a_turn_that_cannot_be_written_is_refused(self, handle: Handle) -> None:
+        for wrong in ({"id": "no spaces"}, {"origin": "nobody"}, {"session": " "}):
+            with pytest.raises(InvalidRequest):
+                handle.record(user="tea", **wrong)
+        assert handle.turns() == ()
+
+
+_GREEN_TEA = "Alice prefers green tea in the morning"
 _FAR = datetime(2100, 5, 1, tzinfo=UTC)
 
 
@@ -66,8 +172,8 @@ class WritingContract:
             "expires_at": _FAR,
             "metadata": {"cups": 2, "deep": [{"a": None}, "ü"]},
         }
-        memory = handle.get(handle.retain(_TEA, **said).id)
-        assert (memory.content, memory.kind) == (_TEA, Kind.PREFERENCE)
+        memory = handle.get(handle.retain(_GREEN_TEA, **said).id)
+        assert (memory.content, memory.kind) == (_GREEN_TEA, Kind.PREFERENCE)
         assert memory.tags == ("drink", "morning")
         assert (memory.provenance.session, memory.provenance.channel) == ("s/1", "chat")
         assert memory.provenance.said_at == said["said_at"]
@@ -76,8 +182,8 @@ class WritingContract:
         assert {name: getattr(memory, name) for name in names} == {n: said[n] for n in names}
 
     def test_the_same_key_writes_once(self, handle: Handle) -> None:
-        first = handle.retain(_TEA, key="once")
-        again = handle.retain(_TEA, key="once")
+        first = handle.retain(_GREEN_TEA, key="once")
+        again = handle.retain(_GREEN_TEA, key="once")
         assert (first.outcome, again.outcome) == (Outcome.STORED, Outcome.KNOWN)
         assert again.id == first.id
         assert len(handle.browse()) == 1
@@ -98,7 +204,7 @@ class WritingContract:
             handle.supersede(old, "Alice lives in Milan")
 
     def test_pins_and_expiries_are_set_and_lifted(self, handle: Handle) -> None:
-        one = handle.retain(_TEA).id
+        one = handle.retain(_GREEN_TEA).id
         assert handle.pin(one).pinned
         assert not handle.unpin(one).pinned
         assert handle.expire(one, _FAR).expires_at == _FAR
@@ -108,9 +214,9 @@ class WritingContract:
     def test_a_freeze_stops_writes_and_is_lifted(self, handle: Handle) -> None:
         assert handle.freeze() is Freeze.NONE
         with pytest.raises(Frozen):
-            handle.retain(_TEA)
+            handle.retain(_GREEN_TEA)
         assert handle.unfreeze() is Freeze.WRITES
-        handle.retain(_TEA)
+        handle.retain(_GREEN_TEA)
 
     @pytest.mark.parametrize(
         "wrong", [{"content": " "}, {"kind": "whim"}, {"importance": 7}, {"tags": ["x" * 200]}]
@@ -119,7 +225,7 @@ class WritingContract:
         self, handle: Handle, wrong: dict[str, Any]
     ) -> None:
         with pytest.raises(InvalidRequest):
-            handle.retain(**{"content": _TEA, **wrong})
+            handle.retain(**{"content": _GREEN_TEA, **wrong})
         assert len(handle.browse()) == 0
 
 
@@ -127,11 +233,11 @@ class ReadingContract:
     """The verbs that look."""
 
     def test_recall_says_what_it_found_where_and_why(self, handle: Handle) -> None:
-        handle.retain(_TEA, kind="preference")
+        handle.retain(_GREEN_TEA, kind="preference")
         handle.retain("The bicycle has a flat tire")
         answer = handle.recall("What tea does Alice prefer?", limit=1)
         (hit,) = answer
-        assert hit.memory.content == _TEA
+        assert hit.memory.content == _GREEN_TEA
         assert (hit.scope, answer.degraded) == (handle.scope, ())
         assert sum(hit.why.values()) == pytest.approx(hit.score)
 
@@ -153,7 +259,7 @@ class ReadingContract:
         assert seen == [f"memory {number}" for number in (4, 3, 2, 1, 0)]
 
     def test_the_brief_has_entries_and_a_text(self, handle: Handle) -> None:
-        handle.retain(_TEA, kind="preference")
+        handle.retain(_GREEN_TEA, kind="preference")
         handle.retain("Alice lives in Rome", pinned=True)
         brief = handle.brief(limit=1)
         assert _texts(brief) == ["Alice lives in Rome"]
@@ -179,19 +285,19 @@ class ErasingContract:
     """The verbs that erase."""
 
     def test_what_is_forgotten_never_comes_back(self, handle: Handle) -> None:
-        one = handle.retain(_TEA, key="k-1").id
+        one = handle.retain(_GREEN_TEA, key="k-1").id
         receipt = handle.forget([one])
         assert (receipt.erased, receipt.rotated, receipt.verb) == (1, True, "forget")
-        assert handle.retain(_TEA, key="k-1").outcome is Outcome.FORGOTTEN
+        assert handle.retain(_GREEN_TEA, key="k-1").outcome is Outcome.FORGOTTEN
         with pytest.raises(NotFound):
             handle.get(one)
 
     def test_a_query_is_previewed_and_confirmed_by_its_token(self, handle: Handle) -> None:
-        handle.retain(_TEA)
+        handle.retain(_GREEN_TEA)
         with pytest.raises(NeedsConfirmation):
             handle.forget(query="green tea")
         preview = handle.preview(query="green tea")
-        assert _texts(preview.memories) == [_TEA]
+        assert _texts(preview.memories) == [_GREEN_TEA]
         assert handle.forget(query="green tea", confirm=preview.token).erased == 1
 
     def test_a_forget_needs_exactly_one_target(self, handle: Handle) -> None:
@@ -199,7 +305,7 @@ class ErasingContract:
             handle.forget(session="s1", tags=["home"])
 
     def test_a_receipt_is_kept_and_proves_the_erasure(self, handle: Handle) -> None:
-        receipt = handle.forget([handle.retain(_TEA).id])
+        receipt = handle.forget([handle.retain(_GREEN_TEA).id])
         assert handle.receipts() == (receipt,)
         assert handle.verify(receipt).sound
         with pytest.raises((InvalidRequest, NotFound)):
@@ -216,14 +322,14 @@ class ErasingContract:
         assert handle.purge(superseded_days=0).superseded == 1
 
     def test_a_scope_is_destroyed_by_its_full_name_only(self, handle: Handle) -> None:
-        handle.retain(_TEA)
+        handle.retain(_GREEN_TEA)
         for confirm in (None, "yes"):
             with pytest.raises(NeedsConfirmation):
                 handle.destroy(confirm=confirm)
         receipt = handle.destroy(confirm=str(handle.scope))
         assert (receipt.verb, receipt.erased) == ("destroy", 1)
         with pytest.raises(Destroyed):
-            handle.retain(_TEA)
+            handle.retain(_GREEN_TEA)
         assert handle.destroy(confirm=str(handle.scope)) == receipt
 
 
@@ -251,7 +357,7 @@ class TrustContract:
         assert handle.get(one.id).origin is Origin.WEB
 
     def test_a_lower_origin_cannot_supersede_a_higher(self, handle: Handle) -> None:
-        one = handle.retain(_TEA).id
+        one = handle.retain(_GREEN_TEA).id
         with pytest.raises(Forbidden):
             handle.supersede(one, "Alice prefers cola", origin="web")
 
@@ -260,13 +366,13 @@ class CareContract:
     """The verbs on the scope as a whole."""
 
     def test_an_export_loads_elsewhere_and_twice(self, handle: Handle, tmp_path: Path) -> None:
-        handle.retain(_TEA, kind="preference", tags=["drink"])
+        handle.retain(_GREEN_TEA, kind="preference", tags=["drink"])
         file = tmp_path / "export.json"
         exported = handle.export(file)
         assert (exported.memories, exported.key) == (1, None)
         assert handle.load(file).known == 1
         sealed = handle.export(sealed=True)
-        assert _TEA.encode() not in sealed.content
+        assert _GREEN_TEA.encode() not in sealed.content
         assert handle.load(sealed.content, key=sealed.key).known == 1
         with pytest.raises(InvalidRequest):
             handle.load(b"no export")
@@ -283,7 +389,7 @@ class CareContract:
         assert [memory.id for memory in handle.browse()] == [kept]
 
     def test_rotate_reindex_and_verify_say_what_they_did(self, handle: Handle) -> None:
-        handle.retain(_TEA)
+        handle.retain(_GREEN_TEA)
         assert handle.rotate().epochs["memory"] == 2
         assert handle.reindex().memories == 1
         assert handle.verify().sound
@@ -302,7 +408,7 @@ class CareContract:
 
     def test_the_trail_has_every_deed_in_order(self, handle: Handle) -> None:
         begun = len(handle.audit())
-        handle.pin(handle.retain(_TEA).id)
+        handle.pin(handle.retain(_GREEN_TEA).id)
         assert [event.verb for event in handle.audit()[begun:]] == ["retain", "pin"]
         assert len(handle.audit(after=begun, limit=1)) == 1
 
@@ -314,7 +420,7 @@ class CareContract:
 
     def test_times_keep_their_moment(self, handle: Handle) -> None:
         there = datetime(2099, 1, 1, 12, tzinfo=UTC) + timedelta(microseconds=1)
-        assert handle.get(handle.retain(_TEA, expires_at=there).id).expires_at == there
+        assert handle.get(handle.retain(_GREEN_TEA, expires_at=there).id).expires_at == there
 
 
 class SurfaceContract(

@@ -8,9 +8,9 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from scrubjay.surfaces.dialects.carapace.host import Host
-from scrubjay.surfaces.dialects.carapace.pipeline import Rules
-from scrubjay.surfaces.dialects.carapace.wire import Session, encode
+from scrubjay.surfaces.carapace.host import Host
+from scrubjay.surfaces.carapace.pipeline import Rules
+from scrubjay.surfaces.carapace.server import Session, encode
 from scrubjay.testing.clock import FakeClock
 
 AGENT = Session(id="s1", group="main")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
-from scrubjay.surfaces.dialects.carapace.config import Config
-from scrubjay.surfaces.dialects.carapace.host import Host
-from scrubjay.surfaces.dialects.carapace.memory import ScrubjayMemory
-from scrubjay.surfaces.dialects.carapace.pipeline import Rules
-from scrubjay.surfaces.dialects.carapace.records import Trail
-from scrubjay.surfaces.dialects.carapace.wire import Session, encode
+from scrubjay.model.scope import Scope
+from scrubjay.surfaces.carapace.config import Config
+from scrubjay.surfaces.carapace.host import Host
+from scrubjay.surfaces.carapace.memory import ScrubjayMemory
+from scrubjay.surfaces.carapace.pipeline import Rules
+from scrubjay.surfaces.carapace.records import Trail
+from scrubjay.surfaces.carapace.server import Session, encode
 from scrubjay.testing.engines import MemoryHome
 
 MAIN = Scope("local", "main")

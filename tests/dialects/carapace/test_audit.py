@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from scrubjay.domain.scope import Scope
-from scrubjay.surfaces.dialects.carapace.errors import Code
-from scrubjay.surfaces.dialects.carapace.records import Outcome, Record, lines
+from scrubjay.model.scope import Scope
+from scrubjay.surfaces.carapace.errors import Code
+from scrubjay.surfaces.carapace.records import Outcome, Record, lines
 from scrubjay.testing.engines import MemoryHome
 from tests.dialects.carapace.oddity import Oddity
 from tests.dialects.carapace.scene import MAIN, Stage
@@ -116,7 +116,7 @@ def test_a_record_that_cannot_be_written_costs_a_warning_and_not_the_answer(
 def test_every_record_has_a_name_the_trail_takes(tool: str, code: Code | None) -> None:
     engine = MemoryHome().engine()
     record = Record(group="g", session="s", tool=tool, outcome=Outcome.REJECTED, code=code)
-    from scrubjay.surfaces.dialects.carapace.records import Trail
+    from scrubjay.surfaces.carapace.records import Trail
 
     Trail(engine)(record)
     assert engine.audit(Scope("local", "g"))[-1].verb == record.verb
@@ -124,8 +124,8 @@ def test_every_record_has_a_name_the_trail_takes(tool: str, code: Code | None) -
 
 
 def test_another_plugins_calls_are_recorded_by_the_same_host(stage: Stage) -> None:
-    from scrubjay.surfaces.dialects.carapace.host import Host
-    from scrubjay.surfaces.dialects.carapace.records import Trail
+    from scrubjay.surfaces.carapace.host import Host
+    from scrubjay.surfaces.carapace.records import Trail
 
     stage.host = Host([stage.memory, Oddity()], stage.home.clock, record=Trail(stage.engine))
     stage.call("odd")

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.requests import Retain
-from scrubjay.surfaces.dialects.carapace.config import Config
-from scrubjay.surfaces.dialects.carapace.host import BriefHook, Host
-from scrubjay.surfaces.dialects.carapace.records import lines
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.memory import Kind
+from scrubjay.model.requests import Retain
+from scrubjay.surfaces.carapace.config import Config
+from scrubjay.surfaces.carapace.host import BriefHook, Host
+from scrubjay.surfaces.carapace.records import lines
 from scrubjay.testing.clock import FakeClock
 from tests.dialects.carapace.notebook import Notebook
 from tests.dialects.carapace.oddity import WAIT

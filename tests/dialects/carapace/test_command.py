@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.surfaces.dialects.carapace import files
+from scrubjay.surfaces.carapace import files
 
 
 def scrubjay(home: Path, *arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
@@ -78,7 +78,7 @@ def test_a_group_that_is_none_is_refused_before_anything_is_made(tmp_path: Path)
 def test_the_limits_of_a_named_session_hold_across_processes(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     import scrubjay as library
-    from scrubjay.domain.requests import Allowance, Retain
+    from scrubjay.model.requests import Allowance, Retain
 
     with library.open("main", home=home) as jay:
         allowance = Allowance(session="s1", name="stores", limit=20)

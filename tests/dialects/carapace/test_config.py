@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from scrubjay import settings
-from scrubjay.domain.errors import InvalidRequest
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.settings import EmbedderName, OpenAISettings
-from scrubjay.surfaces.dialects.carapace.config import Config, Provider, scope_of
+from scrubjay.surfaces.carapace.config import Config, Provider, scope_of
 
 
 def test_the_defaults_are_those_of_the_manifest() -> None:

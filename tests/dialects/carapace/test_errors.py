@@ -11,13 +11,13 @@ import apsw
 import pytest
 
 from scrubjay import bootstrap, settings
-from scrubjay.domain import errors
-from scrubjay.domain.errors import ScrubjayError
+from scrubjay.model import errors
+from scrubjay.model.errors import ScrubjayError
 from scrubjay.settings import OpenAISettings
-from scrubjay.surfaces.dialects.carapace.config import Config, Provider
-from scrubjay.surfaces.dialects.carapace.errors import translated
-from scrubjay.surfaces.dialects.carapace.memory import ScrubjayMemory
-from scrubjay.surfaces.dialects.carapace.records import Outcome, Record, Trail
+from scrubjay.surfaces.carapace.config import Config, Provider
+from scrubjay.surfaces.carapace.errors import translated
+from scrubjay.surfaces.carapace.memory import ScrubjayMemory
+from scrubjay.surfaces.carapace.records import Outcome, Record, Trail
 from scrubjay.testing.embedding_server import serve_embeddings
 
 FACT: Any = {"type": "fact", "content": "kept"}

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from scrubjay import __version__
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.surfaces.dialects.carapace import files, schemas, skill
-from scrubjay.surfaces.dialects.carapace.validation import faults
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.surfaces.carapace import files, schemas
+from scrubjay.surfaces.carapace.validation import faults
 from tests.dialects.carapace.scene import Stage
 
 MANIFEST: Any = json.loads(files.contents()[files.MANIFEST])
@@ -168,7 +168,7 @@ def test_every_example_of_the_skill_is_answered(stage: Stage) -> None:
 
 def test_a_changed_limit_changes_the_skill() -> None:
     tags: Any = {"type": "array", "items": {"type": "string", "maxLength": 7}, "maxItems": 3}
-    assert "At most 3, each up to 7" in skill._description({**tags, "description": "x"})
+    assert "At most 3, each up to 7" in files._description({**tags, "description": "x"})
 
 
 def test_files_are_written_anew_and_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:

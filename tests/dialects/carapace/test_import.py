@@ -13,9 +13,9 @@ from typing import Any
 import apsw
 import pytest
 
-from scrubjay.domain.errors import InvalidRequest, NotFound, SchemaTooNew
-from scrubjay.domain.origin import Origin
-from scrubjay.domain.requests import Forget
+from scrubjay.model.errors import InvalidRequest, NotFound, SchemaTooNew
+from scrubjay.model.origin import Origin
+from scrubjay.model.requests import Forget
 from scrubjay.surfaces.imports import carapace
 from tests.dialects.carapace.old_database import DOCUMENTED, PUBLISHED, row, write
 from tests.dialects.carapace.scene import MAIN, Stage

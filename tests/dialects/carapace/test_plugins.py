@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from scrubjay.domain.errors import Conflict, InvalidRequest
-from scrubjay.surfaces.dialects.carapace.errors import Code, ToolError
-from scrubjay.surfaces.dialects.carapace.memory import ScrubjayMemory
+from scrubjay.model.errors import Conflict, InvalidRequest
+from scrubjay.surfaces.carapace.errors import Code, ToolError
+from scrubjay.surfaces.carapace.memory import ScrubjayMemory
 from scrubjay.testing.engines import MemoryHome
 from scrubjay.testing.plugin_contract import MemoryPluginContract
 from tests.dialects.carapace.notebook import Notebook

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from scrubjay.surfaces.dialects.carapace.host import Host
-from scrubjay.surfaces.dialects.carapace.records import Record, lines
-from scrubjay.surfaces.dialects.carapace.sanitize import sanitize
+from scrubjay.surfaces.carapace.host import Host
+from scrubjay.surfaces.carapace.records import Record, lines
+from scrubjay.surfaces.carapace.sanitize import sanitize
 from scrubjay.testing.clock import FakeClock
 from tests.dialects.carapace.oddity import Oddity, answer
 from tests.dialects.carapace.scene import Stage

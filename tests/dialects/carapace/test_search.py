@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from scrubjay.domain.requests import Retain
 from scrubjay.engine import Engine
-from scrubjay.surfaces.dialects.carapace.config import Config, Provider
+from scrubjay.model.requests import Retain
+from scrubjay.surfaces.carapace.config import Config, Provider
 from scrubjay.testing.engines import MemoryHome
 from tests.dialects.carapace.scene import MAIN, Stage, home_without_vectors
 

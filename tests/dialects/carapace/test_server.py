@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 import zmq
 
-from scrubjay.domain.errors import Conflict, InvalidRequest, NotFound
-from scrubjay.surfaces.dialects.carapace import server as module
-from scrubjay.surfaces.dialects.carapace.pipeline import Rules
-from scrubjay.surfaces.dialects.carapace.records import lines
-from scrubjay.surfaces.dialects.carapace.server import Directory, Server, session_name
+from scrubjay.model.errors import Conflict, InvalidRequest, NotFound
+from scrubjay.surfaces.carapace import server as module
+from scrubjay.surfaces.carapace.pipeline import Rules
+from scrubjay.surfaces.carapace.records import lines
+from scrubjay.surfaces.carapace.server import Directory, Server, session_name
 from tests.dialects.carapace.scene import Stage, home_without_vectors
 
 WAIT_MS = 10_000

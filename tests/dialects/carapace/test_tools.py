@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import Browse, Retain
-from scrubjay.domain.rows import Freeze
-from scrubjay.surfaces.dialects.carapace.memory import ScrubjayMemory
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import Browse, Retain
+from scrubjay.model.rows import Freeze
+from scrubjay.surfaces.carapace.memory import ScrubjayMemory
 from tests.dialects.carapace.scene import MAIN, Stage
 
 ENTRY = ["id", "type", "content", "behavioral", "tags", "supersedes", "superseded_by"]
@@ -283,7 +283,7 @@ def test_nothing_happens_that_the_agent_did_not_do(stage: Stage) -> None:
 
 
 def test_a_plugin_is_opened_by_its_configuration(tmp_path: Any) -> None:
-    from scrubjay.surfaces.dialects.carapace.config import Config
+    from scrubjay.surfaces.carapace.config import Config
 
     config = Config(storage_path=str(tmp_path / "memory"))
     memory = ScrubjayMemory.open(config)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.domain.origin import Origin
-from scrubjay.domain.requests import Revoke
+from scrubjay.model.origin import Origin
+from scrubjay.model.requests import Revoke
 from tests.dialects.carapace.scene import MAIN, Stage
 
 POISON = [

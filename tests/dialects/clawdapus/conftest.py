@@ -10,12 +10,12 @@ import pytest
 
 from scrubjay.engine import Engine
 from scrubjay.ports import Clock
-from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
-from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
-from scrubjay.surfaces.http.app import app
-from scrubjay.surfaces.http.limits import UNLIMITED
-from scrubjay.surfaces.http.server import Listening, bind, server
-from scrubjay.surfaces.http.service import Options
+from scrubjay.service.app import app
+from scrubjay.service.limits import UNLIMITED
+from scrubjay.service.server import Listening, bind, server
+from scrubjay.service.service import Options
+from scrubjay.surfaces.clawdapus.descriptor import Offer
+from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 from scrubjay.testing.engines import MemoryHome
 from tests.dialects.clawdapus.pod import Claw, Manifest, Proxy
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 from scrubjay.engine import Engine
-from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
-from scrubjay.surfaces.dialects.clawdapus.names import scope_of
-from scrubjay.surfaces.dialects.clawdapus.plane import Plane
+from scrubjay.surfaces.clawdapus.descriptor import Offer
+from scrubjay.surfaces.clawdapus.names import scope_of
+from scrubjay.surfaces.clawdapus.plane import Plane
 from tests.dialects.clawdapus.pod import BLOCKED, START, Json, entry, user
 
 AGENT = "analyst"

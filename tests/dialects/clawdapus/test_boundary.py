@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.domain.errors import NotFound
-from scrubjay.domain.requests import Browse, Forget, Retain
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
-from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
-from scrubjay.surfaces.dialects.clawdapus.names import scope_of, turn_id
-from scrubjay.surfaces.dialects.clawdapus.plane import Plane
-from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
+from scrubjay.model.errors import NotFound
+from scrubjay.model.requests import Browse, Forget, Retain
+from scrubjay.model.scope import Scope
+from scrubjay.surfaces.clawdapus.descriptor import Offer
+from scrubjay.surfaces.clawdapus.names import scope_of, turn_id
+from scrubjay.surfaces.clawdapus.plane import Plane
+from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 from scrubjay.testing.engines import MemoryHome
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line
 from tests.dialects.clawdapus.pod import Manifest, post, user

@@ -17,10 +17,10 @@ from starlette.testclient import TestClient
 
 from scrubjay import bootstrap
 from scrubjay.engine import Engine
-from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
-from scrubjay.surfaces.dialects.clawdapus.routes import ClawdapusPlane
-from scrubjay.surfaces.http.limits import Rates
-from scrubjay.surfaces.http.service import Service
+from scrubjay.service.limits import Rates
+from scrubjay.service.service import Service
+from scrubjay.surfaces.clawdapus.descriptor import Offer
+from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 from scrubjay.testing.engines import MemoryHome
 from scrubjay.testing.fake_embedder import FakeEmbedder
 from tests.dialects.clawdapus.conftest import OPEN, PATIENT, Serve

@@ -10,11 +10,11 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.domain.errors import InvalidRequest
 from scrubjay.engine import Engine
-from scrubjay.surfaces.dialects.clawdapus.descriptor import Offer
-from scrubjay.surfaces.dialects.clawdapus.names import scope_of
-from scrubjay.surfaces.dialects.clawdapus.plane import BODY_BYTES
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.surfaces.clawdapus.descriptor import Offer
+from scrubjay.surfaces.clawdapus.names import scope_of
+from scrubjay.surfaces.clawdapus.plane import BODY_BYTES
 from scrubjay.testing.engines import SqliteHome
 from tests.dialects.clawdapus.conftest import PATIENT, Serve
 from tests.dialects.clawdapus.pod import (

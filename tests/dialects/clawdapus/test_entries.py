@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from scrubjay.conversation import streams
 from scrubjay.engine import Engine
-from scrubjay.surfaces.dialects.clawdapus import streams
-from scrubjay.surfaces.dialects.clawdapus.entries import asked, told
+from scrubjay.surfaces.clawdapus.entries import asked, told
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line
 from tests.dialects.clawdapus.pod import inject, user
 

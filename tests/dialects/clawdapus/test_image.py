@@ -17,7 +17,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from scrubjay import settings
-from scrubjay.surfaces.dialects.clawdapus.descriptor import TOKEN_VARIABLE
+from scrubjay.surfaces.clawdapus.descriptor import TOKEN_VARIABLE
 from tests.dialects.clawdapus.pod import START, Manifest, entry, post, send, user
 
 ROOT = Path(__file__).parents[3]

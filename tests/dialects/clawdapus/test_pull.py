@@ -11,14 +11,14 @@ from random import Random
 import pytest
 
 from scrubjay import bootstrap, settings
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.requests import Forget
-from scrubjay.domain.turns import Record
+from scrubjay.cli.app import run
 from scrubjay.engine import Engine
-from scrubjay.surfaces.cli.app import run
-from scrubjay.surfaces.dialects.clawdapus.history import PAGE, Pulled, pull
-from scrubjay.surfaces.dialects.clawdapus.names import scope_of
-from scrubjay.surfaces.dialects.clawdapus.source import LINE_BYTES, Source
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.requests import Forget
+from scrubjay.model.turns import Record
+from scrubjay.surfaces.clawdapus.history import PAGE, Pulled, pull
+from scrubjay.surfaces.clawdapus.names import scope_of
+from scrubjay.surfaces.clawdapus.source import LINE_BYTES, Source
 from tests.dialects.clawdapus.desk import SCOPE, line
 from tests.dialects.clawdapus.historian import TOKEN, Historian, serving
 from tests.dialects.clawdapus.pod import START, Json, entry, user

@@ -12,14 +12,14 @@ from random import Random
 from urllib.parse import urlsplit
 
 from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.domain.errors import ScrubjayError
-from scrubjay.domain.requests import Forget
-from scrubjay.domain.results import Erasure
-from scrubjay.domain.rows import Collection, Due
-from scrubjay.domain.turns import derived_id
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.scopes import locate
-from scrubjay.surfaces.dialects.clawdapus import entries
+from scrubjay.engine.scope.lifecycle import locate
+from scrubjay.model.errors import ScrubjayError
+from scrubjay.model.requests import Forget
+from scrubjay.model.results import Erasure
+from scrubjay.model.rows import Collection, Due
+from scrubjay.model.turns import derived_id
+from scrubjay.surfaces.clawdapus import entries
 from scrubjay.testing.engines import MemoryHome, SqliteHome
 from tests.dialects.clawdapus.conftest import Serve
 from tests.dialects.clawdapus.desk import AGENT, SCOPE, Desk, line

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.origin import Origin
-from scrubjay.domain.requests import Retain
-from scrubjay.domain.turns import Piece, State, Turn
 from scrubjay.engine import Engine
-from scrubjay.surfaces.dialects.clawdapus.blocks import Block, render
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.memory import Kind
+from scrubjay.model.origin import Origin
+from scrubjay.model.requests import Retain
+from scrubjay.model.turns import Piece, State, Turn
+from scrubjay.surfaces.clawdapus.blocks import Block, render
 from scrubjay.testing.engines import MemoryHome
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line, within_the_limits
 from tests.dialects.clawdapus.pod import Json, user

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.surfaces.cli.app import run
-from scrubjay.surfaces.cli.exits import Exit
-from scrubjay.surfaces.cli.listening import hosts_of
+from scrubjay.cli.app import run
+from scrubjay.cli.exits import Exit
+from scrubjay.cli.serve import hosts_of
 from scrubjay.testing.model_server import note, serve_model
 from tests.dialects.clawdapus.pod import START, Manifest, entry, post, send, user
 

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from scrubjay.adapters.blobs.memory import MemoryBlobs
-from scrubjay.domain.errors import Busy, Full
-from scrubjay.domain.requests import Recall
-from scrubjay.domain.results import Recalled
-from scrubjay.domain.scope import Scope
-from scrubjay.engine import Engine, Policy, indexing, manifest
-from scrubjay.engine.manifest import Listed, Manifest
+from scrubjay.engine import Engine, Policy
+from scrubjay.engine.search import indexing, manifest
+from scrubjay.engine.search.manifest import Listed, Manifest
+from scrubjay.model.errors import Busy, Full
+from scrubjay.model.requests import Recall
+from scrubjay.model.results import Recalled
+from scrubjay.model.scope import Scope
 from scrubjay.ports import Result, Tx
 from scrubjay.testing.engines import LastingStore, MemoryHome
 from tests.acceptance.opening import words_left

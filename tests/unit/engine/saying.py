@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from scrubjay.domain.memory import Kind, Memory
-from scrubjay.domain.rows import Collection, Row
-from scrubjay.domain.turns import Record, Recorded
 from scrubjay.engine import Engine
+from scrubjay.model.memory import Kind, Memory
+from scrubjay.model.rows import Collection, Row
+from scrubjay.model.turns import Record, Recorded
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, address, everything
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from scrubjay.domain.memory import Memory
-from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
-from scrubjay.domain.results import Erasure
-from scrubjay.domain.rows import Collection, Head, Row
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine
-from scrubjay.engine.scopes import locate
+from scrubjay.engine.scope.lifecycle import locate
+from scrubjay.model.memory import Memory
+from scrubjay.model.requests import Browse, Forget, Retain, Supersede
+from scrubjay.model.results import Erasure
+from scrubjay.model.rows import Collection, Head, Row
+from scrubjay.model.scope import Scope
 from scrubjay.ports import Tx
 from scrubjay.testing.engines import MemoryHome
 

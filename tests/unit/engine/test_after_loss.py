@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.domain.errors import KeyMissing
 from scrubjay.engine import Engine
+from scrubjay.model.errors import KeyMissing
 from scrubjay.testing.engines import MemoryHome, SqliteHome
 from tests.unit.engine.scene import ALICE, address, contents, forget, retain, supersede
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scrubjay.domain.errors import Frozen, InvalidRequest, NotFound, Stale
-from scrubjay.domain.requests import Amend, Forget, Retain
-from scrubjay.domain.results import Outcome
-from scrubjay.domain.rows import Freeze
 from scrubjay.engine import Engine
+from scrubjay.model.errors import Frozen, InvalidRequest, NotFound, Stale
+from scrubjay.model.requests import Amend, Forget, Retain
+from scrubjay.model.results import Outcome
+from scrubjay.model.rows import Freeze
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from scrubjay.domain.errors import NotFound
-from scrubjay.domain.origin import Actor
-from scrubjay.domain.requests import Browse, Forget, Retain, Supersede
-from scrubjay.domain.rows import Freeze
 from scrubjay.engine import Engine
+from scrubjay.model.errors import NotFound
+from scrubjay.model.origin import Actor
+from scrubjay.model.requests import Browse, Forget, Retain, Supersede
+from scrubjay.model.rows import Freeze
 from scrubjay.testing.engines import MemoryHome, SqliteHome
 from tests.unit.engine.scene import (
     ALICE,

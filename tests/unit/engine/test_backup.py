@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from scrubjay.domain.errors import (
+from scrubjay.engine import Engine, Policy
+from scrubjay.model.errors import (
     Destroyed,
     InvalidRequest,
     KeyMissing,
@@ -15,9 +16,8 @@ from scrubjay.domain.errors import (
     ScrubjayError,
     SealBroken,
 )
-from scrubjay.domain.requests import Retain
-from scrubjay.domain.results import Loaded, Outcome
-from scrubjay.engine import Engine, Policy
+from scrubjay.model.requests import Retain
+from scrubjay.model.results import Loaded, Outcome
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from scrubjay.domain.errors import Frozen
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import BriefRequest
-from scrubjay.domain.results import Brief
-from scrubjay.domain.rows import Freeze
-from scrubjay.domain.scope import Scope
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.errors import Frozen
+from scrubjay.model.memory import Kind
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import BriefRequest
+from scrubjay.model.results import Brief
+from scrubjay.model.rows import Freeze
+from scrubjay.model.scope import Scope
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.asking import EAGER, UNKEPT, ask, fill, listed
 from tests.unit.engine.scene import ALICE, address, flip_cell, forget, retain, supersede

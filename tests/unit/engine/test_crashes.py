@@ -9,10 +9,11 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.domain.errors import Destroyed, NotFound, StoreError
-from scrubjay.domain.requests import Recall
-from scrubjay.domain.rows import Collection, Due
-from scrubjay.engine import Engine, Policy, manifest
+from scrubjay.engine import Engine, Policy
+from scrubjay.engine.search import manifest
+from scrubjay.model.errors import Destroyed, NotFound, StoreError
+from scrubjay.model.requests import Recall
+from scrubjay.model.rows import Collection, Due
 from scrubjay.ports import Failpoint
 from scrubjay.testing.engines import MemoryHome, SimulatedCrash
 from tests.unit.engine.scene import (

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from scrubjay import vault
-from scrubjay.domain.errors import Conflict, InvalidRequest, KeyMissing, SealBroken
-from scrubjay.engine import Engine, bundle
+from scrubjay.engine import Engine
+from scrubjay.engine.transfer import bundle
+from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, SealBroken
 from scrubjay.testing.engines import MemoryHome
 from scrubjay.vault import Purpose, Sealer
 from tests.unit.engine.scene import ALICE, BOB, LONG, address, contents, head, retain

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from scrubjay.domain.errors import (
+from scrubjay.engine import Engine
+from scrubjay.model.errors import (
     Destroyed,
     KeyMissing,
     NeedsConfirmation,
     NotFound,
     StoreError,
 )
-from scrubjay.domain.requests import Retain
-from scrubjay.engine import Engine
+from scrubjay.model.requests import Retain
 from scrubjay.ports import Failpoint
 from scrubjay.testing.engines import MemoryHome, SimulatedCrash
 from tests.unit.engine.scene import ALICE, BOB, LONG, address, contents, forget, retain

@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from scrubjay.domain.errors import Busy, Full, StoreError
-from scrubjay.domain.origin import Actor
-from scrubjay.domain.requests import (
+from scrubjay.engine import Engine, Policy
+from scrubjay.engine import engine as checking
+from scrubjay.model.errors import Busy, Full, StoreError
+from scrubjay.model.origin import Actor
+from scrubjay.model.requests import (
     Amend,
     BriefRequest,
     Browse,
@@ -19,10 +21,9 @@ from scrubjay.domain.requests import (
     Revoke,
     Supersede,
 )
-from scrubjay.domain.results import Erasure
-from scrubjay.domain.rows import Due
-from scrubjay.domain.turns import Record
-from scrubjay.engine import Engine, Policy, checking
+from scrubjay.model.results import Erasure
+from scrubjay.model.rows import Due
+from scrubjay.model.turns import Record
 from scrubjay.ports import Failpoint
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, contents, forget, head, retain, verbs

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.domain.requests import Forget
-from scrubjay.domain.turns import EPISODE_TURNS, IDLE, Record
+from scrubjay.model.requests import Forget
+from scrubjay.model.turns import EPISODE_TURNS, IDLE, Record
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.saying import said
 from tests.unit.engine.scene import ALICE

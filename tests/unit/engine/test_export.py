@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.domain.errors import Conflict, SealBroken
-from scrubjay.domain.memory import Memory
-from scrubjay.domain.origin import Origin
-from scrubjay.domain.requests import Supersede
-from scrubjay.domain.results import Loaded
 from scrubjay.engine import Engine
+from scrubjay.model.errors import Conflict, SealBroken
+from scrubjay.model.memory import Memory
+from scrubjay.model.origin import Origin
+from scrubjay.model.requests import Supersede
+from scrubjay.model.results import Loaded
 from scrubjay.testing.engines import MemoryHome
 from tests.strategies import retains
 from tests.unit.engine.scene import (

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from scrubjay.adapters.distillers.chat import ChatExtractor, Model
-from scrubjay.domain.errors import Frozen, InvalidRequest
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.origin import Origin
-from scrubjay.domain.requests import Recall, Revoke
-from scrubjay.domain.results import Extraction, Stopped
-from scrubjay.domain.rows import Collection, Freeze
-from scrubjay.domain.turns import derived_id
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.errors import Frozen, InvalidRequest
+from scrubjay.model.memory import Kind
+from scrubjay.model.origin import Origin
+from scrubjay.model.requests import Recall, Revoke
+from scrubjay.model.results import Extraction, Stopped
+from scrubjay.model.rows import Collection, Freeze
+from scrubjay.model.turns import derived_id
 from scrubjay.ports import Failpoint
 from scrubjay.testing.engines import MemoryHome, SimulatedCrash
 from scrubjay.testing.loopback import Failure

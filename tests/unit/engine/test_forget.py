@@ -7,11 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.domain.errors import InvalidRequest, NotFound, SealBroken
-from scrubjay.domain.requests import Retain
-from scrubjay.domain.results import Outcome
-from scrubjay.domain.rows import Due, Freeze
-from scrubjay.engine import Engine, Policy, receipts
+from scrubjay.engine import Engine, Policy
+from scrubjay.engine.memories import receipts
+from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
+from scrubjay.model.requests import Retain
+from scrubjay.model.results import Outcome
+from scrubjay.model.rows import Due, Freeze
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,

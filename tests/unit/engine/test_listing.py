@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import Recall, Revoke
-from scrubjay.domain.results import Session
-from scrubjay.domain.rows import Collection, Freeze
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import Recall, Revoke
+from scrubjay.model.results import Session
+from scrubjay.model.rows import Collection, Freeze
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.saying import MORNING, record
 from tests.unit.engine.scene import ALICE, BOB, forget, retain, supersede, verbs

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.domain.errors import InvalidRequest, KeyMissing, NotFound
-from scrubjay.domain.requests import Retain
-from scrubjay.domain.results import Outcome, Purged
-from scrubjay.domain.rows import Due
 from scrubjay.engine import Engine
+from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound
+from scrubjay.model.requests import Retain
+from scrubjay.model.results import Outcome, Purged
+from scrubjay.model.rows import Due
 from scrubjay.ports import Failpoint
 from scrubjay.testing.engines import MemoryHome, SimulatedCrash
 from tests.unit.engine.scene import (

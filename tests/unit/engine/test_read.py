@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrubjay.adapters.blobs.memory import MemoryBlobs
-from scrubjay.domain.errors import InvalidRequest, NotFound, SealBroken
-from scrubjay.domain.memory import Kind, Memory
-from scrubjay.domain.requests import Browse
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.read import follow
-from scrubjay.engine.scopes import open_scope
+from scrubjay.engine.memories.read import follow
+from scrubjay.engine.scope.lifecycle import open_scope
+from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
+from scrubjay.model.memory import Kind, Memory
+from scrubjay.model.requests import Browse
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,

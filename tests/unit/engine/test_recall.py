@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from scrubjay.domain.errors import EmbedderError, Frozen, InvalidRequest, NotFound
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import Recall
-from scrubjay.domain.rows import Freeze
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.errors import EmbedderError, Frozen, InvalidRequest, NotFound
+from scrubjay.model.memory import Kind
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import Recall
+from scrubjay.model.rows import Freeze
 from scrubjay.ports import Floats
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.engines import MemoryHome

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from scrubjay.domain.errors import EmbedderError
-from scrubjay.domain.rows import Collection
-from scrubjay.engine import Engine, cells
+from scrubjay.engine import Engine
+from scrubjay.engine.scope import cells
+from scrubjay.model.errors import EmbedderError
+from scrubjay.model.rows import Collection
 from scrubjay.ports import Clock, Embedder, Tx
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.embedder_contract import VectorContract

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from scrubjay.domain.errors import InvalidRequest, NotFound
-from scrubjay.domain.memory import Kind, Memory, Provenance
-from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import Retain
-from scrubjay.domain.results import Outcome
 from scrubjay.engine import Engine
+from scrubjay.model.errors import InvalidRequest, NotFound
+from scrubjay.model.memory import Kind, Memory, Provenance
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import Retain
+from scrubjay.model.results import Outcome
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,

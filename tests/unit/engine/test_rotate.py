@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from scrubjay.domain.rows import Due
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.rows import Due
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,

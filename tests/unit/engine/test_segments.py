@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from scrubjay.domain.errors import Busy, Changed, Full
-from scrubjay.domain.results import Recalled
-from scrubjay.domain.rows import Due, Freeze
-from scrubjay.engine import Engine, Policy, indexing, manifest, segments
-from scrubjay.index import segment
+from scrubjay.engine import Engine, Policy
+from scrubjay.engine.search import indexing, manifest, segment, segments
+from scrubjay.model.errors import Busy, Changed, Full
+from scrubjay.model.results import Recalled
+from scrubjay.model.rows import Due, Freeze
 from scrubjay.ports import Failpoint, Keyring
 from scrubjay.testing.engines import MemoryHome, SimulatedCrash
 from scrubjay.testing.fake_embedder import FakeEmbedder

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from scrubjay.domain.errors import Conflict, InvalidRequest, LimitReached
-from scrubjay.domain.origin import Actor
-from scrubjay.domain.requests import Allowance, Forget, Supersede
 from scrubjay.engine import Engine
+from scrubjay.model.errors import Conflict, InvalidRequest, LimitReached
+from scrubjay.model.origin import Actor
+from scrubjay.model.requests import Allowance, Forget, Supersede
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, BOB, contents, retain, verbs
 

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.domain.errors import Conflict, Forbidden, NotFound, ScrubjayError
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import Supersede
-from scrubjay.domain.results import Outcome
 from scrubjay.engine import Engine
+from scrubjay.model.errors import Conflict, Forbidden, NotFound, ScrubjayError
+from scrubjay.model.memory import Kind
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import Supersede
+from scrubjay.model.results import Outcome
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,

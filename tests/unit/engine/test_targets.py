@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scrubjay.domain.errors import Conflict, InvalidRequest, NeedsConfirmation
-from scrubjay.domain.requests import Forget
 from scrubjay.engine import Engine
+from scrubjay.model.errors import Conflict, InvalidRequest, NeedsConfirmation
+from scrubjay.model.requests import Forget
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, contents, retain, supersede
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from scrubjay.domain.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from scrubjay.domain.memory import Kind, Memory
-from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import BriefRequest, Revoke, Supersede
 from scrubjay.engine import Engine
+from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from scrubjay.model.memory import Kind, Memory
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import BriefRequest, Revoke, Supersede
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, contents, forget, retain, supersede
 
@@ -250,7 +250,7 @@ def test_forget_still_takes_earlier_versions_along(engine: Engine) -> None:
 
 
 def test_a_secret_is_never_stored_and_the_receipt_counts_it(engine: Engine) -> None:
-    from scrubjay.domain.requests import Retain
+    from scrubjay.model.requests import Retain
 
     token = "ghp_" + "a1B2c3D4e5F6" * 3
     receipt = engine.retain(

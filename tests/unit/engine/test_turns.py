@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from scrubjay.domain.errors import Frozen, InvalidRequest
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import Forget, Recall, Retain, Supersede
-from scrubjay.domain.results import Outcome
-from scrubjay.domain.turns import TURNS_CHARS, Piece, Record, State, Turn, derived_id
 from scrubjay.engine import Engine
+from scrubjay.model.errors import Frozen, InvalidRequest
+from scrubjay.model.memory import Kind
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import Forget, Recall, Retain, Supersede
+from scrubjay.model.results import Outcome
+from scrubjay.model.turns import TURNS_CHARS, Piece, Record, State, Turn, derived_id
 from scrubjay.ports import Failpoint, Floats
 from scrubjay.testing.engines import MemoryHome, SimulatedCrash, SqliteHome
 from scrubjay.testing.fake_embedder import FakeEmbedder

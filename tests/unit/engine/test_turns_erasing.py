@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.domain.errors import NotFound
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.requests import Forget, Retain, Revoke
-from scrubjay.domain.results import Outcome
-from scrubjay.domain.rows import Collection, Due
-from scrubjay.domain.turns import Record, State, derived_id
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.errors import NotFound
+from scrubjay.model.memory import Kind
+from scrubjay.model.requests import Forget, Retain, Revoke
+from scrubjay.model.results import Outcome
+from scrubjay.model.rows import Collection, Due
+from scrubjay.model.turns import Record, State, derived_id
 from scrubjay.testing.engines import MemoryHome, SqliteHome
 from tests.unit.engine.saying import MORNING, record, recorded, said, shown, state, turn_rows
 from tests.unit.engine.scene import ALICE, BOB, address, change, everything, forget, head, slots

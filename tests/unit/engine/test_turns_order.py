@@ -8,9 +8,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.domain.requests import Forget
-from scrubjay.domain.turns import Record, State
 from scrubjay.engine import Engine
+from scrubjay.model.requests import Forget
+from scrubjay.model.turns import Record, State
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.saying import record, recorded, said, shown, state
 from tests.unit.engine.scene import ALICE

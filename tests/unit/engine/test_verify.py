@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.results import Erasure
-from scrubjay.domain.rows import Collection, Due
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.results import Erasure
+from scrubjay.model.rows import Collection, Due
 from scrubjay.ports import Tx
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.scene import (

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.origin import Origin
-from scrubjay.domain.requests import BriefRequest, Recall
 from scrubjay.engine import Engine
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.memory import Kind
+from scrubjay.model.origin import Origin
+from scrubjay.model.requests import BriefRequest, Recall
 from scrubjay.testing.engines import MemoryHome
 from tests.unit.engine.asking import EAGER
 from tests.unit.engine.scene import ALICE, BOB, forget, retain, supersede

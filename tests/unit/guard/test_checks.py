@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.guard import checks
+from scrubjay.guard import secrets
 from tests.unit.guard import made_up
 
 # Numbers that card networks and banks publish for trying things out.
@@ -25,60 +25,60 @@ ACCOUNTS = [
 
 @pytest.mark.parametrize("number", CARDS)
 def test_a_card_is_known_by_issuer_length_and_check_digit(number: str) -> None:
-    assert checks.card(number) == len(number)
+    assert secrets.card(number) == len(number)
 
 
 @pytest.mark.parametrize("number", CARDS)
 def test_a_card_with_one_digit_changed_is_none(number: str) -> None:
-    assert not any(map(checks.card, changed(number)))
+    assert not any(map(secrets.card, changed(number)))
 
 
 @pytest.mark.parametrize("number", ["1111111111111117", "0000000000000000", "4111111111111"])
 def test_a_number_of_no_issuer_is_no_card(number: str) -> None:
-    assert not checks.card(number)
+    assert not secrets.card(number)
 
 
 @pytest.mark.parametrize("number", ACCOUNTS)
 def test_an_account_is_known_by_country_length_and_check_digits(number: str) -> None:
-    assert checks.iban(number) == len(number)
+    assert secrets.iban(number) == len(number)
 
 
 @pytest.mark.parametrize("number", ACCOUNTS)
 def test_an_account_with_one_digit_changed_is_none(number: str) -> None:
-    assert not any(map(checks.iban, changed(number)))
+    assert not any(map(secrets.iban, changed(number)))
 
 
 def test_an_account_ends_where_its_country_says() -> None:
-    assert checks.iban(f"{ACCOUNTS[0]} BIC") == len(ACCOUNTS[0])
-    assert not checks.iban(f"{ACCOUNTS[1]}00")
+    assert secrets.iban(f"{ACCOUNTS[0]} BIC") == len(ACCOUNTS[0])
+    assert not secrets.iban(f"{ACCOUNTS[1]}00")
 
 
 @given(st.integers(0, 10**6))
 def test_made_up_cards_and_accounts_hold(seed: int) -> None:
     chance = random.Random(seed)
-    assert checks.card(made_up.card("52", 16, chance))
-    assert checks.iban(made_up.iban("DE", "", 18, chance))
+    assert secrets.card(made_up.card("52", 16, chance))
+    assert secrets.iban(made_up.iban("DE", "", 18, chance))
 
 
 @pytest.mark.parametrize("text", ["hunter2", "1234", "p@ssword", "Sommer2024!", "ключ123"])
 def test_a_password_somebody_chose_is_seen(text: str) -> None:
-    assert checks.chosen(text) == len(text)
+    assert secrets.chosen(text) == len(text)
 
 
 @pytest.mark.parametrize("text", ["required", "case-sensitive", "12", "at least 8", "wrong!", "a1"])
 def test_a_word_about_passwords_is_not_one(text: str) -> None:
-    assert not checks.chosen(text)
+    assert not secrets.chosen(text)
 
 
 @pytest.mark.parametrize("text", ["os.environ", "my-secret-name-2024-prod", "refs/heads/release1"])
 def test_names_and_paths_are_not_opaque(text: str) -> None:
-    assert not checks.opaque(text)
+    assert not secrets.opaque(text)
 
 
 def test_entropy_is_that_of_the_characters() -> None:
-    assert checks.entropy("") == 0
-    assert checks.entropy("aaaa") == 0
-    assert checks.entropy("abcd") == 2
+    assert secrets.entropy("") == 0
+    assert secrets.entropy("aaaa") == 0
+    assert secrets.entropy("abcd") == 2
 
 
 def changed(number: str) -> list[str]:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.domain.errors import InvalidRequest
 from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import OVERLAP, PLACEHOLDER, WINDOW, Rule, redact, rules
+from scrubjay.model.errors import InvalidRequest
 from tests.unit.guard.harmless import harmless
 from tests.unit.guard.leaks import Leak, shaped_leaks, vendor_leaks
 from tests.unit.guard.made_up import drawn, fill

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from scrubjay.adapters.disk import Disk, failures
-from scrubjay.domain.errors import NotFound, StoreError
-from scrubjay.domain.names import check_place
+from scrubjay.model.errors import NotFound, StoreError
+from scrubjay.model.scope import check_place
 
 _PLACE: Final = "blobs folder"
 _TRIES: Final = 8

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 
-from scrubjay.domain.errors import NotFound
-from scrubjay.domain.names import check_place
+from scrubjay.model.errors import NotFound
+from scrubjay.model.scope import check_place
 
 
 class MemoryBlobs:

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from scrubjay.adapters.remote import Patience, Remote, Sleep, Unanswered
-from scrubjay.domain.errors import ExtractorError, InvalidRequest
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.models import ModelDialect
-from scrubjay.domain.turns import MODEL_PART, MODEL_PIECES, Extracted, Piece, Turn
+from scrubjay.model.endpoints import ModelDialect
+from scrubjay.model.errors import ExtractorError, InvalidRequest
+from scrubjay.model.memory import Kind
+from scrubjay.model.turns import MODEL_PART, MODEL_PIECES, Extracted, Piece, Turn
 from scrubjay.ports import Clock
 
 PROMPT_VERSION: Final = 1

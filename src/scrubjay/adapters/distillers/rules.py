@@ -7,14 +7,224 @@ agent may repeat anything.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
-from scrubjay.adapters.distillers import phrases, signs
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.turns import EPISODE_PART, Piece, Turn
+from scrubjay.adapters.distillers.language_patterns import TONGUES
+from scrubjay.model.memory import Kind
+from scrubjay.model.turns import EPISODE_PART, Piece, Turn
+
+_SHORT: Final = 400
+"""A longer text is no courtesy and no sign of life."""
+_JOB: Final = 4_000
+"""And a longer one than this no job of a clockwork."""
+_TRIVIAL: Final = (
+    r"ok(?:ay|ie)?|k|kk|yes|yep|yeah|yup|no|nope|sure|fine|right|got it|i see|understood|noted"
+    r"|thanks?(?: you)?(?: (?:so|very) much| a lot)?|thx|ty|cheers|great|cool|nice|perfect|good"
+    r"|awesome|excellent|hi|hello|hey|good (?:morning|evening|night|afternoon)|bye|goodbye"
+    r"|continue|go on|go ahead|proceed|next|done|ping|pong|test|testing|hm+|lol|haha+|please"
+    r"|you(?:'re| are) welcome|no problem|anything else|glad (?:i could|to) help"
+    r"|danke(?: schön| dir| sehr)?|vielen dank|ja|nein|gut|super|alles klar|genau|weiter|bitte"
+    r"|hallo|tschüss|guten (?:morgen|tag|abend)|merci(?: beaucoup)?|oui|non|d'accord|bonjour"
+    r"|salut|très bien|parfait|gracias|muchas gracias|sí|vale|de acuerdo|hola|adiós|perfecto"
+    r"|谢谢你?|好的?|嗯+|是的?|不是|对|行|可以|你好|再见|继续|收到|明白了?"
+)
+_CLOCKWORK: Final = r"(?:heart[ _-]?beat|health[ _-]?check|keep[ _-]?alive|cron(?:[ _-]?job)?)"
+_ROUTINE: Final = (
+    # Nothing but its name and a time,
+    rf"\W*{_CLOCKWORK}(?:[ _-](?:ok|check|poll|ping|run|tick|test|event))?[\W\d_]*"
+    r"(?:utc|[ap]m|z)?\W*\Z"
+    # its name as a label before a job,
+    rf"|\s*\[{_CLOCKWORK}\b[^\]\n]{{0,80}}\]"
+)
+_ASKS_FOR_SIGN: Final = (
+    # or a job that names the word to answer with if there is nothing to do.
+    r"(?i:reply|say|respond|answer|return)(?i: with| only)?:? [`\"']?(?:HEARTBEAT_OK|NO_REPLY)\b"
+)
+_QUIET: Final = (
+    rf"(?:{_CLOCKWORK}(?:_ok| ok)?\b|no (?:new|pending|further) "
+    r"(?:messages|events|tasks|items|updates|work)\b"
+    r"|nothing (?:new )?(?:to (?:report|do)|needs? attention|has changed|is due)\b"
+    r"|no_?reply\b|status: ok\b|all (?:systems|checks) (?:ok|normal|passed|green)\b)"
+    r"(?!.*\b(?:but|except|however|apart|though|only|yet)\b).*"
+)
+_MOVING: Final = (
+    r"\b(?:i (?:just )?(?:love|hate|miss)|heartbroken|devastated|furious|terrified|scared|afraid"
+    r"|thrilled|overjoyed|ecstatic|so (?:happy|sad|proud|excited|angry|upset|worried|grateful)"
+    r"|really (?:upset|hurt|scared|angry|worried|happy|proud)|cr(?:y|ied|ying)|grie(?:f|ving)"
+    r"|passed away|died|funeral|divorce|diagnos(?:ed|is)|cancer|panic|ashamed|lonely|anxious"
+    r"|means (?:so much|the world|a lot) to me|never forgive|breaks my heart"
+    r"|traurig|wütend|verzweifelt|überglücklich|gestorben|habe angst|hasse|triste|furieux"
+    r"|furieuse|j'ai peur|mort|décédé|heureuse?|tengo miedo|murió|falleció|enojad[oa]"
+    r"|feliz|llor(?:o|é|ando))\b|难过|伤心|害怕|去世|生气|开心极了|崩溃|[!\uff01]{2,}|[😀😂😍😭😡😢😱💔❤]"
+)
+_WEIGHTY: Final = (
+    r"\b(?:we(?:'ve| have)? (?:decided|agreed)|let's go with|i(?:'ve| have)? "
+    r"decided|i promise|deadline|due (?:on|by)|by (?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|appointment|emergency|important|wir haben beschlossen|abgabetermin|wichtig|nous avons décidé"
+    r"|décidé|échéance|hemos decidido|plazo|importante)\b|决定|截止|重要|约好"
+)
+_SUPPOSED: Final = (
+    r"(?:if|suppose|imagine|what if|let's say|wenn|falls|si|imagine que|如果|假如)\b.*"
+)
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
+_TAG: Final = re.compile(r"<([A-Za-z][\w:.-]{0,63})[\s>]")
+_MARKS: Final = " \t\"'“”„«»*_-\u2013—•.,;:!…。\uff01\uff0c\uff1b)("
+
+
+@cache
+def _compiled(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+    """A pattern, compiled when it is first needed."""
+    return re.compile(pattern, flags)
+
+
+def plain(said: str) -> str:
+    """A text without marks at its edges and with single spaces, in small letters."""
+    return " ".join(said.split()).strip(_MARKS + "?👍🙏😊🙂").lower()
+
+
+def is_trivial(said: str) -> bool:
+    """Whether a text is only a courtesy or a sign of life."""
+    if len(said) > _SHORT:
+        return False
+    words = plain(said)
+    return not words or bool(_compiled(_TRIVIAL).fullmatch(words))
+
+
+def is_routine(said: str) -> bool:
+    """Whether a text belongs to the clockwork of an agent, rather than speaks of one."""
+    return asks_for_sign(said) or bool(_compiled(_ROUTINE).match(said[:_SHORT]))
+
+
+def asks_for_sign(said: str) -> bool:
+    """Whether a text names the word to answer with if there is nothing to do; nobody talks so."""
+    return len(said) <= _JOB and bool(_compiled(_ASKS_FOR_SIGN, 0).search(said))
+
+
+def is_quiet(said: str) -> bool:
+    """Whether the answer to a routine says no more than that there is nothing to say."""
+    if len(said) > _SHORT:
+        return False
+    sentences = _SENTENCE_END.split(said.strip())
+    return all(is_trivial(one) or _compiled(_QUIET).match(one.strip(_MARKS)) for one in sentences)
+
+
+def is_machine(said: str) -> bool:
+    """Whether a text is the chatter of a tool: one object, list or element and nothing else."""
+    said = said.strip()
+    if said[:1] + said[-1:] in ("{}", "[]"):
+        return _is_json(said)
+    return said[:1] + said[-1:] == "<>" and _is_element(said)
+
+
+def _is_json(said: str) -> bool:
+    try:
+        json.loads(said)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_element(said: str) -> bool:
+    """Whether the tag that begins a text is closed at its end, and not before."""
+    tag = _TAG.match(said)
+    if tag is None:
+        return False
+    depth = 0
+    for found in re.finditer(rf"<(/?){re.escape(tag[1])}[\s>]", said):
+        depth += -1 if found[1] else 1
+        if depth <= 0:
+            return found.end() == len(said)
+    return False
+
+
+def is_moving(said: str) -> bool:
+    """Whether somebody shows how much it means to them."""
+    return bool(_compiled(_MOVING).search(said))
+
+
+def is_weighty(said: str) -> bool:
+    """Whether something is decided, promised or due."""
+    return bool(_compiled(_WEIGHTY).search(said))
+
+
+def is_supposed(sentence: str) -> bool:
+    """Whether a sentence only supposes something."""
+    return bool(_compiled(_SUPPOSED).match(sentence))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phrase:
+    """One way to say something, what kind of memory it makes, and what it is about."""
+
+    kind: Kind
+    pattern: re.Pattern[str]
+    slot: str | None
+    """What it is about where the pattern has no group for it."""
+    things: re.Pattern[str]
+    points: re.Pattern[str]
+    passes: re.Pattern[str]
+
+    def is_passing(self, match: re.Match[str]) -> bool:
+        """Whether it says something only for now: of what is at hand, or by pointing at it."""
+        groups = match.groupdict()
+        slot, value = groups.get("slot") or "", groups.get("value") or ""
+        about_now = self.things.fullmatch(slot) or self.passes.search(value)
+        return bool(about_now or self.points.match(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """One way to begin a correction, and how what follows must begin to tell something."""
+
+    pattern: re.Pattern[str]
+    tells: re.Pattern[str]
+
+
+@cache
+def phrases() -> tuple[Phrase, ...]:
+    """All ways to say something that are known, the most telling first."""
+    return tuple(
+        Phrase(
+            kind=kind,
+            pattern=_compile_phrases(pattern),
+            slot=slot,
+            things=_compile_phrases(tongue.things),
+            points=_compile_phrases(tongue.points),
+            passes=_compile_phrases(tongue.passes),
+        )
+        for kind in (Kind.PREFERENCE, Kind.INSTRUCTION, Kind.FACT)
+        for tongue in TONGUES
+        for pattern, slot in getattr(tongue, f"{kind.value}s")
+    )
+
+
+@cache
+def corrections() -> tuple[Correction, ...]:
+    """How a correction begins; what it corrects to is the group `rest`."""
+    return tuple(
+        Correction(_compile_phrases(pattern), _compile_phrases(tongue.tells))
+        for tongue in TONGUES
+        for pattern in tongue.corrections
+    )
+
+
+@cache
+def _compile_phrases(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def found_in(sentence: str) -> Iterator[tuple[Phrase, re.Match[str]]]:
+    """The ways in which a sentence says something worth keeping."""
+    for phrase in phrases():
+        match = phrase.pattern.fullmatch(sentence)
+        if match and not phrase.is_passing(match):
+            yield phrase, match
+
 
 SALIENT: Final = "salient"
 """The tag of what stays worth telling when it is old."""
@@ -32,8 +242,8 @@ _BRIEF_WORDS: Final = 12
 """An answer of no more words than this, to a courtesy, is a courtesy as well."""
 _SALIENCE: Final = {Kind.PREFERENCE: 0.75, Kind.INSTRUCTION: 0.8, Kind.FACT: 0.7}
 _CORRECTED: Final = 0.85
-_MOVING: Final = 0.9
-_WEIGHTY: Final = 0.75
+_MOVING_IMPORTANCE: Final = 0.9
+_WEIGHTY_IMPORTANCE: Final = 0.75
 
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _QUOTED: Final = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
@@ -58,14 +268,14 @@ class RulesDistiller:
 
     def distill(self, turn: Turn) -> Sequence[Piece]:
         """The episode, and what the user stated in it; nothing if the turn is trivial."""
-        if signs.is_trivial(turn.user):
+        if is_trivial(turn.user):
             return () if _is_brief(turn.assistant) else (_episode(turn, ""),)
-        is_machine = signs.is_machine(turn.user)
-        is_own = not is_machine and not signs.asks_for_sign(turn.user)
+        by_machine = is_machine(turn.user)
+        is_own = not by_machine and not asks_for_sign(turn.user)
         own = _own_words(turn.user) if is_own else ""
         statements, episode = list(_statements(own)), _episode(turn, own)
         says_nothing = not statements and not episode.tags
-        return () if says_nothing and _is_idle(turn, is_machine) else (episode, *statements)
+        return () if says_nothing and _is_idle(turn, by_machine) else (episode, *statements)
 
     def words(self, turn: Turn) -> frozenset[str]:
         """The words of both sides; of a script without spaces, its pairs of characters."""
@@ -87,14 +297,14 @@ def _is_brief(answer: str) -> bool:
     """Whether an answer to a courtesy is no more than one itself."""
     if len(answer) <= 20 * _BRIEF_WORDS and len(answer.split()) <= _BRIEF_WORDS:
         return True
-    return signs.is_quiet(answer) or signs.is_machine(answer)
+    return is_quiet(answer) or is_machine(answer)
 
 
-def _is_idle(turn: Turn, is_machine: bool) -> bool:
+def _is_idle(turn: Turn, by_machine: bool) -> bool:
     """Whether a clockwork found nothing, or a tool only spoke to a tool."""
-    if signs.is_routine(turn.user):
-        return signs.is_quiet(turn.assistant) or signs.is_machine(turn.assistant)
-    return is_machine and _is_brief(turn.assistant)
+    if is_routine(turn.user):
+        return is_quiet(turn.assistant) or is_machine(turn.assistant)
+    return by_machine and _is_brief(turn.assistant)
 
 
 # -- the episode ------------------------------------------------------------------------------
@@ -102,13 +312,13 @@ def _is_idle(turn: Turn, is_machine: bool) -> bool:
 
 def _episode(turn: Turn, own: str) -> Piece:
     sides = [_cut(turn.user), _cut(turn.assistant)]
-    moving, weighty = signs.is_moving(own), signs.is_weighty(own)
+    moving, weighty = is_moving(own), is_weighty(own)
     return Piece(
         part=EPISODE_PART,
         kind=Kind.EPISODE,
         content="\n→ ".join(side for side in sides if side),
         said_by_user=not turn.assistant.strip(),
-        importance=_MOVING if moving else _WEIGHTY if weighty else 0.5,
+        importance=_MOVING_IMPORTANCE if moving else _WEIGHTY_IMPORTANCE if weighty else 0.5,
         tags=(SALIENT,) if moving or weighty else (),
     )
 
@@ -174,9 +384,9 @@ def _usable(text: str) -> Iterator[str]:
 
 def _statement(sentence: str) -> Piece | None:
     core = sentence.replace("\u2019", "'").strip(_EDGE_MARKS)
-    if signs.is_supposed(core):
+    if is_supposed(core):
         return None
-    for correction in phrases.corrections():
+    for correction in corrections():
         if match := correction.pattern.fullmatch(core):
             rest = match["rest"].strip(_EDGE_MARKS)
             return _plain_correction(sentence, rest, correction)
@@ -184,9 +394,9 @@ def _statement(sentence: str) -> Piece | None:
 
 
 def _plain_statement(sentence: str, core: str) -> Piece | None:
-    for phrase, match in phrases.found_in(core):
+    for phrase, match in found_in(core):
         slot = match.groupdict().get("slot") or phrase.slot
-        name = _slot(slot) if slot else f"said: {signs.plain(core)}"
+        name = _slot(slot) if slot else f"said: {plain(core)}"
         return Piece(
             part="",
             kind=phrase.kind,
@@ -198,7 +408,7 @@ def _plain_statement(sentence: str, core: str) -> Piece | None:
     return None
 
 
-def _plain_correction(sentence: str, rest: str, correction: phrases.Correction) -> Piece | None:
+def _plain_correction(sentence: str, rest: str, correction: Correction) -> Piece | None:
     """A correction of a fact is that fact, newly said; any other must tell something."""
     stated = _plain_statement(sentence, rest)
     if stated is not None:
@@ -209,7 +419,7 @@ def _plain_correction(sentence: str, rest: str, correction: phrases.Correction) 
         part="",
         kind=Kind.CORRECTION,
         content=sentence,
-        slot=f"said: {signs.plain(sentence)}",
+        slot=f"said: {plain(sentence)}",
         importance=_CORRECTED,
         tags=(SALIENT,),
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrubjay.adapters.embedders.wordpiece import WordPiece
-from scrubjay.domain.errors import EmbedderError, Timeout
+from scrubjay.model.errors import EmbedderError, Timeout
 from scrubjay.ports import Clock, Floats
 
 if TYPE_CHECKING:

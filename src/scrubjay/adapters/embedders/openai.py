@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scrubjay.adapters.remote import Late, Patience, Remote, Sleep, Unanswered
-from scrubjay.domain.errors import EmbedderError, InvalidRequest, Timeout
+from scrubjay.model.errors import EmbedderError, InvalidRequest, Timeout
 from scrubjay.ports import Clock, Floats
 
 ANSWER_BYTES_PER_NUMBER = 40

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from scrubjay.adapters.disk import Disk
-from scrubjay.adapters.keyrings.lines import read_line, unhex, write_line
-from scrubjay.adapters.keyrings.slots import KeysFolder, SlotKeyring
-from scrubjay.domain.errors import KeyMissing, Locked
+from scrubjay.adapters.keyrings.slots import KeysFolder, SlotKeyring, read_line, unhex, write_line
+from scrubjay.model.errors import KeyMissing, Locked
 from scrubjay.ports import Clock
 from scrubjay.vault import KEY_BYTES
 

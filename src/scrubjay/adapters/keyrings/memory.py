@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from scrubjay.domain.errors import InvalidRequest, KeyMissing
-from scrubjay.domain.names import check_place
+from scrubjay.model.errors import InvalidRequest, KeyMissing
+from scrubjay.model.scope import check_place
 from scrubjay.ports import Clock
 from scrubjay.vault import KEY_BYTES
 

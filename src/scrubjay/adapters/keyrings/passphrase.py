@@ -22,9 +22,16 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from scrubjay import vault
 from scrubjay.adapters.disk import Disk, failures
 from scrubjay.adapters.keyrings.file import KEY_FILE, PHRASE_FILE, read_key
-from scrubjay.adapters.keyrings.lines import damaged, read_line, unhex, write_line
-from scrubjay.adapters.keyrings.slots import PLACE, KeysFolder, SlotKeyring
-from scrubjay.domain.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
+from scrubjay.adapters.keyrings.slots import (
+    PLACE,
+    KeysFolder,
+    SlotKeyring,
+    damaged,
+    read_line,
+    unhex,
+    write_line,
+)
+from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
 from scrubjay.ports import Clock
 
 RECOVERY_FILE: Final = "recovery"

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Protocol, TypeAlias
 
-from scrubjay.domain.results import Hit, Recalled
-from scrubjay.domain.text import CONTENT_BYTES
+from scrubjay.model.results import Hit, Recalled
+from scrubjay.model.text import CONTENT_BYTES
 from scrubjay.surfaces.evaluation.dataset import Dataset, Haystack, Question, Turn
 
 _MIB = 2**20

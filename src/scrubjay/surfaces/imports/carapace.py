@@ -16,12 +16,12 @@ from typing import Any, Final
 
 import apsw
 
-from scrubjay.domain.errors import InvalidRequest, NotFound, SchemaTooNew
-from scrubjay.domain.memory import Kind, Memory, Provenance
-from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.scope import Scope
-from scrubjay.domain.text import check_content, check_id, check_tags, check_time
-from scrubjay.engine import bundle
+from scrubjay.engine.transfer import bundle
+from scrubjay.model.errors import InvalidRequest, NotFound, SchemaTooNew
+from scrubjay.model.memory import Kind, Memory, Provenance
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.scope import Scope
+from scrubjay.model.text import check_content, check_id, check_tags, check_time
 
 VERSION: Final = 1
 """The newest version of a Carapace database that is understood."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from scrubjay.domain.memory import Kind, Memory
-from scrubjay.engine.bundle import Content
+from scrubjay.engine.transfer.bundle import Content
 from scrubjay.guard.clean import clean
+from scrubjay.model.memory import Kind, Memory
 
 
 def write(content: Content) -> bytes:

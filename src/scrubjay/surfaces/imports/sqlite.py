@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import apsw
 
-from scrubjay.domain.errors import InvalidRequest
-from scrubjay.domain.memory import Memory
-from scrubjay.engine import bundle
-from scrubjay.engine.bundle import Content
+from scrubjay.engine.transfer import bundle
+from scrubjay.engine.transfer.bundle import Content
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.memory import Memory
 
 MAGIC: Final = b"SQLite format 3\0"
 FORMAT: Final = "scrubjay-sqlite"

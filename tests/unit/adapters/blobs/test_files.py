@@ -13,7 +13,7 @@ import pytest
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.disk import Disk, Step
-from scrubjay.domain.errors import Full, NotFound, StoreError
+from scrubjay.model.errors import Full, NotFound, StoreError
 from scrubjay.testing.disk import Killed, PowerCut, Steps
 
 OLD, NEW = b"old " * 1000, b"new " * 3000
@@ -187,7 +187,7 @@ def test_a_file_the_system_does_not_let_grow_is_full(root: Path) -> None:
     program = (
         "import resource, sys; from pathlib import Path\n"
         "from scrubjay.adapters.blobs.files import FileBlobs\n"
-        "from scrubjay.domain.errors import Full\n"
+        "from scrubjay.model.errors import Full\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "try: FileBlobs(Path(sys.argv[1])).put('scope', 'body', bytes(1_000_000))\n"
         "except Full: sys.exit(7)\n"

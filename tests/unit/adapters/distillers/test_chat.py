@@ -12,10 +12,10 @@ import pytest
 
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.distillers.chat import CONTENT_CHARS, SIDE_CHARS, ChatExtractor, Model
-from scrubjay.domain.errors import ExtractorError, InvalidRequest
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.models import ModelDialect
-from scrubjay.domain.turns import MODEL_PIECES, Extracted, Turn
+from scrubjay.model.endpoints import ModelDialect
+from scrubjay.model.errors import ExtractorError, InvalidRequest
+from scrubjay.model.memory import Kind
+from scrubjay.model.turns import MODEL_PIECES, Extracted, Turn
 from scrubjay.ports import Clock
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.loopback import Failure

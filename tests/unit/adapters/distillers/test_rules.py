@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from scrubjay.adapters.distillers.rules import SALIENT, RulesDistiller
-from scrubjay.domain.memory import Kind
-from scrubjay.domain.turns import Piece, alike
+from scrubjay.model.memory import Kind
+from scrubjay.model.turns import Piece, alike
 from scrubjay.testing.distiller_contract import turn
 
 RULES = RulesDistiller()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from scrubjay.adapters.embedders.minilm import MiniLMEmbedder
-from scrubjay.domain.errors import EmbedderError
+from scrubjay.model.errors import EmbedderError
 from scrubjay.testing.clock import FakeClock
 from tests.tiny_model import HEADS, LAYERS, VOCABULARY, WIDTH, tiny_weights, write_tiny_model
 

@@ -11,7 +11,7 @@ import pytest
 
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.embedders.openai import Endpoint, OpenAIEmbedder
-from scrubjay.domain.errors import EmbedderError, InvalidRequest, Timeout
+from scrubjay.model.errors import EmbedderError, InvalidRequest, Timeout
 from scrubjay.ports import Clock
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.embedding_server import EmbeddingServer, serve_embeddings

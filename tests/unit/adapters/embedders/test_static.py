@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scrubjay.adapters.embedders.static import HEAD, TABLE, StaticEmbedder
-from scrubjay.domain.errors import EmbedderError, Timeout
+from scrubjay.model.errors import EmbedderError, Timeout
 from scrubjay.testing.clock import FakeClock
 
 TABLE_SHA256 = "cec7aed4f710a206b5079f1ce62e933504649dac70c94589af9cede4f5cdbd0d"

@@ -12,7 +12,7 @@ from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk, Step, Watch
 from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.keyrings.passphrase import Cost, PassphraseKeyring
-from scrubjay.domain.errors import Conflict, KeyMissing, Locked, SealBroken
+from scrubjay.model.errors import Conflict, KeyMissing, Locked, SealBroken
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.disk import Killed, PowerCut, Steps
 

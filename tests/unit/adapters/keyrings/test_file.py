@@ -13,8 +13,8 @@ import pytest
 
 from scrubjay.adapters.disk import Disk, Step
 from scrubjay.adapters.keyrings.file import FileKeyring
-from scrubjay.adapters.keyrings.lines import write_line
-from scrubjay.domain.errors import Full, KeyMissing, SchemaTooNew, SealBroken, StoreError
+from scrubjay.adapters.keyrings.slots import write_line
+from scrubjay.model.errors import Full, KeyMissing, SchemaTooNew, SealBroken, StoreError
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.disk import Killed, PowerCut, Steps
 

@@ -10,9 +10,9 @@ import pytest
 
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk
-from scrubjay.adapters.keyrings.lines import write_line
 from scrubjay.adapters.keyrings.passphrase import Cost, PassphraseKeyring
-from scrubjay.domain.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
+from scrubjay.adapters.keyrings.slots import write_line
+from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
 from scrubjay.testing.disk import Killed, Steps
 
 CHEAP = Cost(memory_kib=64, passes=1, lanes=1)

@@ -13,8 +13,8 @@ import apsw
 import pytest
 
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.domain.errors import Full
-from scrubjay.domain.rows import CatalogEntry, Collection, Row
+from scrubjay.model.errors import Full
+from scrubjay.model.rows import CatalogEntry, Collection, Row
 from scrubjay.ports import Tx
 from scrubjay.testing.vfs import Act, CountingVfs
 

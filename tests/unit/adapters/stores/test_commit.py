@@ -14,8 +14,8 @@ import apsw
 import pytest
 
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.domain.errors import ScrubjayError, StoreError
-from scrubjay.domain.rows import Collection, Row
+from scrubjay.model.errors import ScrubjayError, StoreError
+from scrubjay.model.rows import Collection, Row
 from scrubjay.ports import Failpoint, Tx
 from scrubjay.testing.vfs import Act, CountingVfs
 

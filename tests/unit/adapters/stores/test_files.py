@@ -15,8 +15,8 @@ import pytest
 
 from scrubjay.adapters.stores.sqlite.connections import Opening
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.domain.errors import NotFound, StoreError
-from scrubjay.domain.rows import CatalogEntry, Collection, Row
+from scrubjay.model.errors import NotFound, StoreError
+from scrubjay.model.rows import CatalogEntry, Collection, Row
 from scrubjay.ports import Tx
 
 A = "address"

@@ -15,8 +15,8 @@ import pytest
 
 from scrubjay.adapters.stores.sqlite.lock import FileLock, held
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.domain.errors import Busy
-from scrubjay.domain.rows import Collection, Row
+from scrubjay.model.errors import Busy
+from scrubjay.model.rows import Collection, Row
 
 A = "address"
 PATIENCE = 30.0

@@ -12,8 +12,8 @@ import pytest
 
 from scrubjay.adapters.stores.sqlite.schema import CATALOG, SCOPE, Schema
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.domain.errors import Conflict, SchemaTooNew, StoreError
-from scrubjay.domain.rows import CatalogEntry, Collection, Row
+from scrubjay.model.errors import Conflict, SchemaTooNew, StoreError
+from scrubjay.model.rows import CatalogEntry, Collection, Row
 from scrubjay.ports import Failpoint, pass_by
 
 A = "address"

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scrubjay.domain.memory import Kind, Memory, Provenance
-from scrubjay.domain.results import Hit, Recalled
-from scrubjay.domain.scope import Scope
+from scrubjay.model.memory import Kind, Memory, Provenance
+from scrubjay.model.results import Hit, Recalled
+from scrubjay.model.scope import Scope
 from scrubjay.surfaces.evaluation.trial import Opening
 
 TURNS = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.domain.errors import InvalidRequest, NotFound
+from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.surfaces.evaluation.dataset import NO_CATEGORY, find_sets, read_set
 from tests.unit.surfaces.evaluation.scene import HAYSTACK, QUESTION, TURNS, write_set
 

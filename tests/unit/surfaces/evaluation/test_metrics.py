@@ -6,13 +6,13 @@ from math import log2
 
 import pytest
 
-from scrubjay.surfaces.evaluation import metrics
+from scrubjay.surfaces.evaluation import report
 
 RANKED = tuple("abcdefghijklmnopqrst")
 
 
 def judged(name: str, ranked: tuple[str, ...], gold: str) -> float:
-    [measure] = [measure for measure in metrics.measures(20) if measure.name == name]
+    [measure] = [measure for measure in report.measures(20) if measure.name == name]
     return measure.judge(ranked, frozenset(gold))
 
 
@@ -61,16 +61,16 @@ def test_the_reciprocal_rank_is_that_of_the_first_gold_turn() -> None:
 
 
 def test_an_empty_answer_scores_nothing_anywhere() -> None:
-    assert {m.judge((), frozenset("a")) for m in metrics.measures(20)} == {0}
+    assert {m.judge((), frozenset("a")) for m in report.measures(20)} == {0}
 
 
 def test_a_figure_deeper_than_what_was_recalled_is_not_given() -> None:
-    assert [m.name for m in metrics.measures(10)] == [
+    assert [m.name for m in report.measures(10)] == [
         "R@5", "R@10", "any@10", "all@10", "nDCG@10", "MRR",
     ]  # fmt: skip
-    assert [m.name for m in metrics.measures(4)] == ["MRR"]
+    assert [m.name for m in report.measures(4)] == ["MRR"]
 
 
 def test_the_curve_has_recall_at_every_depth() -> None:
-    curve = [m.judge(RANKED, frozenset("bd")) for m in metrics.recall_curve(5)]
+    curve = [m.judge(RANKED, frozenset("bd")) for m in report.recall_curve(5)]
     assert curve == [0, 0.5, 0.5, 1, 1]

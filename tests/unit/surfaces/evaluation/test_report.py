@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from scrubjay.surfaces.evaluation import tables
 from scrubjay.surfaces.evaluation.dataset import Question
-from scrubjay.surfaces.evaluation.report import as_json, curve, report, run_lines
+from scrubjay.surfaces.evaluation.report import as_json, curve, report, run_lines, show
 from scrubjay.surfaces.evaluation.trial import Answer, Trial
 
 NAMES = ["R@5", "R@10", "R@20", "any@10", "all@10", "nDCG@10", "MRR"]
@@ -116,7 +115,7 @@ def test_a_run_line_has_what_was_recalled_for_one_question() -> None:
 def shown(*trials: Trial) -> str:
     page = io.StringIO()
     console = Console(file=page, width=110)
-    tables.show(console, [report(trial, top=20) for trial in trials])
+    show(console, [report(trial, top=20) for trial in trials])
     return page.getvalue()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from scrubjay.adapters.stores.sqlite import faults
+from scrubjay.adapters.stores.sqlite import connections
 
 _CHUNK: Final = 1 << 20
 _RECHECK_SECONDS: Final = 1.0
@@ -57,7 +57,7 @@ class Ballast:
                 os.close(fd)
         except OSError as error:
             self.release()
-            raise faults.fault(error) from error
+            raise connections.fault(error) from error
 
 
 def _fill(fd: int, size: int) -> None:

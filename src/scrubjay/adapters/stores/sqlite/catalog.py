@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from scrubjay.adapters.stores.sqlite.connections import QUERIES
 from scrubjay.adapters.stores.sqlite.database import Database
-from scrubjay.adapters.stores.sqlite.statements import QUERIES
 from scrubjay.adapters.stores.sqlite.transaction import Session
-from scrubjay.domain.rows import BackupEntry, CatalogEntry
+from scrubjay.model.rows import BackupEntry, CatalogEntry
 from scrubjay.ports import Result
 
 

@@ -8,12 +8,11 @@ from typing import Any, Final
 
 import apsw
 
-from scrubjay.adapters.stores.sqlite import faults
-from scrubjay.adapters.stores.sqlite.commit import CommitQueue
+from scrubjay.adapters.stores.sqlite import connections
 from scrubjay.adapters.stores.sqlite.connections import Readers, discard, shut
 from scrubjay.adapters.stores.sqlite.kind import LOCK, Kind
 from scrubjay.adapters.stores.sqlite.lock import Anchor, FileLock, held
-from scrubjay.adapters.stores.sqlite.writer import FileWriter
+from scrubjay.adapters.stores.sqlite.writer import CommitQueue, FileWriter
 
 _SETTLING_MS: Final = 50
 
@@ -28,8 +27,8 @@ class Database:
         self._path = kind.path(address)
         self._timeout = kind.opening.timeout
         if not os.path.exists(self._path):
-            raise faults.absent()
-        with faults.translated():
+            raise connections.absent()
+        with connections.translated():
             self._anchor = Anchor(self._path + LOCK)
             lock = FileLock(self._path + LOCK)
         self._readers = Readers(self._connect, self._timeout)
@@ -76,7 +75,7 @@ class Database:
         connection = self.take()
         sound = False
         try:
-            with faults.translated(), held(self._path + LOCK, self._timeout):
+            with connections.translated(), held(self._path + LOCK, self._timeout):
                 self._checkpoint(connection)
             sound = True
         finally:
@@ -106,7 +105,7 @@ class Database:
         connection = self._kind.opening.connect(self._path)
         try:
             if not self.is_current():
-                raise faults.absent()
+                raise connections.absent()
             self._bring_up(connection)
         except BaseException:  # seam: nobody gets the connection, so it is closed here
             discard(connection)
@@ -121,4 +120,4 @@ class Database:
             with held(self._path + LOCK, self._timeout):
                 schema.migrate(connection, self._kind.reach)
         except (apsw.Error, OSError) as error:
-            raise faults.fault(error, connection.system_errno) from error
+            raise connections.fault(error, connection.system_errno) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scrubjay.adapters.stores.sqlite.statements import QUERIES, TABLES
+from scrubjay.adapters.stores.sqlite.connections import QUERIES, TABLES
 from scrubjay.adapters.stores.sqlite.transaction import SqliteView
 
 

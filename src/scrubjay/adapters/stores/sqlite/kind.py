@@ -12,13 +12,13 @@ from typing import Final
 import apsw
 
 from scrubjay.adapters.disk import Disk
-from scrubjay.adapters.stores.sqlite import faults
+from scrubjay.adapters.stores.sqlite import connections
 from scrubjay.adapters.stores.sqlite.ballast import Ballast
 from scrubjay.adapters.stores.sqlite.connections import Opening
 from scrubjay.adapters.stores.sqlite.lock import NEW, held, renewed
 from scrubjay.adapters.stores.sqlite.schema import Schema
 from scrubjay.adapters.stores.sqlite.transaction import Session
-from scrubjay.domain.errors import StoreError
+from scrubjay.model.errors import StoreError
 from scrubjay.ports import Reach
 
 LOCK: Final = ".lock"
@@ -55,7 +55,7 @@ class Kind:
         path = self.path(address)
         if os.path.exists(path):
             return
-        with faults.translated(), held(path + LOCK, self.opening.timeout):
+        with connections.translated(), held(path + LOCK, self.opening.timeout):
             if not os.path.exists(path):
                 self._create(path)
 
@@ -83,7 +83,7 @@ class Kind:
     def remove(self, address: str) -> None:
         """Unlink all files of an address, durably; absent ones are fine."""
         path = self.path(address)
-        with faults.translated(), held(path + LOCK, self.opening.timeout):
+        with connections.translated(), held(path + LOCK, self.opening.timeout):
             _unlink(path)
             os.unlink(path + LOCK)
             Disk().sync_folder(Path(self.folder))

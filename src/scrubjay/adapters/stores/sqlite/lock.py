@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Final
 
-from scrubjay.adapters.stores.sqlite import faults
+from scrubjay.adapters.stores.sqlite import connections
 
 NEW: Final = ".new"
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -80,7 +80,7 @@ class _Waiter:
             self._leave()
             raise
         if self._leave(unless_done=True):
-            raise faults.busy()
+            raise connections.busy()
         if self._failure is not None:
             raise self._failure
         return self._fd

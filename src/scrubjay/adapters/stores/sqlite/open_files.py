@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from scrubjay.adapters.stores.sqlite import faults
+from scrubjay.adapters.stores.sqlite import connections
 from scrubjay.adapters.stores.sqlite.database import Database
 from scrubjay.adapters.stores.sqlite.kind import Kind
 from scrubjay.adapters.stores.sqlite.transaction import SqliteView
-from scrubjay.domain.errors import NotFound, StoreError
+from scrubjay.model.errors import NotFound, StoreError
 
 # Files of a parent process, never to be closed here: SQLite's locks on them are not ours.
 _INHERITED: Final[list[Database]] = []
@@ -95,7 +95,7 @@ class OpenFiles:
     def check(self) -> None:
         """Raise unless the store can be used in this process."""
         if self._closed:
-            raise faults.closed()
+            raise connections.closed()
         if self._pid != os.getpid():
             raise StoreError(
                 "The store was opened before this process was forked.",
@@ -118,7 +118,7 @@ class OpenFiles:
                 self._files[address] = database
                 return database
         database.close()
-        raise faults.closed()
+        raise connections.closed()
 
     def _evict(self) -> None:
         with self._mutex:

@@ -8,9 +8,9 @@ from typing import Final
 
 import apsw
 
-from scrubjay.adapters.stores.sqlite import faults
-from scrubjay.adapters.stores.sqlite.statements import sections
-from scrubjay.domain.errors import SchemaTooNew
+from scrubjay.adapters.stores.sqlite import connections
+from scrubjay.adapters.stores.sqlite.connections import sections
+from scrubjay.model.errors import SchemaTooNew
 from scrubjay.ports import Failpoint, Reach
 
 
@@ -40,7 +40,7 @@ class Schema:
     def is_current(self, connection: apsw.Connection) -> bool:
         """Whether the file needs no step; raises unless it is one this code may open."""
         if connection.pragma("application_id") != self.mark:
-            raise faults.foreign()
+            raise connections.foreign()
         version = int(connection.pragma("user_version"))
         if version > self.version:
             raise SchemaTooNew(

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Final
 
 from scrubjay.adapters.disk import Disk
-from scrubjay.adapters.stores.sqlite import faults
+from scrubjay.adapters.stores.sqlite import connections
 from scrubjay.adapters.stores.sqlite.ballast import Ballast
 from scrubjay.adapters.stores.sqlite.catalog import SqliteCatalog
 from scrubjay.adapters.stores.sqlite.connections import Opening
@@ -18,10 +18,10 @@ from scrubjay.adapters.stores.sqlite.database import Database
 from scrubjay.adapters.stores.sqlite.inspection import findings, size
 from scrubjay.adapters.stores.sqlite.kind import Begin, Kind
 from scrubjay.adapters.stores.sqlite.open_files import OpenFiles
-from scrubjay.adapters.stores.sqlite.residue import residue
+from scrubjay.adapters.stores.sqlite.raw_bytes import residue
 from scrubjay.adapters.stores.sqlite.schema import CATALOG, SCOPE, Schema
 from scrubjay.adapters.stores.sqlite.transaction import Session, SqliteTx, SqliteView
-from scrubjay.domain.errors import SchemaTooNew, StoreError
+from scrubjay.model.errors import SchemaTooNew, StoreError
 from scrubjay.ports import Reach, Result, Tx, View, pass_by
 
 BALLAST_BYTES: Final = 4 << 20
@@ -47,7 +47,7 @@ class SqliteStore:
         schema: Schema = SCOPE,
     ) -> None:
         scopes = directory / "scopes"
-        with faults.translated():
+        with connections.translated():
             if not scopes.is_dir():
                 Disk().make_folder(scopes)
         ballast = Ballast(directory / "ballast", ballast_bytes)
@@ -109,7 +109,7 @@ class SqliteStore:
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
         self._scopes.check()
-        with faults.translated():
+        with connections.translated():
             yield from residue(self._scope_kind.path(address))
             yield from residue(self._catalog_kind.path(_CATALOG))
 

@@ -1,0 +1,341 @@
+"""API keys: who may ask the service for what. Shown once, kept as a hash, sealed like all else.
+
+A key is a memory of the scope `system/keys`, which no key can name and no surface shows: it is
+sealed, audited and forgotten like every other. Its secret is 256 random bits, so a plain keyed
+hash of it is as good as a slow one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, cast
+
+from scrubjay.engine import Engine
+from scrubjay.model import text
+from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
+from scrubjay.model.memory import Json, Kind, Memory
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import Browse, Forget, Retain
+from scrubjay.model.scope import Scope
+from scrubjay.ports import Clock
+
+SYSTEM: Final = "system"
+"""The tenant that is ours: no key covers it."""
+PODS: Final = "pod"
+"""The tenant of pods without a name, and what those of all others begin with."""
+KEYS: Final = Scope(SYSTEM, "keys")
+PREFIX: Final = "sj"
+ANY: Final = "*"
+LOCAL_ID: Final = "local"
+"""The id of who asks where no key is needed; no key has it, being of eight characters."""
+_TAG: Final = "api-key"
+_SIGNING: Final = "signing-secret"
+_MOST: Final = 10_000
+_RANKS: Final = (Actor.AGENT, Actor.USER, Actor.OPERATOR, Actor.SYSTEM)
+"""Who may act for whom: each for itself and for those before it."""
+_OWN_ORIGIN: Final = {
+    Actor.AGENT: Origin.AGENT,
+    Actor.USER: Origin.USER,
+    Actor.OPERATOR: Origin.OPERATOR,
+    Actor.SYSTEM: Origin.OPERATOR,
+}
+_FRESH_SECONDS: Final = 0.5
+"""How long a process may go on using a key that another process has revoked."""
+
+
+class Grant(StrEnum):
+    """What a key may be used for."""
+
+    READ = "read"
+    WRITE = "write"
+    FORGET = "forget"
+    EXPORT = "export"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What a key allows; nothing in it opens anything."""
+
+    id: str
+    """The visible part of the key, by which it is listed and revoked."""
+    name: str
+    scopes: tuple[str, ...]
+    """Scopes it may be used on: `tenant/owner`, `tenant/*`, or `*` for all."""
+    grants: tuple[Grant, ...]
+    actor: Actor = Actor.AGENT
+    """Who acts when it is used."""
+    origin: Origin = Origin.AGENT
+    """The most trusted channel its holder may say a text came by."""
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+
+    def covers(self, scope: Scope) -> bool:
+        """Whether the key may be used on a scope at all."""
+        if scope.tenant == SYSTEM:
+            return False
+        return any(one in (ANY, f"{scope.tenant}/{ANY}", str(scope)) for one in self.scopes)
+
+    @property
+    def only_scope(self) -> Scope | None:
+        """The one scope it is for, if it is for one."""
+        if len(self.scopes) == 1 and ANY not in self.scopes[0]:
+            return Scope.parse(self.scopes[0])
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issued:
+    """A new key with its secret, which is shown only here."""
+
+    key: Key
+    token: str
+
+
+def everything(actor: Actor = Actor.USER) -> Key:
+    """Who asks where no key is needed: the person at this machine."""
+    return Key(
+        id=LOCAL_ID,
+        name="local",
+        scopes=(ANY,),
+        grants=tuple(Grant),
+        actor=actor,
+        origin=own_origin(actor),
+    )
+
+
+class Keys:
+    """The keys of one installation; safe for several threads."""
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._mutex = threading.Lock()
+        self._known: Mapping[str, tuple[Key, bytes]] = {}
+        self._seq = -1
+        self._looked_at = float("-inf")
+
+    def create(
+        self,
+        *,
+        name: str,
+        scopes: Iterable[str],
+        grants: Iterable[Grant | str] = (Grant.READ, Grant.WRITE),
+        actor: Actor | str = Actor.AGENT,
+        origin: Origin | str | None = None,
+        expires_at: datetime | None = None,
+    ) -> Issued:
+        """Make a key; its token is in the answer and nowhere else.
+
+        Without an origin it is the one of who acts: an agent's words are not the user's.
+        """
+        now = self._clock.now()
+        who = text.check_choice("The actor", actor, Actor)
+        text.check_name("The name of the key", name)
+        expires = text.check_time("The time of expiry", expires_at)
+        if expires is not None and expires <= now:
+            raise InvalidRequest("The key would have expired already.")
+        key = Key(
+            id=_word(self._clock.random(5)),
+            name=name,
+            scopes=_patterns(scopes),
+            grants=_grants(grants),
+            actor=who,
+            origin=text.check_choice("The origin", origin or own_origin(who), Origin),
+            created_at=now,
+            expires_at=expires,
+        )
+        secret = _word(self._clock.random(32))
+        self._write(f"key-{key.id}", _record(key, secret), expires)
+        self._looked_at = float("-inf")
+        return Issued(key=key, token=f"{PREFIX}_{key.id}_{secret}")
+
+    def all(self) -> tuple[Key, ...]:
+        """Every key that is neither revoked nor expired, oldest first."""
+        self.refresh()
+        found = [key for key, _ in self._known.values() if not self._expired(key)]
+        return tuple(sorted(found, key=lambda key: (str(key.created_at), key.id)))
+
+    def revoke(self, key_id: str) -> Key:
+        """Take a key back for good; it is refused at once here, elsewhere within a second."""
+        self.refresh()
+        if key_id not in self._known:
+            raise NotFound("There is no such key.", hint="`scrubjay keys list` shows them.")
+        key, _ = self._known[key_id]  # before somebody else's look finds it gone
+        self._engine.forget(KEYS, Forget(ids=(f"key-{key_id}",), actor=Actor.OPERATOR))
+        self._looked_at = float("-inf")
+        return key
+
+    @property
+    def stale(self) -> bool:
+        """Whether it is time to look for keys other processes made or revoked."""
+        return self._clock.monotonic() - self._looked_at > _FRESH_SECONDS
+
+    def find(self, token: str) -> Key | None:
+        """The key a token is, as far as is known here; None for anything else."""
+        prefix, _, rest = token.partition("_")
+        key_id, _, secret = rest.partition("_")
+        key, digest = self._known.get(key_id, (None, bytes(32)))
+        fits = hmac.compare_digest(_digest(key_id, secret), digest)
+        if key is None or not fits or prefix != PREFIX or self._expired(key):
+            return None
+        return key
+
+    def refresh(self) -> None:
+        """Look for what changed since; one number is compared, and mostly that is all."""
+        with self._mutex:
+            looked_at = self._clock.monotonic()
+            seq = self._engine.head(KEYS).memory.seq
+            if seq != self._seq:
+                page = self._engine.browse(
+                    KEYS, Browse(tags=frozenset({_TAG}), limit=_MOST), actor=Actor.SYSTEM
+                )
+                self._known = dict(map(_read, page))
+                self._seq = seq
+            self._looked_at = looked_at
+
+    def signing_secret(self) -> bytes:
+        """The secret this installation signs cursors and pseudonyms with, made on first use."""
+        try:
+            kept = self._engine.get(KEYS, _SIGNING, actor=Actor.SYSTEM)
+        except NotFound:
+            # Of two processes that begin at once, the second is told that it is known.
+            fresh = list(self._clock.random(32))
+            self._write(_SIGNING, {"secret": cast(Json, fresh)}, None, tag=_SIGNING)
+            kept = self._engine.get(KEYS, _SIGNING, actor=Actor.SYSTEM)
+        return bytes(cast(list[int], kept.metadata["secret"]))
+
+    def _write(
+        self, id: str, metadata: Mapping[str, Json], expires: datetime | None, *, tag: str = _TAG
+    ) -> None:
+        request = Retain(
+            content=id,
+            id=id,
+            kind=Kind.CONTEXT,
+            tags=(tag,),
+            metadata=metadata,
+            expires_at=expires,
+            origin=Origin.OPERATOR,
+            actor=Actor.OPERATOR,
+        )
+        self._engine.retain(KEYS, request)
+
+    def _expired(self, key: Key) -> bool:
+        return key.expires_at is not None and key.expires_at <= self._clock.now()
+
+
+def own_origin(actor: Actor) -> Origin:
+    """The origin of what somebody says themselves."""
+    return _OWN_ORIGIN[actor]
+
+
+def narrowed(
+    issuer: Key,
+    *,
+    scopes: Iterable[str],
+    grants: Iterable[Grant | str],
+    actor: Actor,
+    expires_at: datetime | None,
+) -> datetime | None:
+    """When a key expires that is made with another; Forbidden if it would allow more."""
+    patterns, wanted = _patterns(scopes), _grants(grants)
+    if not set(wanted) <= set(issuer.grants):
+        raise Forbidden("A key cannot grant what its maker was not granted.")
+    if not all(_within(pattern, issuer) for pattern in patterns):
+        raise Forbidden("A key cannot cover scopes its maker does not.")
+    if _RANKS.index(actor) > _RANKS.index(issuer.actor):
+        raise Forbidden(f"A key of actor {issuer.actor} makes none for the actor {actor}.")
+    if expires_at is None or issuer.expires_at is None:
+        return expires_at or issuer.expires_at
+    return min(expires_at, issuer.expires_at)
+
+
+def within(key: Key, issuer: Key) -> bool:
+    """Whether all that a key covers is covered by another."""
+    return all(_within(pattern, issuer) for pattern in key.scopes)
+
+
+def _within(pattern: str, issuer: Key) -> bool:
+    if ANY in issuer.scopes:
+        return True
+    tenant = f"{pattern.partition('/')[0]}/{ANY}"
+    return pattern in issuer.scopes or (pattern != ANY and tenant in issuer.scopes)
+
+
+def lowered(key: Key, asked: Origin | None) -> Origin:
+    """The origin of what a holder of the key writes; Forbidden if they claim too much."""
+    if asked is None:
+        return key.origin
+    if asked.trust > key.origin.trust:
+        raise Forbidden(
+            f"This key may not write with the origin {asked}.",
+            hint=f"Leave the origin out, or use {key.origin} or a lower one.",
+        )
+    return asked
+
+
+def _patterns(scopes: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(_pattern(one) for one in text.each("Scopes", scopes)))
+    if not found:
+        raise InvalidRequest("A key names the scopes it is for.", hint="For example acme/alice.")
+    return found
+
+
+def _pattern(one: str) -> str:
+    if one == ANY:
+        return one
+    wild = one.endswith(f"/{ANY}")
+    scope = Scope.parse(f"{one[:-1]}any" if wild else one)
+    if scope.tenant == SYSTEM:
+        raise Forbidden("The tenant system is scrubjay's own.")
+    return f"{scope.tenant}/{ANY}" if wild else str(scope)
+
+
+def _grants(grants: Iterable[Grant | str]) -> tuple[Grant, ...]:
+    chosen = {text.check_choice("A grant", one, Grant) for one in grants}
+    if not chosen:
+        raise InvalidRequest("A key needs at least one grant.", hint=f"Of: {', '.join(Grant)}.")
+    return tuple(grant for grant in Grant if grant in chosen)
+
+
+def _word(random: bytes) -> str:
+    return base64.b32encode(random).decode().rstrip("=").lower()
+
+
+def _digest(key_id: str, secret: str) -> bytes:
+    return hmac.digest(key_id.encode(), secret.encode(), hashlib.sha256)
+
+
+def _record(key: Key, secret: str) -> dict[str, Json]:
+    """The key as metadata. Numbers, not text: what looks like a secret is never stored."""
+    return {
+        "name": key.name,
+        "created_at": key.created_at.isoformat() if key.created_at else None,
+        "scopes": cast(Json, list(key.scopes)),
+        "grants": cast(Json, [grant.value for grant in key.grants]),
+        "actor": key.actor.value,
+        "origin": key.origin.value,
+        "digest": cast(Json, list(_digest(key.id, secret))),
+    }
+
+
+def _read(memory: Memory) -> tuple[str, tuple[Key, bytes]]:
+    record = cast(Mapping[str, Any], memory.metadata)
+    key = Key(
+        id=memory.id.removeprefix("key-"),
+        name=record["name"],
+        scopes=tuple(record["scopes"]),
+        grants=tuple(map(Grant, record["grants"])),
+        actor=Actor(record["actor"]),
+        origin=Origin(record["origin"]),
+        created_at=datetime.fromisoformat(record["created_at"]),
+        expires_at=memory.expires_at,
+    )
+    return key.id, (key, bytes(record["digest"]))

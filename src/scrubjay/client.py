@@ -1,0 +1,261 @@
+"""The client: a `Jay` whose scope is kept by a service somewhere else.
+
+    with scrubjay.connect("https://memory.example.com", key) as jay:
+        jay.retain("Alice prefers green tea", kind="preference")
+
+It has every verb of `Jay` and gives the same answers, because it is one: only the engine behind
+it is another, which sends each verb to the service and builds the result from what comes back.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, cast
+from urllib.parse import quote
+
+try:
+    import httpx2
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "scrubjay.connect needs more: pip install 'scrubjay[server]'.", name=error.name
+    ) from error
+
+from scrubjay import bootstrap, wire
+from scrubjay.access import LOCAL_ID, Key
+from scrubjay.engine import Engine
+from scrubjay.handle import Jay
+from scrubjay.model import errors
+from scrubjay.model.errors import (
+    Busy,
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    LimitReached,
+    ScrubjayError,
+    StoreError,
+)
+from scrubjay.model.memory import Memory
+from scrubjay.model.origin import Actor
+from scrubjay.model.results import BackedUp, Erasure, Page, Report
+from scrubjay.model.scope import Scope
+from scrubjay.verbs import BELOW, BY_NAME, INJECTED, LOCAL, UNSPOKEN, WIRE_NAMES, Operation
+
+SECONDS: Final = 60.0
+_BY_STATUS: Final[Mapping[int, type[ScrubjayError]]] = {
+    401: Forbidden, 403: Forbidden, 409: Conflict, 412: Conflict, 413: InvalidRequest,
+    415: InvalidRequest, 429: LimitReached, 503: Busy,
+}  # fmt: skip
+
+
+_BY_CODE: Final[Mapping[str, type[ScrubjayError]]] = {"in_progress": Busy}
+
+
+def connect(
+    url: str,
+    key: str | None = None,
+    *,
+    scope: str | None = None,
+    create: bool = False,
+    anew: bool = False,
+    seconds: float = SECONDS,
+) -> Client:
+    """The handle on a scope of a service.
+
+    Without `scope` it is the one the key is for. The first write makes a scope that is not there;
+    `create` makes it now, and `anew` one that was destroyed.
+    """
+    remote = Remote(url, key, seconds=seconds)
+    try:
+        named = Scope.parse(scope) if scope else _scope_of(remote.own_key())
+        if create or anew:
+            remote.open(named, anew=anew)
+    except BaseException:  # seam: no connection may stay open when connecting fails
+        remote.close()
+        raise
+    return Client(remote, named)
+
+
+class Client(Jay):
+    """One scope of a service and all verbs on it; closed by `with` or `close`."""
+
+    def __init__(self, remote: Remote, scope: Scope) -> None:
+        # It is asked for exactly what the table of operations has; the contract tests see to it.
+        super().__init__(cast(Engine, remote.at(scope)), scope)
+
+    def __repr__(self) -> str:
+        return f"<Client {self.scope}>"
+
+
+class Remote:
+    """An engine as far as `Jay` can tell: every verb is sent to the service."""
+
+    def __init__(self, url: str, key: str | None, *, seconds: float = SECONDS) -> None:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        # Where there is no TLS there is nothing to verify, and reading all certificates takes long.
+        tls = not url.startswith("http://")
+        self._clock = bootstrap.clock()
+        self._http = httpx2.Client(base_url=url, headers=headers, timeout=seconds, verify=tls)
+        self._scope: Scope | None = None
+
+    def at(self, scope: Scope) -> Remote:
+        """The same, for verbs that name no scope of their own."""
+        self._scope = scope
+        return self
+
+    def close(self) -> None:
+        """Let go of the connections; again is fine."""
+        self._http.close()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in BY_NAME:
+            raise AttributeError(name)
+        return partial(self._verb, BY_NAME[name], inspect.signature(getattr(Engine, name)))
+
+    def _verb(
+        self, operation: Operation, signature: inspect.Signature, *args: Any, **named: Any
+    ) -> Any:
+        bound = signature.bind(self, *args, **named).arguments
+        return self._send(operation, bound.get("scope"), _values(bound))
+
+    # -- what the wire has other words for; who acts is the key's to say -------------------
+
+    def own_key(self) -> Key:
+        """What the key allows."""
+        key: Key = self._send(BY_NAME["own_key"], None, {})
+        return key
+
+    def open(self, scope: Scope, *, anew: bool = False) -> None:
+        """Make the scope unless it is there."""
+        self._send(BY_NAME["open"], scope, {"anew": anew})
+
+    def pin(self, scope: Scope, public_id: str, *, pinned: bool = True, **_: Actor) -> Memory:
+        """Pin or unpin a memory."""
+        return self._amend(scope, public_id, {"pinned": pinned})
+
+    def expire(self, scope: Scope, public_id: str, at: datetime | None, **_: Actor) -> Memory:
+        """Set or, with None, lift the time a memory expires."""
+        return self._amend(scope, public_id, {"expires_at": at})
+
+    def _amend(self, scope: Scope, public_id: str, change: Mapping[str, Any]) -> Memory:
+        memory: Memory = self._send(BY_NAME["amend"], scope, {"id": public_id, **change})
+        return memory
+
+    def verify_erased(self, receipt: Erasure) -> Report:
+        """Prove an erasure by its receipt."""
+        report: Report = self._send(BY_NAME["verify_erased"], self._scope, {"receipt": receipt})
+        return report
+
+    def backup(
+        self,
+        scope: Scope,
+        *,
+        days: int,
+        deliver: Callable[[bytes], None] = lambda _: None,
+        **_: Actor,
+    ) -> tuple[bytes, BackedUp]:
+        """A sealed copy of the scope under its own key; `deliver` puts it away."""
+        content, receipt = self._send(BY_NAME["backup"], scope, {"days": days})
+        deliver(content)
+        return content, receipt
+
+    # -- there and back --------------------------------------------------------------------
+
+    def _send(self, operation: Operation, scope: Scope | None, values: Mapping[str, Any]) -> Any:
+        headers = {"X-Scrubjay-Scope": str(scope)} if scope else {}
+        if operation.conditional:
+            headers["If-Match"] = "*"
+        if operation.replayed:
+            headers["Idempotency-Key"] = self._clock.new_id()
+        left = {name: wire.plain(value) for name, value in values.items()}
+        path = operation.path
+        for name in operation.path_names:
+            path = path.replace(f"{{{name}}}", quote(str(left.pop(name)), safe=""))
+        if operation.paged and "cursor" in left:
+            left[BELOW] = left.pop("cursor")
+        how: dict[str, Any] = {"params": left} if operation.in_query else {"json": left}
+        request = self._http.build_request(operation.method, f"/v1{path}", headers=headers, **how)
+        return self._receive(operation, self._ask(operation, request))
+
+    def _ask(self, operation: Operation, request: httpx2.Request) -> httpx2.Response:
+        """The answer; asked for once more if the connection broke and that changes nothing."""
+        if self._http.is_closed:
+            raise StoreError("This client is closed.", hint="Connect again.")
+        try:
+            try:
+                return self._http.send(request)
+            except (httpx2.NetworkError, httpx2.RemoteProtocolError):
+                if operation.writes and not operation.replayed:
+                    raise
+                return self._http.send(request)
+        except httpx2.TimeoutException as error:
+            raise _too_late(operation) from error
+        except httpx2.HTTPError as error:
+            raise StoreError(
+                "The service cannot be reached.", hint="Check the address, and that it runs."
+            ) from error
+
+    def _receive(self, operation: Operation, response: httpx2.Response) -> Any:
+        try:
+            answer = response.json()
+        except ValueError as error:
+            raise StoreError("The service answered with something else than JSON.") from error
+        if response.is_error:
+            raise _error(response.status_code, answer)
+        if operation.paged:
+            memories = wire.build(tuple[Memory, ...], answer["data"])
+            more = answer["next_cursor"] is not None
+            return Page(memories=memories, next=memories[-1].number if more else None)
+        return wire.build(operation.gives, wire.unwrapped(operation.gives, answer))
+
+
+def _values(bound: Mapping[str, Any]) -> dict[str, Any]:
+    """What a call of the engine says, by the names of the wire."""
+    skipped = INJECTED | LOCAL | {"self", "request"}
+    values = {WIRE_NAMES.get(name, name): one for name, one in bound.items() if name not in skipped}
+    if (request := bound.get("request")) is not None:
+        for one in fields(request):
+            value = getattr(request, one.name)
+            if one.name not in UNSPOKEN and value != wire.default_of(one):
+                values[one.name] = value
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _too_late(operation: Operation) -> Busy:
+    if not operation.writes:
+        return Busy("The service did not answer in time.")
+    return Busy(
+        "The service did not answer in time; the write may have been done all the same.",
+        hint="Look before you repeat it, or give a retain a key of its own: then it is done once.",
+    )
+
+
+def _error(status: int, problem: Any) -> ScrubjayError:
+    if not isinstance(problem, dict):
+        return StoreError("The service refused without saying why.")
+    code = str(problem.get("code"))
+    kind = _codes().get(code) or _BY_CODE.get(code) or _BY_STATUS.get(status, StoreError)
+    detail = str(problem.get("detail", "The service refused."))
+    places = [f"{one['pointer']}: {one['detail']}" for one in problem.get("errors", ())]
+    return kind(" ".join([detail, *places]), hint=problem.get("hint"))
+
+
+def _codes() -> dict[str, type[ScrubjayError]]:
+    kinds = [one for one in vars(errors).values() if isinstance(one, type)]
+    return {one.code: one for one in kinds if issubclass(one, ScrubjayError)}
+
+
+def _scope_of(key: Key) -> Scope:
+    if (scope := key.only_scope) is not None:
+        return scope
+    if key.id == LOCAL_ID:
+        return Scope.parse("default")
+    raise InvalidRequest(
+        "This key is for more than one scope.", hint='Name one: connect(…, scope="acme/alice").'
+    )
+
+
+__all__ = ["Client", "Remote", "connect"]

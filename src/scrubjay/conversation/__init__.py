@@ -1,0 +1,1 @@
+"""Conversations: messages and streams of model APIs, capture, injection, replay."""

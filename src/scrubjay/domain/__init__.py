@@ -1,1 +1,0 @@
-"""Values and rules of memory: standard library only, no input or output."""

@@ -1,0 +1,1 @@
+"""The ledger: turns, sessions, timeline, and what a model extracts from turns."""

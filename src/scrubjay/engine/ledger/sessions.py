@@ -1,0 +1,113 @@
+"""What is known of a session, in a sealed row of its own: its taint, and what it has used up.
+
+An agent that has read a web page may repeat what the page told it. So once a host says that a
+session is tainted, all that the *agent* infers in it has the origin of what it read. The user's
+own words stay the user's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Final, cast
+
+from scrubjay.engine.scope import cells
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.model.errors import LimitReached
+from scrubjay.model.memory import Json
+from scrubjay.model.origin import Actor, Origin, lowest
+from scrubjay.model.requests import Allowance
+from scrubjay.model.rows import Collection, Row
+from scrubjay.model.text import check_choice, check_name
+from scrubjay.ports import Tx, View
+
+_IDLE_SECONDS: Final = 24 * 3600
+
+
+def mark_tainted(
+    opened: OpenScope, session: str, origin: Origin = Origin.WEB, *, actor: Actor
+) -> Origin:
+    """Note that a session has read something of this origin; returns the lowest it has read."""
+    check_name("The session", session)
+    origin = check_choice("The origin", origin, Origin)
+
+    def store(tx: Tx) -> Origin:
+        state = _state(opened, tx, session)
+        seen = lowest([origin, Origin(str(state.get("tainted", origin.value)))])
+        if state.get("tainted") != seen.value:
+            _write(opened, tx, session, {**state, "tainted": seen.value})
+            opened.trail.record(tx, f"taint.{seen.value}", actor)
+        return seen
+
+    return opened.write(store)
+
+
+def trusted(opened: OpenScope, view: View, session: str | None, origin: Origin) -> Origin:
+    """The origin of what is written in a session: the agent's own falls to what it has read."""
+    if session is None or origin is not Origin.AGENT:
+        return origin
+    read = tainted(opened, view, session)
+    return origin if read is None else lowest([origin, read])
+
+
+def tainted(opened: OpenScope, view: View, session: str) -> Origin | None:
+    """The least trusted a session has read; None if nobody said so."""
+    found = _state(opened, view, session).get("tainted")
+    return None if found is None else Origin(str(found))
+
+
+def spend(opened: OpenScope, tx: Tx, allowances: Iterable[Allowance]) -> None:
+    """Count a success against its allowances, in its own transaction; LimitReached if one is up.
+
+    A session that was idle for a day begins anew.
+    """
+    for allowance in allowances:
+        now = int(opened.ports.clock.now().timestamp())
+        state = dict(_state(opened, tx, allowance.session))
+        idle = now - int(str(state.get("spent_at", now))) >= _IDLE_SECONDS
+        spent = dict(cast(dict[str, Json], state.get("spent", {}))) if not idle else {}
+        used = int(str(spent.get(allowance.name, 0)))
+        if used >= allowance.limit:
+            raise LimitReached(
+                f"This session has used up its {allowance.limit} {allowance.name}.",
+                hint="Begin a new session, or wait a day.",
+            )
+        spent[allowance.name] = used + 1
+        _write(opened, tx, allowance.session, {**state, "spent": spent, "spent_at": now})
+
+
+def spent(opened: OpenScope, session: str) -> Mapping[str, int]:
+    """How often a session has done what is counted."""
+    state = opened.read(lambda view: _state(opened, view, session))
+    found = cast(dict[str, Json], state.get("spent", {}))
+    return {name: int(str(count)) for name, count in found.items()}
+
+
+def _state(opened: OpenScope, view: View, session: str) -> Mapping[str, Json]:
+    row = view.row(Collection.SESSION, _row_id(opened, session))
+    if row is None or row.erased:
+        return {}
+    found: dict[str, Json] = json.loads(opened.open_body(Collection.SESSION, row))
+    return found
+
+
+def _write(opened: OpenScope, tx: Tx, session: str, state: Mapping[str, Json]) -> None:
+    row_id = _row_id(opened, session)
+    known = tx.row(Collection.SESSION, row_id)
+    version = 1 if known is None else known.version + 1
+    epoch = tx.head().session.epoch
+    body = cells.seal_body(
+        opened,
+        Collection.SESSION,
+        json.dumps(state).encode(),
+        row_id=row_id,
+        version=version,
+        epoch=epoch,
+    )
+    tx.put(Collection.SESSION, Row(id=row_id, version=version, epoch=epoch, cell=body.cell))
+
+
+def _row_id(opened: OpenScope, session: str) -> bytes:
+    row_id = opened.session_hash(session)
+    assert row_id is not None
+    return row_id

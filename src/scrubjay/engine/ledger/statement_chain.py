@@ -1,0 +1,126 @@
+"""Slots: of several statements about one thing, such as a name, the latest one counts.
+
+Statements derived from turns form a chain by the time they were said, whatever order they came
+in: a late one takes its place in the middle, and one that is taken out leaves no gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from scrubjay.engine.ledger.timeline import Line, Mark, Place
+from scrubjay.engine.scope import cells
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.model.memory import Memory
+from scrubjay.model.origin import Origin
+from scrubjay.model.rows import Collection
+from scrubjay.model.turns import place
+from scrubjay.ports import Tx
+
+KEY = "slot"
+"""Under which name a memory's metadata says which slot it fills."""
+
+
+class Slot:
+    """The statements of one origin about one thing, by the time they were said."""
+
+    def __init__(self, opened: OpenScope, notes: Notes, name: str, origin: Origin) -> None:
+        self._opened = opened
+        # Only like origins share a chain: nobody supersedes what is trusted more.
+        self._line = Line(notes, f"slot/{origin.value}/{name}")
+
+    def enroll(self, memory: Memory) -> None:
+        """Put a statement that is written already in its place; its links stay as they are."""
+        self._line.put(Mark(*_place(memory), memory.id))
+
+    def add(self, tx: Tx, memory: Memory, vector: bytes | None) -> None:
+        """Write a statement in its place in the chain."""
+        self.enroll(memory)
+        before, after = self._near(tx, memory)
+        before = self._open_end(tx, before)
+        memory = replace(
+            memory,
+            supersedes=before.id if before else None,
+            superseded_by=after.id if after else None,
+            retired_at=after.recorded_at if after else None,
+        )
+        put(self._opened, tx, memory, vector)
+        self._join(tx, before, memory)
+        self._join(tx, memory, after)
+
+    def remove(self, tx: Tx, memory: Memory) -> None:
+        """Take a statement out and join its neighbors; its row is the caller's to erase."""
+        if not self._has(memory):
+            return
+        before, after = self._near(tx, memory)
+        self._line.remove(_place(memory))
+        self._join(tx, self._open_end(tx, before, memory.id), after)
+
+    def _near(self, tx: Tx, memory: Memory) -> tuple[Memory | None, Memory | None]:
+        """The statements before and after one that are still there."""
+        where = _place(memory)
+        return (
+            self._first(tx, lambda count: self._line.around(where, count, 0)[0][::-1]),
+            self._first(tx, lambda count: self._line.around(where, 0, count)[1]),
+        )
+
+    def _first(self, tx: Tx, near: Callable[[int], list[Mark]]) -> Memory | None:
+        """The nearest that is there: one that was forgotten by itself may still be in line."""
+        count = 1
+        while True:
+            marks = near(count)
+            found = (peek(self._opened, tx, mark.id) for mark in marks)
+            memory = next((one for one in found if one is not None), None)
+            if memory is not None or len(marks) < count:
+                return memory
+            count *= 4
+
+    def _join(self, tx: Tx, before: Memory | None, after: Memory | None) -> None:
+        """Let two statements name each other."""
+        if before is not None:
+            self._change(
+                tx,
+                before,
+                superseded_by=after.id if after else None,
+                retired_at=after.recorded_at if after else None,
+            )
+        if after is not None:
+            self._change(tx, after, supersedes=before.id if before else None)
+
+    def _open_end(self, tx: Tx, before: Memory | None, gone: str | None = None) -> Memory | None:
+        """The statement, unless somebody corrected it by hand: then the chain goes on there."""
+        if before is None or before.superseded_by in (None, gone):
+            return before
+        after = peek(self._opened, tx, before.superseded_by or "")
+        return before if after is None or self._has(after) else None
+
+    def _has(self, memory: Memory) -> bool:
+        mark = self._line.get(_place(memory)) if memory.sources else None
+        return mark is not None and mark.id == memory.id
+
+    def _change(self, tx: Tx, memory: Memory, **links: object) -> None:
+        current = peek(self._opened, tx, memory.id)
+        assert current is not None
+        changed = replace(current, **links)  # type: ignore[arg-type]
+        if changed != current:
+            cells.put(self._opened, tx, replace(changed, version=current.version + 1))
+
+
+def _place(memory: Memory) -> Place:
+    return place(memory.said_at, memory.sources[0])
+
+
+def put(opened: OpenScope, tx: Tx, memory: Memory, vector: bytes | None) -> None:
+    """Write a derived memory, also in the place of one that was taken back before."""
+    known = tx.row(Collection.MEMORY, opened.row_id(memory.id))
+    version = 1 if known is None else known.version + 1
+    sealed = cells.current(opened, tx, replace(memory, version=version), None, vector)
+    cells.write(opened, tx, sealed)
+
+
+def peek(opened: OpenScope, tx: Tx, public_id: str) -> Memory | None:
+    """The memory of this id as it is in the transaction; None if it is not there."""
+    row = tx.row(Collection.MEMORY, opened.row_id(public_id))
+    return None if row is None or row.erased else opened.unseal(row)

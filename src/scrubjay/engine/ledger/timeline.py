@@ -1,0 +1,211 @@
+"""The timeline: all turns of a scope in the order of time, whatever order they came in.
+
+A store knows rows by the order they were written in, and times stand in no row in clear. So the
+order of time is a note of its own: a list of leaves, each a stretch of turns. Adding a turn
+rewrites one leaf and the list, whatever the number of turns.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple, cast
+
+from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.model.memory import Json
+from scrubjay.model.turns import EPISODE_TURNS, IDLE, Moment, State, time_of
+
+_ROOT = "timeline"
+_MOST = 96
+"""Turns in a leaf before it is split."""
+_IDLE = IDLE // timedelta(microseconds=1)
+Place = tuple[int, int]
+
+
+class Mark(NamedTuple):
+    """One turn in the timeline, or one thing that was said in a turn."""
+
+    micros: int
+    tie: int
+    id: str
+    state: int = 0
+    gist: str = ""
+
+    @property
+    def place(self) -> Place:
+        """Where it stands in time."""
+        return self.micros, self.tie
+
+    def moment(self) -> Moment:
+        """The same for a reader."""
+        return Moment(id=self.id, at=time_of(self.micros), state=State(self.state), gist=self.gist)
+
+
+class Leaf(NamedTuple):
+    """A stretch of the timeline: where it begins, which note holds it, how many are in it.
+
+    When its last turn was, and how many stand at its end without a long pause between them, say
+    where episodes begin without a look into the leaves before.
+    """
+
+    micros: int
+    tie: int
+    number: int
+    size: int
+    last: int = 0
+    run: int = 0
+
+    @property
+    def place(self) -> Place:
+        """Where it begins."""
+        return self.micros, self.tie
+
+
+def _run(marks: Sequence[Mark]) -> int:
+    """How many turns stand at the end without a long pause between them."""
+    for count in range(1, len(marks)):
+        if marks[-count].micros - marks[-count - 1].micros >= _IDLE:
+            return count
+    return len(marks)
+
+
+def _run_before(marks: Sequence[Mark], at: int, before: int) -> int:
+    """The same for the turns before the one at a place in a leaf, and with it no pause either."""
+    run = _run(marks[: at + 1])
+    return run - 1 if run <= at else before + at
+
+
+class Line:
+    """The timeline, or another line of marks, in one state of a scope; changes go to its notes."""
+
+    def __init__(self, notes: Notes, root: str = _ROOT) -> None:
+        self._notes = notes
+        self._root = root
+        found = cast(list[list[int]], notes.get(root) or [])
+        self._leaves = [Leaf(*one) for one in found]
+        self._marks: dict[int, list[Mark]] = {}
+
+    # -- reading -----------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return sum(leaf.size for leaf in self._leaves)
+
+    def __iter__(self) -> Iterator[Mark]:
+        for leaf in self._leaves:
+            yield from self._in(leaf.number)
+
+    def get(self, place: Place) -> Mark | None:
+        """The turn at a place."""
+        if not self._leaves:
+            return None
+        marks = self._in(self._leaves[self._leaf_of(place)].number)
+        at = bisect_left(marks, place)
+        return marks[at] if at < len(marks) and marks[at].place == place else None
+
+    def around(self, place: Place, before: int, after: int) -> tuple[list[Mark], list[Mark]]:
+        """The last turns before a place and the first ones after it, both oldest first."""
+        return self._before(place, before), self._after(place, after)
+
+    def latest(self, count: int) -> list[Mark]:
+        """The last turns, oldest first."""
+        found: list[Mark] = []
+        for leaf in reversed(self._leaves):
+            found[:0] = self._in(leaf.number)
+            if len(found) >= count:
+                break
+        return found[-count:] if count > 0 else []
+
+    def begun(self, count: int) -> int:
+        """How many turns the episode of the first of the last `count` turns had before it."""
+        run, last, left = 0, None, max(len(self) - count, 0)
+        for leaf in self._leaves:
+            if last is None or leaf.micros - last >= _IDLE:
+                run = 0
+            if leaf.size > left:
+                return _run_before(self._in(leaf.number), left, run) % EPISODE_TURNS
+            left -= leaf.size
+            run = leaf.run if leaf.run < leaf.size else run + leaf.size
+            last = leaf.last
+        return 0
+
+    @property
+    def begins(self) -> datetime | None:
+        """When the first turn was."""
+        return time_of(self._leaves[0].micros) if self._leaves else None
+
+    def _before(self, place: Place, count: int) -> list[Mark]:
+        found: list[Mark] = []
+        for number in range(self._leaf_of(place), -1, -1) if self._leaves and count else ():
+            marks = self._in(self._leaves[number].number)
+            found[:0] = marks[: bisect_left(marks, place)]
+            if len(found) >= count:
+                break
+        return found[-count:] if count else []
+
+    def _after(self, place: Place, count: int) -> list[Mark]:
+        found: list[Mark] = []
+        for number in range(self._leaf_of(place), len(self._leaves)) if count else ():
+            marks = self._in(self._leaves[number].number)
+            found += marks[bisect_left(marks, (place[0], place[1] + 1)) :]
+            if len(found) >= count:
+                break
+        return found[:count]
+
+    # -- changing ----------------------------------------------------------------------
+
+    def put(self, mark: Mark) -> None:
+        """Add a turn, or change the one at its place."""
+        if not self._leaves:
+            self._leaves = [Leaf(*mark.place, 0, 0)]
+            self._marks[0] = []
+        at = self._leaf_of(mark.place)
+        marks = self._in(self._leaves[at].number)
+        where = bisect_left(marks, mark.place)
+        known = where < len(marks) and marks[where].place == mark.place
+        marks[where : where + known] = [mark]
+        if len(marks) > _MOST:
+            self._split(at, marks)
+        else:
+            self._settle(at, marks)
+
+    def remove(self, place: Place) -> None:
+        """Take a turn out; one that is not there is fine."""
+        if self.get(place) is None:
+            return
+        at = self._leaf_of(place)
+        marks = self._in(self._leaves[at].number)
+        del marks[bisect_left(marks, place)]
+        self._settle(at, marks)
+
+    def _in(self, number: int) -> list[Mark]:
+        if number not in self._marks:
+            found = cast(list[list[Json]], self._notes.get(f"{self._root}/{number}") or [])
+            self._marks[number] = [Mark(*one) for one in found]  # type: ignore[arg-type]
+        return self._marks[number]
+
+    def _leaf_of(self, place: Place) -> int:
+        """Which leaf a place belongs to; the first also takes what comes before it."""
+        return max(bisect_right(self._leaves, place, key=lambda leaf: leaf.place) - 1, 0)
+
+    def _split(self, at: int, marks: list[Mark]) -> None:
+        fresh = max(leaf.number for leaf in self._leaves) + 1
+        # Turns mostly come in the order of time: a leaf at the end is left nearly full.
+        is_last = at == len(self._leaves) - 1
+        cut = len(marks) - 1 if is_last else len(marks) // 2
+        self._marks[fresh] = marks[cut:]
+        self._leaves.insert(at + 1, Leaf(*marks[cut].place, fresh, 0))
+        self._settle(at + 1, self._marks[fresh])
+        del marks[cut:]
+        self._settle(at, marks)
+
+    def _settle(self, at: int, marks: list[Mark]) -> None:
+        """Note a leaf that changed, and the list of leaves."""
+        number = self._leaves[at].number
+        self._notes.put(f"{self._root}/{number}", [list(mark) for mark in marks] or None)
+        if marks:
+            run = _run(marks)
+            self._leaves[at] = Leaf(*marks[0].place, number, len(marks), marks[-1].micros, run)
+        else:
+            del self._leaves[at], self._marks[number]
+        self._notes.put(self._root, [list(leaf) for leaf in self._leaves] or None)

@@ -1,0 +1,247 @@
+"""record: one sealed row per turn, and what is derived from the turns that are there.
+
+What is derived is a function of the *set* of turns: a turn is compared with those before it by
+time, not by arrival. So a turn that comes late, or goes, may change what the next few of its
+followers yield, and these are looked at again in the same transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from scrubjay.engine.ledger import backlog, statement_chain
+from scrubjay.engine.ledger.timeline import Line, Mark, Place
+from scrubjay.engine.ledger.turn_ledger import Book, distill, peek, unseal
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.search import embedding
+from scrubjay.guard.admission import admit_turn
+from scrubjay.model import echo
+from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
+from scrubjay.model.memory import Memory
+from scrubjay.model.origin import Actor
+from scrubjay.model.results import Outcome
+from scrubjay.model.rows import Collection, Row
+from scrubjay.model.text import check_id, check_limit, check_name, check_time
+from scrubjay.model.turns import (
+    TIMELINE_LIMIT,
+    TURNS_CHARS,
+    TURNS_LIMIT,
+    Record,
+    Recorded,
+    State,
+    Timeline,
+    Turn,
+    place,
+)
+from scrubjay.ports import Failpoint, Tx, View
+
+_TURN = Collection.TURN
+_NEVER: Place = (2**63, 0)
+"""After all turns there can be."""
+
+
+def record(opened: OpenScope, request: Record) -> Recorded:
+    """Write a turn; durable when this returns, and only once per id."""
+    row_id = opened.row_id(request.id)
+    if receipt := opened.read(lambda view: _seen_before(view, row_id, request.id)):
+        return receipt  # a replay costs no transaction
+    turn, redacted = _admitted(opened, request)
+    distilled = distill(opened, turn)
+    patience = opened.ports.policy.turn_embed_seconds
+    vectors = embedding.vectors_of_pieces(opened, distilled or (), seconds=patience)
+
+    def store(tx: Tx) -> Recorded:
+        if receipt := _seen_before(tx, row_id, turn.id):
+            return receipt
+        book = Book(opened, tx)
+        book.add(turn, distilled, vectors)
+        opened.trail.record(tx, "record", turn.actor, (row_id,))
+        book.write()
+        return book.receipt(turn, redacted)
+
+    receipt = opened.write(store)
+    opened.ports.reach(Failpoint.RETAIN_COMMITTED)
+    return receipt
+
+
+def _admitted(opened: OpenScope, request: Record) -> tuple[Turn, Mapping[str, int]]:
+    """The turn as it may be kept: no secrets, and nothing that memory itself had put in."""
+    turn = request.turn(opened.ports.clock.now())
+    turn = replace(turn, user=echo.cut(turn.user), assistant=echo.cut(turn.assistant))
+    return admit_turn(turn, opened.ports.policy.placeholder)
+
+
+def _seen_before(view: View, row_id: bytes, turn_id: str) -> Recorded | None:
+    if view.buried([row_id]):
+        return Recorded(id=turn_id, outcome=Outcome.FORGOTTEN)
+    row = view.row(_TURN, row_id)
+    if row is None:
+        return None
+    outcome = Outcome.FORGOTTEN if row.erased else Outcome.KNOWN
+    return Recorded(id=turn_id, outcome=outcome)
+
+
+# -- trying again -----------------------------------------------------------------------------
+
+
+def derive_failed(opened: OpenScope, *, actor: Actor) -> int:
+    """Derive from the turns that could not be distilled before; how many now could."""
+    failed = opened.read(
+        lambda view: [mark for mark in Line(Notes(opened, view)) if mark.state == State.FAILED]
+    )
+    return sum(_derive_again(opened, mark, actor) for mark in failed)
+
+
+def _derive_again(opened: OpenScope, mark: Mark, actor: Actor) -> bool:
+    try:
+        turn = opened.read(lambda view: peek(opened, view, mark.id))
+    except (NotFound, SealBroken):  # forgotten since, or damaged: verify names it
+        return False
+    distilled = distill(opened, turn)
+    if distilled is None:
+        return False
+    patience = opened.ports.policy.embed_seconds
+    vectors = embedding.vectors_of_pieces(opened, distilled, seconds=patience)
+
+    def store(tx: Tx) -> bool:
+        book = Book(opened, tx)
+        if book.line.get(mark.place) != mark:
+            return False  # another process was faster
+        book.assess(turn, distilled, vectors)
+        backlog.requeue(book.notes, turn.id)
+        opened.trail.record(tx, "reindex", actor, (opened.row_id(turn.id),))
+        book.write()
+        return True
+
+    return opened.write(store)
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+
+def end(before: datetime | None, before_id: str | None) -> Place:
+    """Where a list of turns ends: at a time, or at the turn that was then.
+
+    Of turns of one moment only the id can tell which are still to come.
+    """
+    at = check_time("The time before", before)
+    if at is None and before_id is not None:
+        raise InvalidRequest("A turn to go on from is named with its time.", hint="Give before.")
+    if at is None:
+        return _NEVER
+    return (place(at, "")[0], -1) if before_id is None else place(at, check_id(before_id))
+
+
+def turns(
+    opened: OpenScope, *, limit: int, session: str | None = None, end: Place, actor: Actor
+) -> tuple[Turn, ...]:
+    """The latest turns by time before a place, newest first; all of them, or a session's.
+
+    At least one if there is one, at most `limit`, and no more than TURNS_CHARS say.
+    """
+    check_limit(limit, TURNS_LIMIT)
+    check_name("The session", session)
+
+    def look(view: View) -> tuple[Turn, ...]:
+        if session is None:
+            marks = Line(Notes(opened, view)).around(end, limit, 0)[0]
+            ids = [mark.id for mark in reversed(marks)]
+        else:
+            ids = _of_session(opened, view, session, end)[:limit]
+        return tuple(_whole(opened, view, ids))
+
+    found = opened.read(look)
+    opened.note_read("turns", actor)
+    return found
+
+
+def _of_session(opened: OpenScope, view: View, session: str, end: Place) -> list[str]:
+    """The ids of a session's turns, newest first; when each was, only its cell says."""
+    name = opened.session_hash(session)
+    assert name is not None
+    said = (unseal(opened, row) for row in view.rows_of_session(_TURN, name))
+    found = sorted((turn.place, turn.id) for turn in said if turn.place < end)
+    return [turn_id for _, turn_id in reversed(found)]
+
+
+def _whole(opened: OpenScope, view: View, ids: Iterable[str]) -> Iterator[Turn]:
+    """The turns of these ids, until one more would be too much for one answer."""
+    left = TURNS_CHARS
+    for number, turn_id in enumerate(ids):
+        turn = peek(opened, view, turn_id)
+        left -= len(turn.user) + len(turn.assistant)
+        if number and left < 0:
+            return
+        yield turn
+
+
+def timeline(opened: OpenScope, *, limit: int, actor: Actor) -> Timeline:
+    """When there was a turn, and roughly what about; opens none."""
+    check_limit(limit, TIMELINE_LIMIT)
+
+    def look(view: View) -> Timeline:
+        line = Line(Notes(opened, view))
+        marks = line.latest(limit)
+        return Timeline(
+            moments=tuple(mark.moment() for mark in marks),
+            earlier=len(line) - len(marks),
+            since=line.begins,
+            begun=line.begun(limit),
+        )
+
+    found = opened.read(look)
+    opened.note_read("timeline", actor)
+    return found
+
+
+# -- loading ----------------------------------------------------------------------------------
+
+
+def load(opened: OpenScope, tx: Tx, loaded: Iterable[Turn], memories: Iterable[Memory]) -> None:
+    """Add turns that come with their memories: nothing is derived, all is as it was there."""
+    book = Book(opened, tx)
+    for turn in loaded:
+        row_id = opened.row_id(turn.id)
+        if _seen_before(tx, row_id, turn.id) is None:
+            book.enroll(turn, _state_of(opened, tx, turn))
+    for memory in memories:
+        if statement_chain.peek(opened, tx, memory.id) is not None:
+            book.enlist(memory)
+    book.write()
+
+
+def _state_of(opened: OpenScope, tx: Tx, turn: Turn) -> State:
+    if tx.derived(opened.row_id(turn.id)):
+        return State.KEPT
+    distilled = distill(opened, turn)
+    if distilled is None:
+        return State.FAILED
+    return State.REPEATED if distilled else State.TRIVIAL
+
+
+# -- checking ---------------------------------------------------------------------------------
+
+
+def check(opened: OpenScope, row: Row, name: str) -> Iterator[str]:
+    """What is wrong with one turn's row."""
+    if opened.row_id(unseal(opened, row).id) != row.id:
+        yield f"{name} holds a turn with another id."
+
+
+def check_line(opened: OpenScope, view: View) -> list[str]:
+    """Whether the timeline lists exactly the turns there are."""
+    try:
+        listed = {opened.row_id(mark.id) for mark in Line(Notes(opened, view))}
+    except (SealBroken, NotFound) as error:
+        return [f"The timeline of turns does not open: {error.message}"]
+    after, missing = 0, 0
+    while rows := view.changes(_TURN, after, 256):
+        living = {row.id for row in rows if not row.erased}
+        missing += len(living - listed)
+        listed -= living
+        after = rows[-1].seq
+    problems = [f"{missing} turns are not in the timeline."] if missing else []
+    return problems + ([f"The timeline lists {len(listed)} turns too many."] if listed else [])

@@ -1,0 +1,1 @@
+"""Memories: retain, supersede, read, forget, purge, trust."""

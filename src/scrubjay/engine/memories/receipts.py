@@ -1,0 +1,94 @@
+"""Receipts of erasure: kept sealed in the catalog, and as a JSON document for the person."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from scrubjay import vault
+from scrubjay.engine.scope.open_scope import Ports
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.results import BackupNote, ErasedCell, Erasure
+from scrubjay.vault import Purpose, Sealer
+
+_FORMAT = "scrubjay-receipt"
+
+
+def to_json(receipt: Erasure) -> str:
+    """The receipt as a document that `verify` reads again."""
+    body = asdict(receipt)
+    body["at"] = receipt.at.isoformat()
+    body["backups"] = [
+        {"name": note.name, "expires": note.expires.isoformat()} for note in receipt.backups
+    ]
+    return json.dumps({"format": _FORMAT, "version": 1, **body}, indent=2)
+
+
+def from_json(text: str) -> Erasure:
+    """The receipt a document holds; InvalidRequest if it is not one."""
+    try:
+        body: dict[str, Any] = json.loads(text)
+        if (body.pop("format"), body.pop("version")) != (_FORMAT, 1):
+            raise InvalidRequest("That receipt is of another format or version.")
+        body["at"] = datetime.fromisoformat(body["at"])
+        body["cells"] = tuple(ErasedCell(**cell) for cell in body["cells"])
+        body["backups"] = tuple(
+            BackupNote(name=note["name"], expires=date.fromisoformat(note["expires"]))
+            for note in body["backups"]
+        )
+        return _checked(Erasure(**body))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InvalidRequest(
+            "That is not an erasure receipt.", hint="Give the JSON that forget or destroy printed."
+        ) from error
+
+
+def _checked(receipt: Erasure) -> Erasure:
+    """The receipt, unless a field holds something else than in a receipt."""
+    texts = (receipt.address, receipt.verb, receipt.audit_mac)
+    counts = (receipt.erased, receipt.derived, receipt.already, receipt.audit_count)
+    sizes = {len(bytes.fromhex(cell.nonce)) for cell in receipt.cells}
+    if (
+        not all(isinstance(one, str) for one in texts)
+        or not all(isinstance(one, int) for one in (*counts, *(c.epoch for c in receipt.cells)))
+        or not sizes <= {vault.NONCE_BYTES}
+        or receipt.at.tzinfo is None
+    ):
+        raise ValueError(receipt.verb)
+    return receipt
+
+
+def _sealer(ports: Ports) -> Sealer:
+    return Sealer(ports.keyring.installation(), Purpose.RECEIPT, None, "catalog")
+
+
+def keep(ports: Ports, receipt: Erasure) -> None:
+    """Keep a receipt in the catalog, sealed under the installation key."""
+    nonce = ports.clock.random(vault.NONCE_BYTES)
+    body = vault.pad(to_json(receipt).encode())
+    cell = _sealer(ports).seal(body, row_id=receipt.address.encode(), version=0, nonce=nonce)
+    ports.store.catalog.add_receipt(receipt.address, cell)
+
+
+def kept(ports: Ports, address: str) -> tuple[Erasure, ...]:
+    """The receipts kept for a scope, oldest first."""
+    sealer = _sealer(ports)
+    return tuple(
+        from_json(vault.unpad(sealer.unseal(cell, row_id=address.encode(), version=0)).decode())
+        for cell in ports.store.catalog.receipts(address)
+    )
+
+
+def backup_notes(ports: Ports, address: str) -> tuple[BackupNote, ...]:
+    """The backups that may still hold what is erased now, and until when."""
+    return tuple(
+        BackupNote(name=backup.name, expires=as_date(backup.expires))
+        for backup in ports.store.catalog.backups(address)
+    )
+
+
+def as_date(days: int) -> date:
+    """A day counted from 1970-01-01 as a date."""
+    return date(1970, 1, 1) + timedelta(days=days)

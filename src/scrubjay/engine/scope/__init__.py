@@ -1,0 +1,1 @@
+"""A scope: opened, its keys, head and cells, rotation, due work, destruction."""

@@ -1,0 +1,224 @@
+"""Opening, making, listing and destroying scopes."""
+
+from __future__ import annotations
+
+import base64
+import json
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+
+from scrubjay import vault
+from scrubjay.engine.memories import receipts
+from scrubjay.engine.scope.open_scope import DESTROYED, LOOKUP, OpenScope, Ports, slot
+from scrubjay.model.errors import (
+    Destroyed,
+    Full,
+    KeyMissing,
+    NeedsConfirmation,
+    NotFound,
+    StoreError,
+)
+from scrubjay.model.results import Erasure
+from scrubjay.model.rows import CatalogEntry, Collection, Head
+from scrubjay.model.scope import Scope
+from scrubjay.ports import Failpoint, Tx
+from scrubjay.vault import KEY_BYTES, Purpose, Sealer
+
+
+def open_scope(
+    ports: Ports,
+    scope: Scope,
+    *,
+    create: bool = True,
+    anew: bool = False,
+    restoring: bool = False,
+) -> OpenScope:
+    """Open a scope, making it if it never was; one that was destroyed only if `anew`."""
+    address, entry = locate(ports, scope)
+    if entry is not None and entry.destroyed:
+        if not anew:
+            raise Destroyed(f"The scope {scope} was destroyed.")
+        address, entry = _address(ports, scope, _generation(ports, scope) + 1), None
+    if entry is None:
+        if not create:
+            raise NotFound(f"There is no scope {scope}.", hint="It is made by the first write.")
+        make(ports, scope, address)
+    elif not ports.store.exists(address):
+        raise StoreError(
+            f"The data file of {scope} is missing.", hint="Put it back, or restore a backup."
+        )
+    return _opened(ports, scope, address, restoring=restoring)
+
+
+def _opened(ports: Ports, scope: Scope, address: str, *, restoring: bool) -> OpenScope:
+    try:
+        opened = OpenScope(ports, scope, address, restoring=restoring)
+    except KeyMissing as error:
+        raise KeyMissing(f"The keys of {scope} are not in the keyring.") from error
+    opened.read(lambda view: view.head())
+    return opened
+
+
+def locate(ports: Ports, scope: Scope) -> tuple[str, CatalogEntry | None]:
+    """The address of the scope's latest life, and what the catalog says of it."""
+    address = _address(ports, scope, _generation(ports, scope))
+    if DESTROYED in ports.keyring.purposes(address):
+        _finish_destroy(ports, address)
+    return address, ports.store.catalog.entry(address)
+
+
+def _generation(ports: Ports, scope: Scope) -> int:
+    """How often the scope was begun; 1 for one that never was destroyed."""
+    for generation in count(1):
+        entry = ports.store.catalog.entry(_address(ports, scope, generation + 1))
+        if entry is None:
+            return generation
+    raise AssertionError
+
+
+def earlier_lives(ports: Ports, scope: Scope) -> list[str]:
+    """The addresses of the scope's lives that ended in destruction, but for the latest."""
+    return [_address(ports, scope, number) for number in range(1, _generation(ports, scope))]
+
+
+def _address(ports: Ports, scope: Scope, generation: int) -> str:
+    """Where a scope's rows are kept: says nothing, and is safe where case is not kept."""
+    key = vault.derive(ports.keyring.installation(), Purpose.ADDRESS)
+    name = vault.keyed_hash(key, vault.join(scope.tenant, scope.owner, generation))
+    return base64.b32encode(name).decode().rstrip("=").lower()
+
+
+def make(ports: Ports, scope: Scope, address: str, lookup: bytes | None = None) -> None:
+    """Make an empty scope: keys, then the file, then the catalog's entry."""
+    random, add = ports.clock.random, ports.keyring.add
+    add(address, LOOKUP, lookup or random(KEY_BYTES))
+    for collection in Collection:
+        add(address, slot(collection, 1), random(KEY_BYTES))
+    ports.reach(Failpoint.CREATE_KEYS_ADDED)
+    ports.store.create(address)
+    ports.reach(Failpoint.CREATE_STORED)
+    name = _seal_name(ports, scope, address)
+    ports.store.catalog.enroll(CatalogEntry(address=address, name=name))
+
+
+def _name_sealer(ports: Ports) -> Sealer:
+    return Sealer(ports.keyring.installation(), Purpose.NAME, None, "catalog")
+
+
+def _seal_name(ports: Ports, scope: Scope, address: str) -> bytes:
+    body = vault.pad(json.dumps([scope.tenant, scope.owner]).encode())
+    nonce = ports.clock.random(vault.NONCE_BYTES)
+    return _name_sealer(ports).seal(body, row_id=address.encode(), version=0, nonce=nonce)
+
+
+def scopes(ports: Ports) -> tuple[Scope, ...]:
+    """The scopes that are there, sorted by name."""
+    sealer = _name_sealer(ports)
+    names = [
+        json.loads(vault.unpad(sealer.unseal(e.name, row_id=e.address.encode(), version=0)))
+        for e in ports.store.catalog.entries()
+        if not e.destroyed
+    ]
+    return tuple(Scope(tenant, owner) for tenant, owner in sorted(names))
+
+
+def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
+    """Erase a whole scope, its keys first; a second time returns the same receipt."""
+    if confirm != str(scope):
+        raise NeedsConfirmation(
+            f"Destroying {scope} cannot be undone.", hint=f'Confirm with confirm="{scope}".'
+        )
+    address, entry = locate(ports, scope)
+    if entry is None:
+        raise NotFound(f"There is no scope {scope}.")
+    if not entry.destroyed:
+        _announce_destroy(ports, address)
+        _finish_destroy(ports, address)
+    return receipts.kept(ports, address)[-1]
+
+
+def _announce_destroy(ports: Ports, address: str) -> None:
+    """Write the slot that has the destroy finished, whatever happens from now on."""
+    key = ports.clock.random(KEY_BYTES)
+    try:
+        ports.keyring.add(address, DESTROYED, key)
+    except Full:
+        # Space is held in reserve for what erases, and the store alone may give it up.
+        ports.store.write(
+            address, lambda _: ports.keyring.add(address, DESTROYED, key), erasing=True
+        )
+
+
+def _finish_destroy(ports: Ports, address: str) -> None:
+    """Carry a destroy to its end, from wherever it was cut off."""
+    _shut(ports, address)
+    for purpose in ports.keyring.purposes(address):
+        if purpose != DESTROYED:
+            ports.keyring.delete(address, purpose)
+    ports.reach(Failpoint.DESTROY_KEYS_DELETED)
+    _empty(ports, address)
+    ports.reach(Failpoint.DESTROY_EMPTIED)
+    ports.store.remove(address)
+    ports.blobs.remove(address)
+    ports.reach(Failpoint.DESTROY_UNLINKED)
+    _keep_receipt(ports, address, Head(), 0)
+    ports.store.catalog.mark_destroyed(address)
+    ports.keyring.remove(address)
+
+
+def _shut(ports: Ports, address: str) -> None:
+    """Mark the head, so that a process with an open handle is told before the first key goes.
+
+    It may have the keys in its memory, and would go on to write what nobody else can open.
+    """
+    # A file that cannot be written must not keep its keys; emptying it says what is wrong.
+    with suppress(NotFound, StoreError):
+        ports.store.write(address, _mark_destroyed, erasing=True)
+
+
+def _mark_destroyed(tx: Tx) -> None:
+    tx.set_head(replace(tx.head(), destroyed=True))
+
+
+def _empty(ports: Ports, address: str) -> None:
+    """Truncate the rows.
+
+    The receipt is kept while the rows can still be counted: nobody could do so afterwards.
+    """
+
+    def store(tx: Tx) -> None:
+        rows = sum(_count(tx, collection) for collection in Collection)
+        _keep_receipt(ports, address, tx.head(), rows)
+        tx.truncate()
+        _mark_destroyed(tx)
+
+    # Another process may carry the same destroy to its end, and be faster.
+    with suppress(NotFound):
+        ports.store.write(address, store, erasing=True)
+        ports.store.settle(address)
+
+
+def _count(tx: Tx, collection: Collection) -> int:
+    number, after = 0, 0
+    while rows := tx.changes(collection, after, 256):
+        number += sum(not row.erased for row in rows)
+        after = rows[-1].seq
+    return number
+
+
+def _keep_receipt(ports: Ports, address: str, head: Head, rows: int) -> None:
+    """Keep the receipt of a destroy, once: with every key gone there is no cell to be named."""
+    if any(receipt.verb == "destroy" for receipt in receipts.kept(ports, address)):
+        return
+    receipt = Erasure(
+        address=address,
+        verb="destroy",
+        at=ports.clock.now(),
+        erased=rows,
+        rotated=True,
+        backups=receipts.backup_notes(ports, address),
+        audit_count=head.audit_count,
+        audit_mac=head.audit_mac.hex(),
+    )
+    receipts.keep(ports, receipt)

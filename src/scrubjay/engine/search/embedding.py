@@ -1,0 +1,59 @@
+"""Vectors that are kept: made when a memory is written, sealed beside it.
+
+Only a costly embedder's are. A cheap one's are made again whenever an index is, which keeps them,
+and numpy, out of every write.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.model.errors import EmbedderError
+from scrubjay.model.memory import wording
+from scrubjay.model.turns import Piece
+from scrubjay.ports import Floats
+
+_log = logging.getLogger(__name__)
+
+
+def vector_of(opened: OpenScope, text: str) -> bytes | None:
+    """The packed vector to keep with a memory; None if there is none to keep, or not in time."""
+    return vectors_of(opened, [text], seconds=opened.ports.policy.embed_seconds)[0]
+
+
+def vectors_of(
+    opened: OpenScope, texts: Sequence[str], *, seconds: float
+) -> Sequence[bytes | None]:
+    """The packed vectors to keep with some memories, asked for at once; None for each if late.
+
+    A memory is never lost over its vector: it is found by its words until `reindex`.
+    """
+    embedder = opened.ports.embedder
+    if not embedder.costly or not texts:
+        return [None] * len(texts)
+    deadline = opened.ports.clock.monotonic() + seconds
+    try:
+        made = embedder.embed(texts, deadline=deadline)
+    except EmbedderError as error:
+        _log.warning("retain.without_vector", extra={"code": error.code})
+        return [None] * len(texts)
+    return [pack(embedder.identity, one[None, :]) for one in made]
+
+
+def vectors_of_pieces(
+    opened: OpenScope, pieces: Iterable[Piece], *, seconds: float
+) -> dict[str, bytes | None]:
+    """The packed vectors to keep with what was found in a turn, by its parts."""
+    found = list(pieces)
+    texts = [wording(piece.content, piece.tags) for piece in found]
+    made = vectors_of(opened, texts, seconds=seconds)
+    return {piece.part: vector for piece, vector in zip(found, made, strict=True)}
+
+
+def pack(identity: str, floats: Floats) -> bytes:
+    """A vector as it is kept: a byte per dimension, a scale, and who made it."""
+    from scrubjay.engine.search import vectors  # loads numpy
+
+    return vectors.pack(vectors.quantize(identity, floats))

@@ -1,0 +1,272 @@
+"""Which rows hold a term, and how well every row answers weighted terms (BM25).
+
+A segment is immutable and packs into bytes. It knows terms by a number of 64 bits made of each: so
+it holds no words, is read without making a table of them, and is merged without comparing any.
+Rows are numbered through all segments in order. Deleted rows stay until a merge leaves them out.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import accumulate
+from typing import Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrubjay.engine.search.analysis import CACHED_WORDS, Wanted
+
+Floats: TypeAlias = NDArray[np.float32]
+Keys: TypeAlias = NDArray[np.uint64]
+Rows: TypeAlias = NDArray[np.uint32]
+Counts: TypeAlias = NDArray[np.uint16]
+Mask: TypeAlias = NDArray[np.bool_]
+Number = TypeVar("Number", np.uint16, np.uint32, np.uint64)
+
+Found: TypeAlias = tuple[Rows, Counts]
+"""The rows that hold a term, and how often each does."""
+
+K1 = 1.0
+B = 0.6
+MOST_COUNTED = 0xFFFF
+_HEAD = struct.Struct("<4sIII")
+_MAGIC = b"SJP1"
+_NOTHING = (np.empty(0, np.uint32), np.empty(0, np.uint16))
+
+
+@lru_cache(CACHED_WORDS)
+def key(term: str) -> int:
+    """The number a term is known by; two of a hundred thousand terms share one in 10^9 scopes."""
+    return int.from_bytes(blake2b(term.encode(), digest_size=8).digest())
+
+
+class Part(Protocol):
+    """Some rows and the terms they hold; `find` numbers rows from 0 within the part."""
+
+    @property
+    def lengths(self) -> Rows:
+        """How many terms each row holds."""
+
+    def find(self, term: str) -> tuple[Rows, Counts]:
+        """The rows that hold the term, ascending, and how often each does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Rows that no longer change: `rows[starts[i]:starts[i + 1]]` hold the term of `keys[i]`."""
+
+    keys: Keys
+    starts: Rows
+    rows: Rows
+    counts: Counts
+    lengths: Rows
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes in memory."""
+        arrays = (self.keys, self.starts, self.rows, self.counts, self.lengths)
+        return sum(array.nbytes for array in arrays)
+
+    def find(self, term: str) -> tuple[Rows, Counts]:
+        """The rows that hold the term, ascending, and how often each does."""
+        wanted = np.uint64(key(term))
+        place = int(self.keys.searchsorted(wanted))
+        if place == len(self.keys) or self.keys[place] != wanted:
+            return _NOTHING
+        first, last = self.starts[place], self.starts[place + 1]
+        return self.rows[first:last], self.counts[first:last]
+
+
+def build(documents: Iterable[Sequence[str]]) -> Segment:
+    """The segment of these rows, each given as its terms."""
+    found: list[int] = []
+    lengths: list[int] = []
+    for terms in documents:
+        found += map(key, terms)
+        lengths.append(len(terms))
+    rows = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
+    counts = np.ones(len(rows), np.uint16)
+    return _gathered(np.array(found, np.uint64), rows, counts, np.array(lengths, np.uint32))
+
+
+def merge(segments: Sequence[Segment], keep: Sequence[Mask] | None = None) -> Segment:
+    """One segment of several in order; rows outside `keep` are left out and leave no trace."""
+    kept = list(keep) if keep else [np.ones(len(part.lengths), np.bool_) for part in segments]
+    keys, rows, counts, base = [np.empty(0, np.uint64)], [], [], 0
+    for part, mask in zip(segments, kept, strict=True):
+        keys.append(np.repeat(part.keys, np.diff(part.starts)))
+        if mask.all():
+            rows.append(part.rows + np.uint32(base))
+            counts.append(part.counts)
+        else:
+            alive = mask[part.rows]
+            moved = (np.cumsum(mask) - 1 + base).astype(np.uint32)
+            keys[-1] = keys[-1][alive]
+            rows.append(moved[part.rows[alive]])
+            counts.append(part.counts[alive])
+        base += int(mask.sum())
+    lengths = [part.lengths[mask] for part, mask in zip(segments, kept, strict=True)]
+    return _gathered(_join(keys), _join(rows), _join(counts), _join(lengths))
+
+
+def _gathered(keys: Keys, rows: Rows, counts: Counts, lengths: Rows) -> Segment:
+    """The segment of these occurrences, whose rows ascend for each key."""
+    # Stable, so rows stay in order; and quick, because what is merged is in order by parts.
+    order = np.argsort(keys, kind="stable")
+    keys, rows, counts = keys[order], rows[order], counts[order]
+    other = _differs(keys)
+    first = np.flatnonzero(other | _differs(rows))
+    summed = np.add.reduceat(counts, first, dtype=np.uint32) if len(first) else counts[:0]
+    starts = np.flatnonzero(other[first])
+    return Segment(
+        keys=keys[first][starts],
+        starts=np.append(starts, len(first)).astype(np.uint32),
+        rows=rows[first],
+        counts=np.minimum(summed, MOST_COUNTED).astype(np.uint16),
+        lengths=lengths.astype(np.uint32),
+    )
+
+
+def _differs(values: NDArray[Number]) -> Mask:
+    """Where a value is another than the one before it; the first is."""
+    other = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=other[1:])
+    return other
+
+
+def _join(arrays: Sequence[NDArray[Number]]) -> NDArray[Number]:
+    """All of them in a row; of none, an empty one that fits any."""
+    return np.concatenate(arrays) if arrays else np.empty(0, np.uint32)
+
+
+def pack(segment: Segment) -> bytes:
+    """The segment as bytes: a head, then the arrays, little-endian."""
+    occurrences, terms, rows = len(segment.rows), len(segment.keys), len(segment.lengths)
+    arrays = (segment.starts, segment.lengths, segment.rows)
+    return b"".join(
+        (
+            _HEAD.pack(_MAGIC, occurrences, terms, rows),
+            segment.keys.astype("<u8").tobytes(),
+            *(array.astype("<u4").tobytes() for array in arrays),
+            segment.counts.astype("<u2").tobytes(),
+        )
+    )
+
+
+def unpack(packed: bytes) -> Segment:
+    """The segment that `pack` wrote; refuses anything else with ValueError."""
+    if len(packed) < _HEAD.size or packed[:4] != _MAGIC:
+        raise ValueError("these bytes are no postings")
+    _, occurrences, terms, rows = _HEAD.unpack_from(packed)
+    keys = np.frombuffer(packed, "<u8", terms, _HEAD.size)
+    at = _HEAD.size + 8 * terms
+    starts, at = _take(packed, at, terms + 1)
+    lengths, at = _take(packed, at, rows)
+    held, at = _take(packed, at, occurrences)
+    counts = np.frombuffer(packed, "<u2", occurrences, at)
+    return Segment(keys=keys, starts=starts, rows=held, counts=counts, lengths=lengths)
+
+
+def _take(packed: bytes, at: int, count: int) -> tuple[Rows, int]:
+    return np.frombuffer(packed, "<u4", count, at), at + 4 * count
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """How well every row answers: BM25, and the share of the wanted information it holds.
+
+    Information no row holds is left out of the share: a typing error or a pair of characters that
+    is no word takes nothing from what the rows do hold.
+    """
+
+    scores: Floats
+    coverage: Floats
+
+
+def match(terms: Terms, wanted: Sequence[Wanted]) -> Match:
+    """Match every row with the wanted terms.
+
+    A near term counts instead of the wanted one where it gives more, damped by its nearness and
+    never as rarer than the wanted one, so that near words cannot outweigh the word itself.
+    """
+    scores, coverage = np.zeros(terms.rows, np.float32), np.zeros(terms.rows, np.float32)
+    known = {item.term for item in wanted}
+    whole = 0.0
+    for item in wanted:
+        own = terms.find(item.term)
+        rarity = terms.rarity(len(own[0]))
+        near = [(terms.find(term), share) for term, share in item.near.items() if term not in known]
+        near = [(found, share) for found, share in near if len(found[0])]
+        if not near and not len(own[0]):
+            continue
+        rows, best, held = terms.weigh(own, near, rarity)
+        whole += item.weight * rarity
+        scores[rows] += np.float32(item.weight) * best
+        coverage[rows] += np.float32(item.weight * rarity) * held
+    return Match(scores, coverage / np.float32(whole) if whole else coverage)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """All parts of one scope, their rows numbered through; made once, for many questions."""
+
+    parts: Sequence[Part]
+    bases: Sequence[int]
+    norms: Floats
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> Terms:
+        """The terms of these parts."""
+        lengths = [part.lengths for part in parts]
+        joined = _join(lengths)
+        mean = max(float(joined.mean()), 1.0) if len(joined) else 1.0
+        norms = np.float32(K1 * (1 - B)) + joined.astype(np.float32) * np.float32(K1 * B / mean)
+        return cls(parts, list(accumulate(map(len, lengths), initial=0)), norms)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.norms)
+
+    def find(self, term: str) -> tuple[Rows, Counts]:
+        """The rows that hold the term, ascending, and how often each does."""
+        found = [
+            (rows + np.uint32(base) if base else rows, counts)
+            for part, base in zip(self.parts, self.bases, strict=False)
+            for rows, counts in (part.find(term),)
+            if len(rows)
+        ]
+        if len(found) == 1:
+            return found[0]
+        return _join([rows for rows, _ in found]), _join([counts for _, counts in found])
+
+    def rarity(self, holding: int) -> float:
+        """How much it says that a row holds a term that so many hold."""
+        return math.log1p((self.rows - holding + 0.5) / (holding + 0.5))
+
+    def weigh(
+        self, own: Found, near: Sequence[tuple[Found, float]], rarity: float
+    ) -> tuple[Rows | slice, Floats, Floats | float]:
+        """BM25 of one wanted term, and how much of the term is held: for its rows, or for all."""
+        rows, counts = own
+        exact = np.float32(rarity) * self._saturate(rows, counts)
+        if not near:
+            return rows, exact, 1.0
+        best, held = np.zeros(self.rows, np.float32), np.zeros(self.rows, np.float32)
+        best[rows] = exact
+        held[rows] = 1
+        for (rows, counts), share in near:
+            worth = np.float32(share * min(rarity, self.rarity(len(rows))))
+            best[rows] = np.maximum(best[rows], worth * self._saturate(rows, counts))
+            held[rows] = np.maximum(held[rows], np.float32(share))
+        return slice(None), best, held
+
+    def _saturate(self, rows: Rows, counts: Counts) -> Floats:
+        times = counts.astype(np.float32)
+        saturated: Floats = np.float32(K1 + 1) * times / (times + self.norms[rows])
+        return saturated

@@ -1,0 +1,96 @@
+"""reindex: the index made again from the rows, with a vector for every memory."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from scrubjay.engine.ledger import turns
+from scrubjay.engine.scope import cells
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.search import embedding, indexing, segments
+from scrubjay.engine.search.indexing import Indexed
+from scrubjay.model.errors import Changed, SealBroken
+from scrubjay.model.memory import Memory, wording
+from scrubjay.model.origin import Actor
+from scrubjay.model.results import Reindexed
+from scrubjay.model.rows import Collection, Freeze, Row
+from scrubjay.ports import Progress, Tx, View
+
+_BATCH = 64
+
+
+def reindex(opened: OpenScope, indexed: Indexed, *, progress: Progress, actor: Actor) -> Reindexed:
+    """Give every memory a vector of the present embedder and write the segments anew.
+
+    Turns of which nothing could be derived are tried again first, unless the scope is frozen.
+    It can be cut off anywhere: vectors made so far are kept, and the old index until the new one
+    is there.
+    """
+    if opened.read(lambda view: view.head()).frozen is Freeze.NONE:
+        turns.derive_failed(opened, actor=actor)
+    total = max(1, opened.read(lambda view: view.head()).memory.seq)
+    embedded = _embed_all(opened, progress, total) if opened.ports.embedder.costly else 0
+    with indexed.lock:
+        indexing.start_over(opened, indexed)
+        indexed.ready.settle()
+        memories = len(indexed.ready.columns())
+        if memories:
+            indexing.publish(opened, indexed)
+        else:
+            segments.drop(opened)
+            indexed.reset()
+    opened.write(lambda tx: opened.trail.record(tx, "reindex", actor), frozen_too=True)
+    progress(total, total)
+    return Reindexed(memories=memories, embedded=embedded)
+
+
+def _embed_all(opened: OpenScope, progress: Progress, total: int) -> int:
+    after, count = 0, 0
+    while rows := opened.read(lambda view, at=after: view.changes(Collection.MEMORY, at, _BATCH)):  # type: ignore[misc]
+        after = rows[-1].seq
+        count += _embed(opened, [row.id for row in rows if not row.erased])
+        progress(min(after, total), total)
+    return count
+
+
+def _bare(opened: OpenScope, view: View, ids: list[bytes]) -> dict[Row, Memory]:
+    """The memories among these that have no vector of the present embedder, but open."""
+    rows = (view.row(Collection.MEMORY, row_id) for row_id in ids)
+    found: dict[Row, Memory] = {}
+    for row in rows:
+        if row is not None and not row.erased:
+            # One that is damaged is none of our business: verify names it.
+            with suppress(SealBroken):
+                memory = opened.unseal(row)
+                if _vector(opened, row) is None:
+                    found[row] = memory
+    return found
+
+
+def _embed(opened: OpenScope, ids: list[bytes]) -> int:
+    """Give the rows of one batch that need it a vector; what changed meanwhile is left alone."""
+    bare = opened.read(lambda view: _bare(opened, view, ids))
+    if not bare:
+        return 0
+    texts = [wording(memory.content, memory.tags) for memory in bare.values()]
+    embedder = opened.ports.embedder
+    made = [embedding.pack(embedder.identity, one[None, :]) for one in embedder.embed(texts)]
+
+    def store(tx: Tx) -> int:
+        kept = 0
+        for row, packed in zip(bare, made, strict=True):
+            now = tx.row(Collection.MEMORY, row.id)
+            if now is not None and not now.erased and now.epoch == row.epoch:
+                vector = cells.seal_vector(opened, packed, row.id, row.epoch)
+                tx.reseal(Collection.MEMORY, replace(now, vector=vector))
+                kept += 1
+        return kept
+
+    return opened.write(store, frozen_too=True)
+
+
+def _vector(opened: OpenScope, row: Row) -> object | None:
+    with suppress(Changed):
+        return indexing.kept_vector(opened, row)
+    return None

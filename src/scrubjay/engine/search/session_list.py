@@ -1,0 +1,118 @@
+"""sessions: the conversations of a scope, without opening what was said in them.
+
+Session and time of every memory are columns of the index. These are at hand, or loaded in a few
+milliseconds, as for the brief; walking through the rows would unseal every memory of the scope.
+A turn is in no index. Its row has the session as a keyed hash, its mark in the timeline the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+
+import numpy as np
+
+from scrubjay.engine.ledger import turn_ledger
+from scrubjay.engine.ledger.sessions import tainted
+from scrubjay.engine.ledger.timeline import Line
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.search import indexing
+from scrubjay.engine.search.columns import NOTHING, Columns, Entry
+from scrubjay.engine.search.indexing import Indexed
+from scrubjay.model.origin import Actor
+from scrubjay.model.results import Session
+from scrubjay.model.rows import Collection
+from scrubjay.model.text import check_limit
+from scrubjay.model.turns import time_of
+from scrubjay.ports import View
+
+SESSIONS_LIMIT = 100_000
+_PAGE = 256
+
+Found = dict[str, Session]
+
+
+def sessions(
+    opened: OpenScope, indexed: Indexed, *, limit: int, actor: Actor
+) -> tuple[Session, ...]:
+    """The sessions of which something is kept, the one that was spoken in last first."""
+    check_limit(limit, SESSIONS_LIMIT)
+    now = opened.ports.clock.now()
+    with indexed.lock:
+        indexing.catch_up(opened, indexed)
+        held, fresh = indexed.ready.columns(), indexed.ready.fresh()
+    written = _joined([*_in_columns(held, now), *_in_entries(fresh, now)])
+    found = opened.read(lambda view: _listed(opened, view, written, limit))
+    opened.note_read("sessions", actor)
+    return found
+
+
+def _listed(opened: OpenScope, view: View, written: Found, limit: int) -> tuple[Session, ...]:
+    found = _joined([*written.values(), *_in_ledger(opened, view, written)])
+    newest = sorted(found.values(), key=lambda one: (one.last, one.name), reverse=True)
+    return tuple(replace(one, tainted=tainted(opened, view, one.name)) for one in newest[:limit])
+
+
+def _joined(parts: Iterable[Session]) -> Found:
+    """What several sources know of the sessions, by their names."""
+    found: Found = {}
+    for one in parts:
+        known = found.get(one.name)
+        found[one.name] = (
+            one
+            if known is None
+            else Session(
+                name=one.name,
+                first=min(known.first, one.first),
+                last=max(known.last, one.last),
+                memories=known.memories + one.memories,
+                turns=known.turns + one.turns,
+            )
+        )
+    return found
+
+
+def _in_columns(held: Columns, now: datetime) -> Iterator[Session]:
+    """Of the memories that are current and in a segment."""
+    current = np.isinf(held.retired) & (held.expires > now.timestamp()) & (held.session != NOTHING)
+    codes, which = np.unique(held.session[current], return_inverse=True)
+    said, sizes = held.said[current], np.bincount(which, minlength=len(codes))
+    first, last = np.full(len(codes), np.inf), np.full(len(codes), -np.inf)
+    np.minimum.at(first, which, said)
+    np.maximum.at(last, which, said)
+    for place, code in enumerate(codes):
+        yield Session(
+            name=held.names[code],
+            first=indexing.moment(first[place]),
+            last=indexing.moment(last[place]),
+            memories=int(sizes[place]),
+        )
+
+
+def _in_entries(fresh: Iterable[Entry], now: datetime) -> Iterator[Session]:
+    """Of the memories that are current and in no segment yet."""
+    for memory in (entry.memory for entry in fresh):
+        name = memory.provenance.session
+        if name is not None and memory.live and not memory.expired(now):
+            yield Session(name=name, first=memory.said_at, last=memory.said_at, memories=1)
+
+
+def _in_ledger(opened: OpenScope, view: View, names: Iterable[str]) -> Iterator[Session]:
+    """Of the turns; none is opened but the first of a session that no memory has the name of."""
+    times = {opened.row_id(mark.id): mark.micros for mark in Line(Notes(opened, view))}
+    known = {opened.session_hash(name): name for name in names} if times else {}
+    found: dict[str, list[int]] = {}
+    after = 0
+    while times and (rows := view.changes(Collection.TURN, after, _PAGE)):
+        for row in rows:
+            if row.session is None or row.id not in times:
+                continue
+            if row.session not in known:
+                known[row.session] = turn_ledger.unseal(opened, row).session or ""
+            found.setdefault(known[row.session], []).append(times[row.id])
+        after = rows[-1].seq
+    for name, spoken in found.items():
+        first, last = time_of(min(spoken)), time_of(max(spoken))
+        yield Session(name=name, first=first, last=last, turns=len(spoken))

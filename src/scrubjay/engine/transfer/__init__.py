@@ -1,0 +1,1 @@
+"""Whole scopes out and in: export, backup, verify, audit."""

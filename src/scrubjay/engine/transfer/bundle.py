@@ -1,0 +1,286 @@
+"""Bundles: a scope as one portable file, sealed or as readable JSON.
+
+Both carry the same records and read back without loss. A sealed bundle is a line of JSON that
+names it, then a stream of cells under a key of its own; inside are JSON lines.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from scrubjay.model import turns
+from scrubjay.model.errors import InvalidRequest, SealBroken
+from scrubjay.model.memory import Json, Memory
+from scrubjay.model.records import from_record, to_record
+from scrubjay.model.scope import Scope
+from scrubjay.model.turns import Turn
+from scrubjay.vault import CHUNK_BYTES, KEY_BYTES, OVERHEAD, Purpose, Random, Sealer
+
+BUNDLE: Final = "scrubjay-bundle"
+EXPORT: Final = "scrubjay-export"
+VERSION: Final = 1
+_HEADER_LIMIT: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What a bundle carries. Only a backup has the fields after the turns."""
+
+    scope: Scope
+    made_at: str
+    memories: tuple[Memory, ...]
+    turns: tuple[Turn, ...] = ()
+    lookup: bytes | None = None
+    tombstones: tuple[bytes, ...] = ()
+    audit: tuple[tuple[bytes, bytes], ...] = ()
+    extraction: Mapping[str, Json] | None = None
+
+
+def record(memory: Memory) -> dict[str, Json]:
+    """A memory as a bundle carries it: with its row's version and place in the order."""
+    return {**to_record(memory), "number": memory.number, "version": memory.version}
+
+
+# -- readable JSON ------------------------------------------------------------------------
+
+
+def to_json(content: Content) -> bytes:
+    """The memories as one readable document."""
+    document = {
+        "format": EXPORT,
+        "version": VERSION,
+        "scope": str(content.scope),
+        "made_at": content.made_at,
+        "count": len(content.memories),
+        "memories": [record(memory) for memory in content.memories],
+        "turns": [turns.to_record(turn) for turn in content.turns],
+    }
+    return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def from_json(raw: bytes) -> Content:
+    """The content of a document; InvalidRequest names the place that is damaged."""
+    try:
+        document = json.loads(raw)
+    except json.JSONDecodeError as error:
+        raise _damaged(f"line {error.lineno}, column {error.colno}", error.msg) from error
+    except UnicodeDecodeError as error:
+        raise _damaged(f"byte {error.start:,}", "it is not Unicode text") from error
+    except (ValueError, RecursionError) as error:
+        raise _damaged("the beginning", "it is not JSON text of ours") from error
+    if not isinstance(document, dict) or document.get("format") != EXPORT:
+        raise _damaged("format", f"it is not a {EXPORT}")
+    _check_version(document)
+    records = document.get("memories")
+    if not isinstance(records, list) or document.get("count") != len(records):
+        raise _damaged("memories", "their number is not the count given")
+    memories = _read_all((f"memories[{at}]", one) for at, one in enumerate(records))
+    said = document.get("turns", [])
+    if not isinstance(said, list):
+        raise _damaged("turns", "they are no list")
+    return Content(
+        scope=_scope(document),
+        made_at=str(document.get("made_at")),
+        memories=memories,
+        turns=_read_turns((f"turns[{at}]", one) for at, one in enumerate(said)),
+    )
+
+
+def _read_turns(records: Iterable[tuple[str, Json]]) -> tuple[Turn, ...]:
+    found: dict[str, Turn] = {}
+    for place, one in records:
+        try:
+            turn = turns.from_record(one)
+        except InvalidRequest as error:
+            raise _damaged(place, error.message) from error
+        if turn.id in found:
+            raise _damaged(place, "its id stands there twice")
+        found[turn.id] = turn
+    return tuple(found.values())
+
+
+def _read_all(records: Iterable[tuple[str, Json]]) -> tuple[Memory, ...]:
+    memories: dict[str, Memory] = {}
+    places: dict[str, str] = {}
+    for place, one in records:
+        try:
+            memory = from_record(one)
+        except InvalidRequest as error:
+            raise _damaged(place, error.message) from error
+        if memory.id in memories:
+            raise _damaged(place, "its id stands there twice")
+        memories[memory.id] = memory
+        places[memory.id] = place
+    for public_id, problem in _broken_links(memories):
+        raise _damaged(places[public_id], problem)
+    return tuple(sorted(memories.values(), key=lambda memory: memory.number))
+
+
+def _broken_links(memories: dict[str, Memory]) -> Iterator[tuple[str, str]]:
+    """Where versions do not form a line: both sides of a link must agree, and none may close."""
+    for one in memories.values():
+        after = memories.get(one.superseded_by or "")
+        if after is not None and after.supersedes != one.id:
+            yield one.id, "its successor does not name it"
+        before = memories.get(one.supersedes or "")
+        if before is not None and before.superseded_by != one.id:
+            yield one.id, "the memory it supersedes does not name it"
+    in_line: set[str] = set()
+    for start in memories.values():
+        link = None if start.supersedes in memories else start
+        while link is not None:
+            in_line.add(link.id)
+            link = memories.get(link.superseded_by or "")
+    for public_id in memories.keys() - in_line:
+        yield public_id, "its versions form a circle"
+
+
+def _check_version(document: dict[str, Any]) -> None:
+    if document.get("version") != VERSION:
+        raise InvalidRequest(
+            "The file was made by another version of scrubjay.", hint="Upgrade scrubjay."
+        )
+
+
+def _scope(document: dict[str, Any]) -> Scope:
+    try:
+        return Scope.parse(document.get("scope", ""))
+    except InvalidRequest as error:
+        raise _damaged("scope", error.message) from error
+
+
+def _damaged(place: str, what: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"The file is damaged at {place}: {what.rstrip('.')}.",
+        hint="Nothing was loaded. Use an undamaged copy.",
+    )
+
+
+# -- sealed ---------------------------------------------------------------------------------
+
+
+def seal(content: Content, *, name: str, key: bytes, random: Random) -> bytes:
+    """The content as a sealed bundle that opens only with `key`."""
+    header = json.dumps({"format": BUNDLE, "version": VERSION, "name": name})
+    sealer = Sealer(key, Purpose.BUNDLE, None, "bundle")
+    body = "\n".join(json.dumps(line, ensure_ascii=False) for line in _lines(content)).encode()
+    stream = sealer.seal_stream(body, row_id=name.encode(), version=VERSION, random=random)
+    return header.encode() + b"\n" + stream
+
+
+def _lines(content: Content) -> Iterable[Json]:
+    yield {
+        "type": "scope",
+        "scope": str(content.scope),
+        "made_at": content.made_at,
+        "lookup": content.lookup.hex() if content.lookup else None,
+    }
+    for memory in content.memories:
+        yield {"type": "memory", "memory": record(memory)}
+    for turn in content.turns:
+        yield {"type": "turn", "turn": turns.to_record(turn)}
+    for tombstone in content.tombstones:
+        yield {"type": "tombstone", "id": tombstone.hex()}
+    for cell, mac in content.audit:
+        yield {"type": "audit", "cell": base64.b64encode(cell).decode(), "mac": mac.hex()}
+    if content.extraction is not None:
+        yield {"type": "extraction", "extraction": dict(content.extraction)}
+    yield {"type": "end", "memories": len(content.memories)}
+
+
+def name_of(raw: bytes) -> str | None:
+    """The name of a sealed bundle; None if the file is no sealed bundle."""
+    line = raw[:_HEADER_LIMIT].partition(b"\n")[0]
+    try:
+        header = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(header, dict) or header.get("format") != BUNDLE:
+        return None
+    _check_version(header)
+    name = header.get("name")
+    return name if isinstance(name, str) else None
+
+
+def sealed_name(raw: bytes) -> str:
+    """The name of a sealed bundle; InvalidRequest if the file is none."""
+    name = name_of(raw)
+    if name is None:
+        raise _damaged("the beginning", f"it is not a {BUNDLE}")
+    return name
+
+
+def unseal(raw: bytes, key: bytes) -> Content:
+    """The content of a sealed bundle; InvalidRequest names the place that is damaged."""
+    name = sealed_name(raw)
+    stream = raw.partition(b"\n")[2]
+    sealer = Sealer(key, Purpose.BUNDLE, None, "bundle")
+    chunks: list[bytes] = []
+    try:
+        for chunk in sealer.unseal_stream(stream, row_id=name.encode(), version=VERSION):
+            chunks.append(chunk)
+    except SealBroken as error:
+        if not chunks:
+            raise SealBroken(
+                "The bundle does not open: the key is another one, or its beginning is damaged.",
+                hint="Nothing was loaded. Use the key printed when it was made.",
+            ) from error
+        at = len(raw) - len(stream) + len(chunks) * (CHUNK_BYTES + OVERHEAD)
+        raise _damaged(f"byte {at:,}", "a chunk was altered or is missing") from error
+    try:
+        return _parse([json.loads(line) for line in b"".join(chunks).split(b"\n")])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _damaged("its content", "it is not what a bundle holds") from error
+
+
+def _parse(lines: list[dict[str, Any]]) -> Content:
+    first = lines[0]
+    by_type: dict[str, list[dict[str, Any]]] = {}
+    for line in lines[1:]:
+        by_type.setdefault(line["type"], []).append(line)
+    records = by_type.get("memory", [])
+    return Content(
+        scope=_scope(first),
+        made_at=first["made_at"],
+        memories=_read_all(
+            (f"memory {at}", line["memory"]) for at, line in enumerate(records, start=1)
+        ),
+        turns=_read_turns(
+            (f"turn {at}", line["turn"]) for at, line in enumerate(by_type.get("turn", []), start=1)
+        ),
+        lookup=bytes.fromhex(first["lookup"]) if first["lookup"] else None,
+        tombstones=tuple(bytes.fromhex(line["id"]) for line in by_type.get("tombstone", [])),
+        audit=tuple(
+            (base64.b64decode(line["cell"]), bytes.fromhex(line["mac"]))
+            for line in by_type.get("audit", [])
+        ),
+        extraction=next((dict(line["extraction"]) for line in by_type.get("extraction", ())), None),
+    )
+
+
+# -- keys as text -----------------------------------------------------------------------------
+
+
+def print_key(key: bytes) -> str:
+    """A bundle key as a person keeps it."""
+    text = base64.b32encode(key).decode().rstrip("=")
+    return "-".join(text[at : at + 4] for at in range(0, len(text), 4))
+
+
+def read_key(text: str) -> bytes:
+    """A bundle key from its text; InvalidRequest if it cannot be one."""
+    letters = str(text).replace("-", "").replace(" ", "").upper()
+    try:
+        key = base64.b32decode(letters + "=" * (-len(letters) % 8))
+    except (binascii.Error, ValueError) as error:
+        raise InvalidRequest("That is not a bundle key.") from error
+    if len(key) != KEY_BYTES:
+        raise InvalidRequest(
+            "That bundle key is incomplete.", hint="It has 13 groups of letters and digits."
+        )
+    return key

@@ -1,0 +1,54 @@
+"""A scope: whose memory it is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from scrubjay.model.errors import InvalidRequest
+
+_NAME = re.compile(r"[a-z0-9-][a-z0-9.-]{0,63}")
+
+
+def check_place(what: str, name: str) -> str:
+    """The name, if it has 1 to 64 characters of a-z, 0-9, `-` and `.` and begins with no dot."""
+    if not _NAME.fullmatch(name):
+        raise InvalidRequest(
+            f"The {what} is not a valid name.",
+            hint="Use 1 to 64 characters of a-z, 0-9, - and ., not beginning with a dot.",
+        )
+    return name
+
+
+LOCAL_TENANT = "local"
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """`tenant/owner`: the bound of keys, isolation, export and destroy."""
+
+    tenant: str
+    owner: str
+
+    def __post_init__(self) -> None:
+        for part, name in (("tenant", self.tenant), ("owner", self.owner)):
+            if not isinstance(name, str) or not _PART.fullmatch(name):
+                raise InvalidRequest(
+                    f"The {part} part of the scope is not a valid name.",
+                    hint="Use 1 to 128 letters, digits and . _ @ -, a letter or digit first.",
+                )
+
+    @classmethod
+    def parse(cls, text: str) -> Scope:
+        """Read `tenant/owner`, or `owner` alone for the local tenant."""
+        if not isinstance(text, str) or text.count("/") > 1:
+            raise InvalidRequest(
+                "A scope is written owner or tenant/owner.",
+                hint='For example "alice" or "acme/alice".',
+            )
+        tenant, slash, owner = text.partition("/")
+        return cls(tenant, owner) if slash else cls(LOCAL_TENANT, tenant)
+
+    def __str__(self) -> str:
+        return f"{self.tenant}/{self.owner}"

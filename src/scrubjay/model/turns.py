@@ -1,0 +1,317 @@
+"""The turn: one exchange as it happened, and what may be derived from it.
+
+A turn is kept as it came and never recalled itself; what is derived from it is a function of the
+turns that are there, not of the order in which they arrived.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+from typing import Any, Final
+from uuid import UUID
+
+from scrubjay.model import text
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.memory import NO_METADATA, Json, Kind, no_metadata
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.results import Outcome
+
+TEXT_BYTES: Final = 8 * 1024 * 1024
+"""The most that either side of a turn may say."""
+TURNS_LIMIT: Final = 1_000
+"""How many turns may be asked for at once,"""
+TURNS_CHARS: Final = 16 * 1024 * 1024
+"""and how much they may say together: an answer ends early where one more would be too much."""
+TIMELINE_LIMIT: Final = 100_000
+LOOK_BACK: Final = 10
+"""How many turns before it, by time, a turn is compared with."""
+ALIKE: Final = 0.85
+"""Turns that share this much of their words say the same, but for what they state."""
+ORDINARY: Final = 0.5
+"""How important a turn is like any other."""
+IDLE: Final = timedelta(minutes=30)
+"""A pause this long ends an episode,"""
+EPISODE_TURNS: Final = 20
+"""and so do this many turns."""
+EPISODE_PART: Final = "episode"
+"""The part of what is derived that stands for the turn as a whole."""
+MODEL_PART: Final = "model-"
+"""How the parts begin that a model found; a number follows, from 0."""
+MODEL_PIECES: Final = 8
+"""The most that a model may find in one turn."""
+_START: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_NAMES: Final = ("session", "model", "channel")
+_MARKS: Final = " .,;:!…。\uff01\uff0c"
+_WORDS: Final = re.compile(r"\w+")
+
+
+class State(IntEnum):
+    """What became of a turn."""
+
+    KEPT = 0
+    REPEATED = 1
+    """It says and states what one of the turns just before it did; counted, nothing derived."""
+    TRIVIAL = 2
+    """It says nothing worth keeping; counted, nothing derived."""
+    FAILED = 3
+    """It could not be distilled; it is in the ledger, and reindex tries again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One exchange: what was said to the agent and what it answered."""
+
+    id: str
+    at: datetime
+    user: str = ""
+    assistant: str = ""
+    session: str | None = None
+    model: str | None = None
+    channel: str | None = None
+    origin: Origin = Origin.USER
+    """By which channel the user's side came in; the answer is the agent's."""
+    actor: Actor = Actor.AGENT
+    metadata: Mapping[str, Json] = field(default_factory=no_metadata, hash=False)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands in time; two turns of the same moment have an order, too."""
+        return place(self.at, self.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Write one turn; what is worth remembering of it is derived at once."""
+
+    id: str
+    """The stable id its writer brings: a second write under it changes nothing."""
+    user: str = ""
+    assistant: str = ""
+    at: datetime | None = None
+    """When it happened; None for now."""
+    session: str | None = None
+    model: str | None = None
+    channel: str | None = None
+    origin: Origin = Origin.USER
+    actor: Actor = Actor.AGENT
+    metadata: Mapping[str, Json] = field(default_factory=no_metadata, hash=False)
+
+    def __post_init__(self) -> None:
+        text.check_id(self.id)
+        for name in ("user", "assistant"):
+            _check_said(name, getattr(self, name))
+        for name in _NAMES:
+            text.check_name(f"The {name}", getattr(self, name))
+        _set(self, "at", text.check_time("The time of the turn", self.at))
+        _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
+        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
+        text.check_metadata(self.metadata)
+
+    def turn(self, now: datetime) -> Turn:
+        """The turn this request describes."""
+        return Turn(
+            id=self.id,
+            at=self.at or now,
+            user=self.user,
+            assistant=self.assistant,
+            session=self.session,
+            model=self.model,
+            channel=self.channel,
+            origin=self.origin,
+            actor=self.actor,
+            metadata=dict(self.metadata) if self.metadata else NO_METADATA,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One thing a distiller found in a turn."""
+
+    part: str
+    """Which of the turn's pieces it is; the same text always yields the same parts."""
+    kind: Kind
+    content: str
+    said_by_user: bool = True
+    """Whether it rests on the user's words alone, and so has their origin."""
+    slot: str | None = None
+    """What it is about, such as the user's name: of two that fill one slot the later counts."""
+    importance: float = ORDINARY
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """What a model answered about a turn, and what the answer cost."""
+
+    pieces: tuple[Piece, ...] = ()
+    usable: bool = True
+    """Whether it could be read at all; its tokens are spent either way."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The receipt of a turn, given once it is durable."""
+
+    id: str
+    outcome: Outcome = Outcome.STORED
+    state: State = State.KEPT
+    memories: tuple[str, ...] = ()
+    """The ids of what was derived from it."""
+    redacted: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """One turn in the timeline: enough to say when and roughly what, without opening it."""
+
+    id: str
+    at: datetime
+    state: State
+    gist: str
+
+    @property
+    def memory(self) -> str:
+        """The id of the episode derived from it, if it was kept."""
+        return derived_id(self.id, EPISODE_PART)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """The latest turns of a scope, oldest first, and how many there were before them."""
+
+    moments: tuple[Moment, ...] = ()
+    earlier: int = 0
+    since: datetime | None = None
+    """When the first of all was."""
+    begun: int = 0
+    """How many turns before the first moment belong to its episode."""
+
+    def episodes(self) -> list[list[Moment]]:
+        """The moments as episodes: a long pause or many turns end one.
+
+        Where an episode begins follows from all turns there are, not from those that are here:
+        the first may lack its beginning, and no other one moves when a turn is added.
+        """
+        found: list[list[Moment]] = []
+        room = EPISODE_TURNS - self.begun
+        for moment in self.moments:
+            if not found or not room or moment.at - found[-1][-1].at >= IDLE:
+                room = room if not found else EPISODE_TURNS
+                found.append([])
+            found[-1].append(moment)
+            room -= 1
+        return found
+
+
+def alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two sets of words say the same."""
+    if not one or not other:
+        return False
+    common = len(one & other)
+    return common >= ALIKE * (len(one) + len(other) - common)
+
+
+def stated(turn: Turn, pieces: Iterable[Piece]) -> dict[str, str]:
+    """What a turn says that must not be lost to another of nearly the same words.
+
+    By slot, what fills it; a whole turn that stands out counts by its words, in their order.
+    """
+    found: dict[str, str] = {}
+    for piece in pieces:
+        if piece.slot is not None:
+            value = " ".join(piece.content.split()).strip(_MARKS)
+            found[f"{turn.origin.value}/{piece.slot}"] = value
+        elif piece.importance > ORDINARY:
+            found[" ".join(_WORDS.findall(piece.content))] = ""
+    return found
+
+
+def place(at: datetime, turn_id: str) -> tuple[int, int]:
+    """Where a turn stands in time."""
+    tie = hashlib.sha256(turn_id.encode()).digest()[:6]
+    return (at - _START) // _MICROSECOND, int.from_bytes(tie)
+
+
+def time_of(micros: int) -> datetime:
+    """The time a place was made of."""
+    return _START + micros * _MICROSECOND
+
+
+def derived_id(turn_id: str, part: str) -> str:
+    """The id of a memory derived from a turn: the same wherever and whenever it is derived.
+
+    It is not keyed by the scope, so that an export that is loaded elsewhere still fits its turns.
+    """
+    digest = hashlib.sha256(f"scrubjay/derived\0{turn_id}\0{part}".encode()).digest()
+    return f"mem-{UUID(bytes=digest[:16], version=4)}"
+
+
+# -- the turn as JSON --------------------------------------------------------------------------
+
+
+def to_record(turn: Turn) -> dict[str, Json]:
+    """The turn as a JSON object; what is empty is left out."""
+    record: dict[str, Json] = {"id": turn.id, "at": turn.at.isoformat().replace("+00:00", "Z")}
+    for name in ("user", "assistant", *_NAMES):
+        if value := getattr(turn, name):
+            record[name] = value
+    record |= {"origin": turn.origin.value, "actor": turn.actor.value}
+    if turn.metadata:
+        record["metadata"] = dict(turn.metadata)
+    return record
+
+
+def encode(turn: Turn) -> bytes:
+    """The bytes that go into a cell."""
+    return json.dumps(to_record(turn), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def decode(cell: bytes) -> Turn:
+    """The turn a cell holds; the cell is authentic, so its fields are not checked again."""
+    record: dict[str, Any] = json.loads(cell)
+    return Turn(
+        **{
+            **record,
+            "at": datetime.fromisoformat(record["at"]),
+            "origin": Origin(record["origin"]),
+            "actor": Actor(record["actor"]),
+        }
+    )
+
+
+def from_record(record: Json) -> Turn:
+    """The turn a foreign record describes, every field checked; InvalidRequest if one is wrong."""
+    if not isinstance(record, dict):
+        raise InvalidRequest("The turn is not a JSON object.")
+    fields: dict[str, Any] = dict(record)
+    try:
+        at = datetime.fromisoformat(fields["at"])
+        return Record(**{**fields, "at": at}).turn(at)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidRequest("The turn has fields a turn does not have, or lacks some.") from error
+
+
+def _check_said(name: str, said: object) -> None:
+    if not isinstance(said, str):
+        raise InvalidRequest(f"What the {name} said must be text.")
+    try:
+        size = len(said.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(f"What the {name} said has half a surrogate pair.") from error
+    if size > TEXT_BYTES:
+        raise InvalidRequest(
+            f"What the {name} said has {size:,} bytes; at most {TEXT_BYTES:,} are kept in a turn."
+        )
+
+
+def _set(request: object, name: str, value: object) -> None:
+    object.__setattr__(request, name, value)

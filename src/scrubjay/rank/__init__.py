@@ -1,1 +1,0 @@
-"""Pure functions: scores in, a ranking and its reasons out. Loads numpy, so import it late."""

@@ -1,0 +1,1 @@
+"""The HTTP service: authenticate, rate limit, body, span, bridge, error; REST and its OpenAPI."""

@@ -1,0 +1,60 @@
+"""What the service signs: cursors, so that nobody can make one up for another scope, and names."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from typing import Final
+
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.scope import Scope
+
+_MAC_BYTES: Final = 16
+
+
+class Signer:
+    """Signs what the service hands out and takes back."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def cursor(self, scope: Scope, number: int) -> str:
+        """The cursor of a place in a scope."""
+        body = str(number).encode()
+        return base64.urlsafe_b64encode(self._mac(scope, body) + body).decode().rstrip("=")
+
+    def place(self, scope: Scope, cursor: str) -> int:
+        """The place a cursor names; InvalidRequest if it was not made for this scope here."""
+        try:
+            raw = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))
+        except ValueError as error:
+            raise _unknown() from error
+        mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
+        if not hmac.compare_digest(mac, self._mac(scope, body)):
+            raise _unknown()
+        return int(body)
+
+    def pseudonym(self, scope: Scope) -> str:
+        """A name for a scope that says nothing of whose it is."""
+        return self._digest(b"scope", str(scope).encode()).hex()[:16]
+
+    def fingerprint(self) -> hmac.HMAC:
+        """What a body is to be shown to, piece by piece, to tell it from another."""
+        return hmac.new(self._secret, b"body\n", hashlib.sha256)
+
+    def once(self, holder: str, path: str, key: str, fingerprint: bytes) -> str:
+        """The name of a write for the store, and what it was: see `text.key_name`."""
+        # Only a path may hold a line end, so that no two of these are the same.
+        named = self._digest(b"once", f"{holder}\n{key}\n{path}".encode())
+        return f"once-{named.hex()[:32]}-{fingerprint.hex()[:32]}"
+
+    def _mac(self, scope: Scope, body: bytes) -> bytes:
+        return self._digest(b"cursor", f"{scope}\n".encode() + body)[:_MAC_BYTES]
+
+    def _digest(self, purpose: bytes, body: bytes) -> bytes:
+        return hmac.digest(self._secret, purpose + b"\n" + body, hashlib.sha256)
+
+
+def _unknown() -> InvalidRequest:
+    return InvalidRequest("That is not a cursor of this list.", hint="Begin without a cursor.")

@@ -1,0 +1,81 @@
+"""How much one key may ask for: a bucket of tokens each, refilled as time passes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from scrubjay.ports import Clock
+from scrubjay.service.problems import Problem
+from scrubjay.verbs import Operation
+
+_BUCKETS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Requests a second for one key, and how many at once; 0 is no limit."""
+
+    reads: float = 200.0
+    writes: float = 100.0
+    heavy: float = 0.5
+    """What goes over a whole scope: export, verify, rotate and their like."""
+    burst_seconds: float = 10.0
+
+
+UNLIMITED: Final = Rates(reads=0, writes=0, heavy=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """How much of a bucket is left."""
+
+    name: str
+    left: int
+    full: int
+    rate: float
+
+    def headers(self) -> dict[str, str]:
+        """The same as headers, by the draft draft-ietf-httpapi-ratelimit-headers of the IETF."""
+        filled = ceil((self.full - self.left) / self.rate)
+        return {
+            "RateLimit-Policy": f'"{self.name}";q={self.full};w={ceil(self.full / self.rate)}',
+            "RateLimit": f'"{self.name}";r={self.left};t={filled}',
+        }
+
+
+class Meter:
+    """The buckets of all keys; used by the event loop alone."""
+
+    def __init__(self, rates: Rates, clock: Clock) -> None:
+        self._rates = rates
+        self._clock = clock
+        self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
+
+    def spend(self, key_id: str, operation: Operation) -> Spent | None:
+        """Take a token and say what is left, or when there is one again; None without a limit."""
+        name = "heavy" if operation.heavy else "writes" if operation.writes else "reads"
+        rate: float = getattr(self._rates, name)
+        if not rate:
+            return None
+        full = max(1.0, rate * self._rates.burst_seconds)
+        now = self._clock.monotonic()
+        left, at = self._buckets.pop((key_id, name), (full, now))
+        left = min(full, left + (now - at) * rate)
+        allowed = left >= 1
+        self._buckets[key_id, name] = (left - 1 if allowed else left, now)
+        if len(self._buckets) > _BUCKETS:
+            self._buckets.popitem(last=False)
+        spent = Spent(name=name, left=int(left - allowed), full=int(full), rate=rate)
+        if not allowed:
+            seconds = str(max(1, ceil((1 - left) / rate)))
+            raise Problem(
+                429,
+                "rate_limited",
+                f"This key may ask {rate:g} times a second.",
+                hint=f"Try again in {seconds} s.",
+                headers={"Retry-After": seconds, **spent.headers()},
+            )
+        return spent

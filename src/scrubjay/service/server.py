@@ -1,0 +1,170 @@
+"""Serving: where it listens, under which conditions, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import ssl
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from scrubjay.model.endpoints import is_loopback
+from scrubjay.model.errors import Forbidden, InvalidRequest
+from scrubjay.service.gate import HEADER_BYTES
+
+_OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {
+    *("message", "asctime", "taskName"),
+    "color_message",  # the server's: the same event once more, with escape sequences
+}
+
+
+class JsonLines(logging.Formatter):
+    """One object a line: event, level, time, and the fields the event came with."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        line: dict[str, object] = {
+            "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            "logger": record.name,
+        }
+        line |= {name: value for name, value in vars(record).items() if name not in _OWN}
+        if record.exc_info and record.exc_info[0]:
+            # The text of an exception may quote what it failed on; its place does not.
+            line["error"] = record.exc_info[0].__name__
+            line["at"] = _place(record)
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+
+def _place(record: logging.LogRecord) -> str:
+    trace = record.exc_info[2] if record.exc_info else None
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    return f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"
+
+
+def to_stderr(level: int = logging.INFO) -> None:
+    """Send the log lines of scrubjay and of the server to stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in ("scrubjay", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.setLevel(level)
+        logger.propagate = False
+
+
+GRACE_SECONDS: Final = 30
+CONNECTIONS: Final = 2048
+"""How many connections may be open at once; further ones are answered 503 by the server itself."""
+_BACKLOG: Final = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """Where to listen; beyond loopback only over TLS, unless somebody insists."""
+
+    host: str = "127.0.0.1"
+    port: int = 8377
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    insecure_http: bool = False
+    no_auth: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise InvalidRequest("TLS needs both a certificate and its key.")
+        if self.loopback:
+            return
+        if self.no_auth:
+            raise Forbidden(
+                "Without keys it is served on loopback only.", hint="Leave out --no-auth or --host."
+            )
+        if not self.tls and not self.insecure_http:
+            raise Forbidden(
+                "Beyond loopback, keys and memories would cross the network readable.",
+                hint="Add --tls-cert and --tls-key, or --insecure-http behind a TLS proxy.",
+            )
+
+    @property
+    def tls(self) -> bool:
+        """Whether it speaks TLS."""
+        return self.tls_cert is not None
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return is_loopback(self.host)
+
+    def url(self, port: int) -> str:
+        """Where it is found."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{name}:{port}"
+
+
+def bind(listening: Listening) -> socket.socket:
+    """A socket that listens; with port 0 the system chooses one."""
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    # The protocol is named so that asyncio knows it may send small answers without delay.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((listening.host, listening.port))
+        bound.listen(_BACKLOG)
+    except OSError as error:
+        bound.close()
+        raise InvalidRequest(
+            f"It cannot listen on {listening.host} port {listening.port}: {error.strerror}.",
+            hint="End what listens there, or choose another --port; 0 takes a free one.",
+        ) from error
+    return bound
+
+
+def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
+    """A server for the application; on SIGTERM it finishes what it has begun, then ends.
+
+    The certificate is read now, so that a bad one is said before anybody is told of the service.
+    """
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        http="h11",
+        # The gate answers what is up to twice too large; the server hangs up on anything beyond.
+        h11_max_incomplete_event_size=2 * HEADER_BYTES,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        limit_concurrency=CONNECTIONS,
+        lifespan="on",
+        ssl_certfile=listening.tls_cert,
+        ssl_keyfile=listening.tls_key,
+        ssl_context_factory=_tls if listening.tls else None,
+        **more,
+    )
+    try:
+        config.load()
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidRequest(
+            f"The certificate or its key cannot be used: {error.strerror or error}.",
+            hint="--tls-cert and --tls-key are PEM files that belong together.",
+        ) from error
+    return uvicorn.Server(config)
+
+
+def _tls(_config: uvicorn.Config, default: Any) -> ssl.SSLContext:
+    context: ssl.SSLContext = default()
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    return context

@@ -1,0 +1,182 @@
+"""The service: what all its doors share, and who asks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from starlette.requests import Request
+from starlette.routing import BaseRoute
+
+from scrubjay import guarded
+from scrubjay.access import Grant, Key, Keys, everything
+from scrubjay.bridge import Bridge, Limits
+from scrubjay.engine import Engine
+from scrubjay.model.errors import Forbidden, InvalidRequest
+from scrubjay.model.scope import Scope
+from scrubjay.ports import Clock
+from scrubjay.service.background import Background
+from scrubjay.service.bodies import Room
+from scrubjay.service.cursors import Signer
+from scrubjay.service.issuer import PAUSE_SECONDS, Refused, Trust, Unreachable
+from scrubjay.service.limits import Meter, Rates
+from scrubjay.service.metrics import Metrics
+from scrubjay.service.problems import INVALID, Problem, unauthorized
+from scrubjay.service.replays import Replays
+from scrubjay.service.tracing import Spans
+
+if TYPE_CHECKING:
+    from scrubjay.service.tokens import Tokens
+
+SCOPE_HEADER: Final = "x-scrubjay-scope"
+_MAKE_ONE: Final = "`scrubjay keys create` makes one."
+_EXPIRED: Final = "The token has expired."
+_NOT_ACCEPTED: Final = (
+    "The token is not one the trusted issuer signed for this service, or not good at this time."
+)
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a service is set up."""
+
+    no_auth: bool = False
+    """Whether everybody who reaches it may do everything; for loopback alone."""
+    trust: Trust | None = None
+    """The issuer whose tokens are as good as keys, if there is one."""
+    scope: Scope | None = None
+    """The scope of a request that names none, where no key says which."""
+    hosts: frozenset[str] = frozenset()
+    """Names it answers to, beside those of loopback."""
+    trace_content: bool = False
+    """Whether spans may say what was asked and answered."""
+    rates: Rates = field(default_factory=Rates)
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if self.no_auth and self.trust is not None:
+            raise InvalidRequest(
+                "Without keys nobody is asked for a token.", hint="Leave out --no-auth."
+            )
+
+
+class Plane(Protocol):
+    """Another set of paths in the same service, such as a dialect: mounted beside `/v1`.
+
+    Its requests pass the same gate. It answers for its own credentials and sizes.
+    """
+
+    def routes(self, service: Service) -> Sequence[BaseRoute]:
+        """Its routes; the engine is reached over `service.bridge` alone."""
+
+    def running(self, service: Service) -> AbstractAsyncContextManager[None]:
+        """What it does while the service runs; entered at the start, left before the end."""
+
+
+class Service:
+    """One engine behind doors; everything here belongs to one event loop, but for the engine."""
+
+    def __init__(self, engine: Engine, clock: Clock, options: Options | None = None) -> None:
+        self.engine = engine
+        self.clock = clock
+        self.options = options or Options()
+        self.keys = Keys(engine, clock)
+        self.bridge = Bridge(self.options.limits, monotonic=clock.monotonic)
+        self.metrics = Metrics()
+        self.background = Background(engine, clock, self.metrics)
+        self.meter = Meter(self.options.rates, clock)
+        self.replays = Replays(clock)
+        self.room = Room()
+        self.signer = Signer(self.keys.signing_secret())
+        self.spans = Spans(self.signer, clock, content=self.options.trace_content)
+        self.tokens = _tokens(self.options.trust, clock, self.signer)
+        self._local = everything()
+        self._open: set[Scope] = set()
+
+    # -- who asks ----------------------------------------------------------------------
+
+    async def holder(self, request: Request) -> Key:
+        """The key of a request; a Problem if it has none that is good."""
+        if self.options.no_auth:
+            return self._local
+        kind, _, rest = request.headers.get("authorization", "").partition(" ")
+        token, trust = rest.strip(), self.options.trust
+        if kind.lower() != "bearer" or not token:
+            detail = "Send your key as Authorization: Bearer sj_…"
+            raise unauthorized(request, trust, detail, hint=_MAKE_ONE)
+        if self.tokens is not None and "." in token:  # a key has no dots
+            return await self._signed_in(request, self.tokens, token)
+        key = self.keys.find(token)
+        if key is None or self.keys.stale:
+            # A key that was just made is good at once; one that was just revoked, soon not.
+            await self.bridge.read(self.keys.refresh)
+            key = self.keys.find(token)
+        if key is None:
+            detail = "The key is not known here, expired, or was revoked."
+            raise unauthorized(request, trust, detail, hint=_MAKE_ONE, error=INVALID)
+        return key
+
+    async def _signed_in(self, request: Request, tokens: Tokens, token: str) -> Key:
+        """Who holds a token. A stranger is not told which check it failed; the log is."""
+        try:
+            return await tokens.holder(token)
+        except Refused as refused:
+            facts = {"request_id": request.scope["state"]["request_id"], "why": str(refused)}
+            _log.info("token.refused", extra=facts)
+            detail = _EXPIRED if refused.expired else _NOT_ACCEPTED
+            hint = "Get a new one from its issuer."
+            trust = self.options.trust
+            raise unauthorized(request, trust, detail, hint=hint, error=INVALID) from refused
+        except Unreachable as error:
+            again = {"Retry-After": f"{PAUSE_SECONDS:.0f}"}
+            detail = "The issuer of the token cannot be asked at the moment."
+            raise Problem(503, "issuer_unreachable", detail, headers=again) from error
+
+    def scope_of(self, request: Request, holder: Key) -> Scope:
+        """The scope a request is about: from its header, or the only one its key is for."""
+        named = request.headers.get(SCOPE_HEADER)
+        scope = Scope.parse(named) if named else holder.only_scope or self._default()
+        guarded.check_covered(holder, scope)
+        return scope
+
+    def _default(self) -> Scope:
+        if self.options.no_auth and self.options.scope is not None:
+            return self.options.scope
+        raise InvalidRequest(
+            "The request names no scope.", hint="Send it as X-Scrubjay-Scope: tenant/owner."
+        )
+
+    # -- scopes and memories -------------------------------------------------------------
+
+    def ready(self, scope: Scope, *, create: bool) -> None:
+        """Make sure that the scope is there: a mere question must not make one."""
+        if scope not in self._open:
+            self.engine.open(scope, create=create)
+            self._open.add(scope)
+
+    def is_ready(self, scope: Scope) -> bool:
+        """Whether the scope is known to be there."""
+        return scope in self._open
+
+    def leave(self, scope: Scope) -> None:
+        """Look again, next time, whether the scope is there."""
+        self._open.discard(scope)
+
+
+def _tokens(trust: Trust | None, clock: Clock, signer: Signer) -> Tokens | None:
+    """What checks tokens, if any are good; else its libraries are not even loaded."""
+    if trust is None:
+        return None
+    from scrubjay.service.tokens import Tokens
+
+    return Tokens(trust, clock, signer.pseudonym)
+
+
+def check_granted(holder: Key, grant: Grant | None) -> None:
+    """Refuse what the key was not made for."""
+    if grant is not None and grant not in holder.grants:
+        raise Forbidden(f"This key has not the grant {grant}.", hint="Use a key that has it.")

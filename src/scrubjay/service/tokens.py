@@ -1,0 +1,340 @@
+"""From a token to a holder: who signed it, for whom, when, and whose memory it opens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import httpx2
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from scrubjay.access import Grant, Key, own_origin
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.scope import Scope
+from scrubjay.ports import Clock
+from scrubjay.service.issuer import (
+    GRANT_PREFIX,
+    PAUSE_SECONDS,
+    Refused,
+    Trust,
+    Unreachable,
+    check_url,
+)
+
+SECONDS: Final = 5.0
+MOST_BYTES: Final = 256 * 1024
+DISCOVERY: Final = "/.well-known/openid-configuration"
+_RSA_BITS: Final = 2048
+_RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+_ALGORITHMS: Final[Mapping[tuple[object, object], tuple[str, ...]]] = {
+    ("RSA", None): _RSA,
+    ("EC", "P-256"): ("ES256",),
+    ("EC", "P-384"): ("ES384",),
+    ("OKP", "Ed25519"): ("EdDSA",),
+}
+"""Signatures that are made with a secret we do not have; a shared secret is never one of them."""
+ALGORITHMS: Final = frozenset(name for names in _ALGORITHMS.values() for name in names)
+
+PublicKey = RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyingKey:
+    """One key of an issuer, and the algorithms it is for."""
+
+    key: PublicKey
+    algorithms: tuple[str, ...]
+
+
+class Publisher:
+    """Asks one issuer for its keys."""
+
+    def __init__(self, trust: Trust, *, seconds: float = SECONDS) -> None:
+        self._trust = trust
+        self._seconds = seconds
+        # Made once, before the service runs: reading all certificates takes a while.
+        self._verify = False if trust.on_loopback else ssl.create_default_context()
+
+    async def keys(self) -> Mapping[str, VerifyingKey]:
+        """Its keys by their ids; Unreachable if they cannot be had."""
+        try:
+            async with asyncio.timeout(self._seconds), self._client() as http:
+                found = await _document(http, self._trust.issuer.rstrip("/") + DISCOVERY)
+                if found.get("issuer") != self._trust.issuer:
+                    raise Unreachable("its document names another issuer")
+                published = await _document(http, self._keys_at(found))
+        except TimeoutError as error:
+            raise Unreachable("it did not answer in time") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise Unreachable("it cannot be reached") from error
+        return read_keys(published)
+
+    def _client(self) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            verify=self._verify,
+            trust_env=False,
+            follow_redirects=False,
+            timeout=self._seconds,
+            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+        )
+
+    def _keys_at(self, document: Mapping[str, Any]) -> str:
+        address = str(document.get("jwks_uri"))
+        try:
+            parts = check_url("The keys", address)
+        except InvalidRequest as error:
+            raise Unreachable("its document names no good address of its keys") from error
+        if parts.scheme != "https" and not self._trust.on_loopback:
+            raise Unreachable("its document sends us to this machine for its keys")
+        return address
+
+
+async def _document(http: httpx2.AsyncClient, url: str) -> dict[str, Any]:
+    body = bytearray()
+    async with http.stream("GET", url) as answer:
+        if answer.status_code != 200:
+            raise Unreachable(f"it answered with the status {answer.status_code}")
+        # As it was sent: what is small when packed need not be small.
+        async for part in answer.aiter_raw():
+            body += part
+            if len(body) > MOST_BYTES:
+                raise Unreachable("it answered with too much")
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Unreachable("it did not answer with JSON") from error
+    if not isinstance(found, dict):
+        raise Unreachable("it did not answer with an object")
+    return found
+
+
+def read_keys(document: Mapping[str, Any]) -> dict[str, VerifyingKey]:
+    """The keys of a set that are good for signatures, by their ids; the rest is passed over."""
+    listed = document.get("keys")
+    if not isinstance(listed, list):
+        raise Unreachable("it published no list of keys")
+    found: dict[str, VerifyingKey] = {}
+    for one in listed:
+        match one:
+            case {"kid": str(kid)} if (key := _read(one)) is not None:
+                found.setdefault(kid, key)
+    return found
+
+
+def _read(jwk: dict[str, Any]) -> VerifyingKey | None:
+    kind = (str(jwk.get("kty")), jwk.get("crv") and str(jwk["crv"]))
+    algorithms = _ALGORITHMS.get(kind, ())
+    if "alg" in jwk:
+        algorithms = tuple(one for one in algorithms if one == jwk["alg"])
+    if not algorithms or jwk.get("use", "sig") != "sig":
+        return None
+    try:
+        key = jwt.PyJWK(jwk, algorithm=algorithms[0]).key
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+        return None
+    # A secret that was published by mistake is nobody's signature any more.
+    if not isinstance(key, PublicKey) or (
+        isinstance(key, RSAPublicKey) and key.key_size < _RSA_BITS
+    ):
+        return None
+    return VerifyingKey(key, algorithms)
+
+
+FRESH_SECONDS: Final = 300.0
+"""How long a key that the issuer has withdrawn may go on being accepted."""
+KEPT_SECONDS: Final = 4 * 3600.0
+"""How long keys are good for while the issuer does not answer."""
+_log = logging.getLogger(__name__)
+
+Publish = Callable[[], Awaitable[Mapping[str, VerifyingKey]]]
+
+
+class KeySet:
+    """What is known of an issuer's keys; used by the event loop alone."""
+
+    def __init__(self, publish: Publish, clock: Clock) -> None:
+        self._publish = publish
+        self._clock = clock
+        self._known: Mapping[str, VerifyingKey] = {}
+        self._fetched_at = self._asked_at = float("-inf")
+        self._failing = False
+        self._asking: asyncio.Task[None] | None = None
+
+    async def find(self, kid: str) -> VerifyingKey | None:
+        """The key of this id, None if the issuer has none; Unreachable if nobody can tell."""
+        now = self._clock.monotonic()
+        asking = self._ask(kid, now)
+        # Who has a known key does not wait for an issuer that was down a moment ago.
+        if asking is not None and not (self._failing and kid in self._known):
+            await asyncio.shield(asking)
+        if now - self._fetched_at > KEPT_SECONDS:
+            raise Unreachable("its keys are not known")
+        found = self._known.get(kid)
+        if found is None and self._failing:
+            raise Unreachable("whether it has a new key cannot be told")
+        return found
+
+    async def close(self) -> None:
+        """Leave off asking."""
+        if self._asking is not None:
+            self._asking.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._asking
+
+    def _ask(self, kid: str, now: float) -> asyncio.Task[None] | None:
+        """The attempt this key has to wait for, if any."""
+        if kid in self._known and now - self._fetched_at <= FRESH_SECONDS:
+            return None
+        if self._asking is not None and not self._asking.done():
+            return self._asking
+        if now - self._asked_at < PAUSE_SECONDS:
+            return None
+        self._asked_at = now
+        self._asking = asyncio.get_running_loop().create_task(self._refresh(now))
+        return self._asking
+
+    async def _refresh(self, now: float) -> None:
+        try:
+            self._known = await self._publish()
+        except Unreachable as error:
+            self._failing = True
+            _log.warning("oidc.unreachable", extra={"why": str(error)})
+        else:
+            self._failing = False
+            self._fetched_at = now
+            _log.info("oidc.keys", extra={"keys": len(self._known)})
+
+
+LEEWAY_SECONDS: Final = 30.0
+"""How far the clock of the issuer may be from ours."""
+_LATEST: Final = datetime.max.replace(tzinfo=UTC).timestamp() - 1
+_TYPES: Final = frozenset({"jwt", "at+jwt", "application/jwt", "application/at+jwt"})
+"""What a token may say it is: other tokens of the same issuer are for other uses."""
+
+
+class Tokens:
+    """The tokens of one issuer, as holders."""
+
+    def __init__(
+        self,
+        trust: Trust,
+        clock: Clock,
+        pseudonym: Callable[[Scope], str],
+        *,
+        publisher: Publisher | None = None,
+    ) -> None:
+        self._trust = trust
+        self._clock = clock
+        self._pseudonym = pseudonym
+        self.keys = KeySet((publisher or Publisher(trust)).keys, clock)
+
+    async def holder(self, token: str) -> Key:
+        """Who holds a token; Refused if it is not good, Unreachable if that cannot be told."""
+        key = await self.keys.find(_key_id(token))
+        if key is None:
+            raise Refused("its key is not one of the issuer's")
+        claims = self._verified(token, key)
+        expires_at = self._in_time(claims)
+        if "cnf" in claims:
+            raise Refused("it is bound to a proof that nobody asks for here")
+        scope = self._trust.scope.scope(self._named(claims))
+        return Key(
+            # Nobody's name: it stands in log lines. Every token of one person has the same, so
+            # they share one rate and one set of idempotency keys.
+            id=f"oidc-{self._pseudonym(scope)}",
+            name="token",
+            scopes=(str(scope),),
+            grants=granted(self._trust.grants, claims),
+            actor=self._trust.actor,
+            origin=own_origin(self._trust.actor),
+            expires_at=expires_at,
+        )
+
+    def _verified(self, token: str, key: VerifyingKey) -> Mapping[str, Any]:
+        try:
+            claims: Mapping[str, Any] = jwt.decode(
+                token,
+                key.key,
+                algorithms=list(key.algorithms),
+                audience=self._trust.audience,
+                issuer=self._trust.issuer,
+                options={
+                    "require": ["exp"],
+                    # Times are compared with our own clock.
+                    "verify_exp": False,
+                    "verify_nbf": False,
+                    "verify_iat": False,
+                },
+            )
+        except jwt.PyJWTError as error:
+            raise Refused(type(error).__name__) from error
+        return claims
+
+    def _in_time(self, claims: Mapping[str, Any]) -> datetime:
+        """When the token ends, if it has begun and not ended."""
+        now, ends = self._clock.now().timestamp(), _number(claims, "exp")
+        if ends <= now - LEEWAY_SECONDS:
+            raise Refused("it has expired", expired=True)
+        for name in ("nbf", "iat"):
+            if name in claims and _number(claims, name) > now + LEEWAY_SECONDS:
+                raise Refused(f"its {name} is to come")
+        return datetime.fromtimestamp(ends, UTC)
+
+    def _named(self, claims: Mapping[str, Any]) -> Mapping[str, str]:
+        found = {name: claims.get(name) for name in self._trust.scope.claims}
+        if not all(isinstance(claim, str) and claim for claim in found.values()):
+            raise Refused("it does not say whose it is")
+        return {name: str(claim) for name, claim in found.items()}
+
+
+def granted(grants: tuple[Grant, ...], claims: Mapping[str, Any]) -> tuple[Grant, ...]:
+    """The grants a token asks for of those it may have; all of them if it asks for none."""
+    asked = {
+        one.removeprefix(GRANT_PREFIX)
+        for claim in ("scope", "scp")
+        for one in _words(claims.get(claim))
+        if one.startswith(GRANT_PREFIX)
+    }
+    return tuple(grant for grant in grants if not asked or grant in asked)
+
+
+def _words(claim: object) -> list[str]:
+    """The words of a claim, which issuers write as one text or as a list."""
+    if isinstance(claim, list) and all(isinstance(one, str) for one in claim):
+        return claim
+    if claim is not None and not isinstance(claim, str):
+        raise Refused("its scope is no text")
+    return (claim or "").split()
+
+
+def _key_id(token: str) -> str:
+    """The id of the key a token says it is signed with; nothing else it says is believed yet."""
+    try:
+        header = jwt.get_unverified_header(token)
+    except jwt.PyJWTError as error:
+        raise Refused("it is not well formed") from error
+    if str(header.get("alg")) not in ALGORITHMS:
+        raise Refused("its algorithm is not allowed")
+    if str(header.get("typ", "JWT")).lower() not in _TYPES:
+        raise Refused("it is for another use")
+    if "kid" not in header:
+        raise Refused("it names no key")
+    return str(header["kid"])
+
+
+def _number(claims: Mapping[str, Any], name: str) -> float:
+    found = claims[name]
+    known = isinstance(found, int | float) and not isinstance(found, bool)
+    if not known or not 0 <= found <= _LATEST:
+        raise Refused(f"its {name} is no time")
+    return float(found)

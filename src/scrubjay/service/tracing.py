@@ -1,0 +1,149 @@
+"""OpenTelemetry spans under the GenAI names for memory, where its API is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from scrubjay import __version__, wire
+from scrubjay.model.memory import Memory
+from scrubjay.model.results import Recalled, Retained
+from scrubjay.model.scope import Scope
+from scrubjay.ports import Clock
+from scrubjay.service.cursors import Signer
+from scrubjay.verbs import Operation
+
+CONTENT_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""The variable by which somebody says that spans may hold what was asked and answered."""
+_DURATION: Final = "gen_ai.client.operation.duration"
+_PARENT: Final = ("traceparent", "tracestate")
+
+
+class Spans:
+    """Opens a span for each operation that has a name in the conventions; else does nothing."""
+
+    def __init__(self, signer: Signer, clock: Clock, *, content: bool = False) -> None:
+        self._signer = signer
+        self._clock = clock
+        self._content = content
+        self._tracing: _Tracing | None = None
+        try:
+            self._tracing = _Tracing()
+        except ImportError:
+            return
+
+    @contextmanager
+    def around(
+        self, operation: Operation, scope: Scope | None, headers: Mapping[str, str]
+    ) -> Iterator[Span]:
+        """The span of one operation, in the trace that the request belongs to, if any.
+
+        The scope is None where only the body of the request names it.
+        """
+        parent = {name: headers[name] for name in _PARENT if name in headers}
+        tracing = self._tracing
+        if tracing is None or operation.span is None or not (parent or tracing.set_up()):
+            yield Span()
+            return
+        begun, failed = self._clock.monotonic(), None
+        with tracing.open(operation.span, parent) as opened:
+            span = Span(opened, operation.span, content=self._content)
+            if opened.is_recording() and scope is not None:
+                opened.set_attribute("gen_ai.memory.store.id", self._signer.pseudonym(scope))
+            try:
+                yield span
+            except Exception as error:  # seam: it is named in the span and raised again
+                failed = getattr(error, "code", type(error).__name__)
+                tracing.fail(opened, failed)
+                raise
+            finally:
+                about = {"gen_ai.operation.name": span.name}
+                about |= {"error.type": failed} if failed else {}
+                tracing.duration.record(self._clock.monotonic() - begun, about)
+
+
+class _Tracing:
+    """The API of OpenTelemetry, as much of it as is used."""
+
+    def __init__(self) -> None:
+        from opentelemetry import metrics, trace
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        self._trace = trace
+        self._extract: Callable[..., Any] = TraceContextTextMapPropagator().extract
+        self._tracer = trace.get_tracer("scrubjay", __version__)
+        self.duration = metrics.get_meter("scrubjay", __version__).create_histogram(
+            _DURATION, unit="s", description="How long an operation on the memory took."
+        )
+
+    def set_up(self) -> bool:
+        """Whether anybody records what is traced here."""
+        return not isinstance(self._trace.get_tracer_provider(), self._trace.ProxyTracerProvider)
+
+    def open(self, name: str, parent: Mapping[str, str]) -> Any:
+        """A span; of an exception neither the text nor the trace is kept, which may quote."""
+        return self._tracer.start_as_current_span(
+            name,
+            context=self._extract(parent) if parent else None,
+            attributes={"gen_ai.operation.name": name},
+            record_exception=False,
+            set_status_on_exception=False,
+        )
+
+    def fail(self, opened: Any, kind: str) -> None:
+        """Say what kind of error it ended with."""
+        opened.set_attribute("error.type", kind)
+        opened.set_status(self._trace.StatusCode.ERROR)
+
+
+class Span:
+    """One span, or none."""
+
+    def __init__(self, opened: Any = None, name: str = "", *, content: bool = False) -> None:
+        self._opened = opened
+        self._recording = opened is not None and opened.is_recording()
+        self._content = content
+        self.name = name
+
+    @property
+    def trace_id(self) -> str | None:
+        """The trace it belongs to, if somebody records it."""
+        context = self._opened.get_span_context() if self._opened is not None else None
+        return f"{context.trace_id:032x}" if context is not None and context.is_valid else None
+
+    def name_store(self, pseudonym: str) -> None:
+        """Note which store it was about, where that is known only now."""
+        if self._recording:
+            self._note("memory.store.id", pseudonym)
+
+    def asked(self, values: Mapping[str, Any], *, once: str | None = None) -> None:
+        """Note what a request is about; `once` is the key the caller did not bring."""
+        if not self._recording:
+            return
+        if self.name == "create_memory" and values.get("key") not in (None, once):
+            self.name = "upsert_memory"
+            self._opened.update_name(self.name)
+            self._note("operation.name", self.name)
+        self._note("conversation.id", values.get("session"))
+        self._note("memory.record.id", values.get("id"))
+        if self._content:
+            self._note("memory.query.text", values.get("query"))
+
+    def answered(self, result: object) -> None:
+        """Note which memories the answer is about, or how many."""
+        if not self._recording:
+            return
+        if isinstance(result, Retained | Memory):
+            self._note("memory.record.id", result.id)
+        if hasattr(result, "__len__"):
+            self._note("memory.record.count", len(result))
+        if self._content and isinstance(result, Recalled):
+            told = [wire.plain(hit.memory) for hit in result]
+            self._note("memory.records", to_json(told).decode())
+
+    def _note(self, name: str, value: str | int | None) -> None:
+        if value is not None:
+            self._opened.set_attribute(f"gen_ai.{name}", value)

@@ -1,0 +1,277 @@
+"""The way of a call, and of its reply.
+
+construct → topic → payload → authorize → confirm → route, then sanitize → log → forward. Each stage
+is one method; the first that objects ends it with a ToolError. Whatever happens, there is a reply
+and a record of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, Final
+
+from scrubjay.model.errors import InvalidRequest, ScrubjayError
+from scrubjay.model.memory import Json
+from scrubjay.ports import Clock
+from scrubjay.surfaces.carapace import server
+from scrubjay.surfaces.carapace.config import scope_of
+from scrubjay.surfaces.carapace.errors import RESERVED, Code, ToolError, translated
+from scrubjay.surfaces.carapace.plugin import MemoryPlugin, Reply, within
+from scrubjay.surfaces.carapace.records import Outcome, Record, Recorder, no_record
+from scrubjay.surfaces.carapace.sanitize import sanitize
+from scrubjay.surfaces.carapace.schemas import PAYLOAD_BYTES, PROVENANCE, TOPIC, Tool
+from scrubjay.surfaces.carapace.server import Envelope, Session, Wire
+from scrubjay.surfaces.carapace.tools import stamp
+from scrubjay.surfaces.carapace.validation import Fault, faults, quoted
+
+TOOL_SECONDS: Final = 30.0
+_MOST_SESSIONS: Final = 10_000
+_TOPIC_CHARS: Final = 200
+"""How much of a topic a reply repeats."""
+_log = logging.getLogger(__name__)
+
+Confirm = Callable[[Tool, Envelope], bool]
+"""Ask a person about a call of high risk; TimeoutError if nobody answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A tool, and the plugin that carries it out."""
+
+    tool: Tool
+    plugin: MemoryPlugin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What a host allows; by default everything that is of low risk."""
+
+    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Which groups may use a tool; one that is not named here is for all."""
+    calls_per_minute: int | None = None
+    """How fast one session may call."""
+    confirm: Confirm | None = None
+    tool_seconds: float = TOOL_SECONDS
+
+
+class Pipeline:
+    """Answers the calls of all sessions of one host."""
+
+    def __init__(
+        self,
+        offers: Mapping[str, Offer],
+        clock: Clock,
+        record: Recorder = no_record,
+        rules: Rules | None = None,
+    ) -> None:
+        self._offers = offers
+        self._clock = clock
+        self._record = record
+        self._rules = rules or Rules()
+        self._paces: dict[str, tuple[float, float]] = {}
+
+    def answer(self, message: Wire, session: Session) -> dict[str, Json]:
+        """The envelope of the reply to a message."""
+        try:
+            envelope = self._construct(message, session)
+            offer = self._topic(envelope)
+            self._payload(envelope, offer.tool)
+            self._authorize(envelope, offer.tool)
+            self._confirm(envelope, offer.tool)
+        except ToolError as error:
+            return self._forward(message, session, error, Outcome.REJECTED)
+        try:
+            result = self._route(envelope, offer)
+        except ToolError as error:
+            return self._forward(message, session, error, Outcome.ERROR)
+        return self._forward(message, session, result, Outcome.ROUTED)
+
+    def refuse(self, raw: bytes, session: Session, error: ToolError) -> dict[str, Json]:
+        """The envelope of the reply to what is no message at all."""
+        broken = Wire(topic="", correlation=server.correlation_of(raw), arguments={})
+        return self._forward(broken, session, error, Outcome.REJECTED)
+
+    # -- there ---------------------------------------------------------------------------
+
+    def _construct(self, message: Wire, session: Session) -> Envelope:
+        """Add what the host knows; the group's name is checked before anything else."""
+        try:
+            scope_of(session.group)
+        except InvalidRequest as error:
+            told = f"{error.message} {error.hint}"
+            raise ToolError(Code.VALIDATION_FAILED, told, stage=1, field="group") from error
+        return Envelope(
+            id=self._clock.new_id(),
+            topic=message.topic,
+            source=session.id,
+            correlation=message.correlation,
+            timestamp=stamp(self._clock.now()),
+            group=session.group,
+            arguments=message.arguments,
+        )
+
+    def _topic(self, envelope: Envelope) -> Offer:
+        name = envelope.topic.removeprefix(TOPIC)
+        if name == envelope.topic or not name:
+            message = f'Malformed topic: {quoted(envelope.topic)} (write "{TOPIC}<name>")'
+            raise ToolError(Code.UNKNOWN_TOOL, message, stage=2)
+        if name not in self._offers:
+            known = ", ".join(self._offers)
+            message = f"Unknown tool: {quoted(name)} (there are {known})"
+            raise ToolError(Code.UNKNOWN_TOOL, message, stage=2)
+        return self._offers[name]
+
+    def _payload(self, envelope: Envelope, tool: Tool) -> None:
+        strict = {**tool.arguments, "additionalProperties": False}
+        wrong = list(faults(envelope.arguments, strict))
+        if wrong:
+            told = "; ".join(map(_explained, wrong))
+            raise ToolError(
+                Code.VALIDATION_FAILED,
+                f"Argument validation failed: {told}",
+                stage=3,
+                field=wrong[0].field,
+            )
+
+    def _authorize(self, envelope: Envelope, tool: Tool) -> None:
+        """Whether the group may; only then it costs the session a call."""
+        allowed = self._rules.groups.get(tool.name)
+        if allowed is not None and envelope.group not in allowed:
+            message = f'Group {quoted(envelope.group)} may not use "{tool.name}".'
+            raise ToolError(Code.UNAUTHORIZED, message, stage=4)
+        if (wait := self._wait(envelope.source)) > 0:
+            raise ToolError(
+                Code.RATE_LIMITED,
+                f"This session calls too fast; wait {ceil(wait)} s.",
+                stage=4,
+                retry_after=ceil(wait),
+            )
+
+    def _wait(self, session: str) -> float:
+        """Take a call from the session's bucket; how long until there is one, if it is empty."""
+        most = self._rules.calls_per_minute
+        if most is None:
+            return 0.0
+        now = self._clock.monotonic()
+        left, then = self._paces.pop(session, (float(most), now))
+        left = min(float(most), left + (now - then) * most / 60)
+        wait = (1 - left) * 60 / most if left < 1 else 0.0
+        self._paces[session] = (left if wait else left - 1, now)
+        if len(self._paces) > _MOST_SESSIONS:
+            del self._paces[next(iter(self._paces))]  # the one that was silent for longest
+        return wait
+
+    def _confirm(self, envelope: Envelope, tool: Tool) -> None:
+        if tool.risk == "low":
+            return
+        asked = self._rules.confirm
+        try:
+            agreed = asked is not None and asked(tool, envelope)
+        except TimeoutError as error:
+            message = f'Nobody answered whether "{tool.name}" may be carried out.'
+            raise ToolError(Code.CONFIRMATION_TIMEOUT, message, stage=5) from error
+        if not agreed:
+            message = f'"{tool.name}" needs the consent of a person, and did not get it.'
+            raise ToolError(Code.CONFIRMATION_DENIED, message, stage=5)
+
+    def _route(self, envelope: Envelope, offer: Offer) -> Json:
+        """Have the plugin carry it out; what it raises is told without anything of its inside."""
+        name, seconds = offer.tool.name, self._rules.tool_seconds
+        try:
+            reply = within(seconds, lambda: _invoke(offer, envelope))
+        except TimeoutError as error:
+            message = f'"{name}" did not end within {seconds:g} s; it may still be carried out.'
+            raise ToolError(Code.PLUGIN_TIMEOUT, message) from error
+        except ToolError as error:
+            raise _of_plugin(error) from error
+        except ScrubjayError as error:
+            raise translated(error) from error
+        except Exception as error:  # seam: a defect of a plugin must not end the host
+            _log.warning("carapace.plugin_failed", extra={"tool": name, "error": type(error)})
+            message = f'The plugin of "{name}" failed. Go on without it, or tell the operator.'
+            raise ToolError(Code.PLUGIN_ERROR, message) from error
+        return _result(reply, offer)
+
+    # -- and back ------------------------------------------------------------------------
+
+    def _forward(
+        self, message: Wire, session: Session, answer: Json | ToolError, outcome: Outcome
+    ) -> dict[str, Json]:
+        payload, outcome, code = _payload_of(answer, outcome)
+        self._log(message, session, outcome, code)
+        return {
+            "id": self._clock.new_id(),
+            "version": server.VERSION,
+            "type": "response",
+            "topic": message.topic[:_TOPIC_CHARS],
+            "source": server.CORE,
+            "correlation": message.correlation,
+            "timestamp": stamp(self._clock.now()),
+            "group": session.group,
+            "payload": payload,
+        }
+
+    def _log(self, message: Wire, session: Session, outcome: Outcome, code: Code | None) -> None:
+        name = message.topic.removeprefix(TOPIC)
+        known = name if name in self._offers else ""
+        record = Record(
+            group=session.group, session=session.id, tool=known, outcome=outcome, code=code
+        )
+        try:
+            self._record(record)
+        except Exception as error:  # seam: a recorder that fails must not undo what was done
+            _log.warning("carapace.not_recorded", extra={"error": type(error)})
+
+
+def _payload_of(
+    answer: Json | ToolError, outcome: Outcome
+) -> tuple[dict[str, Json], Outcome, Code | None]:
+    """What the caller is told, without secrets, and what the record says of it."""
+    if not isinstance(answer, ToolError):
+        told, places = sanitize(answer)
+        if len(server.encode(told).encode()) <= PAYLOAD_BYTES:
+            outcome = Outcome.SANITIZED if places else outcome
+            return {"result": told, "error": None}, outcome, None
+        too_long = "The reply is too long. Ask for less, with a lower limit."
+        answer, outcome = ToolError(Code.HANDLER_ERROR, too_long), Outcome.ERROR
+    told, _ = sanitize(answer.payload())
+    return {"result": None, "error": told}, outcome, answer.code
+
+
+def _explained(fault: Fault) -> str:
+    """The fault, and for what the host fills in, that it does."""
+    given = next((name for name in PROVENANCE if fault.must.endswith(f'field "{name}"')), None)
+    return f"{fault}; the host fills it in" if given else str(fault)
+
+
+def _invoke(offer: Offer, envelope: Envelope) -> Reply:
+    return offer.plugin.invoke(
+        offer.tool.name, envelope.arguments, session=envelope.source, group=envelope.group
+    )
+
+
+def _result(reply: Any, offer: Offer) -> Json:
+    """The result in a plugin's reply; ToolError for the error in it, or for what is no reply."""
+    match reply:
+        case {"ok": True, "result": result}:
+            return result  # type: ignore[no-any-return]
+        case {"ok": False, "error": {"code": str(code), "message": str(message)} as error}:
+            known = Code(code) if code in set(Code) else Code.HANDLER_ERROR
+            retriable = error.get("retriable")
+            failed = ToolError(
+                known, message, retriable=retriable if isinstance(retriable, bool) else None
+            )
+            # A plugin has limits of its own, and says so with this code; the others are the core's.
+            raise failed if known is Code.RATE_LIMITED else _of_plugin(failed)
+    message = f'The plugin of "{offer.tool.name}" answered with something that is no reply.'
+    raise ToolError(Code.PLUGIN_ERROR, message)
+
+
+def _of_plugin(error: ToolError) -> ToolError:
+    """The error of a plugin, which cannot pass for one of the core's."""
+    if error.code in RESERVED:
+        return ToolError(Code.HANDLER_ERROR, error.message)
+    return ToolError(error.code, error.message, retriable=error.retriable)

@@ -1,0 +1,103 @@
+"""MemoryPlugin: what a memory backend has to be, ours or somebody else's.
+
+Everything that crosses it is plain JSON in the shapes Carapace documents, so that a backend
+needs nothing of this package. `scrubjay.testing.plugin_contract` is the suite to run on one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
+from typing import Final, Protocol, TypeVar
+
+from scrubjay.model.memory import Json, Kind
+from scrubjay.surfaces.carapace.schemas import Schema
+
+Result = TypeVar("Result")
+
+
+def within(seconds: float, work: Callable[[], Result]) -> Result:
+    """What `work` returns or raises; TimeoutError if it takes too long.
+
+    Python cannot stop a thread: late work goes on until it ends, and its result is dropped.
+    """
+    answers: SimpleQueue[tuple[Result | None, BaseException | None]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            answers.put((work(), None))
+        except BaseException as error:  # seam: whatever it was is raised again by who waits
+            answers.put((None, error))
+
+    threading.Thread(target=run, daemon=True, name="carapace plugin").start()
+    try:
+        result, error = answers.get(timeout=seconds)
+    except Empty:
+        raise TimeoutError(f"There was no answer within {seconds:g} seconds.") from None
+    if error is not None:
+        raise error
+    return result  # type: ignore[return-value]  # None only if that is what it returned
+
+
+Reply = Mapping[str, Json]
+"""`{"ok": true, "result": …}`, or `{"ok": false, "error": {"code", "message", "retriable"}}`."""
+
+
+class MemoryPlugin(Protocol):
+    """A memory backend of Carapace; may be called from several threads."""
+
+    @property
+    def name(self) -> str:
+        """What it is called where two plugins collide."""
+
+    def manifest(self) -> Mapping[str, Json]:
+        """Its manifest: `provides.tools` are what it answers, `provides.hooks` what it claims."""
+
+    def initialize(self, group: str) -> None:
+        """Make a group ready before its first call; again is fine."""
+
+    def invoke(
+        self, tool: str, arguments: Mapping[str, Json], *, session: str, group: str
+    ) -> Reply:
+        """Carry out one tool call with arguments that fit the tool's schema.
+
+        Session and group are the host's word. Nothing of another group may be read or changed. A
+        failure is a reply with `ok` false; what is raised counts as a defect.
+        """
+
+    def get_brief(self, group: str) -> Mapping[str, Json]:
+        """What the agent should know before its first word.
+
+        `{"entries": […], "generated_at", "entry_count", "brief_count"}`, each entry with `id`,
+        `type`, `content` in one line, `behavioral`, `tags` and `age_days`. Only a plugin that
+        claims the hook `memory_brief` is asked.
+        """
+
+    def shutdown(self) -> None:
+        """Let go of everything; again is fine."""
+
+
+_ENTRY: Final[Schema] = {
+    "type": "object",
+    "required": ["id", "type", "content", "behavioral", "tags", "age_days"],
+    "properties": {
+        "id": {"type": "string"},
+        "type": {"type": "string", "enum": [kind.value for kind in Kind]},
+        "content": {"type": "string"},
+        "behavioral": {"type": "boolean"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "age_days": {"type": "integer", "minimum": 0, "maximum": 36_500},
+    },
+}
+BRIEF_SHAPE: Final[Schema] = {
+    "type": "object",
+    "required": ["entries", "generated_at", "entry_count", "brief_count"],
+    "properties": {
+        "entries": {"type": "array", "items": _ENTRY, "maxItems": 1_000},
+        "generated_at": {"type": "string"},
+        "entry_count": {"type": "integer", "minimum": 0},
+        "brief_count": {"type": "integer", "minimum": 0},
+    },
+}
+"""What a host takes for a brief; anything else is as good as a failure."""

@@ -1,0 +1,124 @@
+"""Every call in the audit trail: what was asked, in which session and group, and what came of it.
+
+The trail is the scope's own: sealed and chained, without content. The name of an event carries
+what Carapace's log has in fields; `lines` spells these out again.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from scrubjay.engine import Engine
+from scrubjay.model.errors import ScrubjayError
+from scrubjay.model.memory import Json
+from scrubjay.model.origin import Actor
+from scrubjay.model.results import AuditEvent
+from scrubjay.surfaces.carapace.config import scope_of
+from scrubjay.surfaces.carapace.errors import Code
+from scrubjay.surfaces.carapace.schemas import TOPIC
+from scrubjay.surfaces.carapace.tools import stamp
+
+_PREFIX: Final = "carapace."
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,19}")
+_OTHER: Final = "other"
+_PAGE: Final = 1_000
+_log = logging.getLogger(__name__)
+
+
+class Outcome(StrEnum):
+    """What came of a call."""
+
+    ROUTED = "routed"
+    SANITIZED = "sanitized"
+    """It was carried out, and a secret was taken out of the reply."""
+    REJECTED = "rejected"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One call; nothing in it says what was stored or found."""
+
+    group: str
+    session: str
+    tool: str
+    outcome: Outcome
+    code: Code | None = None
+
+    @property
+    def verb(self) -> str:
+        """The name of the event in the trail."""
+        tool = self.tool if _NAME.fullmatch(self.tool) else _OTHER
+        code = "" if self.code is None else f".{self.code.lower()}"
+        return f"{_PREFIX}{tool}.{self.outcome}{code}"
+
+
+Recorder = Callable[[Record], None]
+
+
+def no_record(record: Record) -> None:
+    """Keep no record but a line in the log."""
+    _log.info("carapace.call", extra={"verb": record.verb, "group": record.group})
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """A recorder that writes to the audit trail of the group's scope."""
+
+    engine: Engine
+
+    def __call__(self, record: Record) -> None:
+        """Write one record; a full disk must not keep an agent from reading."""
+        try:
+            self.engine.note(
+                scope_of(record.group), record.verb, session=record.session, actor=Actor.AGENT
+            )
+        except ScrubjayError as error:
+            _log.warning("carapace.not_recorded", extra={"code": error.code, "verb": record.verb})
+
+
+# -- reading it again -----------------------------------------------------------------------------
+
+_STAGES: Final = {
+    Code.UNKNOWN_TOOL: "topic",
+    Code.VALIDATION_FAILED: "payload",
+    Code.UNAUTHORIZED: "authorize",
+    Code.RATE_LIMITED: "authorize",
+    Code.CONFIRMATION_TIMEOUT: "confirm",
+    Code.CONFIRMATION_DENIED: "confirm",
+}
+
+
+def lines(engine: Engine, group: str) -> Iterator[dict[str, Json]]:
+    """The calls of a group, oldest first, with the fields of Carapace's own log.
+
+    `source` is a pseudonym of the session: the same one has the same.
+    """
+    scope, after, seq = scope_of(group), 0, 0
+    while events := engine.audit(scope, after=after, limit=_PAGE):
+        for event in events:
+            if event.verb.startswith(_PREFIX):
+                seq += 1
+                yield _line(event, group, seq)
+        after = events[-1].count
+
+
+def _line(event: AuditEvent, group: str, seq: int) -> dict[str, Json]:
+    tool, outcome, *rest = event.verb.removeprefix(_PREFIX).split(".")
+    code = Code(rest[0].upper()) if rest else None
+    rejected = outcome == Outcome.REJECTED and code is not None
+    told: dict[str, Json] = {
+        "seq": seq,
+        "timestamp": stamp(event.at),
+        "group": group,
+        "source": event.subjects[0] if event.subjects else "",
+        "topic": TOPIC + tool,
+        "stage": _STAGES.get(code, "route") if rejected and code else "route",
+        "outcome": outcome,
+    }
+    return told if code is None else {**told, "error": {"code": code.value}}

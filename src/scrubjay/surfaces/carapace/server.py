@@ -1,0 +1,268 @@
+"""The socket of Carapace's `ipc` client: a ZeroMQ ROUTER that answers every frame it gets.
+
+A client sends `[empty, payload]` from a DEALER, whose routing id is the identity of its session;
+the reply goes back as `[identity, empty, payload]`. Which identity is which session of which group
+is decided here, by the operator's table or by one group for all, never by what a client sends.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import socket
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, Final, NoReturn
+
+from scrubjay.model.errors import Conflict, InvalidRequest, NotFound
+from scrubjay.model.memory import Json
+from scrubjay.surfaces.carapace.config import DEFAULT_GROUP, scope_of
+from scrubjay.surfaces.carapace.errors import Code, ToolError
+from scrubjay.surfaces.carapace.host import Host
+from scrubjay.surfaces.carapace.schemas import PAYLOAD_BYTES
+
+VERSION: Final = 1
+CORE: Final = "core"
+_CORRELATION_CHARS: Final = 512
+_CORRELATION: Final = re.compile(rb'"correlation"\s*:\s*"([A-Za-z0-9_.:-]{1,512})"')
+_HEAD_BYTES: Final = 4096
+_BREAKING: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """Who calls, by the host's word: nothing an agent sends changes it."""
+
+    id: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """The three fields an agent sends; whatever else it sends is not looked at."""
+
+    topic: str
+    correlation: str
+    arguments: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """A request with all that the host knows of it."""
+
+    id: str
+    topic: str
+    source: str
+    correlation: str
+    timestamp: str
+    group: str
+    arguments: Mapping[str, Json]
+
+
+def encode(value: Json) -> str:
+    """JSON in one line, whatever the texts in it are, and always valid Unicode."""
+    return _BREAKING.sub(lambda found: f"\\u{ord(found[0]):04x}", _compact(value))
+
+
+def parse(raw: bytes | str) -> Json:
+    """The JSON value of a text; ValueError if it is none, or one that no Python holds."""
+    try:
+        value: Json = json.loads(raw, parse_constant=_refuse)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return value
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def read(raw: bytes) -> Wire:
+    """The message in a frame; a ToolError says what is wrong with it."""
+    if len(raw) > PAYLOAD_BYTES:
+        raise _malformed(f"The message has {len(raw):,} bytes; {PAYLOAD_BYTES:,} at most.")
+    try:
+        value = parse(raw)
+    except ValueError as error:
+        raise _malformed("The message is not JSON.") from error
+    if not isinstance(value, dict):
+        raise _malformed("The message is not a JSON object.")
+    return from_object(value)
+
+
+def from_object(value: Mapping[str, Any]) -> Wire:
+    """The message of an object with at least its three fields."""
+    for name, kind in (("topic", str), ("correlation", str), ("arguments", dict)):
+        if not isinstance(value.get(name), kind):
+            what = "a text" if kind is str else "an object"
+            raise _malformed(f"The message must have {name}, {what}.", field=name)
+    if len(value["correlation"]) > _CORRELATION_CHARS:
+        raise _malformed("The correlation is too long.", field="correlation")
+    return Wire(**{name: value[name] for name in ("topic", "correlation", "arguments")})
+
+
+def correlation_of(raw: bytes) -> str:
+    """The correlation of a message that cannot be read otherwise, so that its sender learns why.
+
+    It is only looked for at the beginning, where Carapace's client puts it.
+    """
+    found = _CORRELATION.search(raw[:_HEAD_BYTES])
+    return found[1].decode("ascii") if found else ""
+
+
+def _malformed(message: str, field: str | None = None) -> ToolError:
+    return ToolError(Code.VALIDATION_FAILED, message, stage=1, field=field)
+
+
+SOCKET: Final = "ipc:///run/carapace.sock"
+"""Where Carapace's client looks, unless it is told otherwise."""
+_SPARE: Final = 4
+"""How many times the limit a frame may have and still be told so; a longer one is cut off."""
+_POLL_MILLISECONDS: Final = 200
+_NAME_CHARS: Final = 128
+_HEX: Final = "zmq-"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directory:
+    """Which session and group an identity stands for."""
+
+    group: str = DEFAULT_GROUP
+    """The group of every identity, where there is no table."""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """The table: identity → group. With one, an identity that is not in it is nobody."""
+
+    def __post_init__(self) -> None:
+        for group in (self.group, *self.groups.values()):
+            scope_of(group)
+
+    def session(self, identity: bytes) -> Session:
+        """The session of an identity; ToolError for one that is not to be served."""
+        name = session_name(identity)
+        if not self.groups:
+            return Session(id=name, group=self.group)
+        if name not in self.groups:
+            raise ToolError(Code.UNAUTHORIZED, "This connection belongs to no session.", stage=1)
+        return Session(id=name, group=self.groups[name])
+
+    def served(self) -> frozenset[str]:
+        """Every group there may be calls of."""
+        return frozenset(self.groups.values()) or frozenset({self.group})
+
+
+def session_name(identity: bytes) -> str:
+    """The name of a session by its identity: as it is where it can be printed, or else in hex."""
+    text = identity.decode("ascii", "replace")
+    plain = text.isascii() and text.isprintable() and " " not in text
+    plain = plain and not text.startswith(_HEX)
+    return text if plain and 0 < len(text) <= _NAME_CHARS else _HEX + identity.hex()
+
+
+class Server:
+    """Answers on one address, one call after the other, until it is told to stop."""
+
+    def __init__(self, host: Host, address: str, directory: Directory | None = None) -> None:
+        self._host = host
+        self._directory = directory or Directory()
+        self._zmq = _library()
+        self._context = self._zmq.Context()
+        self._socket = self._context.socket(self._zmq.ROUTER)
+        self._stopping = threading.Event()
+        try:
+            self._bind(address)
+        except BaseException:  # seam: nothing may stay open when opening fails, whatever it was
+            self.close()
+            raise
+
+    def _bind(self, address: str) -> None:
+        if _is_served(address):
+            # ZeroMQ would take the address over, and the other server would wait for nobody.
+            raise Conflict(f"Somebody serves {address} already.", hint="Stop it, or use another.")
+        self._socket.setsockopt(self._zmq.LINGER, 0)
+        self._socket.setsockopt(self._zmq.MAXMSGSIZE, _SPARE * PAYLOAD_BYTES)
+        # A client connects anew for each call, under the identity of the call before.
+        self._socket.setsockopt(self._zmq.ROUTER_HANDOVER, 1)
+        # What a file system socket may be used by is decided before anybody can use it.
+        before = os.umask(0o177)
+        try:
+            self._socket.bind(address)
+        except self._zmq.ZMQError as error:
+            raise InvalidRequest(
+                f"The address {address} cannot be served: {error.strerror}.",
+                hint="Write it like ipc:///run/carapace.sock; its folder must be there.",
+            ) from error
+        finally:
+            os.umask(before)
+
+    def run(self) -> None:
+        """Answer until stop is called."""
+        while not self._stopping.is_set():
+            if self._socket.poll(_POLL_MILLISECONDS):
+                self._serve_one(self._socket.recv_multipart())
+
+    def _serve_one(self, frames: list[bytes]) -> None:
+        identity, payload = frames[0], frames[-1] if len(frames) > 1 else b""
+        try:
+            reply = self._reply(identity, payload, well_formed=len(frames) == 3 and not frames[1])
+        except Exception as error:  # seam: one call must not end the server
+            _log.warning("carapace.call_failed", extra={"error": type(error)})
+            return
+        try:
+            self._socket.send_multipart([identity, b"", reply], flags=self._zmq.NOBLOCK)
+        except self._zmq.ZMQError as error:
+            # Who does not wait for the reply does not get it.
+            _log.warning("carapace.not_sent", extra={"errno": error.errno})
+
+    def _reply(self, identity: bytes, payload: bytes, *, well_formed: bool) -> bytes:
+        pipeline = self._host.pipeline
+        try:
+            session = self._directory.session(identity)
+        except ToolError as error:
+            nobody = Session(id=session_name(identity), group="")
+            return _encoded(pipeline.refuse(payload, nobody, error))
+        if well_formed:
+            return _encoded(self._host.answer(payload, session))
+        told = "Send two frames: an empty one and the message."
+        wrong = ToolError(Code.VALIDATION_FAILED, told, stage=1)
+        return _encoded(pipeline.refuse(payload, session, wrong))
+
+    def stop(self) -> None:
+        """End run soon; may be called from another thread or a signal."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Let go of the socket; again is fine."""
+        self._socket.close(linger=0)
+        self._context.term()
+
+
+def _is_served(address: str) -> bool:
+    """Whether somebody answers at an address of the file system; a file left behind is nobody."""
+    if not address.startswith("ipc://"):
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(OSError):
+        probe.connect(address.removeprefix("ipc://"))
+        return True
+    return False
+
+
+def _encoded(reply: dict[str, Any]) -> bytes:
+    return encode(reply).encode()
+
+
+def _library() -> ModuleType:
+    try:
+        import zmq
+    except ImportError as error:
+        raise NotFound(
+            "The socket needs pyzmq, which is not installed.",
+            hint="Install scrubjay[carapace]; `scrubjay tool` works without.",
+        ) from error
+    return zmq

@@ -1,1 +1,0 @@
-"""Doors with somebody else's words: each translates another system's calls to ours."""

@@ -1,1 +1,0 @@
-"""The service: every verb over HTTP, for whoever holds a key."""

@@ -1,1 +1,0 @@
-"""People who sign in elsewhere: the token of an issuer becomes a holder like that of a key."""

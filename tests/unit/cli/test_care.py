@@ -1,0 +1,201 @@
+"""verify, audit, reindex, stats, doctor, config, completion: keeping an eye on things."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from scrubjay import bootstrap, settings
+from scrubjay.cli import doctor
+from scrubjay.cli.installation import Installation
+from scrubjay.engine import Policy
+from scrubjay.model.requests import Forget
+from scrubjay.model.scope import Scope
+from tests.unit.cli.conftest import CommandLine
+
+
+def test_verify_says_that_all_is_sound(cli: CommandLine) -> None:
+    cli.remember("tea")
+    told = cli.good("verify", "--json").json
+    assert told["sound"]
+    assert told["checked"] > 0
+    assert told["problems"] == []
+
+
+def test_the_audit_trail_names_verbs_and_is_whole(cli: CommandLine) -> None:
+    id = cli.remember("tea")
+    cli.good("pin", id)
+    events = cli.good("audit", "--json").json["events"]
+    assert [event["verb"] for event in events] == ["retain", "pin"]
+    assert cli.good("audit", "--after", 1, "--json").json["events"] == events[1:]
+    assert id not in cli.good("audit").out
+    assert cli.good("audit", "verify", "--json").json["sound"]
+
+
+def test_an_audit_trail_that_was_cut_fails(cli: CommandLine) -> None:
+    cli.remember("tea")
+    (file,) = (cli.home / "data" / "scopes").glob("*.sqlite")
+    early = file.read_bytes()
+    cli.remember("coffee")
+    file.write_bytes(early)
+    done = cli("audit", "verify", "--json")
+    assert done.code == 1
+    assert not done.json["sound"]
+    assert "problem" in cli("doctor").out
+
+
+def test_reindex_counts_what_it_indexed(cli: CommandLine) -> None:
+    cli.remember("tea")
+    assert cli.good("reindex", "--json").json == {"memories": 1, "embedded": 0}
+
+
+# -- stats -------------------------------------------------------------------------------------
+
+
+def test_stats_count_what_is_there(cli: CommandLine) -> None:
+    old = cli.remember("tea", "--kind", "preference", "--tag", "food", "--pin")
+    cli.good("correct", old, "white tea")
+    cli.remember("coffee", "--tag", "food", "--tag", "work", "--origin", "agent")
+    told = cli.good("stats", "--json").json
+    assert (told["live"], told["superseded"], told["pinned"]) == (2, 1, 1)
+    assert told["kinds"] == {"preference": 1, "fact": 1}
+    assert told["tags"] == {"food": 2, "work": 1}
+    assert told["origins"] == {"agent": 1, "user": 1}
+    assert len(told["weeks"]) == 12
+    assert sum(told["weeks"].values()) == 3
+    assert told["latency"]["later"] > 0
+
+
+def test_stats_draw_bars_in_proportion(cli: CommandLine) -> None:
+    for text in ("tea", "coffee"):
+        cli.remember(text)
+    cli.remember("milk", "--kind", "context")
+    lines = cli.good("stats").out.splitlines()
+    bars = {line.split()[0]: line.count("█") for line in lines if "█" in line and line[2:3] != "·"}
+    assert bars["fact"] == 2 * bars["context"] > 0
+
+
+def test_stats_write_a_picture_that_is_valid_and_names_tags_safely(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    cli.remember("tea", "--tag", "<script>&")
+    file = tmp_path / "stats.svg"
+    assert cli.good("stats", "--svg", file).out == ""
+    root = ElementTree.fromstring(file.read_text())
+    words = [element.text for element in root.iter() if element.text]
+    assert "<script>&" in words
+    assert not [element for element in root.iter() if element.tag.endswith("script")]
+
+
+def test_stats_of_an_empty_or_frozen_scope_have_no_latency(cli: CommandLine) -> None:
+    id = cli.remember("tea")
+    cli.good("freeze", "--level", "all")
+    assert cli.good("stats", "--json").json["latency"] is None
+    cli.good("forget", id)
+    assert cli.good("stats", "--json").json["live"] == 0
+    assert cli.good("stats").out.startswith("local/default: 0 memories")
+
+
+# -- doctor ------------------------------------------------------------------------------------
+
+
+def test_a_healthy_home_has_no_problem(cli: CommandLine) -> None:
+    cli.remember("tea")
+    findings = cli.good("doctor", "--json").json["findings"]
+    assert {finding["state"] for finding in findings} == {"ok"}
+    assert {"versions", "keys", "data", "embedder", "local/default"} <= {
+        finding["check"] for finding in findings
+    }
+
+
+def test_rights_of_others_are_found_and_taken(cli: CommandLine) -> None:
+    cli.remember("tea")
+    (cli.home / "keys").chmod(0o755)
+    done = cli("doctor", "--json")
+    (found,) = [one for one in done.json["findings"] if one["state"] == "problem"]
+    assert done.code == 1
+    assert (found["check"], "chmod" in found["advice"]) == ("keys", True)
+    cli.good("doctor", "--fix")
+    assert (cli.home / "keys").stat().st_mode & 0o077 == 0
+    cli.good("doctor")
+
+
+def test_a_file_of_no_scope_and_a_scope_without_file_are_found(cli: CommandLine) -> None:
+    cli.remember("tea")
+    (file,) = (cli.home / "data" / "scopes").glob("*.sqlite")
+    file.rename(file.with_name("abcdef.sqlite"))
+    told = cli("doctor").out
+    assert "belongs to no scope" in told
+    assert "lost its data file" in told
+
+
+def test_work_that_is_overdue_is_found_and_finished(cli: CommandLine) -> None:
+    id, scope = cli.remember("tea"), Scope("local", "default")
+    found = settings.at_home(cli.home)
+    engine = bootstrap.build(found, policy=Policy(rotate_below=0, slice_seconds=0))
+    engine.forget(scope, Forget(ids=(id,)))
+    assert engine.head(scope).due
+    engine.close()
+    later = bootstrap.clock().now() + timedelta(days=2)
+    for finding in doctor.examine(found, later):
+        if not finding.well:
+            assert "due for 2 days" in finding.sentence
+            assert "rotate" in finding.advice
+            assert finding.repair is not None
+            finding.repair()
+            break
+    else:
+        pytest.fail("nothing was found")
+    with Installation(found) as installation:
+        assert not installation.head(scope).due
+
+
+def test_an_embedder_that_does_not_answer_is_found(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SCRUBJAY_EMBEDDER", "minilm")
+    monkeypatch.setenv("SCRUBJAY_MINILM_WEIGHTS", str(tmp_path / "nowhere"))
+    done = cli("doctor", "--json")
+    assert done.code == 1
+    assert [one["check"] for one in done.json["findings"] if one["advice"]] == ["embedder"]
+
+
+# -- the program itself ------------------------------------------------------------------------
+
+
+def test_config_show_says_where_each_value_comes_from(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.home.mkdir()
+    (cli.home / "config.toml").write_text('scope = "acme/alice"\n')
+    monkeypatch.setenv("SCRUBJAY_DROP_DAYS", "7")
+    monkeypatch.setenv("SCRUBJAY_PASSPHRASE", "open sesame")
+    done = cli.good("config", "show", "--json")
+    told = {one["key"]: (one["value"], one["source"]) for one in done.json["values"]}
+    assert told["scope"] == ("acme/alice", "file")
+    assert told["drop_days"] == (7, "environment")
+    assert told["shelf_megabytes"] == (256, "default")
+    assert told["passphrase"] == ("set", "environment")
+    assert "sesame" not in done.out + cli.good("config", "show").out
+
+
+def test_a_wrong_configuration_is_one_sentence(cli: CommandLine) -> None:
+    cli.home.mkdir()
+    (cli.home / "config.toml").write_text("scoop = 1\n")
+    done = cli("list")
+    assert done.code == 2
+    assert "config.toml: there is no key scoop." in done.err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_for_the_shell(cli: CommandLine, shell: str) -> None:
+    assert "_SCRUBJAY_COMPLETE" in cli.good("completion", shell).out
+
+
+def test_a_week_begins_on_monday(cli: CommandLine) -> None:
+    cli.remember("tea")
+    for monday in cli.good("stats", "--json").json["weeks"]:
+        assert date.fromisoformat(monday).weekday() == 0

@@ -1,0 +1,100 @@
+"""remember, correct, pin: what a person tells, and what is printed for it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.unit.cli.conftest import CommandLine
+
+
+def test_remember_prints_the_id_and_nothing_else(cli: CommandLine) -> None:
+    done = cli.good("remember", "Alice prefers green tea")
+    assert re.fullmatch(r"mem-[0-9a-f-]{36}\n", done.out)
+    assert done.err == ""
+
+
+def test_remember_as_json_is_an_object_with_the_id(cli: CommandLine) -> None:
+    told = cli.good("remember", "tea", "--json").json
+    assert told["id"].startswith("mem-")
+    assert told["outcome"] == "stored"
+
+
+def test_what_was_said_of_a_memory_is_kept(cli: CommandLine) -> None:
+    id = cli.remember(
+        "tea", "--kind", "preference", "--tag", "food", "--tag", "home", "--importance", "0.9",
+        "--pin", "--session", "s1", "--origin", "agent", "--expires", "2w",
+    )  # fmt: skip
+    found = cli.good("get", id, "--json").json
+    assert (found["kind"], found["tags"], found["importance"]) == (
+        "preference",
+        ["food", "home"],
+        0.9,
+    )
+    assert (found["pinned"], found["origin"]) == (True, "agent")
+    assert found["provenance"]["session"] == "s1"
+    assert found["expires_at"] > found["recorded_at"]
+
+
+def test_a_dash_reads_stdin_with_its_line_breaks(cli: CommandLine) -> None:
+    id = cli.good("remember", "-", stdin="one\ntwo\n").words
+    assert cli.good("get", id, "--json").json["content"] == "one\ntwo"
+
+
+def test_stdin_that_is_not_text_is_refused(cli: CommandLine) -> None:
+    assert cli("remember", "-", stdin=b"\xff\xfe").code == 2
+
+
+def test_a_key_makes_a_second_time_harmless(cli: CommandLine) -> None:
+    first = cli.remember("tea", "--key", "k")
+    again = cli.good("remember", "tea", "--key", "k")
+    assert again.words == first
+    assert "nothing changed" in again.err
+
+
+def test_a_memory_takes_the_place_of_another(cli: CommandLine) -> None:
+    old = cli.remember("tea", "--kind", "preference", "--tag", "food")
+    new = cli.remember("coffee", "--supersedes", old, "--pin", "--expires", "7d")
+    (found,) = cli.good("list", "--json").json["memories"]
+    assert (found["id"], found["supersedes"], found["kind"]) == (new, old, "preference")
+    assert (found["tags"], found["pinned"]) == (["food"], True)
+    assert "expires_at" in found
+
+
+def test_a_correction_keeps_the_history_and_its_reason(cli: CommandLine) -> None:
+    old = cli.remember("Alice lives in Rome")
+    cli.good("correct", old, "Alice lives in Turin", "--reason", "moved")
+    versions = cli.good("history", old, "--json").json["versions"]
+    assert [one["content"] for one in versions] == ["Alice lives in Rome", "Alice lives in Turin"]
+    assert versions[1]["provenance"]["reason"] == "moved"
+    assert "moved" in cli.good("history", old).out
+
+
+def test_a_pin_is_put_on_and_taken_off(cli: CommandLine) -> None:
+    id = cli.remember("tea")
+    assert cli.good("pin", id, "--json").json == {"id": id, "pinned": True}
+    assert cli.good("unpin", id, "--json").json == {"id": id, "pinned": False}
+
+
+def test_an_owner_alone_is_of_the_local_tenant(cli: CommandLine) -> None:
+    cli.remember("tea", "--scope", "alice")
+    cli.remember("coffee", "--scope", "acme/alice")
+    cli.remember("water")
+    told = cli.good("scopes", "--json").json
+    assert told == {"scopes": ["acme/alice", "local/alice", "local/default"]}
+    (found,) = cli.good("list", "--scope", "local/alice", "--json").json["memories"]
+    assert found["content"] == "tea"
+
+
+def test_the_default_scope_can_be_set(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRUBJAY_SCOPE", "alice")
+    cli.remember("tea")
+    assert cli.good("scopes", "--json").json == {"scopes": ["local/alice"]}
+
+
+def test_a_secret_that_is_left_out_is_said(cli: CommandLine) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    done = cli.good("remember", f"my token is {token}")
+    assert "A secret was left out" in done.err
+    assert token not in cli.good("list").out

@@ -1,0 +1,126 @@
+"""Budgets: the limits hold, the order stays, and no untrusted source crowds out the others."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrubjay.engine.search import recall
+from scrubjay.model.memory import Kind, Memory, Provenance
+from scrubjay.model.origin import Origin
+from scrubjay.model.requests import Recall
+from scrubjay.model.results import Hit
+from scrubjay.model.scope import Scope
+
+ALICE = Scope("local", "alice")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _hit(content: str, origin: Origin = Origin.USER, channel: str | None = None) -> Hit:
+    memory = Memory(
+        id="mem-1",
+        kind=Kind.FACT,
+        content=content,
+        recorded_at=NOW,
+        origin=origin,
+        provenance=Provenance(channel=channel),
+    )
+    return Hit(memory=memory, score=0.5, why={"words": 0.5}, scope=ALICE)
+
+
+def _fit(hits: list[Hit], **limits: Any) -> list[Hit]:
+    return recall.fit(hits, Recall(query="tea", **limits))
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("", 0), ("tea", 1), ("four", 1), ("fiver", 2), ("茶", 1), ("緑茶", 2), ("a茶", 2), ("ä", 1)],
+)
+def test_four_letters_or_one_other_character_make_a_token(text: str, count: int) -> None:
+    assert recall.tokens(text) == count
+
+
+def test_without_limits_the_first_come_back_in_their_order() -> None:
+    hits = [_hit(f"tea {number}") for number in range(20)]
+    assert _fit(hits, limit=7) == hits[:7]
+
+
+def test_a_hit_that_does_not_fit_is_passed_over_and_a_later_one_takes_its_place() -> None:
+    long, short = _hit("x" * 50), _hit("y" * 10)
+    assert _fit([long, short], max_bytes=20) == [short]
+    assert _fit([long, short], max_tokens=5) == [short]
+
+
+def test_bytes_are_counted_as_utf_8() -> None:
+    assert _fit([_hit("ää")], max_bytes=4)
+    assert not _fit([_hit("ää")], max_bytes=3)
+
+
+def test_both_limits_hold_at_once() -> None:
+    hits = [_hit("tea!") for _ in range(10)]
+    assert len(_fit(hits, max_bytes=40, max_tokens=3)) == 3
+    assert len(_fit(hits, max_bytes=8, max_tokens=30)) == 2
+
+
+@pytest.mark.parametrize("origin", [Origin.OTHER_AGENT, Origin.TOOL, Origin.WEB])
+def test_one_untrusted_source_gets_at_most_its_share_of_the_characters(origin: Origin) -> None:
+    hits = [_hit("w" * 100, origin) for _ in range(10)] + [_hit("u" * 100) for _ in range(10)]
+    chosen = _fit(hits, limit=10)
+    said = sum(len(hit.memory.content) for hit in chosen)
+    foreign = sum(len(hit.memory.content) for hit in chosen if hit.memory.origin is origin)
+    assert len(chosen) == 10
+    assert 0 < foreign <= recall.SHARE * said
+
+
+def test_the_worst_hit_of_a_source_is_the_one_that_goes() -> None:
+    best, worst = _hit("w" * 60, Origin.WEB), _hit("v" * 60, Origin.WEB)
+    rest = [_hit("u" * 60) for _ in range(4)]
+    assert _fit([best, *rest, worst], limit=6) == [best, *rest]
+
+
+def test_two_sources_have_a_share_each() -> None:
+    one = [_hit("a" * 25, Origin.WEB, "mail"), _hit("b" * 25, Origin.WEB, "chat")]
+    rest = [_hit("u" * 50) for _ in range(5)]
+    assert _fit([*one, *rest], limit=10) == [*one, *rest]
+
+
+@pytest.mark.parametrize("origin", [Origin.USER, Origin.OPERATOR, Origin.AGENT, Origin.IMPORT])
+def test_who_is_vouched_for_may_fill_the_whole_answer(origin: Origin) -> None:
+    hits = [_hit("u" * 100, origin) for _ in range(10)]
+    assert _fit(hits, limit=10) == hits
+
+
+def test_where_there_is_hardly_anything_else_nothing_is_held_back() -> None:
+    hits = [_hit("w" * 600, Origin.WEB), _hit("u")]
+    assert _fit(hits, limit=10) == hits
+
+
+@given(
+    hits=st.lists(
+        st.builds(
+            _hit,
+            st.text(min_size=1, max_size=40),
+            st.sampled_from(Origin),
+            st.sampled_from((None, "mail")),
+        ),
+        max_size=30,
+    ),
+    limit=st.integers(1, 12),
+    max_bytes=st.none() | st.integers(1, 400),
+    max_tokens=st.none() | st.integers(1, 100),
+)
+def test_whatever_the_hits_every_limit_holds(
+    hits: list[Hit], limit: int, max_bytes: int | None, max_tokens: int | None
+) -> None:
+    request = Recall(query="tea", limit=limit, max_bytes=max_bytes, max_tokens=max_tokens)
+    chosen = recall.fit(hits, request)
+    contents = [hit.memory.content for hit in chosen]
+    assert len(chosen) <= limit
+    assert max_bytes is None or sum(len(text.encode()) for text in contents) <= max_bytes
+    assert max_tokens is None or sum(map(recall.tokens, contents)) <= max_tokens
+    order = iter(hits)
+    assert all(any(hit is other for other in order) for hit in chosen), "the order changed"

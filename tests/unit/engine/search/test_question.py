@@ -1,0 +1,96 @@
+"""What a question is after."""
+
+# ruff: noqa: RUF001 - letters of other scripts are meant.
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from scrubjay.engine.search.question import asks_advice, parse
+from scrubjay.engine.search.rank_columns import NONE
+
+PEOPLE = {0: "Caroline", 1: "Melanie", 2: "Fahim Khan"}
+ROLES = {4: "user", 7: "assistant"}
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("What did Caroline paint?", {0}),
+        ("What is melanie's job?", {1}),
+        ("What did Mel and her kids paint?", {1}),
+        ("What did Fahim tell Caroline?", {0, 2}),
+        ("What is Khan’s dog called?", {2}),
+        ("Who painted?", set()),
+    ],
+)
+def test_people_are_known_by_name_or_nickname(question: str, named: set[int]) -> None:
+    assert parse(question, PEOPLE).asked == named
+
+
+def test_ordinary_words_are_no_names() -> None:
+    people = {0: "Will", 1: "Theo", 2: "Anna", 3: "小明"}
+    assert parse("What will Anna eat in the evening?", people).asked == {2}
+    assert parse("What did the cat eat?", people).asked == frozenset()
+    assert parse("what did theo eat", people).asked == {1}
+    assert parse("昨天小明去哪里了？", people).asked == {3}
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("Wie heißt Peters Hund?", "Peter"),
+        ("Как зовут собаку Анны?", "Анна"),
+        ("Где Игорь был с Иваном?", "Иван"),
+        ("小明的女儿几岁？", "王小明"),
+        ("田中さんはどこで働いていますか？", "田中太郎"),
+    ],
+)
+def test_names_are_known_in_other_forms(question: str, name: str) -> None:
+    assert parse(question, {0: "Zoe", 5: name}).asked == {5}
+
+
+@pytest.mark.parametrize(
+    ("question", "speaker"),
+    [
+        ("Where did I park?", "user"),
+        ("What is the budget of the project?", "user"),
+        ("Can you suggest a book?", "user"),
+        ("What did you recommend for dinner?", "assistant"),
+        ("Remind me of the list you gave me", "assistant"),
+        ("Which book was in your previous suggestion?", "assistant"),
+        ("你之前推荐了什么书？", "assistant"),
+    ],
+)
+def test_a_role_is_asked_about(question: str, speaker: str) -> None:
+    asked = parse(question, ROLES).asked
+    assert [ROLES[code] for code in asked if code != NONE] == [speaker]
+    assert (NONE in asked) == (speaker == "user"), "bare facts are kept for the user"
+
+
+@pytest.mark.parametrize(
+    ("question", "aim"),
+    [
+        ("When did she leave?", "when"),
+        ("How long did it take?", "when"),
+        ("Wann war das?", "when"),
+        ("Когда она уехала?", "when"),
+        ("他几点到？", "when"),
+        ("Kannst du mir ein Buch empfehlen?", "advice"),
+        ("Can you help me plan a trip?", "advice"),
+    ],
+)
+def test_the_kind_of_answer_is_seen(question: str, aim: str) -> None:
+    assert getattr(parse(question, {}), aim)
+
+
+def test_remembering_is_no_request_for_advice() -> None:
+    assert not asks_advice("What did she say about the dog?")
+
+
+def test_dates_are_read_relative_to_the_time_of_asking() -> None:
+    asked_at = datetime(2024, 1, 10, tzinfo=UTC)
+    (window,) = parse("What happened yesterday?", {}, asked_at=asked_at).windows
+    assert window.start == datetime(2024, 1, 9, tzinfo=UTC)

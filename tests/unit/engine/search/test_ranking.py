@@ -1,0 +1,169 @@
+"""The ranking: better evidence first, and every score explained."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrubjay.engine.search.dates import Window
+from scrubjay.engine.search.question import ParsedQuery
+from scrubjay.engine.search.rank_columns import Columns, arrange
+from scrubjay.engine.search.ranking import Evidence, Ranked, rank
+
+SIGNS = ("timed", "asks", "instructs", "prefers")
+
+
+def scene(rows: int, **given: Any) -> Columns:
+    """Rows of one session, 150 characters each, said by nobody at no time."""
+    signs = {name: np.array(given.pop(name, [False] * rows), np.bool_) for name in SIGNS}
+    defaults = {
+        "session": np.zeros(rows, np.int32),
+        "position": np.arange(rows, dtype=np.int32),
+        "speaker": np.full(rows, -1, np.int32),
+        "time": np.full(rows, np.nan),
+        "length": np.full(rows, 150, np.float32),
+        "importance": np.full(rows, 0.5, np.float32),
+        "trust": np.ones(rows, np.float32),
+        "pinned": np.zeros(rows, np.bool_),
+    }
+    chosen = {name: np.array(value, defaults[name].dtype) for name, value in given.items()}
+    return arrange(signs=signs, **(defaults | chosen))
+
+
+def order(query: ParsedQuery, columns: Columns, words: list[float] | None = None) -> list[int]:
+    return [found.row for found in ranked(query, columns, words)]
+
+
+def ranked(
+    query: ParsedQuery, columns: Columns, words: list[float] | None = None, limit: int = 10
+) -> list[Ranked]:
+    scores = np.array(words if words is not None else [0] * len(columns), np.float32)
+    return rank(
+        query, columns, Evidence(words=scores, coverage=scores / np.float32(10)), limit=limit
+    )
+
+
+def test_more_matching_words_rank_higher() -> None:
+    assert order(ParsedQuery(), scene(4, session=[0, 1, 2, 3]), [1, 3, 0, 2]) == [1, 3, 0, 2]
+
+
+def test_equal_rows_keep_their_order() -> None:
+    assert order(ParsedQuery(), scene(5)) == [0, 1, 2, 3, 4]
+    assert [found.row for found in ranked(ParsedQuery(), scene(5), limit=2)] == [0, 1]
+
+
+def test_the_speaker_asked_about_comes_first() -> None:
+    query = ParsedQuery(asked=frozenset({1}))
+    assert order(query, scene(3, speaker=[0, 1, 0]))[0] == 1
+
+
+def test_a_turn_that_answers_a_matching_question_rises() -> None:
+    columns = scene(4, speaker=[0, 0, 1, 0], asks=[False, True, False, False])
+    assert order(ParsedQuery(), columns, [0, 5, 0, 0])[:2] == [1, 2]
+
+
+def test_long_neighbors_pass_on_little() -> None:
+    short = ranked(ParsedQuery(), scene(2), [5, 0])[1].parts["nearby"]
+    long = ranked(ParsedQuery(), scene(2, length=[3000, 150]), [5, 0])[1].parts["nearby"]
+    assert long < short / 10
+
+
+def test_neighbors_are_those_of_the_session_wherever_the_rows_are() -> None:
+    columns = scene(4, session=[7, 3, 7, 3], position=[1, 0, 0, 1])
+    assert columns.previous.tolist() == [2, -1, -1, 1]
+    assert columns.following.tolist() == [-1, 3, 0, -1]
+
+
+def test_rows_without_a_session_have_no_neighbors() -> None:
+    columns = scene(3, session=[-1, -1, -1])
+    assert columns.previous.tolist() == columns.following.tolist() == [-1, -1, -1]
+
+
+def test_a_session_with_matches_lifts_its_other_rows() -> None:
+    columns = scene(6, session=[0, 0, 0, 0, 1, 1])
+    assert order(ParsedQuery(), columns, [5, 0, 0, 0, 0, 0])[-2:] == [4, 5]
+
+
+def test_rows_of_the_time_asked_about_rise() -> None:
+    window = Window(datetime(2023, 5, 1, tzinfo=UTC), datetime(2023, 6, 1, tzinfo=UTC))
+    times = [datetime(2023, month, 10, tzinfo=UTC).timestamp() for month in (4, 5, 6)]
+    assert order(ParsedQuery(windows=(window,)), scene(3, time=times))[0] == 1
+
+
+def test_what_was_said_after_the_question_sinks() -> None:
+    asked_at = datetime(2023, 5, 1, tzinfo=UTC)
+    times = [asked_at.timestamp() + days * 86400 for days in (5, -5, -200)]
+    assert order(ParsedQuery(asked_at=asked_at), scene(3, time=times)) == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("query", "sign"),
+    [
+        (ParsedQuery(when=True), "timed"),
+        (ParsedQuery(advice=True), "instructs"),
+        (ParsedQuery(advice=True), "prefers"),
+    ],
+)
+def test_rows_that_show_what_is_asked_for_rise(query: ParsedQuery, sign: str) -> None:
+    columns = scene(3, **{sign: [False, False, True]})
+    assert order(query, columns)[0] == 2
+    assert order(ParsedQuery(), columns)[0] == 0
+
+
+def test_what_an_assistant_says_is_no_standing_wish() -> None:
+    query = ParsedQuery(advice=True, assistants=frozenset({1}))
+    columns = scene(2, speaker=[1, 0], instructs=[True, True])
+    assert order(query, columns)[0] == 1
+
+
+def test_very_short_turns_sink() -> None:
+    assert order(ParsedQuery(), scene(3, length=[8, 200, 90])) == [1, 2, 0]
+
+
+def test_age_orders_the_young_and_leaves_the_old_alone() -> None:
+    asked_at = datetime(2026, 5, 1, tzinfo=UTC)
+    days = [2000, 500, 40, 1]
+    times = [asked_at.timestamp() - each * 86400 for each in days]
+    found = {
+        each.row: each for each in ranked(ParsedQuery(asked_at=asked_at), scene(4, time=times))
+    }
+    assert [found[row].parts["age"] for row in (0, 1)] == [found[0].parts["age"]] * 2
+    assert found[1].parts["age"] < found[2].parts["age"] < found[3].parts["age"] < 0
+
+
+def test_trust_and_importance_break_ties() -> None:
+    assert order(ParsedQuery(), scene(3, trust=[0.2, 1, 1])) == [1, 2, 0]
+    assert order(ParsedQuery(), scene(3, importance=[0.5, 0.5, 0.9])) == [2, 0, 1]
+    assert order(ParsedQuery(), scene(3, pinned=[False, True, False])) == [1, 0, 2]
+
+
+def test_only_allowed_rows_are_ranked() -> None:
+    allowed = np.array([False, True, False])
+    evidence = Evidence(words=np.ones(3, np.float32), coverage=np.ones(3, np.float32))
+    found = rank(ParsedQuery(), scene(3), evidence, limit=10, allowed=allowed)
+    assert [each.row for each in found] == [1]
+
+
+def test_an_empty_scope_ranks_nothing() -> None:
+    assert order(ParsedQuery(when=True, advice=True), scene(0)) == []
+
+
+@given(
+    words=st.lists(st.floats(0, 60, width=32), min_size=1, max_size=30),
+    lengths=st.integers(1, 9000),
+    advice=st.booleans(),
+)
+def test_parts_sum_to_scores_within_bounds_that_never_rise(
+    words: list[float], lengths: int, advice: bool
+) -> None:
+    columns = scene(len(words), length=[lengths] * len(words), instructs=[True] * len(words))
+    found = ranked(ParsedQuery(advice=advice, when=True), columns, words, limit=20)
+    scores = [each.score for each in found]
+    assert all(0 <= score <= 1 for score in scores)
+    assert scores == sorted(scores, reverse=True)
+    assert all(sum(each.parts.values()) == pytest.approx(each.score, abs=1e-12) for each in found)

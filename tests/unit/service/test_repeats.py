@@ -1,0 +1,182 @@
+"""Repeats: what comes twice under one Idempotency-Key is done once, and nobody else's is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import pytest
+from starlette.responses import Response
+
+from scrubjay.model.scope import Scope
+from scrubjay.service.limits import UNLIMITED
+from scrubjay.service.problems import Problem
+from scrubjay.service.replays import Name, Replays
+from scrubjay.service.service import Options
+from scrubjay.testing.clock import FakeClock
+from scrubjay.testing.engines import MemoryHome
+from tests.serving import serving
+from tests.unit.service.conftest import Caller
+from tests.unit.service.test_routes import problem
+
+Calling = Callable[..., Caller]
+
+
+def test_a_repeated_retain_gets_the_first_answer(alice: Caller) -> None:
+    how: dict[str, Any] = {"json": {"content": "once"}, "headers": {"Idempotency-Key": "i-1"}}
+    first, again = (alice.http.post("/v1/memories", **how) for _ in range(2))
+    assert (first.status_code, first.content) == (again.status_code, again.content)
+    assert len(alice.http.get("/v1/memories").json()["data"]) == 1
+
+
+def test_a_key_with_another_body_is_refused(alice: Caller) -> None:
+    headers = {"Idempotency-Key": "i-1"}
+    alice.http.post("/v1/memories", json={"content": "one"}, headers=headers)
+    other = alice.http.post("/v1/memories", json={"content": "two"}, headers=headers)
+    problem(other, 422, "idempotency_key_reused")
+
+
+def test_a_refused_request_may_be_tried_again_under_its_key(alice: Caller) -> None:
+    headers = {"Idempotency-Key": "i-1"}
+    refused = alice.http.post("/v1/memories", json={"content": " "}, headers=headers)
+    problem(refused, 422, "invalid_request")
+    good = alice.http.post("/v1/memories", json={"content": "tea"}, headers=headers)
+    assert good.status_code == 201
+
+
+def test_a_key_is_not_repeated_for_who_asks_again(alice: Caller, scope: str) -> None:
+    """The answer that makes a key is shown once; a repeat makes another key."""
+    how: dict[str, Any] = {
+        "json": {"name": "n", "scopes": [scope]},
+        "headers": {"Idempotency-Key": "i-1"},
+    }
+    first, again = (alice.http.post("/v1/keys", **how).json()["token"] for _ in range(2))
+    assert first != again
+
+
+def test_two_holders_may_use_the_same_key_for_different_texts(caller: Calling, scope: str) -> None:
+    headers = {"Idempotency-Key": "1"}
+    for text in ("one", "two"):
+        answer = caller(scope).http.post("/v1/memories", json={"content": text}, headers=headers)
+        assert (answer.status_code, answer.json()["outcome"]) == (201, "stored")
+    told = caller(scope).http.get("/v1/memories").json()["data"]
+    assert {memory["content"] for memory in told} == {"one", "two"}
+
+
+def test_a_key_names_a_request_to_one_path_only(alice: Caller) -> None:
+    headers = {"Idempotency-Key": "1"}
+    made = alice.http.post("/v1/memories", json={"content": "one"}, headers=headers).json()["id"]
+    path = f"/v1/memories/{made}/supersede"
+    replaced = alice.http.post(path, json={"content": "two"}, headers=headers)
+    assert (replaced.status_code, replaced.json()["outcome"]) == (201, "stored")
+
+
+def test_a_caller_who_names_a_key_in_the_body_is_known_by_it(alice: Caller) -> None:
+    body = {"content": "one", "key": "my own"}
+    first = alice.http.post("/v1/memories", json=body, headers={"Idempotency-Key": "a"}).json()
+    again = alice.http.post("/v1/memories", json=body, headers={"Idempotency-Key": "b"}).json()
+    assert (again["outcome"], again["id"]) == ("known", first["id"])
+
+
+# -- after a restart -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def restarting(home: MemoryHome) -> Callable[..., httpx2.Response]:
+    """How to ask a service that was started just for this."""
+
+    def ask(path: str, body: dict[str, Any], key: str) -> httpx2.Response:
+        engine = home.engine()
+        options = Options(no_auth=True, scope=Scope("local", "me"), rates=UNLIMITED)
+        with serving(engine, home.clock, options) as running:
+            headers = {"Idempotency-Key": key}
+            answer = httpx2.post(f"{running.url}{path}", json=body, headers=headers, verify=False)
+        engine.close()
+        return answer
+
+    return ask
+
+
+Restarting = Callable[..., httpx2.Response]
+
+
+def test_a_retain_is_known_by_its_key_after_a_restart(restarting: Restarting) -> None:
+    first = restarting("/v1/memories", {"content": "one"}, "1").json()
+    again = restarting("/v1/memories", {"content": "one"}, "1")
+    assert (again.status_code, again.json()["outcome"]) == (200, "known")
+    assert again.json()["id"] == first["id"]
+
+
+def test_a_key_with_another_body_is_refused_after_a_restart_as_well(
+    restarting: Restarting,
+) -> None:
+    made = restarting("/v1/memories", {"content": "one"}, "1").json()["id"]
+    problem(restarting("/v1/memories", {"content": "two"}, "1"), 422, "idempotency_key_reused")
+    path = f"/v1/memories/{made}/supersede"
+    assert restarting(path, {"content": "three"}, "2").json()["outcome"] == "stored"
+    assert restarting(path, {"content": "three"}, "2").json()["outcome"] == "known"
+    problem(restarting(path, {"content": "four"}, "2"), 422, "idempotency_key_reused")
+
+
+# -- how many are kept ---------------------------------------------------------------------------
+
+
+def name(holder: str, key: str) -> Name:
+    return Name(holder=holder, scope="acme/alice", path="/v1/memories", key=key)
+
+
+def settle(replays: Replays, holder: str, keys: range) -> None:
+    """Answer so many requests of one holder."""
+    for key in keys:
+        assert replays.begin(name(holder, str(key)), b"") is None
+        replays.end(name(holder, str(key)), Response(b"done"))
+
+
+def test_nobody_pushes_out_the_answers_of_another() -> None:
+    replays = Replays(FakeClock(), each=5, most=8)
+    settle(replays, "alice", range(3))
+    settle(replays, "mallory", range(20))
+    assert all(replays.begin(name("alice", str(key)), b"") is not None for key in range(3))
+    assert replays.begin(name("mallory", "0"), b"") is None
+
+
+def test_when_all_are_too_many_the_greediest_gives_way() -> None:
+    replays = Replays(FakeClock(), each=5, most=6)
+    settle(replays, "mallory", range(5))
+    settle(replays, "alice", range(2))
+    assert replays.begin(name("alice", "0"), b"") is not None
+    assert replays.begin(name("mallory", "0"), b"") is None
+
+
+def test_what_is_not_answered_yet_is_never_dropped() -> None:
+    replays = Replays(FakeClock(), each=2)
+    for key in ("a", "b"):
+        assert replays.begin(name("alice", key), b"") is None
+    with pytest.raises(Problem) as refused:
+        replays.begin(name("alice", "c"), b"")
+    assert (refused.value.status, refused.value.headers) == (503, {"Retry-After": "1"})
+    with pytest.raises(Problem) as going_on:
+        replays.begin(name("alice", "a"), b"")
+    assert going_on.value.code == "in_progress"
+    replays.end(name("alice", "a"), Response(b"done"))
+    assert replays.begin(name("alice", "c"), b"") is None
+
+
+def test_an_answer_is_kept_for_a_day() -> None:
+    clock = FakeClock()
+    replays = Replays(clock)
+    settle(replays, "alice", range(1))
+    clock.advance(seconds=23 * 3600)
+    assert replays.begin(name("alice", "0"), b"") is not None
+    clock.advance(seconds=2 * 3600)
+    assert replays.begin(name("alice", "0"), b"") is None
+
+
+def test_what_nobody_asks_for_again_is_dropped_after_a_day_too() -> None:
+    clock = FakeClock()
+    replays = Replays(clock)
+    settle(replays, "alice", range(3))
+    clock.advance(seconds=25 * 3600)
+    settle(replays, "bob", range(1))
+    assert set(replays._kept) == {"bob"}
