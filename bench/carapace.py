@@ -19,7 +19,7 @@ from scrubjay.surfaces.carapace.config import Config, Provider, scope_of
 from scrubjay.surfaces.carapace.host import Host
 from scrubjay.surfaces.carapace.memory import ScrubjayMemory
 from scrubjay.surfaces.carapace.records import Trail
-from scrubjay.surfaces.carapace.server import Session, encode
+from scrubjay.surfaces.carapace.wire import Session, encode
 
 SIZES: Final = (1_000, 10_000)
 SECONDS: Final = {1_000: 0.050}

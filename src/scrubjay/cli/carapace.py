@@ -20,13 +20,13 @@ from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Origin
 from scrubjay.surfaces.carapace import files as plugin_files
-from scrubjay.surfaces.carapace import records, schemas
-from scrubjay.surfaces.carapace import server as wire
+from scrubjay.surfaces.carapace import records, schemas, wire
 from scrubjay.surfaces.carapace.config import DEFAULT_GROUP, Config, scope_of
 from scrubjay.surfaces.carapace.host import Host
 from scrubjay.surfaces.carapace.memory import ScrubjayMemory
 from scrubjay.surfaces.carapace.pipeline import Rules
-from scrubjay.surfaces.carapace.server import SOCKET, Directory, Server, Session, Wire
+from scrubjay.surfaces.carapace.server import SOCKET, Directory, Server
+from scrubjay.surfaces.carapace.wire import Session, Wire
 
 _USAGE: Final = "Usage: scrubjay tool NAME ARGUMENTS, the arguments as a JSON object."
 carapace = typer.Typer(help="Serve and set up the memory of Carapace.", no_args_is_help=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from scrubjay.surfaces.carapace.host import Host
 from scrubjay.surfaces.carapace.pipeline import Rules
-from scrubjay.surfaces.carapace.server import Session, encode
+from scrubjay.surfaces.carapace.wire import Session, encode
 from scrubjay.testing.clock import FakeClock
 
 AGENT = Session(id="s1", group="main")

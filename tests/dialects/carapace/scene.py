@@ -12,7 +12,7 @@ from scrubjay.surfaces.carapace.host import Host
 from scrubjay.surfaces.carapace.memory import ScrubjayMemory
 from scrubjay.surfaces.carapace.pipeline import Rules
 from scrubjay.surfaces.carapace.records import Trail
-from scrubjay.surfaces.carapace.server import Session, encode
+from scrubjay.surfaces.carapace.wire import Session, encode
 from scrubjay.testing.engines import MemoryHome
 
 MAIN = Scope("local", "main")

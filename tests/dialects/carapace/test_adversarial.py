@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.surfaces.carapace.server import Session, encode
+from scrubjay.surfaces.carapace.wire import Session, encode
 from tests.dialects.carapace import hostile
 from tests.dialects.carapace.scene import Stage, home_without_vectors
 

@@ -10,7 +10,7 @@ import pytest
 from scrubjay.surfaces.carapace import pipeline as stages
 from scrubjay.surfaces.carapace.errors import RETRIABLE, Code
 from scrubjay.surfaces.carapace.pipeline import Rules
-from scrubjay.surfaces.carapace.server import Session, encode
+from scrubjay.surfaces.carapace.wire import Session, encode
 from tests.dialects.carapace.oddity import Oddity, answer, host
 from tests.dialects.carapace.scene import Stage, home_without_vectors
 

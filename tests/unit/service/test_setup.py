@@ -42,7 +42,7 @@ from tests.serving import serving
 from tests.unit.service.test_routes import problem
 
 SOMEBODY = Scope("local", "me")
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 
 
 # -- where it listens ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind
 from scrubjay.surfaces.carapace import schemas
 from scrubjay.surfaces.carapace.schemas import Tool
-from scrubjay.surfaces.carapace.server import encode
+from scrubjay.surfaces.carapace.wire import encode
 
 _INTRODUCTION: Final = """\
 # Memory

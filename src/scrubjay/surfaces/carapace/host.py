@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from scrubjay.model.errors import Conflict, InvalidRequest
 from scrubjay.model.memory import Json, Kind, Memory
 from scrubjay.ports import Clock
-from scrubjay.surfaces.carapace import server
+from scrubjay.surfaces.carapace import wire
 from scrubjay.surfaces.carapace.config import scope_of
 from scrubjay.surfaces.carapace.errors import ToolError
 from scrubjay.surfaces.carapace.pipeline import Offer, Pipeline, Rules
@@ -22,8 +22,8 @@ from scrubjay.surfaces.carapace.plugin import BRIEF_SHAPE, MemoryPlugin, within
 from scrubjay.surfaces.carapace.records import Outcome, Record, Recorder, no_record
 from scrubjay.surfaces.carapace.sanitize import sanitize
 from scrubjay.surfaces.carapace.schemas import BRIEF_HOOK, Tool
-from scrubjay.surfaces.carapace.server import Session
 from scrubjay.surfaces.carapace.validation import check_schema, faults
+from scrubjay.surfaces.carapace.wire import Session
 
 BRIEF_SECONDS: Final = 5.0
 _HOOK_SESSION: Final = "brief hook"
@@ -57,7 +57,7 @@ class Host:
     def answer(self, raw: bytes, session: Session) -> dict[str, Json]:
         """The envelope of the reply to a frame; whatever the frame is, there is one."""
         try:
-            message = server.read(raw)
+            message = wire.read(raw)
         except ToolError as error:
             return self.pipeline.refuse(raw, session, error)
         return self.pipeline.answer(message, session)

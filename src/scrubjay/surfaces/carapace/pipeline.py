@@ -16,16 +16,16 @@ from typing import Any, Final
 from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.ports import Clock
-from scrubjay.surfaces.carapace import server
+from scrubjay.surfaces.carapace import wire
 from scrubjay.surfaces.carapace.config import scope_of
 from scrubjay.surfaces.carapace.errors import RESERVED, Code, ToolError, translated
 from scrubjay.surfaces.carapace.plugin import MemoryPlugin, Reply, within
 from scrubjay.surfaces.carapace.records import Outcome, Record, Recorder, no_record
 from scrubjay.surfaces.carapace.sanitize import sanitize
 from scrubjay.surfaces.carapace.schemas import PAYLOAD_BYTES, PROVENANCE, TOPIC, Tool
-from scrubjay.surfaces.carapace.server import Envelope, Session, Wire
 from scrubjay.surfaces.carapace.tools import stamp
 from scrubjay.surfaces.carapace.validation import Fault, faults, quoted
+from scrubjay.surfaces.carapace.wire import Envelope, Session, Wire
 
 TOOL_SECONDS: Final = 30.0
 _MOST_SESSIONS: Final = 10_000
@@ -91,7 +91,7 @@ class Pipeline:
 
     def refuse(self, raw: bytes, session: Session, error: ToolError) -> dict[str, Json]:
         """The envelope of the reply to what is no message at all."""
-        broken = Wire(topic="", correlation=server.correlation_of(raw), arguments={})
+        broken = Wire(topic="", correlation=wire.correlation_of(raw), arguments={})
         return self._forward(broken, session, error, Outcome.REJECTED)
 
     # -- there ---------------------------------------------------------------------------
@@ -204,10 +204,10 @@ class Pipeline:
         self._log(message, session, outcome, code)
         return {
             "id": self._clock.new_id(),
-            "version": server.VERSION,
+            "version": wire.VERSION,
             "type": "response",
             "topic": message.topic[:_TOPIC_CHARS],
-            "source": server.CORE,
+            "source": wire.CORE,
             "correlation": message.correlation,
             "timestamp": stamp(self._clock.now()),
             "group": session.group,
@@ -232,7 +232,7 @@ def _payload_of(
     """What the caller is told, without secrets, and what the record says of it."""
     if not isinstance(answer, ToolError):
         told, places = sanitize(answer)
-        if len(server.encode(told).encode()) <= PAYLOAD_BYTES:
+        if len(wire.encode(told).encode()) <= PAYLOAD_BYTES:
             outcome = Outcome.SANITIZED if places else outcome
             return {"result": told, "error": None}, outcome, None
         too_long = "The reply is too long. Ask for less, with a lower limit."

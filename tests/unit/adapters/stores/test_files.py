@@ -25,7 +25,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.domain.rows import Collection, Row
+from scrubjay.model.rows import Collection, Row
 store = SqliteStore(Path(sys.argv[1]))
 row = Row(id=b"theirs", version=1, epoch=1, cell=b"cell")
 store.write("address", lambda tx: tx.put(Collection.MEMORY, row))
@@ -40,8 +40,8 @@ FORKED = """
 import os, sys
 from pathlib import Path
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.domain.errors import StoreError
-from scrubjay.domain.rows import Collection, Row
+from scrubjay.model.errors import StoreError
+from scrubjay.model.rows import Collection, Row
 def put(store, name):
     row = Row(id=name, version=1, epoch=1, cell=b"cell")
     return store.write("address", lambda tx: tx.put(Collection.MEMORY, row))

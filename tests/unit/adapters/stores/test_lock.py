@@ -24,7 +24,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.domain.rows import Collection, Row
+from scrubjay.model.rows import Collection, Row
 store = SqliteStore(Path(sys.argv[1]))
 for number in range(int(sys.argv[3])):
     row = Row(id=f"{sys.argv[2]}.{number}".encode(), version=1, epoch=1, cell=b"cell")
