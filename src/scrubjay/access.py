@@ -12,10 +12,11 @@ import hashlib
 import hmac
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, cast
+
+from msgspec import Struct
 
 from scrubjay.engine import Engine
 from scrubjay.model import text
@@ -60,8 +61,7 @@ class Grant(StrEnum):
     ADMIN = "admin"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class Key(Struct, frozen=True, kw_only=True):
     """What a key allows; nothing in it opens anything."""
 
     id: str
@@ -91,8 +91,7 @@ class Key:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Issued:
+class Issued(Struct, frozen=True, kw_only=True):
     """A new key with its secret, which is shown only here."""
 
     key: Key

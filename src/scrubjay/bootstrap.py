@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock

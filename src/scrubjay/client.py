@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, cast
 from urllib.parse import quote
+
+from msgspec.structs import fields
 
 try:
     import httpx2

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
 
 from scrubjay import access as keyring
 from scrubjay.access import Grant, Issued, Key, Keys

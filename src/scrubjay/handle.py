@@ -16,7 +16,7 @@ from scrubjay.engine.ledger.extraction import TURNS as EXTRACT_TURNS
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.memories.purge import SUPERSEDED_DAYS
 from scrubjay.engine.transfer.copies import BACKUP_DAYS, Exported
-from scrubjay.model.memory import NO_METADATA, Json, Kind, Memory
+from scrubjay.model.memory import Json, Kind, Memory
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import BriefRequest, Browse, Forget, Recall, Retain, Revoke, Supersede
 from scrubjay.model.results import (
@@ -152,7 +152,7 @@ class Ledger(Care):
         model: str | None = None,
         channel: str | None = None,
         origin: Origin | str = Origin.USER,
-        metadata: Mapping[str, Json] = NO_METADATA,
+        metadata: Mapping[str, Json] = {},
     ) -> Recorded:
         """Write a turn, and what follows from it; durable when this returns, once per id.
 
@@ -276,7 +276,7 @@ class Jay(Ledger):
         valid_from: Times = None,
         valid_to: Times = None,
         expires_at: Times = None,
-        metadata: Mapping[str, Json] = NO_METADATA,
+        metadata: Mapping[str, Json] = {},
     ) -> Retained:
         """Write a memory; durable when this returns, and only once per key."""
         request = Retain(

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec.structs import fields
 
 from scrubjay import access as keyring
 from scrubjay import guarded, wire
@@ -108,7 +110,7 @@ class Operation:
             one for parameter in named for one in _expanded(parameter, known[parameter.name])
         ]
         for name, value in (
-            ("request", request if is_dataclass(request) else None),
+            ("request", request if wire.is_struct(request) else None),
             ("parameters", tuple(parameters)),
             ("gives", known["return"]),
             ("injected", INJECTED & set(signature)),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum, IntEnum
 from functools import lru_cache, reduce
@@ -27,6 +26,8 @@ from typing import (
     get_type_hints,
 )
 
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import FieldInfo, fields
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -150,9 +151,9 @@ def _encoder(kind: type) -> Callable[[Any], Any]:
         return lambda value: value.value
     if issubclass(kind, Mapping):
         return _mapping
-    if not is_dataclass(kind):
+    if not is_struct(kind):
         raise TypeError(kind)
-    names = tuple(one.name for one in fields(kind))
+    names: tuple[str, ...] = kind.__struct_fields__  # type: ignore[attr-defined]  # it is a Struct
     return lambda value: {name: plain(getattr(value, name)) for name in names}
 
 
@@ -189,9 +190,9 @@ def _build_one(hint: Any, value: Any) -> Any:
         return hint.fromisoformat(value)
     if hint is bytes:
         return base64.b64decode(value)
-    if is_dataclass(hint):
+    if is_struct(hint):
         known = hints(cast(Any, hint))
-        return hint(**{name: build(known[name], one) for name, one in value.items()})  # type: ignore[operator]
+        return hint(**{name: build(known[name], one) for name, one in value.items()})
     if isinstance(hint, type) and issubclass(hint, IntEnum):
         return hint[value.upper()]
     if isinstance(hint, type) and issubclass(hint, Enum):
@@ -218,7 +219,7 @@ def shape(hint: Any) -> Any:
     if origin in (dict, Mapping):
         deep = any(isinstance(part, ForwardRef) for part in _parts(hint))
         return dict[str, JsonValue if deep else shape(arguments[1])]  # type: ignore[misc]
-    if is_dataclass(hint) and hint is not Scope:
+    if is_struct(hint) and hint is not Scope:
         return model(cast(Any, hint))
     if isinstance(hint, type) and issubclass(hint, IntEnum):
         return Literal[tuple(one.name.lower() for one in hint)]
@@ -247,11 +248,16 @@ def model(kind: Any) -> type[BaseModel]:
     return create_model(kind.__name__, __base__=Strict, __doc__=kind.__doc__, **made)
 
 
-def default_of(one: Field[Any]) -> Any:
+def is_struct(hint: Any) -> bool:
+    """Whether a type is one of the model's."""
+    return isinstance(hint, type) and issubclass(hint, Struct)
+
+
+def default_of(one: FieldInfo) -> Any:
     """The default of a field; `...` if it has none."""
-    if one.default is not MISSING:
+    if one.default is not NODEFAULT:
         return one.default
-    return one.default_factory() if one.default_factory is not MISSING else ...
+    return one.default_factory() if one.default_factory is not NODEFAULT else ...
 
 
 def form(name: str, wanted: Mapping[str, tuple[Any, Any]]) -> type[BaseModel]:
@@ -286,4 +292,4 @@ def repeats(hint: Any) -> bool:
 
 def unwrapped(hint: Any, answer: Any) -> Any:
     """What an answer holds: itself, or its `data` where the value is no object."""
-    return answer if is_dataclass(hint) and hint is not Scope else answer["data"]
+    return answer if is_struct(hint) and hint is not Scope else answer["data"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import asdict
 
 from scrubjay import files
 from scrubjay.cli import options, render

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
 
 import typer
+from msgspec.structs import asdict
 
 from scrubjay.cli import options, render
 from scrubjay.cli.exits import Exit

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import PLACEHOLDER, redact
@@ -42,7 +44,7 @@ def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Ma
             "Nothing is left of the content without its invisible characters.",
             hint="Say what is to be remembered.",
         )
-    return replace(written, **admitted.fields), admitted.redacted  # type: ignore[arg-type]
+    return replace(written, **admitted.fields), admitted.redacted
 
 
 def admit_turn(turn: Turn, placeholder: str = PLACEHOLDER) -> tuple[Turn, Mapping[str, int]]:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from types import MappingProxyType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
 
 from scrubjay.model.origin import Actor, Origin
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+if TYPE_CHECKING:
+    Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+else:  # msgspec resolves hints at run time and knows no recursive alias
+    Json = Any
 Edition: TypeAlias = tuple[int, int]
 """One state of a memory, by its number and its version: no two states have the same."""
-NO_METADATA: Mapping[str, Json] = MappingProxyType({})
-
-
-def no_metadata() -> Mapping[str, Json]:
-    """The default of a metadata field."""
-    return NO_METADATA
 
 
 class Kind(StrEnum):
@@ -49,8 +46,7 @@ def wording(content: str, tags: Iterable[str]) -> str:
     return " ".join((content, *tags))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
+class Provenance(Struct, frozen=True, kw_only=True):
     """Where a memory came from."""
 
     actor: Actor = Actor.USER
@@ -61,8 +57,7 @@ class Provenance:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class Memory(Struct, frozen=True, kw_only=True):
     """One stored unit, as its owner sees it."""
 
     id: str
@@ -70,7 +65,7 @@ class Memory:
     content: str
     recorded_at: datetime
     origin: Origin = Origin.USER
-    provenance: Provenance = field(default_factory=Provenance)
+    provenance: Provenance = Provenance()
     speaker: str | None = None
     position: int | None = None
     tags: tuple[str, ...] = ()
@@ -86,7 +81,7 @@ class Memory:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     expires_at: datetime | None = None
-    metadata: Mapping[str, Json] = field(default_factory=no_metadata, hash=False)
+    metadata: Mapping[str, Json] = {}
     number: int = 0
     """Its place in the order of creation within the scope."""
     version: int = 1

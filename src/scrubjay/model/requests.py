@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.memory import NO_METADATA, Edition, Json, Kind, Memory, Provenance, no_metadata
+from scrubjay.model.memory import Edition, Json, Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.scope import Scope
 
@@ -20,8 +22,7 @@ AS_IT_IS = datetime.max.replace(tzinfo=UTC)
 """A time nobody means: what was not said stays as it is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
+class Allowance(Struct, frozen=True, kw_only=True):
     """How often a session may do something; counted durably, with what is done."""
 
     session: str
@@ -34,8 +35,7 @@ class Allowance:
         text.check_count("The limit of the allowance", self.limit)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retain:
+class Retain(Struct, frozen=True, kw_only=True):
     """Write one memory."""
 
     content: str
@@ -59,7 +59,7 @@ class Retain:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     expires_at: datetime | None = None
-    metadata: Mapping[str, Json] = field(default_factory=no_metadata, hash=False)
+    metadata: Mapping[str, Json] = {}
     allowances: tuple[Allowance, ...] = ()
     """What this is counted against; LimitReached when one is used up."""
 
@@ -98,7 +98,7 @@ class Retain:
             valid_from=self.valid_from,
             valid_to=self.valid_to,
             expires_at=self.expires_at,
-            metadata=dict(self.metadata) if self.metadata else NO_METADATA,
+            metadata=dict(self.metadata),
         )
 
     def provenance(self) -> Provenance:
@@ -112,8 +112,7 @@ class Retain:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Supersede:
+class Supersede(Struct, frozen=True, kw_only=True):
     """Replace one memory by a new text; what is not said is taken from the old one."""
 
     id: str
@@ -161,8 +160,7 @@ class Supersede:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Amend:
+class Amend(Struct, frozen=True, kw_only=True):
     """Change what is noted of one memory, all of it at once; what is not said stays as it is."""
 
     id: str
@@ -190,8 +188,7 @@ class Amend:
         return replace(old, pinned=pinned, expires_at=expires_at)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(Struct, frozen=True, kw_only=True):
     """Which memories are wanted at all."""
 
     kinds: frozenset[Kind] = frozenset()
@@ -233,8 +230,7 @@ class Filter:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Browse(Filter):
+class Browse(Filter, frozen=True, kw_only=True):
     """List memories, newest first."""
 
     limit: int = 50
@@ -247,8 +243,7 @@ class Browse(Filter):
         text.check_count("The cursor", self.cursor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recall(Filter):
+class Recall(Filter, frozen=True, kw_only=True):
     """Find the memories that answer a question."""
 
     query: str
@@ -285,8 +280,7 @@ class Recall(Filter):
         _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BriefRequest:
+class BriefRequest(Struct, frozen=True, kw_only=True):
     """What a session should know before its first word."""
 
     limit: int = 50
@@ -300,8 +294,7 @@ class BriefRequest:
         _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forget:
+class Forget(Struct, frozen=True, kw_only=True):
     """Erase memories for good: by ids, session, tags, age or words; exactly one of these."""
 
     ids: tuple[str, ...] = ()
@@ -350,8 +343,7 @@ class Forget:
         return self.tags <= frozenset(memory.tags)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revoke:
+class Revoke(Struct, frozen=True, kw_only=True):
     """Undo what one session, or everybody by one channel, wrote; exactly one of these."""
 
     session: str | None = None
@@ -376,17 +368,17 @@ def _check_scopes(scopes: object) -> tuple[Scope, ...]:
     return tuple(one if isinstance(one, Scope) else Scope.parse(one) for one in named)
 
 
-def _check_names(request: object, names: tuple[str, ...]) -> None:
+def _check_names(request: Struct, names: tuple[str, ...]) -> None:
     for name in names:
         if (value := getattr(request, name)) is not None:
             text.check_name(f"The {name}", value)
 
 
-def _check_times(request: object, names: tuple[str, ...]) -> None:
+def _check_times(request: Struct, names: tuple[str, ...]) -> None:
     for name in names:
         if (value := getattr(request, name)) is not None:
             _set(request, name, text.check_time(f"The time {name}", value))
 
 
-def _set(request: object, name: str, value: object) -> None:
-    object.__setattr__(request, name, value)
+def _set(request: Struct, name: str, value: object) -> None:
+    force_setattr(request, name, value)

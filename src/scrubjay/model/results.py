@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Origin
@@ -22,18 +23,16 @@ class Outcome(StrEnum):
     """It was forgotten once and stays so; nothing changed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retained:
+class Retained(Struct, frozen=True, kw_only=True):
     """The receipt of a write, given once it is durable."""
 
     id: str
     outcome: Outcome = Outcome.STORED
-    redacted: Mapping[str, int] = field(default_factory=dict, hash=False)
+    redacted: Mapping[str, int] = {}
     """The kinds of secrets that were taken out of it, and how many of each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(Struct, frozen=True, kw_only=True):
     """Memories, newest first, and where the next page begins."""
 
     memories: tuple[Memory, ...]
@@ -49,8 +48,7 @@ class Page:
         return self.memories[index]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Struct, frozen=True, kw_only=True):
     """One conversation: when it was, and how much of it is kept."""
 
     name: str
@@ -63,21 +61,19 @@ class Session:
     """The least trusted it has read, where a host said so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Hit(Struct, frozen=True, kw_only=True):
     """One memory that answers a question."""
 
     memory: Memory
     score: float
     """From 0 to 1; compares within one answer and never rises from hit to hit."""
-    why: Mapping[str, float] = field(hash=False)
+    why: Mapping[str, float]
     """What the score is made of: the named parts sum to it."""
     scope: Scope
     """Where it was found."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class Recalled(Struct, frozen=True, kw_only=True):
     """The answer to a question, best first."""
 
     hits: tuple[Hit, ...]
@@ -94,8 +90,7 @@ class Recalled:
         return self.hits[index]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Brief:
+class Brief(Struct, frozen=True, kw_only=True):
     """What a session should know before its first word: pinned, behavioral, then facts."""
 
     entries: tuple[Memory, ...]
@@ -115,8 +110,7 @@ class Brief:
         return len(self.entries)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reindexed:
+class Reindexed(Struct, frozen=True, kw_only=True):
     """What making the index again did."""
 
     memories: int
@@ -134,8 +128,7 @@ class Stopped(StrEnum):
     """The model cannot be had."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extraction:
+class Extraction(Struct, frozen=True, kw_only=True):
     """What a model found in turns, and what that cost."""
 
     turns: int = 0
@@ -152,8 +145,7 @@ class Extraction:
     stopped: Stopped | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractionStatus:
+class ExtractionStatus(Struct, frozen=True, kw_only=True):
     """How far a model has come with the turns of a scope, and what it cost so far."""
 
     configured: bool
@@ -173,8 +165,7 @@ class ExtractionStatus:
     """How many the scope may use in a day; 0 if that is not limited."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasedCell:
+class ErasedCell(Struct, frozen=True, kw_only=True):
     """An erased cell by its nonce: random bytes that name it and nothing else."""
 
     collection: str
@@ -182,16 +173,14 @@ class ErasedCell:
     nonce: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackupNote:
+class BackupNote(Struct, frozen=True, kw_only=True):
     """A backup that may hold what was erased until its key is deleted."""
 
     name: str
     expires: date
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Erasure:
+class Erasure(Struct, frozen=True, kw_only=True):
     """The receipt of an erasure: nothing in it says what was erased."""
 
     address: str
@@ -210,8 +199,7 @@ class Erasure:
     audit_mac: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class Preview(Struct, frozen=True, kw_only=True):
     """What a forget would erase."""
 
     memories: tuple[Memory, ...]
@@ -225,8 +213,7 @@ class Preview:
         return len(self.memories) + len(self.others)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purged:
+class Purged(Struct, frozen=True, kw_only=True):
     """What a clean-up took."""
 
     expired: int = 0
@@ -237,16 +224,14 @@ class Purged:
     """Backups whose keys were deleted because their time was over."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rotated:
+class Rotated(Struct, frozen=True, kw_only=True):
     """What a rotation did."""
 
     resealed: int
     epochs: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class Loaded(Struct, frozen=True, kw_only=True):
     """What a load or restore did."""
 
     loaded: int = 0
@@ -255,8 +240,7 @@ class Loaded:
     """Memories left out because they were forgotten here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackedUp:
+class BackedUp(Struct, frozen=True, kw_only=True):
     """The receipt of a backup. The key opens it anywhere and is shown only here."""
 
     name: str
@@ -265,8 +249,7 @@ class BackedUp:
     expires: date
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEvent:
+class AuditEvent(Struct, frozen=True, kw_only=True):
     """One line of the audit trail: who did what when, to which pseudonyms."""
 
     count: int
@@ -277,8 +260,7 @@ class AuditEvent:
     number: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """What verify found; sound when there are no problems."""
 
     checked: int
@@ -292,8 +274,7 @@ class Report:
         return not self.problems
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class Changes(Struct, frozen=True, kw_only=True):
     """What changed in a scope since a reader last looked."""
 
     memories: tuple[Memory, ...]
@@ -305,8 +286,7 @@ class Changes:
     """The reader must drop what it has first: changes before this were cleaned up."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exhibit:
+class Exhibit(Struct, frozen=True, kw_only=True):
     """What somebody without a key can see of one file."""
 
     title: str

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from enum import IntFlag, StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Collection(StrEnum):
@@ -34,8 +36,7 @@ class Due(IntFlag):
     """Blobs may be left that no row points to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """One sealed row. Nothing in it can be read without the scope's keys."""
 
     id: bytes
@@ -59,8 +60,7 @@ class Row:
     """The seq of its first write; given by the store."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Position(Struct, frozen=True, kw_only=True):
     """How far one collection has come."""
 
     seq: int = 0
@@ -71,13 +71,12 @@ class Position:
     """Changes after a seq below this one are no longer complete: read everything anew."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class Head(Struct, frozen=True, kw_only=True):
     """The one row every read compares and every write checks and moves."""
 
-    memory: Position = field(default_factory=Position)
-    turn: Position = field(default_factory=Position)
-    session: Position = field(default_factory=Position)
+    memory: Position = Position()
+    turn: Position = Position()
+    session: Position = Position()
     frozen: Freeze = Freeze.NONE
     destroyed: bool = False
     audit_count: int = 0
@@ -102,8 +101,7 @@ class Head:
                 return replace(self, session=position)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRow:
+class AuditRow(Struct, frozen=True, kw_only=True):
     """One sealed audit event and the link of its chain."""
 
     count: int
@@ -111,8 +109,7 @@ class AuditRow:
     mac: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogEntry:
+class CatalogEntry(Struct, frozen=True, kw_only=True):
     """What the catalog knows of one scope."""
 
     address: str
@@ -124,8 +121,7 @@ class CatalogEntry:
     """The audit head as last copied here, so that a cut tail shows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackupEntry:
+class BackupEntry(Struct, frozen=True, kw_only=True):
     """A backup that may still hold what was forgotten since."""
 
     address: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from scrubjay.model.errors import InvalidRequest
 
@@ -24,8 +25,7 @@ LOCAL_TENANT = "local"
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """`tenant/owner`: the bound of keys, isolation, export and destroy."""
 
     tenant: str

@@ -11,7 +11,7 @@ from math import inf
 from typing import TypeVar
 
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.memory import NO_METADATA, Json
+from scrubjay.model.memory import Json
 
 CONTENT_BYTES = 64 * 1024
 METADATA_BYTES = 16 * 1024
@@ -194,8 +194,6 @@ def check_time(what: str, value: datetime | None) -> datetime | None:
 
 def check_metadata(metadata: Mapping[str, Json]) -> Mapping[str, Json]:
     """A JSON object of at most 16 KiB."""
-    if metadata is NO_METADATA:
-        return metadata
     if not isinstance(metadata, Mapping) or not all(isinstance(name, str) for name in metadata):
         raise InvalidRequest("Metadata must be a mapping with text keys.")
     try:

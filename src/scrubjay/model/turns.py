@@ -10,15 +10,17 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.memory import NO_METADATA, Json, Kind, no_metadata
+from scrubjay.model.memory import Json, Kind
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.results import Outcome
 
@@ -64,8 +66,7 @@ class State(IntEnum):
     """It could not be distilled; it is in the ledger, and reindex tries again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Struct, frozen=True, kw_only=True):
     """One exchange: what was said to the agent and what it answered."""
 
     id: str
@@ -78,7 +79,7 @@ class Turn:
     origin: Origin = Origin.USER
     """By which channel the user's side came in; the answer is the agent's."""
     actor: Actor = Actor.AGENT
-    metadata: Mapping[str, Json] = field(default_factory=no_metadata, hash=False)
+    metadata: Mapping[str, Json] = {}
 
     @property
     def place(self) -> tuple[int, int]:
@@ -86,8 +87,7 @@ class Turn:
         return place(self.at, self.id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(Struct, frozen=True, kw_only=True):
     """Write one turn; what is worth remembering of it is derived at once."""
 
     id: str
@@ -101,7 +101,7 @@ class Record:
     channel: str | None = None
     origin: Origin = Origin.USER
     actor: Actor = Actor.AGENT
-    metadata: Mapping[str, Json] = field(default_factory=no_metadata, hash=False)
+    metadata: Mapping[str, Json] = {}
 
     def __post_init__(self) -> None:
         text.check_id(self.id)
@@ -126,12 +126,11 @@ class Record:
             channel=self.channel,
             origin=self.origin,
             actor=self.actor,
-            metadata=dict(self.metadata) if self.metadata else NO_METADATA,
+            metadata=dict(self.metadata),
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class Piece(Struct, frozen=True, kw_only=True):
     """One thing a distiller found in a turn."""
 
     part: str
@@ -146,8 +145,7 @@ class Piece:
     tags: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extracted:
+class Extracted(Struct, frozen=True, kw_only=True):
     """What a model answered about a turn, and what the answer cost."""
 
     pieces: tuple[Piece, ...] = ()
@@ -157,8 +155,7 @@ class Extracted:
     tokens_out: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(Struct, frozen=True, kw_only=True):
     """The receipt of a turn, given once it is durable."""
 
     id: str
@@ -166,11 +163,10 @@ class Recorded:
     state: State = State.KEPT
     memories: tuple[str, ...] = ()
     """The ids of what was derived from it."""
-    redacted: Mapping[str, int] = field(default_factory=dict, hash=False)
+    redacted: Mapping[str, int] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class Moment(Struct, frozen=True, kw_only=True):
     """One turn in the timeline: enough to say when and roughly what, without opening it."""
 
     id: str
@@ -184,8 +180,7 @@ class Moment:
         return derived_id(self.id, EPISODE_PART)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class Timeline(Struct, frozen=True, kw_only=True):
     """The latest turns of a scope, oldest first, and how many there were before them."""
 
     moments: tuple[Moment, ...] = ()
@@ -313,5 +308,5 @@ def _check_said(name: str, said: object) -> None:
         )
 
 
-def _set(request: object, name: str, value: object) -> None:
-    object.__setattr__(request, name, value)
+def _set(request: Struct, name: str, value: object) -> None:
+    force_setattr(request, name, value)

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from scrubjay.model.errors import NotFound
 from scrubjay.model.rows import CatalogEntry

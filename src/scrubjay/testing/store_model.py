@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 
 from scrubjay.adapters.stores.memory import MemoryStore
 from scrubjay.model.errors import Conflict

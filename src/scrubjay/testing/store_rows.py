@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from scrubjay.model.errors import Conflict, StoreError
 from scrubjay.model.rows import AuditRow, Collection, Due, Freeze, Head, Position, Row
@@ -24,7 +24,7 @@ def a_row(name: str, **fields: object) -> Row:
     row = Row(
         id=name.encode().ljust(16, b"."), version=1, epoch=1, cell=b"cell of " + name.encode()
     )
-    return replace(row, **fields)  # type: ignore[arg-type]
+    return replace(row, **fields)
 
 
 def put(store: Store, *rows: Row, collection: Collection = MEMORY) -> list[Row]:

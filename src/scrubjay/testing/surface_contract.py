@@ -12,12 +12,12 @@ The handle has the verbs of `Jay`, is on an empty scope, and acts for a person w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from scrubjay.model.errors import (
     Conflict,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from scrubjay.adapters.distillers.chat import ChatExtractor, Model
 from scrubjay.engine import Engine, Policy

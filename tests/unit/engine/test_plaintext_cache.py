@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from scrubjay.engine import Engine
 from scrubjay.engine.scope.plaintext_cache import Kept

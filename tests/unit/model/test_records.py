@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
+from msgspec.structs import fields
 
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind, Memory, Provenance

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
+
+from msgspec.structs import replace
 
 from scrubjay.adapters.distillers.language_patterns import TONGUES
 from scrubjay.model.memory import Kind

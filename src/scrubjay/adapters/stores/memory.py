@@ -6,12 +6,15 @@ of its own and, if all goes well, puts it in the place of the last one.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from scrubjay.model.errors import Conflict, NotFound, StoreError
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Position, Row
@@ -186,7 +189,7 @@ class MemoryTx(MemoryView):
         return self._state
 
     def _become(self, **changes: object) -> None:
-        self._met = replace(self._state, **changes)  # type: ignore[arg-type]
+        self._met = dataclasses.replace(self._state, **changes)  # type: ignore[arg-type]
 
     def _move(self, collection: Collection, position: Position) -> None:
         self._become(head=self.head().moved(collection, position))

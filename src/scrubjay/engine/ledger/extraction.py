@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.ledger.timeline import Line

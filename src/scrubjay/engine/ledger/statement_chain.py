@@ -7,7 +7,8 @@ in: a late one takes its place in the middle, and one that is taken out leaves n
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from scrubjay.engine.ledger.timeline import Line, Mark, Place
 from scrubjay.engine.scope import cells
@@ -103,7 +104,7 @@ class Slot:
     def _change(self, tx: Tx, memory: Memory, **links: object) -> None:
         current = peek(self._opened, tx, memory.id)
         assert current is not None
-        changed = replace(current, **links)  # type: ignore[arg-type]
+        changed = replace(current, **links)
         if changed != current:
             cells.put(self._opened, tx, replace(changed, version=current.version + 1))
 

@@ -8,8 +8,9 @@ followers yield, and these are looked at again in the same transaction.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from scrubjay.engine.ledger import backlog, statement_chain
 from scrubjay.engine.ledger.timeline import Line, Mark, Place

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from scrubjay import vault
 from scrubjay.engine.scope.open_scope import Ports
@@ -18,11 +19,7 @@ _FORMAT = "scrubjay-receipt"
 
 def to_json(receipt: Erasure) -> str:
     """The receipt as a document that `verify` reads again."""
-    body = asdict(receipt)
-    body["at"] = receipt.at.isoformat()
-    body["backups"] = [
-        {"name": note.name, "expires": note.expires.isoformat()} for note in receipt.backups
-    ]
+    body = msgspec.to_builtins(receipt) | {"at": receipt.at.isoformat()}
     return json.dumps({"format": _FORMAT, "version": 1, **body}, indent=2)
 
 

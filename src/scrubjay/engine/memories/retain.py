@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from scrubjay.engine.ledger import sessions
 from scrubjay.engine.scope import cells

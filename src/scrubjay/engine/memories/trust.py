@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from scrubjay.engine.ledger import turn_ledger
 from scrubjay.engine.memories import forget as forgetting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from scrubjay.engine.scope.open_scope import OpenScope, day
 from scrubjay.model.rows import Collection, Due, Head

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 from contextlib import suppress
-from dataclasses import replace
 from itertools import count
+
+from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.memories import receipts

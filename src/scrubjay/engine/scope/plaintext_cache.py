@@ -11,8 +11,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from scrubjay.model.memory import Memory
 

@@ -7,7 +7,7 @@ arrow; `finish` goes on from there.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from scrubjay.engine.scope import cells, due
 from scrubjay.engine.scope.open_scope import OpenScope, slot

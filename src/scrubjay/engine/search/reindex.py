@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from scrubjay.engine.ledger import turns
 from scrubjay.engine.scope import cells

@@ -8,10 +8,10 @@ A turn is in no index. Its row has the session as a keyed hash, its mark in the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
+from msgspec.structs import replace
 
 from scrubjay.engine.ledger import turn_ledger
 from scrubjay.engine.ledger.sessions import tainted

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.ledger import backlog_transfer, turn_ledger, turns
@@ -47,8 +50,7 @@ BACKUP_DAYS = 30
 _ALL = 2**31
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class Exported(Struct, frozen=True, kw_only=True):
     """A scope as a file's bytes; `key` opens them if they are sealed."""
 
     content: bytes
@@ -247,7 +249,7 @@ def strike(ports: Ports, backup: BackupEntry) -> None:
 
 
 def _collect_all(opened: OpenScope, view: View) -> bundle.Content:
-    return replace(
+    return dataclasses.replace(
         _collect(opened, view),
         lookup=opened.ports.keyring.get(opened.address, LOOKUP),
         tombstones=tuple(view.tombstones()),

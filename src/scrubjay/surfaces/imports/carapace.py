@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import apsw
+from msgspec.structs import replace
 
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.errors import InvalidRequest, NotFound, SchemaTooNew

@@ -7,11 +7,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
 import pytest
+from msgspec.structs import replace
 
 from scrubjay.adapters.stores.sqlite.connections import Opening
 from scrubjay.adapters.stores.sqlite.store import SqliteStore

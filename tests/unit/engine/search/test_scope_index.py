@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from scrubjay.engine.search import arrays, columns, segment, vectors
 from scrubjay.engine.search.analysis import Wanted, terms
@@ -141,7 +142,9 @@ def test_any_order_of_changes_leaves_what_a_fresh_index_has(
         else:
             born.setdefault(number, seq)
             entry = _entry(number, seq, word)
-            _add(index, replace(entry, memory=replace(entry.memory, number=born[number])))
+            _add(
+                index, dataclasses.replace(entry, memory=replace(entry.memory, number=born[number]))
+            )
             model[number] = word
         if seq % 7 == 0:
             index.settle()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 import apsw
+from msgspec.structs import replace
 
 from scrubjay.adapters.stores.sqlite import connections
 from scrubjay.adapters.stores.sqlite.schema import CATALOG, SCOPE
