@@ -176,7 +176,7 @@ time_and_chance = Reserved(
 )
 frameworks = Reserved(
     names=("pydantic", "pydantic_core", "typer", "rich", "starlette", "uvicorn", "mcp"),
-    homes=("surfaces/", "cli/", "service/", "wire.py"),
+    homes=("surfaces/", "cli/", "service/"),
     advice="only surfaces know a framework; translate there",
 )
 

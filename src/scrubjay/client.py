@@ -25,7 +25,7 @@ except ModuleNotFoundError as error:
         "scrubjay.connect needs more: pip install 'scrubjay[server]'.", name=error.name
     ) from error
 
-from scrubjay import bootstrap, wire
+from scrubjay import bootstrap, codec
 from scrubjay.access import LOCAL_ID, Key
 from scrubjay.engine import Engine
 from scrubjay.handle import Jay
@@ -171,7 +171,7 @@ class Remote:
             headers["If-Match"] = "*"
         if operation.replayed:
             headers["Idempotency-Key"] = self._clock.new_id()
-        left = {name: wire.plain(value) for name, value in values.items()}
+        left = {name: codec.plain(value) for name, value in values.items()}
         path = operation.path
         for name in operation.path_names:
             path = path.replace(f"{{{name}}}", quote(str(left.pop(name)), safe=""))
@@ -207,10 +207,10 @@ class Remote:
         if response.is_error:
             raise _error(response.status_code, answer)
         if operation.paged:
-            memories = wire.build(tuple[Memory, ...], answer["data"])
+            memories = codec.build(tuple[Memory, ...], answer["data"])
             more = answer["next_cursor"] is not None
             return Page(memories=memories, next=memories[-1].number if more else None)
-        return wire.build(operation.gives, wire.unwrapped(operation.gives, answer))
+        return codec.build(operation.gives, codec.unwrapped(operation.gives, answer))
 
 
 def _values(bound: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def _values(bound: Mapping[str, Any]) -> dict[str, Any]:
     if (request := bound.get("request")) is not None:
         for one in fields(request):
             value = getattr(request, one.name)
-            if one.name not in UNSPOKEN and value != wire.default_of(one):
+            if one.name not in UNSPOKEN and value != codec.default_of(one):
                 values[one.name] = value
     return {name: value for name, value in values.items() if value is not None}
 

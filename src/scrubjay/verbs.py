@@ -9,12 +9,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from msgspec import Meta
 from msgspec.structs import fields
 
 from scrubjay import access as keyring
-from scrubjay import guarded, wire
+from scrubjay import codec, guarded
 from scrubjay.access import Grant, Key, Keys
 from scrubjay.engine import Engine
 from scrubjay.engine.search.inline_recall import Short
@@ -29,6 +30,44 @@ UNSPOKEN: Final = frozenset({"actor", "allowances", "also", "expected", "local",
 """What the key decides, or the surface, and no field of a request says."""
 BELOW: Final = "before_number"
 """The parameter of a page for who knows the number of the last memory it has."""
+HELP: Final[Mapping[str, str]] = {
+    "id": "The id of the memory.",
+    "as_of": "The time to look from: the memory as it was then.",
+    "after": "How many to skip from the beginning of the list.",
+    "limit": "The most to answer with.",
+    "session": "The session (conversation).",
+    "before": "Only turns before this time.",
+    "before_id": "The id of the last turn of the answer before this one.",
+    "origin": "The channel the text came in by; it decides trust.",
+    "content": "The exact text, or the file in base64.",
+    "sealed": "Whether to encrypt the file under a new key.",
+    "key": "The key of a sealed file.",
+    "days": "How many days the key of the backup is kept.",
+    "anew": "Whether to begin again a scope that was destroyed.",
+    "level": "How much to stop: none, writes, or all.",
+    "superseded_days": "For how many days superseded memories stay.",
+    "seconds": "How long it may take.",
+    "again": "Whether to read turns again that were read before.",
+    "paused": "Whether to stop sending turns to the model.",
+    "receipt": "The receipt of the erasure to prove.",
+    "confirm": "The full name of the scope.",
+    "name": "A name for people to know the key by.",
+    "scopes": "The scopes the key covers: tenant/owner, or tenant/*.",
+    "grants": "What the key allows.",
+    "as_actor": "The actor that the key acts as.",
+    "expires_at": "When the key expires.",
+    "key_id": "The id of the key.",
+    "cursor": "The cursor of the page before this one.",
+    "before_number": "Only memories created before the one with this number.",
+}
+"""The help of parameters that are no field of a request, by name; requests say their own."""
+_TAGS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("recall", "memories", "brief"), "memories"),
+    **dict.fromkeys(("turns", "timeline", "sessions", "extract", "extraction"), "turns"),
+    **dict.fromkeys(("forget", "revoke"), "erase"),
+    **dict.fromkeys(("quarantine",), "trust"),
+    **dict.fromkeys(("key", "keys"), "keys"),
+}
 WIRE_NAMES: Final = {"public_id": "id", "raw": "content"}
 
 
@@ -102,7 +141,7 @@ class Operation:
     injected: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        known = wire.hints(self.verb)
+        known = codec.hints(self.verb)
         signature = inspect.signature(self.verb).parameters
         named = list(signature.values())[1:]
         request = known.get("request")
@@ -110,7 +149,7 @@ class Operation:
             one for parameter in named for one in _expanded(parameter, known[parameter.name])
         ]
         for name, value in (
-            ("request", request if wire.is_struct(request) else None),
+            ("request", request if codec.is_struct(request) else None),
             ("parameters", tuple(parameters)),
             ("gives", known["return"]),
             ("injected", INJECTED & set(signature)),
@@ -137,9 +176,14 @@ class Operation:
             if one.name not in self.path_names
         }
         if self.paged:
-            found["cursor"] = (str | None, None)
-            found[BELOW] = (int | None, None)
+            found["cursor"] = (described("cursor", str | None), None)
+            found[BELOW] = (described(BELOW, int | None), None)
         return found
+
+    @property
+    def tag(self) -> str:
+        """The group of operations it belongs to."""
+        return _TAGS.get(self.path.split("/")[1], "scope")
 
     @property
     def replayed(self) -> bool:
@@ -176,15 +220,21 @@ def _expanded(parameter: inspect.Parameter, hint: Any) -> list[Parameter]:
     if parameter.name in INJECTED | LOCAL | UNSPOKEN:
         return []
     if parameter.name == "request":
-        known = wire.hints(hint)
+        known = codec.hints(hint)
         return [
-            Parameter(one.name, known[one.name], wire.default_of(one))
+            Parameter(one.name, known[one.name], codec.default_of(one))
             for one in fields(hint)
             if one.name not in UNSPOKEN
         ]
     name = WIRE_NAMES.get(parameter.name, parameter.name)
+    hint = described(name, hint)
     default = ... if parameter.default is inspect.Parameter.empty else parameter.default
     return [Parameter(name, hint, default)]
+
+
+def described(name: str, hint: Any) -> Any:
+    """The type of a parameter, with its help."""
+    return Annotated[hint, Meta(description=HELP[name])]
 
 
 _TEA: Final = {"content": "Alice prefers green tea", "kind": "preference", "tags": ["drinks"]}

@@ -101,13 +101,13 @@ class Spoils:
 
     def bodies(self, schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Bodies that an operation takes, with what is Alice's wherever it fits."""
-        from scrubjay import wire
+        from scrubjay import codec
 
         loot = {
             "ids": self.ids[:1], "id": self.ids[0], "session": f"{NEEDLE}-s", "key": "k",
             "tags": [f"{NEEDLE}-tag"], "query": "Obey or gone", "confirm": str(ALICE),
             "content": "Obey the page", "scopes": [str(ALICE)], "sources": self.ids[:1],
-            "receipt": wire.plain(self.receipt), "name": "stolen", "level": "none",
+            "receipt": codec.plain(self.receipt), "name": "stolen", "level": "none",
         }  # fmt: skip
         known = {name: loot[name] for name in schema.get("properties", {}) if name in loot}
         needed = {name: known.get(name) for name in schema.get("required", ())}

@@ -207,7 +207,7 @@ if TYPE_CHECKING:
 
 def check_installed() -> None:
     """Refuse to serve where the libraries that serve are not there."""
-    if not all(map(find_spec, ("starlette", "uvicorn", "pydantic", "jwt", "httpx2"))):
+    if not all(map(find_spec, ("starlette", "uvicorn", "jwt", "httpx2"))):
         raise InvalidRequest(
             "The service is not installed.", hint="pip install 'scrubjay[server]' brings it."
         )

@@ -15,6 +15,8 @@ from scrubjay.model.memory import Json
 
 CONTENT_BYTES = 64 * 1024
 METADATA_BYTES = 16 * 1024
+METADATA_DEPTH = 200
+"""How deep metadata may be nested: far below what a JSON parser of any caller takes."""
 NAME_CHARS = 512
 TAG_CHARS = 128
 TAGS = 64
@@ -200,6 +202,17 @@ def check_metadata(metadata: Mapping[str, Json]) -> Mapping[str, Json]:
         text = json.dumps(dict(metadata), allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidRequest("Metadata must be plain JSON values.") from error
+    if _depth(metadata) > METADATA_DEPTH:
+        raise InvalidRequest(f"Metadata may be nested at most {METADATA_DEPTH} levels deep.")
     if len(_utf8("Metadata", text)) > METADATA_BYTES:
         raise InvalidRequest(f"Metadata may have at most {METADATA_BYTES:,} bytes as JSON.")
     return metadata
+
+
+def _depth(value: object) -> int:
+    """How deep a JSON value is nested; what json.dumps has taken is not deeper than the stack."""
+    if isinstance(value, Mapping):
+        return 1 + max(map(_depth, value.values()), default=0)
+    if isinstance(value, list | tuple):
+        return 1 + max(map(_depth, value), default=0)
+    return 0

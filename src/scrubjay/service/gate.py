@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pydantic import ValidationError
+from msgspec import MsgspecError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -151,7 +151,7 @@ def _problem(error: Exception) -> Problem:
             return error
         case ScrubjayError():
             return problems.of_error(error)
-        case ValidationError():
+        case MsgspecError():
             return problems.of_validation(error)
         case HTTPException():
             return problems.of_status(error.status_code, error.headers)

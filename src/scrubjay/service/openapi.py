@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, TypeAdapter, create_model
-from pydantic.json_schema import JsonSchemaMode, models_json_schema
+import msgspec
+from msgspec import Meta, Struct
 
-from scrubjay import __version__, wire
+from scrubjay import __version__, codec
 from scrubjay.access import Grant
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import Retained
+from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Recorded
 from scrubjay.service import problems
 from scrubjay.service.problems import ProblemDocument
-from scrubjay.verbs import OPERATIONS, Operation
+from scrubjay.verbs import HELP, OPERATIONS, Operation
 
-_REF: Final = "#/components/schemas/{model}"
+_REF: Final = "#/components/schemas/{name}"
 _ABOUT: Final = (
     "Private memory for AI agents. A key names the scopes it may be used on and what for. "
     "Every error is application/problem+json."
@@ -30,17 +32,26 @@ _GRANTS: Final = {
     Grant.EXPORT: "take a whole scope out",
     Grant.ADMIN: "everything about a scope as a whole, and keys",
 }
+_TAGS: Final = {
+    "memories": "Write, find and correct memories.",
+    "turns": "Conversations as they happened, and what a model extracts from them.",
+    "erase": "Erase for good, or undo; each with a receipt.",
+    "trust": "Quarantine and taint.",
+    "scope": "A scope as a whole: copies, keys of encryption, checks, proof.",
+    "keys": "API keys and what they allow.",
+    "service": "Health, version and counters.",
+}
 _REFUSALS: Final = (
     *(400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 422, 423, 428, 429, 431),
     *(500, 502, 503, 504, 507),
 )
 
 
-class MemoryPage(BaseModel):
+class MemoryPage(Struct, frozen=True, kw_only=True):
     """A page of memories, newest first."""
 
-    data: list[wire.shape(Memory)]  # type: ignore[valid-type]  # made from the dataclass
-    next_cursor: str | None
+    data: Annotated[tuple[Memory, ...], Meta(description="The memories of this page.")]
+    next_cursor: Annotated[str | None, Meta(description="The cursor of the next page, if any.")]
 
 
 @lru_cache(maxsize=1)
@@ -51,29 +62,25 @@ def render() -> bytes:
 
 def document() -> dict[str, Any]:
     """The whole document."""
-    requests = {one.name: wire.form(_title(one, "Request"), one.loose) for one in OPERATIONS}
-    answers = {one.name: answer_model(one) for one in OPERATIONS}
-    wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [
-        *((model, "validation") for model in requests.values()),
-        *((model, "validation") for model in answers.values()),
-        (ProblemDocument, "validation"),
-    ]
-    refs, definitions = models_json_schema(wanted, ref_template=_REF)
+    forms = [codec.form(_title(one, "Request"), one.loose) for one in OPERATIONS]
+    answers = [answer_type(one) for one in OPERATIONS]
+    refs, defined = codec.schemas([*forms, *answers, ProblemDocument], _REF)
+    sent, given = refs[: len(forms)], refs[len(forms) :]
     paths: dict[str, dict[str, Any]] = {}
-    for operation in OPERATIONS:
-        sent = refs[requests[operation.name], "validation"]
-        given = refs[answers[operation.name], "validation"]
-        described = _operation(operation, definitions["$defs"], sent, given)
+    for operation, request, answer in zip(OPERATIONS, sent, given, strict=False):
+        name = request["$ref"].rpartition("/")[2]
+        _put_defaults(defined[name], operation)
+        described = _operation(operation, defined[name], request, answer)
         paths.setdefault(f"/v1{operation.path}", {})[operation.method.lower()] = described
-    for operation in OPERATIONS:
         if operation.in_query:
-            del definitions["$defs"][_title(operation, "Request")]
+            del defined[name]
     return {
         "openapi": "3.1.0",
         "info": {"title": "scrubjay", "version": __version__, "description": _ABOUT},
+        "tags": [{"name": name, "description": about} for name, about in _TAGS.items()],
         "paths": {**paths, **_other_paths()},
         "components": {
-            "schemas": _untitled(definitions["$defs"]),
+            "schemas": dict(sorted(defined.items())),
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
             "responses": {"Problem": _problem()},
         },
@@ -81,14 +88,27 @@ def document() -> dict[str, Any]:
     }
 
 
-def answer_model(operation: Operation) -> type[BaseModel]:
+def answer_type(operation: Operation) -> type[Struct]:
     """What an operation answers; what is no object stands in the field `data` of one."""
     if operation.paged:
         return MemoryPage
-    shape = wire.shape(operation.gives)
-    if isinstance(shape, type) and issubclass(shape, BaseModel):
-        return shape
-    return create_model(_title(operation, "Answer"), data=(shape, ...))
+    gives = codec.bare(operation.gives)
+    if codec.is_struct(gives) and gives is not Scope:
+        return gives
+    data: Any = Annotated[gives, Meta(description=operation.summary)]
+    return msgspec.defstruct(_title(operation, "Answer"), [("data", data)])
+
+
+def _put_defaults(form: dict[str, Any], operation: Operation) -> None:
+    """Say what holds for a field that is not given."""
+    wanted = operation.loose
+    form["required"] = [name for name, (_, default) in wanted.items() if default is ...]
+    if not form["required"]:
+        del form["required"]
+    for name, schema in form.get("properties", {}).items():
+        default = wanted[name][1]
+        if default is not ... and not isinstance(default, datetime):
+            schema["default"] = codec.plain(default)
 
 
 def _title(operation: Operation, kind: str) -> str:
@@ -96,13 +116,14 @@ def _title(operation: Operation, kind: str) -> str:
 
 
 def _operation(
-    operation: Operation, defined: dict[str, Any], sent: dict[str, Any], given: dict[str, Any]
+    operation: Operation, form: dict[str, Any], sent: dict[str, Any], given: dict[str, Any]
 ) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation.name,
+        "tags": [operation.tag],
         "summary": operation.summary,
         "description": f"{_doc(operation)} {_needed(operation.grant)}",
-        "parameters": [*_parameters(operation, defined[sent["$ref"].rpartition("/")[2]])],
+        "parameters": [*_parameters(operation, form)],
         "responses": _responses(operation, given),
     }
     if not operation.in_query:
@@ -126,12 +147,20 @@ def _doc(operation: Operation) -> str:
 
 def _parameters(operation: Operation, form: dict[str, Any]) -> list[dict[str, Any]]:
     found = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": HELP[name],
+            "schema": {"type": "string"},
+        }
         for name in operation.path_names
     ]
     if operation.in_query:
         for name, schema in form.get("properties", {}).items():
-            found.append({"name": name, "in": "query", "schema": _flat(schema)})
+            flat = _flat(schema)
+            about = flat.pop("description", "")
+            found.append({"name": name, "in": "query", "description": about, "schema": flat})
     if operation.scoped:
         found.append(_header("X-Scrubjay-Scope", "The scope, as tenant/owner.", "acme/alice"))
     if operation.replayed:
@@ -157,8 +186,8 @@ def _flat(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of a query parameter: one that may be null is one that may be left out."""
     options = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]
     flat = {**schema, **options[0]} if len(options) == 1 else dict(schema)
-    for name in ("anyOf", "title") if options else ("title",):
-        flat.pop(name, None)
+    if len(options) == 1:
+        del flat["anyOf"]
     if flat.get("default", 0) is None:
         del flat["default"]
     return flat
@@ -191,7 +220,7 @@ def _answer_headers(operation: Operation) -> dict[str, Any]:
 
 
 def _problem() -> dict[str, Any]:
-    schema = {"$ref": _REF.format(model=ProblemDocument.__name__)}
+    schema = {"$ref": _REF.format(name=ProblemDocument.__name__)}
     return {"description": "What went wrong.", "content": {problems.TYPE: {"schema": schema}}}
 
 
@@ -202,10 +231,11 @@ def _other_paths() -> dict[str, Any]:
         "/readyz": "Whether it can work, by check; 503 if not.",
         "/version": "Which version it is.",
     }
-    schema = TypeAdapter(dict[str, Any]).json_schema()
+    schema = {"type": "object", "additionalProperties": True}
     good = {"content": {"application/json": {"schema": schema}}}
     counters = {
         "operationId": "metrics",
+        "tags": ["service"],
         "summary": "Counters in the text form of Prometheus, for any key.",
         "responses": {
             "200": {
@@ -219,6 +249,7 @@ def _other_paths() -> dict[str, Any]:
         path: {
             "get": {
                 "operationId": path[1:],
+                "tags": ["service"],
                 "summary": summary,
                 "security": [],
                 "responses": {"200": {"description": summary, **good}}
@@ -227,12 +258,3 @@ def _other_paths() -> dict[str, Any]:
         }
         for path, summary in about.items()
     }
-
-
-def _untitled(schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schemas without the titles that only repeat the names."""
-    for schema in schemas.values():
-        schema.pop("title", None)
-        for field in schema.get("properties", {}).values():
-            field.pop("title", None)
-    return schemas

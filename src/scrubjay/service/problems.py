@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ValidationError
+from msgspec import Meta, MsgspecError, Struct, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -37,6 +37,9 @@ _STATUS: Final[Mapping[type[ScrubjayError], int]] = {
 }
 _AGAIN: Final = {429: "60", 503: "1"}
 """After how many seconds it may be worth trying again; a budget may take longer to fill."""
+_PART: Final = re.compile(r"[^.\[\]]+")
+"""A step of the path in which msgspec names a field: `$.tags[0]`."""
+_NAMED: Final = re.compile(r"(?:unknown|required) field `([^`]*)`")
 _TITLES: Final = {
     400: "The request is not well formed",
     401: "A key is needed",
@@ -48,26 +51,26 @@ _TITLES: Final = {
 }
 
 
-class Place(BaseModel):
+class Place(Struct, frozen=True, kw_only=True):
     """One field of a request that is wrong."""
 
-    pointer: str
-    detail: str
+    pointer: Annotated[str, Meta(description="The JSON pointer of the field.")]
+    detail: Annotated[str, Meta(description="What is wrong with it.")]
 
 
-class ProblemDocument(BaseModel):
-    """What went wrong, and what to do about it."""
+class ProblemDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An error as problem+json (RFC 9457): what went wrong, and what to do about it."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    instance: str | None = None
-    """Which request it was, as a URN. Not its path: that may hold what somebody said."""
-    code: str
-    hint: str | None = None
-    request_id: str | None = None
-    errors: list[Place] | None = None
+    type: Annotated[str, Meta(description="Always about:blank; `code` tells the kind.")]
+    title: Annotated[str, Meta(description="The kind of problem in words.")]
+    status: Annotated[int, Meta(description="The HTTP status.")]
+    detail: Annotated[str, Meta(description="What went wrong, in a sentence.")]
+    code: Annotated[str, Meta(description="The error code; stable across versions.")]
+    # Not its path: that may hold what a person said.
+    instance: Annotated[str, Meta(description="The request as a URN.")] = ""
+    hint: Annotated[str, Meta(description="What to do about it.")] = ""
+    request_id: Annotated[str, Meta(description="The request's id in the log.")] = ""
+    errors: Annotated[tuple[Place, ...], Meta(description="The fields that are wrong.")] = ()
 
 
 class Problem(Exception):  # the name RFC 9457 gives it
@@ -99,17 +102,17 @@ def of_error(error: ScrubjayError) -> Problem:
     return Problem(status, error.code, error.message, hint=error.hint, headers=headers)
 
 
-def of_validation(error: ValidationError) -> Problem:
-    """The problem of a request whose fields are not what they should be."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    if any(one["type"] == "json_invalid" for one in found):
+def of_validation(error: MsgspecError) -> Problem:
+    """The problem of a request whose fields are not what they should be: the first that is not."""
+    if not isinstance(error, ValidationError):
         return Problem(400, "malformed", "The body is not valid JSON.")
-    places = [
-        {"pointer": _pointer(one["loc"]), "detail": str(one["msg"])[:200]} for one in found[:20]
-    ]
-    number = "One field is" if len(found) == 1 else f"{len(found)} fields are"
-    detail = f"{number} not as described."
-    return Problem(422, errors.InvalidRequest.code, detail, places=places)
+    message, _, path = str(error).partition(" - at `$")
+    parts = _PART.findall(path.rstrip("`"))
+    if named := _NAMED.search(message):
+        parts.append(named[1])
+    pointer = "#/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in parts)
+    places = [{"pointer": pointer, "detail": message[:200]}]
+    return Problem(422, errors.InvalidRequest.code, "One field is not as described.", places=places)
 
 
 def of_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
@@ -145,10 +148,6 @@ def response(problem: Problem, request_id: str | None = None) -> Response:
         media_type=TYPE,
         headers=problem.headers,
     )
-
-
-def _pointer(location: tuple[int | str, ...]) -> str:
-    return "#/" + "/".join(str(part).replace("~", "~0").replace("/", "~1") for part in location)
 
 
 METADATA: Final = "/.well-known/oauth-protected-resource"

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 from urllib.parse import urlencode
 
-from pydantic import BaseModel
-from pydantic_core import to_json
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from scrubjay import wire
+from scrubjay import codec
 from scrubjay.access import KEYS
 from scrubjay.engine import Engine
 from scrubjay.engine.search.inline_recall import Short
@@ -91,7 +90,7 @@ class Pieces(Response):
 def as_json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """An answer in JSON."""
     return Pieces(
-        to_json(content),
+        msgspec.json.encode(content),
         status_code=status,
         media_type="application/json",
         headers=headers,
@@ -112,7 +111,7 @@ def render(
             return _written(service, operation, result)
         case Page():
             return _page(service, request, call, result)
-    content = wire.plain(result)
+    content = codec.plain(result)
     return as_json(content if isinstance(content, dict) else {"data": content}, operation.status)
 
 
@@ -120,14 +119,14 @@ def _memory(request: Request, operation: Operation, memory: Memory) -> Response:
     headers = {"ETag": etag(memory)}
     if unchanged(request, memory):
         return Response(status_code=304, headers=headers)
-    return as_json(wire.plain(memory), operation.status, headers)
+    return as_json(codec.plain(memory), operation.status, headers)
 
 
 def _written(service: Service, operation: Operation, receipt: Retained | Recorded) -> Response:
     service.metrics.add("memory_redacted_total", sum(receipt.redacted.values()))
     status = operation.status if receipt.outcome is Outcome.STORED else 200
     place = f"{VERSION}/memories/{receipt.id}" if isinstance(receipt, Retained) else None
-    return as_json(wire.plain(receipt), status, {"Location": place} if place else None)
+    return as_json(codec.plain(receipt), status, {"Location": place} if place else None)
 
 
 def _page(service: Service, request: Request, call: Call, page: Page) -> Response:
@@ -137,7 +136,7 @@ def _page(service: Service, request: Request, call: Call, page: Page) -> Respons
         kept = [pair for pair in request.query_params.multi_items() if pair[0] not in _PLACES]
         query = urlencode([*kept, ("cursor", cursor)])
         headers["Link"] = f'<{request.url.path}?{query}>; rel="next"'
-    content = {"data": wire.plain(page.memories), "next_cursor": cursor}
+    content = {"data": codec.plain(page.memories), "next_cursor": cursor}
     return as_json(content, headers=headers)
 
 
@@ -178,7 +177,7 @@ class _Endpoint:
         self._service = service
         self._operation = operation
         self._wanted = operation.loose
-        self._form: type[BaseModel] = wire.form(operation.name, self._wanted)
+        self._form = codec.form(operation.name, self._wanted)
 
     async def answer(self, request: Request) -> Response:
         """Check who asks, for what, then do it."""
@@ -271,10 +270,14 @@ class _Endpoint:
     def _values(self, asked: _Asked) -> Values:
         operation, request = self._operation, asked.request
         if operation.in_query:
-            given = self._form.model_validate(_query(request, self._wanted))
+            found = _query(request, self._wanted)
+            given = msgspec.convert(found, self._form, strict=False)
         else:
-            given = self._form.model_validate_json(asked.body or b"{}")
-        values = wire.chosen(given, self._wanted)
+            try:
+                given = msgspec.json.decode(asked.body or b"{}", type=self._form)
+            except RecursionError as error:
+                raise Problem(400, "malformed", "The body is nested too deep.") from error
+        values = codec.chosen(given, self._wanted)
         values |= {name: request.path_params[name] for name in operation.path_names}
         if operation.paged:
             self._turn(asked.call, values)
@@ -317,7 +320,7 @@ def _query(request: Request, wanted: Mapping[str, tuple[Any, Any]]) -> Values:
     """The query as values; a parameter that may be repeated is a list."""
     found: Values = {}
     for name, value in request.query_params.multi_items():
-        if name in wanted and wire.repeats(wanted[name][0]):
+        if name in wanted and codec.repeats(wanted[name][0]):
             found.setdefault(name, []).append(value)
         else:
             found[name] = value

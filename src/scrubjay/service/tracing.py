@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from pydantic_core import to_json
-
-from scrubjay import __version__, wire
+from scrubjay import __version__, codec
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import Recalled, Retained
 from scrubjay.model.scope import Scope
@@ -141,8 +139,8 @@ class Span:
         if hasattr(result, "__len__"):
             self._note("memory.record.count", len(result))
         if self._content and isinstance(result, Recalled):
-            told = [wire.plain(hit.memory) for hit in result]
-            self._note("memory.records", to_json(told).decode())
+            told = codec.to_json([hit.memory for hit in result])
+            self._note("memory.records", told.decode())
 
     def _note(self, name: str, value: str | int | None) -> None:
         if value is not None:

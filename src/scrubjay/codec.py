@@ -1,0 +1,317 @@
+"""Codec: values of the model as JSON and back, and as JSON Schema, by their type hints.
+
+A new field of a request or a result needs nothing here. A memory has the form of
+`model/records.py`, the same as in a cell and in an export.
+"""
+
+from __future__ import annotations
+
+import base64
+import types
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
+from enum import Enum, IntEnum
+from functools import lru_cache, reduce
+from operator import or_
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    TypeGuard,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import msgspec
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
+from msgspec.structs import FieldInfo
+
+from scrubjay.model.memory import Memory, Provenance
+from scrubjay.model.records import from_record, to_record
+from scrubjay.model.results import Hit
+from scrubjay.model.scope import Scope
+
+_LISTS = (tuple, list, frozenset, set)
+SHORT: Final = {Provenance: frozenset[str](), Memory: frozenset({"origin", "number", "version"})}
+"""Structs that leave out the fields at their default, but for these."""
+
+
+# -- out -----------------------------------------------------------------------------------
+
+
+def to_json(value: Any) -> bytes:
+    """The value as the bytes of its JSON."""
+    return msgspec.json.encode(plain(value))
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON."""
+    kind = type(value)
+    encode = _ENCODERS.get(kind)
+    if encode is None:
+        encode = _ENCODERS[kind] = _encoder(kind)
+    return encode(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _memory(memory: Memory) -> Any:
+    record = to_record(memory)
+    record["number"] = memory.number
+    record["version"] = memory.version
+    return record
+
+
+def _hit(hit: Hit) -> Any:
+    return {
+        "memory": _memory(hit.memory),
+        "score": hit.score,
+        "why": dict(hit.why),
+        "scope": str(hit.scope),
+    }
+
+
+def _time(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
+
+
+def _base64(value: bytes) -> str:
+    """Base64, piece by piece: one call on a whole export would stop every other thread."""
+    pieces = (value[at : at + _PIECE] for at in range(0, len(value), _PIECE))
+    return b"".join(map(base64.b64encode, pieces)).decode("ascii")
+
+
+def _mapping(value: Mapping[str, Any]) -> Any:
+    return {name: plain(one) for name, one in value.items()}
+
+
+def _list(value: Iterable[Any]) -> Any:
+    return [plain(one) for one in value]
+
+
+def _set(value: Iterable[Any]) -> Any:
+    return sorted(map(plain, value))
+
+
+_PIECE: Final = 3 * 64 * 1024
+"""Bytes that are encoded, or a multiple of characters that are decoded, at once."""
+_ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
+    **dict.fromkeys((str, int, float, bool, type(None)), _same),
+    Memory: _memory,
+    Hit: _hit,
+    Scope: str,
+    datetime: _time,
+    date: date.isoformat,
+    bytes: _base64,
+    dict: _mapping,
+    types.MappingProxyType: _mapping,
+    tuple: _list,
+    list: _list,
+    frozenset: _set,
+    set: _set,
+}
+
+
+def _encoder(kind: type) -> Callable[[Any], Any]:
+    if issubclass(kind, IntEnum):
+        return lambda value: value.name.lower()  # its numbers are for cells, and say nothing
+    if issubclass(kind, Enum):
+        return lambda value: value.value
+    if issubclass(kind, Mapping):
+        return _mapping
+    if not is_struct(kind):
+        raise TypeError(kind)
+    names: tuple[str, ...] = kind.__struct_fields__
+    return lambda value: {name: plain(getattr(value, name)) for name in names}
+
+
+# -- in ------------------------------------------------------------------------------------
+
+
+def build(hint: Any, value: Any) -> Any:
+    """The value of a type that JSON from our own service describes."""
+    hint = bare(hint)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if value is None or hint in (Any, None, type(None)):
+        return value
+    if origin in (Union, types.UnionType):
+        real = [one for one in arguments if one is not type(None)]
+        return build(real[0], value) if len(real) == 1 else value  # several: any JSON there is
+    if origin in _LISTS:
+        return _build_list(origin, arguments, value)
+    if origin in (dict, Mapping):
+        return {name: build(arguments[1], one) for name, one in value.items()}
+    return _build_one(hint, value)
+
+
+def _build_list(origin: Any, arguments: tuple[Any, ...], value: Any) -> Any:
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return tuple(build(hint, one) for hint, one in zip(arguments, value, strict=True))
+    return origin(build(arguments[0], one) for one in value)
+
+
+def _build_one(hint: Any, value: Any) -> Any:
+    if hint is Memory:
+        return from_record(value)
+    if hint is Scope:
+        return Scope.parse(value)
+    if hint in (datetime, date):
+        return hint.fromisoformat(value)
+    if hint is bytes:
+        return base64.b64decode(value)
+    if is_struct(hint):
+        known = hints(hint)
+        return hint(**{name: build(known[name], one) for name, one in value.items()})
+    if isinstance(hint, type) and issubclass(hint, IntEnum):
+        return hint[value.upper()]
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint(value)
+    return value
+
+
+@lru_cache(maxsize=256)
+def hints(kind: Any) -> Mapping[str, Any]:
+    """The type hints of a class or function, resolved, with what is said of them."""
+    return get_type_hints(kind, include_extras=True)
+
+
+def bare(hint: Any) -> Any:
+    """A type hint without what is said of it."""
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+# -- requests ------------------------------------------------------------------------------
+
+Wanted = Mapping[str, tuple[Any, Any]]
+"""The fields of a request: each by its type and its default, `...` where it is needed."""
+
+
+def form(name: str, wanted: Wanted) -> type[Struct]:
+    """The Struct that checks a request: unknown fields are refused, what is not given is UNSET."""
+    made: list[Any] = []
+    for field, (hint, default) in wanted.items():
+        shape = _shape(hint)
+        made.append((field, shape) if default is ... else (field, shape | UnsetType, UNSET))
+    return msgspec.defstruct(name, made, frozen=True, kw_only=True, forbid_unknown_fields=True)
+
+
+def chosen(given: Struct, wanted: Wanted) -> dict[str, Any]:
+    """The fields of a request that were given, in the types of the engine.
+
+    Raises msgspec.ValidationError, as `form` does, for bytes that are not base64.
+    """
+    found = {name: getattr(given, name) for name in wanted}
+    return {
+        name: _native(name, bare(wanted[name][0]), value)
+        for name, value in found.items()
+        if value is not UNSET
+    }
+
+
+def _native(name: str, hint: Any, value: Any) -> Any:
+    if hint is bytes:
+        try:
+            return _decoded(value)
+        except ValueError as error:
+            raise msgspec.ValidationError(f"Invalid base64 - at `$.{name}`") from error
+    return tuple(value) if isinstance(value, list | frozenset) else value
+
+
+def _decoded(text: str) -> bytes:
+    """The bytes of a text in base64, piece by piece as in `_base64`; line ends are let pass."""
+    try:
+        pieces = (text[at : at + 4 * _PIECE] for at in range(0, len(text), 4 * _PIECE))
+        return b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
+    except ValueError:
+        return base64.b64decode(text)
+
+
+def _shape(hint: Any) -> Any:
+    """The type as JSON has it: a scope is text, bytes are base64, numbered enums are words."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return Annotated[_shape(arguments[0]), *arguments[1:]]
+    if origin in (Union, types.UnionType):
+        return reduce(or_, (_shape(one) for one in arguments))
+    if origin in _LISTS and (origin is not tuple or arguments[-1] is Ellipsis):
+        return list[_shape(arguments[0])]  # type: ignore[misc]
+    if isinstance(hint, type) and issubclass(hint, IntEnum):
+        return Literal[tuple(one.name.lower() for one in hint)]
+    return {
+        Scope: str,
+        bytes: Annotated[str, Meta(extra_json_schema={"contentEncoding": "base64"})],
+        datetime: Annotated[datetime, Meta(tz=True)],
+    }.get(hint, hint)
+
+
+def is_struct(hint: Any) -> TypeGuard[type[Struct]]:
+    """Whether a type is one of the model's."""
+    return isinstance(hint, type) and issubclass(hint, Struct)
+
+
+def default_of(one: FieldInfo) -> Any:
+    """The default of a field; `...` if it has none."""
+    if one.default is not NODEFAULT:
+        return one.default
+    return one.default_factory() if one.default_factory is not NODEFAULT else ...
+
+
+def repeats(hint: Any) -> bool:
+    """Whether a parameter of this type may be given several times."""
+    return get_origin(bare(hint)) in _LISTS
+
+
+def unwrapped(hint: Any, answer: Any) -> Any:
+    """What an answer holds: itself, or its `data` where the value is no object."""
+    return answer if is_struct(hint) and hint is not Scope else answer["data"]
+
+
+# -- schemas -------------------------------------------------------------------------------
+
+
+def schemas(types: Iterable[type[Struct]], template: str) -> tuple[list[Any], dict[str, Any]]:
+    """The JSON Schemas of types, and the definitions they refer to, by their names.
+
+    A Struct of ours is written whole, so that all its fields are required, but for those of
+    `SHORT` and those that omit defaults.
+    """
+    types = tuple(types)
+    omitting = {kind.__name__ for kind in types if kind.__struct_config__.omit_defaults}
+    found, defined = msgspec.json.schema_components(types, ref_template=template)
+    scope = template.format(name="Scope")
+    short = {kind.__name__: kind for kind in SHORT}
+    for name, schema in defined.items():
+        if "properties" in schema:
+            schema["additionalProperties"] = False
+            fields = list(schema["properties"])
+            if name in short or name in omitting:
+                kept = SHORT[short[name]] if name in short else frozenset()
+                needed = kept | set(schema.get("required", ()))
+                schema["required"] = [one for one in fields if one in needed]
+            else:
+                schema["required"] = fields
+            if not schema["required"]:
+                del schema["required"]
+    for kind in IntEnum.__subclasses__():
+        if kind.__name__ in defined:  # its numbers are for cells, and say nothing
+            words = [one.name.lower() for one in kind]
+            defined[kind.__name__] = {"title": kind.__name__, "enum": words}
+    defined.pop("Scope", None)
+    return list(found), {name: _words(one, scope) for name, one in defined.items()}
+
+
+def _words(schema: Any, scope: str) -> Any:
+    """A schema in which scopes are text."""
+    if isinstance(schema, list):
+        return [_words(one, scope) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("$ref") == scope:
+        kept = {name: one for name, one in schema.items() if name != "$ref"}
+        return kept | {"type": "string"}
+    return {name: _words(one, scope) for name, one in schema.items()}
