@@ -14,21 +14,26 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from scrubjay import vault
-from scrubjay.domain import records, turns
-from scrubjay.domain.memory import Kind, Memory, Provenance
-from scrubjay.domain.origin import Actor, Origin
-from scrubjay.domain.requests import Allowance
-from scrubjay.domain.results import AuditEvent, BackupNote, ErasedCell, Erasure
-from scrubjay.domain.rows import AuditRow, CatalogEntry, Collection, Row
-from scrubjay.domain.scope import Scope
-from scrubjay.domain.turns import Turn
-from scrubjay.engine import bundle, cells, manifest, receipts, scopes, sessions
-from scrubjay.engine.backlog import Backlog
-from scrubjay.engine.bundle import Content
-from scrubjay.engine.manifest import Listed, Manifest
-from scrubjay.engine.notes import Notes
-from scrubjay.engine.opened import Ports
-from scrubjay.engine.timeline import Line, Mark
+from scrubjay.engine.ledger import sessions
+from scrubjay.engine.ledger.backlog import Backlog
+from scrubjay.engine.ledger.timeline import Line, Mark
+from scrubjay.engine.memories import receipts
+from scrubjay.engine.scope import cells
+from scrubjay.engine.scope import lifecycle as scopes
+from scrubjay.engine.scope.open_scope import Ports
+from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.search import manifest
+from scrubjay.engine.search.manifest import Listed, Manifest
+from scrubjay.engine.transfer import bundle
+from scrubjay.engine.transfer.bundle import Content
+from scrubjay.model import records, turns
+from scrubjay.model.memory import Kind, Memory, Provenance
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import Allowance
+from scrubjay.model.results import AuditEvent, BackupNote, ErasedCell, Erasure
+from scrubjay.model.rows import AuditRow, CatalogEntry, Collection, Row
+from scrubjay.model.scope import Scope
+from scrubjay.model.turns import Turn
 from scrubjay.ports import Tx
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.engines import MemoryHome

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from scrubjay.domain.errors import ScrubjayError
+from scrubjay.model.errors import ScrubjayError
 from tests.record_codecs import CODECS
 
 TARGET = Path(__file__).parent.parent / "tests" / "vectors" / "records.json"

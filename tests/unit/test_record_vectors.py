@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.domain.errors import ScrubjayError
+from scrubjay.model.errors import ScrubjayError
 from tests.record_codecs import CODECS
 
 FILE = Path(__file__).parent.parent / "vectors" / "records.json"
