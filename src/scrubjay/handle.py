@@ -43,166 +43,6 @@ from scrubjay.model.text import check_choice
 from scrubjay.model.turns import Record, Recorded, Timeline, Turn
 from scrubjay.ports import Progress, no_progress
 
-
-class Care:
-    """What `Jay` can do with its scope as a whole."""
-
-    def __init__(self, engine: Engine, scope: Scope, *, actor: Actor = Actor.USER) -> None:
-        self._engine = engine
-        self.scope = scope
-        self._actor = check_choice("The actor", actor, Actor)
-
-    def purge(self, *, superseded_days: int = SUPERSEDED_DAYS) -> Purged:
-        """Clean up what is expired, long superseded, or long forgotten."""
-        return self._engine.purge(self.scope, superseded_days=superseded_days, actor=self._actor)
-
-    def rotate(self) -> Rotated:
-        """Seal everything under new keys and delete the old ones."""
-        return self._engine.rotate(self.scope, actor=self._actor)
-
-    # -- whole scopes out and in ---------------------------------------------------------
-
-    def export(
-        self, path: str | os.PathLike[str] | None = None, *, sealed: bool = False
-    ) -> Exported:
-        """Every memory as JSON, or sealed under the key in the answer; to a file if named."""
-        exported = self._engine.export(self.scope, sealed=sealed, actor=self._actor)
-        if path is not None:
-            files.write(Path(path), exported.content)
-        return exported
-
-    def load(self, source: bytes | str | os.PathLike[str], *, key: str | None = None) -> Loaded:
-        """Add what an export holds, from a file or its bytes: all of it or nothing."""
-        return self._engine.load(self.scope, files.read(source), key=key, actor=self._actor)
-
-    def backup(self, path: str | os.PathLike[str], *, days: int = BACKUP_DAYS) -> BackedUp:
-        """Write a sealed copy of the scope; keep the key in the answer in a safe place."""
-        _, receipt = self._engine.backup(
-            self.scope,
-            days=days,
-            deliver=lambda raw: files.write(Path(path), raw),
-            actor=self._actor,
-        )
-        return receipt
-
-    def restore(self, source: bytes | str | os.PathLike[str], *, key: str | None = None) -> Loaded:
-        """Merge a backup; what was forgotten since it was made stays forgotten."""
-        return self._engine.restore(self.scope, files.read(source), key=key)
-
-    def reindex(self, *, progress: Progress = no_progress) -> Reindexed:
-        """Make the index again from the memories, with a vector for each."""
-        return self._engine.reindex(self.scope, progress=progress, actor=self._actor)
-
-    # -- a model that reads turns ----------------------------------------------------------
-
-    def extract(
-        self,
-        *,
-        limit: int = EXTRACT_TURNS,
-        seconds: float = EXTRACT_SECONDS,
-        again: bool = False,
-    ) -> Extraction:
-        """Have the model read turns that wait; `again` also those it has read before."""
-        return self._engine.extract(
-            self.scope, limit=limit, seconds=seconds, again=again, actor=self._actor
-        )
-
-    def extraction(self) -> ExtractionStatus:
-        """How far the model has come with the turns, and what that cost."""
-        return self._engine.extraction(self.scope)
-
-    def pause_extraction(self, *, paused: bool = True) -> ExtractionStatus:
-        """Send no turns of this scope to the model, or go on sending them."""
-        return self._engine.pause_extraction(self.scope, paused=paused, actor=self._actor)
-
-    # -- checking ------------------------------------------------------------------------
-
-    def verify(self, erased: Erasure | str | os.PathLike[str] | None = None) -> Report:
-        """Open everything and check it; with a receipt, or its file, prove that erasure."""
-        if erased is None:
-            return self._engine.verify(self.scope)
-        if not isinstance(erased, Erasure):
-            erased = receipts.from_json(files.read(erased).decode(errors="replace"))
-        return self._engine.verify_erased(erased)
-
-    def receipts(self) -> tuple[Erasure, ...]:
-        """The erasure receipts kept for this scope, oldest first."""
-        return self._engine.receipts(self.scope)
-
-    def audit(self, *, after: int = 0, limit: int = 1000) -> tuple[AuditEvent, ...]:
-        """The audit trail after a count, oldest first."""
-        return self._engine.audit(self.scope, after=after, limit=limit)
-
-    def verify_audit(self) -> Report:
-        """Whether the audit trail is whole."""
-        return self._engine.verify_audit(self.scope)
-
-
-class Ledger(Care):
-    """What `Jay` can do with turns and sessions."""
-
-    def record(
-        self,
-        user: str = "",
-        assistant: str = "",
-        *,
-        id: str | None = None,
-        at: datetime | None = None,
-        session: str | None = None,
-        model: str | None = None,
-        channel: str | None = None,
-        origin: Origin | str = Origin.USER,
-        metadata: Mapping[str, Json] = {},
-    ) -> Recorded:
-        """Write a turn, and what follows from it; durable when this returns, once per id.
-
-        Without an id it is a new turn each time.
-        """
-        request = Record(
-            id=f"turn-{bootstrap.clock().new_id()}" if id is None else id,
-            user=user,
-            assistant=assistant,
-            at=at,
-            session=session,
-            model=model,
-            channel=channel,
-            origin=origin,  # type: ignore[arg-type]  # checked and made an Origin by Record
-            actor=self._actor,
-            metadata=metadata,
-        )
-        return self._engine.record(self.scope, request)
-
-    def turns(
-        self,
-        limit: int = 50,
-        *,
-        session: str | None = None,
-        before: Turn | datetime | None = None,
-    ) -> tuple[Turn, ...]:
-        """Turns as they happened, newest first, of all or of one session.
-
-        `before` is a time, or the last turn of the answer before this one; an empty answer is
-        the end. Turns that say very much may come fewer at a time than the limit.
-        """
-        last = before if isinstance(before, Turn) else None
-        return self._engine.turns(
-            self.scope,
-            limit,
-            session=session,
-            before=last.at if last else before,  # type: ignore[arg-type]  # no Turn here
-            before_id=last.id if last else None,
-            actor=self._actor,
-        )
-
-    def timeline(self, limit: int = 50) -> Timeline:
-        """When the latest turns were, and roughly what about, oldest first."""
-        return self._engine.timeline(self.scope, limit, actor=self._actor)
-
-    def sessions(self, limit: int = 50) -> tuple[Session, ...]:
-        """The sessions of which something is kept, the one that was spoken in last first."""
-        return self._engine.sessions(self.scope, limit, actor=self._actor)
-
-
 Times = datetime | None
 
 
@@ -233,8 +73,13 @@ def open(
     return Jay(engine, name, actor=actor)
 
 
-class Jay(Ledger):
+class Jay:
     """One scope and all verbs on it; safe for several threads, closed by `with` or `close`."""
+
+    def __init__(self, engine: Engine, scope: Scope, *, actor: Actor = Actor.USER) -> None:
+        self._engine = engine
+        self.scope = scope
+        self._actor = check_choice("The actor", actor, Actor)
 
     def __enter__(self) -> Jay:
         return self
@@ -518,3 +363,153 @@ class Jay(Ledger):
     def destroy(self, *, confirm: str | None = None) -> Erasure:
         """Erase the whole scope, its keys first; `confirm` must be its full name."""
         return self._engine.destroy(self.scope, confirm=confirm)
+
+    # -- turns and sessions ------------------------------------------------------------
+
+    def record(
+        self,
+        user: str = "",
+        assistant: str = "",
+        *,
+        id: str | None = None,
+        at: datetime | None = None,
+        session: str | None = None,
+        model: str | None = None,
+        channel: str | None = None,
+        origin: Origin | str = Origin.USER,
+        metadata: Mapping[str, Json] = {},
+    ) -> Recorded:
+        """Write a turn, and what follows from it; durable when this returns, once per id.
+
+        Without an id it is a new turn each time.
+        """
+        request = Record(
+            id=f"turn-{bootstrap.clock().new_id()}" if id is None else id,
+            user=user,
+            assistant=assistant,
+            at=at,
+            session=session,
+            model=model,
+            channel=channel,
+            origin=origin,  # type: ignore[arg-type]  # checked and made an Origin by Record
+            actor=self._actor,
+            metadata=metadata,
+        )
+        return self._engine.record(self.scope, request)
+
+    def turns(
+        self,
+        limit: int = 50,
+        *,
+        session: str | None = None,
+        before: Turn | datetime | None = None,
+    ) -> tuple[Turn, ...]:
+        """Turns as they happened, newest first, of all or of one session.
+
+        `before` is a time, or the last turn of the answer before this one; an empty answer is
+        the end. Turns that say very much may come fewer at a time than the limit.
+        """
+        last = before if isinstance(before, Turn) else None
+        return self._engine.turns(
+            self.scope,
+            limit,
+            session=session,
+            before=last.at if last else before,  # type: ignore[arg-type]  # no Turn here
+            before_id=last.id if last else None,
+            actor=self._actor,
+        )
+
+    def timeline(self, limit: int = 50) -> Timeline:
+        """When the latest turns were, and roughly what about, oldest first."""
+        return self._engine.timeline(self.scope, limit, actor=self._actor)
+
+    def sessions(self, limit: int = 50) -> tuple[Session, ...]:
+        """The sessions of which something is kept, the one that was spoken in last first."""
+        return self._engine.sessions(self.scope, limit, actor=self._actor)
+
+    # -- the scope as a whole ----------------------------------------------------------
+
+    def purge(self, *, superseded_days: int = SUPERSEDED_DAYS) -> Purged:
+        """Clean up what is expired, long superseded, or long forgotten."""
+        return self._engine.purge(self.scope, superseded_days=superseded_days, actor=self._actor)
+
+    def rotate(self) -> Rotated:
+        """Seal everything under new keys and delete the old ones."""
+        return self._engine.rotate(self.scope, actor=self._actor)
+
+    # -- whole scopes out and in ---------------------------------------------------------
+
+    def export(
+        self, path: str | os.PathLike[str] | None = None, *, sealed: bool = False
+    ) -> Exported:
+        """Every memory as JSON, or sealed under the key in the answer; to a file if named."""
+        exported = self._engine.export(self.scope, sealed=sealed, actor=self._actor)
+        if path is not None:
+            files.write(Path(path), exported.content)
+        return exported
+
+    def load(self, source: bytes | str | os.PathLike[str], *, key: str | None = None) -> Loaded:
+        """Add what an export holds, from a file or its bytes: all of it or nothing."""
+        return self._engine.load(self.scope, files.read(source), key=key, actor=self._actor)
+
+    def backup(self, path: str | os.PathLike[str], *, days: int = BACKUP_DAYS) -> BackedUp:
+        """Write a sealed copy of the scope; keep the key in the answer in a safe place."""
+        _, receipt = self._engine.backup(
+            self.scope,
+            days=days,
+            deliver=lambda raw: files.write(Path(path), raw),
+            actor=self._actor,
+        )
+        return receipt
+
+    def restore(self, source: bytes | str | os.PathLike[str], *, key: str | None = None) -> Loaded:
+        """Merge a backup; what was forgotten since it was made stays forgotten."""
+        return self._engine.restore(self.scope, files.read(source), key=key)
+
+    def reindex(self, *, progress: Progress = no_progress) -> Reindexed:
+        """Make the index again from the memories, with a vector for each."""
+        return self._engine.reindex(self.scope, progress=progress, actor=self._actor)
+
+    # -- a model that reads turns ----------------------------------------------------------
+
+    def extract(
+        self,
+        *,
+        limit: int = EXTRACT_TURNS,
+        seconds: float = EXTRACT_SECONDS,
+        again: bool = False,
+    ) -> Extraction:
+        """Have the model read turns that wait; `again` also those it has read before."""
+        return self._engine.extract(
+            self.scope, limit=limit, seconds=seconds, again=again, actor=self._actor
+        )
+
+    def extraction(self) -> ExtractionStatus:
+        """How far the model has come with the turns, and what that cost."""
+        return self._engine.extraction(self.scope)
+
+    def pause_extraction(self, *, paused: bool = True) -> ExtractionStatus:
+        """Send no turns of this scope to the model, or go on sending them."""
+        return self._engine.pause_extraction(self.scope, paused=paused, actor=self._actor)
+
+    # -- checking ------------------------------------------------------------------------
+
+    def verify(self, erased: Erasure | str | os.PathLike[str] | None = None) -> Report:
+        """Open everything and check it; with a receipt, or its file, prove that erasure."""
+        if erased is None:
+            return self._engine.verify(self.scope)
+        if not isinstance(erased, Erasure):
+            erased = receipts.from_json(files.read(erased).decode(errors="replace"))
+        return self._engine.verify_erased(erased)
+
+    def receipts(self) -> tuple[Erasure, ...]:
+        """The erasure receipts kept for this scope, oldest first."""
+        return self._engine.receipts(self.scope)
+
+    def audit(self, *, after: int = 0, limit: int = 1000) -> tuple[AuditEvent, ...]:
+        """The audit trail after a count, oldest first."""
+        return self._engine.audit(self.scope, after=after, limit=limit)
+
+    def verify_audit(self) -> Report:
+        """Whether the audit trail is whole."""
+        return self._engine.verify_audit(self.scope)
