@@ -241,8 +241,10 @@ def hidden_imports(module: Module) -> Iterator[Finding]:
 
 def foreign_model_imports(module: Module) -> Iterator[Finding]:
     for _, name, line in _imports(module.tree) if module.lives_in("model/") else ():
-        if name.split(".")[0] not in {*sys.stdlib_module_names, "scrubjay"}:
-            yield module.finding(line, f"{name}: the model needs only the standard library")
+        if name.split(".")[0] not in {*sys.stdlib_module_names, "msgspec", "scrubjay"}:
+            yield module.finding(
+                line, f"{name}: the model needs only the standard library and msgspec"
+            )
 
 
 # Manners

@@ -60,7 +60,7 @@ def test_type_checking_imports_hide_no_layer() -> None:
     expect_kept(house.hidden_imports)
 
 
-def test_the_model_needs_only_the_standard_library() -> None:
+def test_the_model_needs_only_the_standard_library_and_msgspec() -> None:
     expect_kept(house.foreign_model_imports)
 
 
