@@ -36,11 +36,12 @@ endif
 test: setup  ## run all tests; MORE=1 also runs the long loops
 	$(PYTHON_IN_VENV) -m pytest -n $(WORKERS) --dist worksteal $(if $(filter-out 0,$(MORE)),--more) $(ARGS)
 
-check: setup  ## lint, format, types, layers and the house rules
+check: setup  ## lint, format, types, layers, budgets and the house rules
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo
+	$(PYTHON_IN_VENV) tools/house_counts.py --check
 	$(PYTHON_IN_VENV) -m pytest -q tests/test_house.py
 
 bench: setup  ## measure

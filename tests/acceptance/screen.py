@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.processes import default_signals
+
 CTRL_C = b"\x03"
 PATIENCE = 120.0
 """Seconds until a command that shows nothing more is given up."""
@@ -67,7 +69,7 @@ def showing(*command: str, folder: Path, env: Mapping[str, str]) -> Iterator[Scr
     """Start a command on a terminal of its own; it is ended if it has not ended by then."""
     ours, theirs = pty.openpty()
     running = subprocess.Popen(
-        [sys.executable, "-c", _OWN_TERMINAL, *command],
+        default_signals([sys.executable, "-c", _OWN_TERMINAL, *command]),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

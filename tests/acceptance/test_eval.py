@@ -14,6 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.processes import default_signals
+
 GARDEN = (
     "Ann: We planted three apple trees behind the shed.",
     "Ben: My bicycle has a flat tire again.",
@@ -173,7 +175,7 @@ def test_nothing_is_left_behind_when_it_is_stopped(
     many = tuple(f"Ann: Remark {number} about the weather." for number in range(20_000))
     write_set(tmp_path / "long", many, (("Which remark?", "plans", ["t7"]),))
     with subprocess.Popen(
-        command(tmp_path / "long"),
+        default_signals(command(tmp_path / "long")),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(scratch),

@@ -36,6 +36,7 @@ from scrubjay.service.limits import UNLIMITED
 from scrubjay.service.service import Options
 from scrubjay.testing.engines import SqliteHome
 from scrubjay.testing.issuer import AUDIENCE, Issuer, serve_issuer
+from tests.processes import default_signals
 from tests.serving import Running, serving
 
 ALICE, BOB = Scope("acme", "alice"), Scope("globex", "bob")
@@ -260,12 +261,15 @@ def _ask(
 # -- killed, and told to end ---------------------------------------------------------------------
 
 
+SERVE = (sys.executable, "-m", "scrubjay", "serve", "--port", "0")
+
+
 class Process:
     """`scrubjay serve` as a process of its own, on a home that outlives it."""
 
     def __init__(self, home: Path, *options: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "scrubjay", "serve", "--port", "0", "--json", *options],
+            default_signals([*SERVE, "--json", *options]),
             env={**os.environ, "SCRUBJAY_HOME": str(home)},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -372,7 +376,7 @@ def test_ending_it_is_no_failure(ram: Path, number: signal.Signals) -> None:
 def first_words(home: Path, *options: str) -> str:
     """What `scrubjay serve` says before it serves."""
     with subprocess.Popen(
-        [sys.executable, "-m", "scrubjay", "serve", "--port", "0", *options],
+        default_signals([*SERVE, *options]),
         env={**os.environ, "SCRUBJAY_HOME": str(home)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

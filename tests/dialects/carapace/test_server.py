@@ -24,6 +24,7 @@ from scrubjay.surfaces.carapace.pipeline import Rules
 from scrubjay.surfaces.carapace.records import lines
 from scrubjay.surfaces.carapace.server import Directory, Server, session_name
 from tests.dialects.carapace.scene import Stage, home_without_vectors
+from tests.processes import default_signals
 
 WAIT_MS = 10_000
 MEBIBYTE = 1024 * 1024
@@ -241,7 +242,7 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     environment = {**os.environ, "SCRUBJAY_HOME": str(tmp_path / "home")}
     command = [sys.executable, "-m", "scrubjay", "carapace", "serve", "--socket", address]
     process = subprocess.Popen(
-        [*command, "--group", "main"],
+        default_signals([*command, "--group", "main"]),
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

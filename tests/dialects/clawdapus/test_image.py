@@ -19,6 +19,7 @@ import yaml  # type: ignore[import-untyped]
 from scrubjay import settings
 from scrubjay.surfaces.clawdapus.descriptor import TOKEN_VARIABLE
 from tests.dialects.clawdapus.pod import START, Manifest, entry, post, send, user
+from tests.processes import default_signals
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "clawdapus"
@@ -142,7 +143,11 @@ def test_its_command_serves_the_pod_and_ends_when_it_is_told_to(tmp_path: Path) 
     ours = {"SCRUBJAY_HOME": str(tmp_path), "PORT": "0", TOKEN_VARIABLE: TOKEN}
     env = {**variables(), **ours, "PATH": f"{scripts}{os.pathsep}/usr/bin:/bin"}
     with subprocess.Popen(
-        words, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        default_signals(words),
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     ) as process:
         assert process.stdout is not None
         manifest = Manifest(process.stdout.readline().split()[-1], token=TOKEN)

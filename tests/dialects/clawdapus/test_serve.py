@@ -20,6 +20,7 @@ from scrubjay.cli.exits import Exit
 from scrubjay.cli.serve import hosts_of
 from scrubjay.testing.model_server import note, serve_model
 from tests.dialects.clawdapus.pod import START, Manifest, entry, post, send, user
+from tests.processes import default_signals
 
 LINE = entry([user("Which warehouse holds the blue paint?")], "Warehouse nine.", START)
 
@@ -31,7 +32,7 @@ def served(
     """The command in a process of its own; yields where it serves and its first words."""
     port = ("--port", "0") if command == "serve" else ()
     process = subprocess.Popen(
-        [sys.executable, "-m", "scrubjay", *command.split(), *port, *arguments],
+        default_signals([sys.executable, "-m", "scrubjay", *command.split(), *port, *arguments]),
         env={**os.environ, "SCRUBJAY_HOME": str(home), "PORT": "0", **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
