@@ -12,7 +12,7 @@ from bench.bare import BareTable, Cell
 from bench.measure import Comparison, Cost, alternate, timed
 from bench.report import Line, Section
 from bench.subject import Subject, scratch, texts
-from scrubjay.testing.vfs import CountingVfs
+from tests.support.vfs import CountingVfs
 
 Request = tuple[str, str | None, str | None]
 _BATCH: Final = 50

@@ -10,7 +10,7 @@ from typing import TypeVar
 from bench.bare import BareTable
 from bench.report import Line, Section
 from bench.subject import Subject, scratch, texts
-from scrubjay.testing.vfs import CountingVfs
+from tests.support.vfs import CountingVfs
 
 Item = TypeVar("Item")
 _WARM_UP = 50

@@ -11,7 +11,7 @@ from bench.bare import BareTable, Cell, GroupCommit
 from bench.measure import Comparison, Cost, alternate, timed_together
 from bench.report import Line, Section
 from bench.subject import Subject, scratch, texts
-from scrubjay.testing.vfs import CountingVfs
+from tests.support.vfs import CountingVfs
 
 MOST: Final = 1.3
 _THREADS: Final = 32

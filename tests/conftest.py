@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from scrubjay.engine import Engine
-from scrubjay.testing.engines import MemoryHome, SqliteHome
+from tests.support.engines import MemoryHome, SqliteHome
 
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("more", max_examples=2_000, deadline=None, print_blob=True)

@@ -36,8 +36,8 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Turn
 from scrubjay.ports import Tx
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.engines import MemoryHome
 from scrubjay.vault import Purpose, Sealer
+from tests.support.engines import MemoryHome
 
 Fields = Mapping[str, Any]
 SCOPE = Scope("tenant", "owner")

@@ -16,7 +16,7 @@ from scrubjay import bootstrap, settings
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.requests import Retain
 from scrubjay.model.scope import Scope
-from scrubjay.testing.vfs import CountingVfs
+from tests.support.vfs import CountingVfs
 
 SCOPE = Scope("acme", "crowd")
 FORK = multiprocessing.get_context("fork")

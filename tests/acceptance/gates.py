@@ -10,8 +10,8 @@ from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.ports import Blobs, Keyring, Result, Store, Tx
-from scrubjay.testing.engines import SqliteHome
 from tests.acceptance.peers import ALICE
+from tests.support.engines import SqliteHome
 
 
 class Gate:

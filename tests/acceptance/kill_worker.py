@@ -8,9 +8,9 @@ from scrubjay import bootstrap, settings
 from scrubjay.engine import Policy
 from scrubjay.engine.scope import rotate
 from scrubjay.ports import Failpoint, pass_by
-from scrubjay.testing.killing import Job, Tick, die_at, serve
 from tests.acceptance.mix import Ledger, Mix
 from tests.acceptance.talk import Answering
+from tests.support.killing import Job, Tick, die_at, serve
 
 POLICY = Policy(drop_days=0, segment_rows=8)
 BATCH = 16

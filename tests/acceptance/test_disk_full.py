@@ -19,7 +19,7 @@ from scrubjay.model.errors import Full, NotFound, StoreError
 from scrubjay.model.requests import Browse, Forget, Retain, Supersede
 from scrubjay.model.results import Outcome
 from scrubjay.model.scope import Scope
-from scrubjay.testing.faulty import FaultyVfs
+from tests.support.faulty import FaultyVfs
 
 SCOPE = Scope("acme", "alice")
 LOOPS = 20

@@ -14,11 +14,11 @@ import pytest
 
 from scrubjay import bootstrap, settings
 from scrubjay.ports import Failpoint
-from scrubjay.testing.killing import Nursery
 from tests.acceptance.kill_worker import POLICY
 from tests.acceptance.mix import RUN, Ledger
 from tests.acceptance.model import judge
 from tests.acceptance.talk import Talk
+from tests.support.killing import Nursery
 
 ROOT = Path(__file__).parents[2]
 FAILPOINTS = sorted(set(Failpoint) - {Failpoint.STORE_MIGRATING})

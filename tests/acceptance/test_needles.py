@@ -19,9 +19,9 @@ from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.engines import Crashes, SimulatedCrash
 from tests.acceptance import needles
 from tests.acceptance.opening import count_segments, words_left
+from tests.support.engines import Crashes, SimulatedCrash
 
 NEEDLES = 200
 SCOPES = 4

@@ -21,10 +21,10 @@ from scrubjay.engine import Engine, Policy, Ports
 from scrubjay.engine.scope import rotate
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.testing.clock import START, FakeClock
-from scrubjay.testing.disk import PowerCut
-from scrubjay.testing.power import PowerLost, PowerVfs, hears_all
 from tests.acceptance.mix import RUN, Ledger, Mix
 from tests.acceptance.model import judge
+from tests.support.disk import PowerCut
+from tests.support.power import PowerLost, PowerVfs, hears_all
 
 CHUNKS = 10
 POLICY = Policy(drop_days=0)

@@ -19,7 +19,6 @@ from scrubjay.model.results import Outcome
 from scrubjay.model.rows import Collection, Due
 from scrubjay.ports import Failpoint
 from scrubjay.service.service import Options
-from scrubjay.testing.engines import SqliteHome
 from tests.acceptance.gates import (
     Follower,
     Gate,
@@ -31,6 +30,7 @@ from tests.acceptance.gates import (
 from tests.acceptance.opening import count_segments, left_over, words_left
 from tests.acceptance.peers import ALICE, Peer, Reached
 from tests.serving import serving
+from tests.support.engines import SqliteHome
 
 WRITERS = 16
 SECRET = "the spare key is under the third pot"

@@ -34,10 +34,10 @@ from scrubjay.model.scope import Scope
 from scrubjay.service.issuer import Template, Trust
 from scrubjay.service.limits import UNLIMITED
 from scrubjay.service.service import Options
-from scrubjay.testing.engines import SqliteHome
-from scrubjay.testing.issuer import AUDIENCE, Issuer, serve_issuer
 from tests.processes import default_signals
 from tests.serving import Running, serving
+from tests.support.engines import SqliteHome
+from tests.support.issuer import AUDIENCE, Issuer, serve_issuer
 
 ALICE, BOB = Scope("acme", "alice"), Scope("globex", "bob")
 NEEDLE = "zanzibar"

@@ -12,7 +12,7 @@ from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.blobs.memory import MemoryBlobs
 from scrubjay.ports import Blobs
 from scrubjay.testing.blobs_contract import BlobsContract, OpenBlobs
-from scrubjay.testing.registry import implementations
+from tests.support.registry import implementations
 
 
 class TestMemoryBlobs(BlobsContract):

@@ -8,7 +8,7 @@ from scrubjay.adapters import distillers
 from scrubjay.adapters.distillers.rules import RulesDistiller
 from scrubjay.ports import Distiller
 from scrubjay.testing.distiller_contract import DistillerContract
-from scrubjay.testing.registry import implementations
+from tests.support.registry import implementations
 
 
 class TestRulesDistiller(DistillerContract):

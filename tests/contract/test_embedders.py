@@ -14,8 +14,8 @@ from scrubjay.adapters.embedders.openai import Endpoint, OpenAIEmbedder
 from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.ports import Clock, Embedder
 from scrubjay.testing.embedder_contract import EmbedderContract, VectorContract
-from scrubjay.testing.embedding_server import serve_embeddings
-from scrubjay.testing.registry import implementations
+from tests.support.embedding_server import serve_embeddings
+from tests.support.registry import implementations
 from tests.tiny_model import write_tiny_model
 
 

@@ -12,8 +12,8 @@ from scrubjay.adapters.distillers.chat import ChatExtractor, Model
 from scrubjay.model.endpoints import ModelDialect
 from scrubjay.ports import Extractor
 from scrubjay.testing.distiller_contract import ExtractorContract
-from scrubjay.testing.model_server import ModelServer, note, serve_model
-from scrubjay.testing.registry import implementations
+from tests.support.model_server import ModelServer, note, serve_model
+from tests.support.registry import implementations
 
 NOTES = (note("Sam has a dentist named Wu.", about="Sam's dentist"), note("Sam drinks tea."))
 

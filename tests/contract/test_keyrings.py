@@ -15,7 +15,7 @@ from scrubjay.adapters.keyrings.passphrase import Cost, PassphraseKeyring
 from scrubjay.ports import Keyring
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.keyring_contract import KeyringContract, OpenKeyring, SharedKeyringContract
-from scrubjay.testing.registry import implementations
+from tests.support.registry import implementations
 
 CHEAP = Cost(memory_kib=64, passes=1, lanes=1)
 PASSPHRASE = "correct horse battery staple"

@@ -11,9 +11,9 @@ from scrubjay.adapters import stores
 from scrubjay.adapters.stores.memory import MemoryStore
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.ports import Store
-from scrubjay.testing.registry import implementations
 from scrubjay.testing.store_contract import DurableStoreContract, StoreContract
 from scrubjay.testing.store_transactions import OpenStore
+from tests.support.registry import implementations
 
 
 class TestMemoryStore(StoreContract):

@@ -12,10 +12,10 @@ import pytest
 from scrubjay import Jay, connect, handle
 from scrubjay.client import Remote
 from scrubjay.model.scope import Scope
-from scrubjay.testing.engines import SqliteHome
 from scrubjay.testing.surface_contract import SurfaceContract
 from scrubjay.verbs import BY_NAME
 from tests.serving import Running, serving
+from tests.support.engines import SqliteHome
 
 
 class TestJay(SurfaceContract):

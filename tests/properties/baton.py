@@ -14,7 +14,7 @@ from typing import Any, cast
 from scrubjay.engine import Engine, Policy, Ports
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.ports import Blobs, Failpoint, Keyring, Result, Store, Tx
-from scrubjay.testing.engines import MemoryHome, SimulatedCrash
+from tests.support.engines import MemoryHome, SimulatedCrash
 
 PATIENCE = 60.0
 """How long a step may take before the test is called stuck; no step waits for anything."""

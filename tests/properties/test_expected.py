@@ -14,9 +14,9 @@ from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import Stale
 from scrubjay.model.requests import Amend, Retain
 from scrubjay.model.scope import Scope
-from scrubjay.testing.engines import MemoryHome
 from tests.properties import baton
 from tests.properties.baton import Baton
+from tests.support.engines import MemoryHome
 
 ALICE = Scope("local", "alice")
 NOTE = "note-1"

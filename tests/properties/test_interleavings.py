@@ -18,10 +18,10 @@ from scrubjay.model.requests import Browse, Forget, Recall, Retain
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Due
 from scrubjay.model.scope import Scope
-from scrubjay.testing.engines import MemoryHome
 from tests.acceptance.opening import words_left
 from tests.properties import baton
 from tests.properties.baton import Actor, Baton
+from tests.support.engines import MemoryHome
 
 ALICE = Scope("local", "alice")
 SECRET = "the spare key is under the third pot"

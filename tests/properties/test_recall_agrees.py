@@ -21,7 +21,7 @@ from scrubjay.model.results import Recalled
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Embedder
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 
 ALICE = Scope("local", "alice")
 ASKED = datetime(2026, 2, 1, tzinfo=UTC)

@@ -31,7 +31,7 @@ from scrubjay.model.rows import Head
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Blobs, Failpoint, Keyring, Reach, Result, Store, Tx, View
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.engines import LastingStore, SimulatedCrash
+from tests.support.engines import LastingStore, SimulatedCrash
 
 RAM_DISK: Final = Path("/dev/shm")
 COMMITS: Final = frozenset({Failpoint.STORE_BEFORE_COMMIT, Failpoint.STORE_AFTER_COMMIT})

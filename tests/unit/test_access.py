@@ -11,7 +11,7 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.scope import Scope
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 
 ALICE = Scope("acme", "alice")
 

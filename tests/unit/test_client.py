@@ -20,8 +20,8 @@ from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
 from scrubjay.service.limits import Rates
 from scrubjay.service.service import Options
-from scrubjay.testing.engines import MemoryHome
 from tests.serving import serving
+from tests.support.engines import MemoryHome
 
 _WITHOUT_THE_EXTRA = """
 import sys

@@ -27,7 +27,7 @@ from scrubjay.model.errors import (
 from scrubjay.model.origin import Origin
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 
 ALICE = Scope("local", "alice")
 Call = Callable[[Jay, str], object]

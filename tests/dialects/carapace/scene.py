@@ -13,7 +13,7 @@ from scrubjay.surfaces.carapace.memory import ScrubjayMemory
 from scrubjay.surfaces.carapace.pipeline import Rules
 from scrubjay.surfaces.carapace.records import Trail
 from scrubjay.surfaces.carapace.wire import Session, encode
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 
 MAIN = Scope("local", "main")
 

@@ -9,9 +9,9 @@ import pytest
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.carapace.errors import Code
 from scrubjay.surfaces.carapace.records import Outcome, Record, lines
-from scrubjay.testing.engines import MemoryHome
 from tests.dialects.carapace.oddity import Oddity
 from tests.dialects.carapace.scene import MAIN, Stage
+from tests.support.engines import MemoryHome
 
 FIELDS = ["seq", "timestamp", "group", "source", "topic", "stage", "outcome"]
 

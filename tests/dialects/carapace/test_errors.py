@@ -18,7 +18,7 @@ from scrubjay.surfaces.carapace.config import Config, Provider
 from scrubjay.surfaces.carapace.errors import translated
 from scrubjay.surfaces.carapace.memory import ScrubjayMemory
 from scrubjay.surfaces.carapace.records import Outcome, Record, Trail
-from scrubjay.testing.embedding_server import serve_embeddings
+from tests.support.embedding_server import serve_embeddings
 
 FACT: Any = {"type": "fact", "content": "kept"}
 

@@ -9,11 +9,11 @@ import pytest
 from scrubjay.model.errors import Conflict, InvalidRequest
 from scrubjay.surfaces.carapace.errors import Code, ToolError
 from scrubjay.surfaces.carapace.memory import ScrubjayMemory
-from scrubjay.testing.engines import MemoryHome
 from scrubjay.testing.plugin_contract import MemoryPluginContract
 from tests.dialects.carapace.notebook import Notebook
 from tests.dialects.carapace.oddity import Oddity, answer, answer_to, host
 from tests.dialects.carapace.scene import home_without_vectors
+from tests.support.engines import MemoryHome
 
 
 class TestScrubjayMemory(MemoryPluginContract):

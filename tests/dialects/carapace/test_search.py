@@ -10,8 +10,8 @@ import pytest
 from scrubjay.engine import Engine
 from scrubjay.model.requests import Retain
 from scrubjay.surfaces.carapace.config import Config, Provider
-from scrubjay.testing.engines import MemoryHome
 from tests.dialects.carapace.scene import MAIN, Stage, home_without_vectors
+from tests.support.engines import MemoryHome
 
 FIELDS = ["id", "type", "content", "behavioral", "tags", "created_at", "relevance_score"]
 WORDS = [

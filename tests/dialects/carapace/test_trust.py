@@ -78,7 +78,7 @@ def test_all_that_a_session_wrote_can_be_undone_at_once(stage: Stage) -> None:
 
 
 def test_groups_are_separate_files_that_say_nothing(tmp_path: Path) -> None:
-    from scrubjay.testing.engines import SqliteHome
+    from tests.support.engines import SqliteHome
 
     stage = Stage(SqliteHome(tmp_path))  # type: ignore[arg-type]
     stage.store("a very private thing")

@@ -16,8 +16,8 @@ from scrubjay.service.server import Listening, bind, server
 from scrubjay.service.service import Options
 from scrubjay.surfaces.clawdapus.descriptor import Offer
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
-from scrubjay.testing.engines import MemoryHome
 from tests.dialects.clawdapus.pod import Claw, Manifest, Proxy
+from tests.support.engines import MemoryHome
 
 Serve = Callable[..., str]
 PATIENT = Offer(recall_seconds=30)

@@ -17,10 +17,10 @@ from scrubjay.surfaces.clawdapus.descriptor import Offer
 from scrubjay.surfaces.clawdapus.names import scope_of, turn_id
 from scrubjay.surfaces.clawdapus.plane import Plane
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
-from scrubjay.testing.engines import MemoryHome
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line
 from tests.dialects.clawdapus.pod import Manifest, post, user
 from tests.serving import Running, serving
+from tests.support.engines import MemoryHome
 
 ALICE = Scope("acme", "alice")
 NEEDLE = "zanzibar"

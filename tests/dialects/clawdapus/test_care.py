@@ -21,11 +21,11 @@ from scrubjay.service.limits import Rates
 from scrubjay.service.service import Service
 from scrubjay.surfaces.clawdapus.descriptor import Offer
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
-from scrubjay.testing.engines import MemoryHome
 from scrubjay.testing.fake_embedder import FakeEmbedder
 from tests.dialects.clawdapus.conftest import OPEN, PATIENT, Serve
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line
 from tests.dialects.clawdapus.pod import Json, Manifest, Proxy, post, send, user
+from tests.support.engines import MemoryHome
 
 PAINT = line(0, "Which warehouse holds the blue paint?", "Warehouse nine, by the river.")
 SECRETS = (

@@ -15,7 +15,6 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.surfaces.clawdapus.descriptor import Offer
 from scrubjay.surfaces.clawdapus.names import scope_of
 from scrubjay.surfaces.clawdapus.plane import BODY_BYTES
-from scrubjay.testing.engines import SqliteHome
 from tests.dialects.clawdapus.conftest import PATIENT, Serve
 from tests.dialects.clawdapus.pod import (
     START,
@@ -28,6 +27,7 @@ from tests.dialects.clawdapus.pod import (
     send,
     user,
 )
+from tests.support.engines import SqliteHome
 
 ANALYST = scope_of("analyst", "desk")
 QUESTION = "Which warehouse holds the blue paint?"

@@ -20,12 +20,12 @@ from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Due
 from scrubjay.model.turns import derived_id
 from scrubjay.surfaces.clawdapus import entries
-from scrubjay.testing.engines import MemoryHome, SqliteHome
 from tests.dialects.clawdapus.conftest import Serve
 from tests.dialects.clawdapus.desk import AGENT, SCOPE, Desk, line
 from tests.dialects.clawdapus.pod import Json
 from tests.properties import baton
 from tests.properties.baton import Actor, Baton
+from tests.support.engines import MemoryHome, SqliteHome
 
 WORKERS = 4
 WORDS = (

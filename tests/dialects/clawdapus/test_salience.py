@@ -17,9 +17,9 @@ from scrubjay.model.origin import Origin
 from scrubjay.model.requests import Retain
 from scrubjay.model.turns import Piece, State, Turn
 from scrubjay.surfaces.clawdapus.blocks import Block, render
-from scrubjay.testing.engines import MemoryHome
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line, within_the_limits
 from tests.dialects.clawdapus.pod import Json, user
+from tests.support.engines import MemoryHome
 
 PAINT = line(0, "Which warehouse holds the blue paint?", "Warehouse nine, by the river.")
 THINGS = (

@@ -18,9 +18,9 @@ import pytest
 from scrubjay.cli.app import run
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.serve import hosts_of
-from scrubjay.testing.model_server import note, serve_model
 from tests.dialects.clawdapus.pod import START, Manifest, entry, post, send, user
 from tests.processes import default_signals
+from tests.support.model_server import note, serve_model
 
 LINE = entry([user("Which warehouse holds the blue paint?")], "Warehouse nine.", START)
 

@@ -9,7 +9,7 @@ import pytest
 from scrubjay import bootstrap, settings
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
-from scrubjay.testing.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, note, serve_model
+from tests.support.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, note, serve_model
 from tests.unit.cli.conftest import CommandLine
 
 NAXOS = "The trip goes to Naxos."

@@ -12,7 +12,7 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 
 ALICE = Scope("acme", "alice")
 

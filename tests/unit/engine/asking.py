@@ -14,8 +14,8 @@ from scrubjay.model.requests import Recall
 from scrubjay.model.results import Recalled
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Result, Tx
-from scrubjay.testing.engines import LastingStore, MemoryHome
 from tests.acceptance.opening import words_left
+from tests.support.engines import LastingStore, MemoryHome
 from tests.unit.engine.scene import ALICE, address, retain
 
 EAGER = Policy(segment_rows=0)

@@ -10,7 +10,7 @@ from scrubjay.engine import Engine
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.rows import Collection, Row
 from scrubjay.model.turns import Record, Recorded
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, address, everything
 
 MORNING = datetime(2026, 3, 1, 9, tzinfo=UTC)

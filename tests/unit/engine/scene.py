@@ -15,7 +15,7 @@ from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Head, Row
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Tx
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 
 ALICE = Scope("local", "alice")
 BOB = Scope("local", "bob")

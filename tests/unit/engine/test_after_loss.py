@@ -9,7 +9,7 @@ import pytest
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import KeyMissing
-from scrubjay.testing.engines import MemoryHome, SqliteHome
+from tests.support.engines import MemoryHome, SqliteHome
 from tests.unit.engine.scene import ALICE, address, contents, forget, retain, supersede
 
 

@@ -11,7 +11,7 @@ from scrubjay.model.errors import Frozen, InvalidRequest, NotFound, Stale
 from scrubjay.model.requests import Amend, Forget, Retain
 from scrubjay.model.results import Outcome
 from scrubjay.model.rows import Freeze
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,
     BOB,

@@ -12,7 +12,7 @@ from scrubjay.model.errors import NotFound
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import Browse, Forget, Retain, Supersede
 from scrubjay.model.rows import Freeze
-from scrubjay.testing.engines import MemoryHome, SqliteHome
+from tests.support.engines import MemoryHome, SqliteHome
 from tests.unit.engine.scene import (
     ALICE,
     BOB,

@@ -18,7 +18,7 @@ from scrubjay.model.errors import (
 )
 from scrubjay.model.requests import Retain
 from scrubjay.model.results import Loaded, Outcome
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,
     BOB,

@@ -16,7 +16,7 @@ from scrubjay.model.requests import BriefRequest
 from scrubjay.model.results import Brief
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.asking import EAGER, UNKEPT, ask, fill, listed
 from tests.unit.engine.scene import ALICE, address, flip_cell, forget, retain, supersede
 

@@ -15,7 +15,7 @@ from scrubjay.model.errors import Destroyed, NotFound, StoreError
 from scrubjay.model.requests import Recall
 from scrubjay.model.rows import Collection, Due
 from scrubjay.ports import Failpoint
-from scrubjay.testing.engines import MemoryHome, SimulatedCrash
+from tests.support.engines import MemoryHome, SimulatedCrash
 from tests.unit.engine.scene import (
     ALICE,
     BOB,

@@ -12,8 +12,8 @@ from scrubjay import vault
 from scrubjay.engine import Engine
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, SealBroken
-from scrubjay.testing.engines import MemoryHome
 from scrubjay.vault import Purpose, Sealer
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, BOB, LONG, address, contents, head, retain
 
 Damage = Callable[[dict[str, Any]], object]

@@ -14,7 +14,7 @@ from scrubjay.model.errors import (
 )
 from scrubjay.model.requests import Retain
 from scrubjay.ports import Failpoint
-from scrubjay.testing.engines import MemoryHome, SimulatedCrash
+from tests.support.engines import MemoryHome, SimulatedCrash
 from tests.unit.engine.scene import ALICE, BOB, LONG, address, contents, forget, retain
 
 NAME = "local/alice"

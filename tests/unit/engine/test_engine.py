@@ -25,7 +25,7 @@ from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Due
 from scrubjay.model.turns import Record
 from scrubjay.ports import Failpoint
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, contents, forget, head, retain, verbs
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

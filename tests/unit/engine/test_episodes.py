@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scrubjay.model.requests import Forget
 from scrubjay.model.turns import EPISODE_TURNS, IDLE, Record
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.saying import said
 from tests.unit.engine.scene import ALICE
 

@@ -17,8 +17,8 @@ from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Origin
 from scrubjay.model.requests import Supersede
 from scrubjay.model.results import Loaded
-from scrubjay.testing.engines import MemoryHome
 from tests.strategies import retains
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,
     BOB,

@@ -19,9 +19,9 @@ from scrubjay.model.results import Extraction, Stopped
 from scrubjay.model.rows import Collection, Freeze
 from scrubjay.model.turns import derived_id
 from scrubjay.ports import Failpoint
-from scrubjay.testing.engines import MemoryHome, SimulatedCrash
-from scrubjay.testing.loopback import Failure
-from scrubjay.testing.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, note, serve_model
+from tests.support.engines import MemoryHome, SimulatedCrash
+from tests.support.loopback import Failure
+from tests.support.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, note, serve_model
 from tests.unit.engine.saying import record, said, shown
 from tests.unit.engine.scene import ALICE, change, everything, forget, verbs
 

@@ -13,7 +13,7 @@ from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
 from scrubjay.model.requests import Retain
 from scrubjay.model.results import Outcome
 from scrubjay.model.rows import Due, Freeze
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,
     BOB,

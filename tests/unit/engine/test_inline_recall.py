@@ -11,8 +11,8 @@ import pytest
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.search import inline_recall
 from scrubjay.model.requests import Forget, Recall
-from scrubjay.testing.engines import MemoryHome
 from scrubjay.testing.fake_embedder import FakeEmbedder
+from tests.support.engines import MemoryHome
 from tests.unit.engine.asking import ask, fill, said
 from tests.unit.engine.scene import ALICE, retain
 

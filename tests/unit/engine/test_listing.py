@@ -13,7 +13,7 @@ from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Recall, Revoke
 from scrubjay.model.results import Session
 from scrubjay.model.rows import Collection, Freeze
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.saying import MORNING, record
 from tests.unit.engine.scene import ALICE, BOB, forget, retain, supersede, verbs
 

@@ -11,7 +11,7 @@ from scrubjay.engine import Engine
 from scrubjay.engine.scope.plaintext_cache import Kept
 from scrubjay.model.errors import Destroyed
 from scrubjay.model.memory import Kind, Memory
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.asking import ask, said
 from tests.unit.engine.scene import ALICE, flip_cell, forget, retain, supersede
 

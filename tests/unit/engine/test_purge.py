@@ -12,7 +12,7 @@ from scrubjay.model.requests import Retain
 from scrubjay.model.results import Outcome, Purged
 from scrubjay.model.rows import Due
 from scrubjay.ports import Failpoint
-from scrubjay.testing.engines import MemoryHome, SimulatedCrash
+from tests.support.engines import MemoryHome, SimulatedCrash
 from tests.unit.engine.scene import (
     ALICE,
     LONG,

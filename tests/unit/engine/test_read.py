@@ -17,7 +17,7 @@ from scrubjay.engine.scope.lifecycle import open_scope
 from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.requests import Browse
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,
     LONG,

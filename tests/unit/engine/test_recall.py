@@ -19,8 +19,8 @@ from scrubjay.model.requests import Recall
 from scrubjay.model.rows import Freeze
 from scrubjay.ports import Floats
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.engines import MemoryHome
 from scrubjay.testing.fake_embedder import FakeEmbedder
+from tests.support.engines import MemoryHome
 from tests.unit.engine.asking import EAGER, UNKEPT, ask, fill, said
 from tests.unit.engine.scene import (
     ALICE,

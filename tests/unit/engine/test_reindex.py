@@ -12,8 +12,8 @@ from scrubjay.model.rows import Collection
 from scrubjay.ports import Clock, Embedder, Tx
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.embedder_contract import VectorContract
-from scrubjay.testing.engines import MemoryHome
 from scrubjay.testing.fake_embedder import FakeEmbedder
+from tests.support.engines import MemoryHome
 from tests.unit.engine.asking import EAGER, ask, fill, listed, said
 from tests.unit.engine.scene import ALICE, BOB, change, flip_cell, forget, retain, rows, supersede
 

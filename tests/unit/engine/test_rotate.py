@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.rows import Due
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,
     LONG,

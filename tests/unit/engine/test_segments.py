@@ -14,8 +14,8 @@ from scrubjay.model.errors import Busy, Changed, Full
 from scrubjay.model.results import Recalled
 from scrubjay.model.rows import Due, Freeze
 from scrubjay.ports import Failpoint, Keyring
-from scrubjay.testing.engines import MemoryHome, SimulatedCrash
 from scrubjay.testing.fake_embedder import FakeEmbedder
+from tests.support.engines import MemoryHome, SimulatedCrash
 from tests.unit.engine.asking import (
     EAGER,
     LAZY,

@@ -10,7 +10,7 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import Conflict, InvalidRequest, LimitReached
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import Allowance, Forget, Supersede
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, BOB, contents, retain, verbs
 
 STORES = Allowance(session="s", name="stores", limit=2)

@@ -13,7 +13,7 @@ from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Supersede
 from scrubjay.model.results import Outcome
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,
     LONG,

@@ -7,7 +7,7 @@ import pytest
 from scrubjay.engine import Engine
 from scrubjay.model.errors import Conflict, InvalidRequest, NeedsConfirmation
 from scrubjay.model.requests import Forget
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, contents, retain, supersede
 
 

@@ -9,7 +9,7 @@ from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import BriefRequest, Revoke, Supersede
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, contents, forget, retain, supersede
 
 UNTRUSTED = (Origin.OTHER_AGENT, Origin.TOOL, Origin.WEB)

@@ -14,7 +14,7 @@ from scrubjay.model.requests import Forget, Retain, Revoke
 from scrubjay.model.results import Outcome
 from scrubjay.model.rows import Collection, Due
 from scrubjay.model.turns import Record, State, derived_id
-from scrubjay.testing.engines import MemoryHome, SqliteHome
+from tests.support.engines import MemoryHome, SqliteHome
 from tests.unit.engine.saying import MORNING, record, recorded, said, shown, state, turn_rows
 from tests.unit.engine.scene import ALICE, BOB, address, change, everything, forget, head, slots
 

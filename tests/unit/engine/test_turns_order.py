@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scrubjay.engine import Engine
 from scrubjay.model.requests import Forget
 from scrubjay.model.turns import Record, State
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.saying import record, recorded, said, shown, state
 from tests.unit.engine.scene import ALICE
 

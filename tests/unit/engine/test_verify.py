@@ -13,7 +13,7 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Due
 from scrubjay.ports import Tx
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,
     LONG,

@@ -13,7 +13,7 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
 from scrubjay.model.requests import BriefRequest, Recall
-from scrubjay.testing.engines import MemoryHome
+from tests.support.engines import MemoryHome
 from tests.unit.engine.asking import EAGER
 from tests.unit.engine.scene import ALICE, BOB, forget, retain, supersede
 

@@ -13,8 +13,8 @@ from scrubjay.access import Grant
 from scrubjay.engine import Engine
 from scrubjay.service.service import Options
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.engines import MemoryHome
 from tests.serving import Running, serving
+from tests.support.engines import MemoryHome
 
 _numbers = itertools.count(1)
 Serve = Callable[[Options], Running]

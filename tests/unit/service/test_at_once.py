@@ -10,9 +10,9 @@ import pytest
 
 from scrubjay.ports import Floats
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.engines import MemoryHome
 from scrubjay.testing.fake_embedder import FakeEmbedder
 from tests.serving import serving
+from tests.support.engines import MemoryHome
 
 
 class _Noting(FakeEmbedder):

@@ -19,10 +19,10 @@ from scrubjay.model.turns import Record
 from scrubjay.service.background import STOP_SECONDS, Background, Pauses
 from scrubjay.service.metrics import Metrics
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
-from scrubjay.testing.engines import MemoryHome
-from scrubjay.testing.loopback import Failure
-from scrubjay.testing.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, note, serve_model
 from tests.serving import serving
+from tests.support.engines import MemoryHome
+from tests.support.loopback import Failure
+from tests.support.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, note, serve_model
 
 ALICE, BOB = Scope("acme", "alice"), Scope("acme", "bob")
 BOAT = "We take the boat to Naxos in June, all four of us."

@@ -10,7 +10,7 @@ import pytest
 from scrubjay.service.issuer import PAUSE_SECONDS, Unreachable
 from scrubjay.service.tokens import FRESH_SECONDS, KEPT_SECONDS, KeySet, VerifyingKey, read_keys
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.issuer import SigningKey, private_key
+from tests.support.issuer import SigningKey, private_key
 
 KEY = SigningKey(kid="a", algorithm="ES256", key=private_key("ES256")).published
 GOOD = read_keys({"keys": [KEY]})["a"]

@@ -24,10 +24,10 @@ from scrubjay.service.limits import UNLIMITED
 from scrubjay.service.service import Options
 from scrubjay.service.tokens import FRESH_SECONDS, KEPT_SECONDS, LEEWAY_SECONDS
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.engines import MemoryHome
-from scrubjay.testing.issuer import AUDIENCE, Issuer, SigningKey, private_key, serve_issuer
 from scrubjay.verbs import OPERATIONS
 from tests.serving import Running, serving
+from tests.support.engines import MemoryHome
+from tests.support.issuer import AUDIENCE, Issuer, SigningKey, private_key, serve_issuer
 from tests.unit.service.test_routes import problem
 
 METADATA = "/.well-known/oauth-protected-resource"

@@ -19,9 +19,9 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.service.issuer import Template, Trust, Unreachable
 from scrubjay.service.tokens import ALGORITHMS, MOST_BYTES, Publisher, read_keys
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.issuer import DISCOVERY, KEYS, Issuer, SigningKey, private_key, serve_issuer
-from scrubjay.testing.loopback import Failure
 from tests.certificates import certificate_for_localhost
+from tests.support.issuer import DISCOVERY, KEYS, Issuer, SigningKey, private_key, serve_issuer
+from tests.support.loopback import Failure
 
 
 @pytest.fixture

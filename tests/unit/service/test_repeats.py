@@ -15,8 +15,8 @@ from scrubjay.service.problems import Problem
 from scrubjay.service.replays import Name, Replays
 from scrubjay.service.service import Options
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.engines import MemoryHome
 from tests.serving import serving
+from tests.support.engines import MemoryHome
 from tests.unit.service.conftest import Caller
 from tests.unit.service.test_routes import problem
 

@@ -35,10 +35,10 @@ from scrubjay.service.problems import Problem
 from scrubjay.service.server import JsonLines, Listening, bind, server
 from scrubjay.service.service import Options, Service
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.engines import MemoryHome
 from scrubjay.verbs import BY_NAME
 from tests.certificates import certificate_for_localhost
 from tests.serving import serving
+from tests.support.engines import MemoryHome
 from tests.unit.service.test_routes import problem
 
 SOMEBODY = Scope("local", "me")

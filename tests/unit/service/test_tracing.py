@@ -20,8 +20,8 @@ from scrubjay.service.limits import UNLIMITED
 from scrubjay.service.service import Options
 from scrubjay.surfaces.clawdapus.descriptor import Offer
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
-from scrubjay.testing.engines import MemoryHome
 from tests.serving import serving
+from tests.support.engines import MemoryHome
 
 SCOPE = Scope("local", "somebody")
 PLANE = ClawdapusPlane(Offer(recall_seconds=30))

@@ -16,8 +16,8 @@ from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Retain
 from scrubjay.model.scope import Scope
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.engines import MemoryHome
 from tests.serving import Running
+from tests.support.engines import MemoryHome
 from tests.unit.service.conftest import Caller
 from tests.unit.service.test_routes import problem
 

@@ -14,7 +14,7 @@ import pytest
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.disk import Disk, Step
 from scrubjay.model.errors import Full, NotFound, StoreError
-from scrubjay.testing.disk import Killed, PowerCut, Steps
+from tests.support.disk import Killed, PowerCut, Steps
 
 OLD, NEW = b"old " * 1000, b"new " * 3000
 AT = ("scope", "body")

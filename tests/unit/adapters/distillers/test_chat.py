@@ -18,8 +18,8 @@ from scrubjay.model.memory import Kind
 from scrubjay.model.turns import MODEL_PIECES, Extracted, Turn
 from scrubjay.ports import Clock
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.loopback import Failure
-from scrubjay.testing.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, note, serve_model
+from tests.support.loopback import Failure
+from tests.support.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, note, serve_model
 
 KEY = "sk-very-secret"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -14,8 +14,8 @@ from scrubjay.adapters.embedders.openai import Endpoint, OpenAIEmbedder
 from scrubjay.model.errors import EmbedderError, InvalidRequest, Timeout
 from scrubjay.ports import Clock
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.embedding_server import EmbeddingServer, serve_embeddings
-from scrubjay.testing.loopback import Failure
+from tests.support.embedding_server import EmbeddingServer, serve_embeddings
+from tests.support.loopback import Failure
 
 KEY = "sk-very-secret"
 TEXTS = ["one", "two", "three"]

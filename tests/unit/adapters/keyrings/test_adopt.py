@@ -14,7 +14,7 @@ from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.keyrings.passphrase import Cost, PassphraseKeyring
 from scrubjay.model.errors import Conflict, KeyMissing, Locked, SealBroken
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.disk import Killed, PowerCut, Steps
+from tests.support.disk import Killed, PowerCut, Steps
 
 CHEAP = Cost(memory_kib=64, passes=1, lanes=1)
 PHRASE = "correct horse battery staple"

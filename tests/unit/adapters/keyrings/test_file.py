@@ -16,7 +16,7 @@ from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.keyrings.slots import write_line
 from scrubjay.model.errors import Full, KeyMissing, SchemaTooNew, SealBroken, StoreError
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.disk import Killed, PowerCut, Steps
+from tests.support.disk import Killed, PowerCut, Steps
 
 ONE, TWO = bytes([1]) * 32, bytes([2]) * 32
 AT = ("scope", "memory.1")

@@ -13,7 +13,7 @@ from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.keyrings.passphrase import Cost, PassphraseKeyring
 from scrubjay.adapters.keyrings.slots import write_line
 from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
-from scrubjay.testing.disk import Killed, Steps
+from tests.support.disk import Killed, Steps
 
 CHEAP = Cost(memory_kib=64, passes=1, lanes=1)
 PHRASE = "correct horse battery staple"

@@ -16,7 +16,7 @@ from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.model.errors import Full
 from scrubjay.model.rows import CatalogEntry, Collection, Row
 from scrubjay.ports import Tx
-from scrubjay.testing.vfs import Act, CountingVfs
+from tests.support.vfs import Act, CountingVfs
 
 A = "address"
 BALLAST = 1 << 16

@@ -17,7 +17,7 @@ from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.model.errors import ScrubjayError, StoreError
 from scrubjay.model.rows import Collection, Row
 from scrubjay.ports import Failpoint, Tx
-from scrubjay.testing.vfs import Act, CountingVfs
+from tests.support.vfs import Act, CountingVfs
 
 A = "address"
 PATIENCE = 30.0

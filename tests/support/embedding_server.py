@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from scrubjay.testing import loopback
-from scrubjay.testing.loopback import Failure
+from tests.support import loopback
+from tests.support.loopback import Failure
 
 
 @dataclass(slots=True, kw_only=True)

@@ -110,7 +110,7 @@ class PowerVfs(apsw.VFS):
         self.operations = 0
         self.is_lost = False
         self._cut_at: int | None = None
-        self._chance = random.Random(seed)  # noqa: S311  # fates, not secrets
+        self._chance = random.Random(seed)  # fates, not secrets
         self._hears = hears
         self._inodes: dict[int, _Inode] = {}
         self._renames: list[tuple[Path, int, bool]] = []

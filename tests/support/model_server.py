@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from scrubjay.testing import loopback
-from scrubjay.testing.loopback import Failure
+from tests.support import loopback
+from tests.support.loopback import Failure
 
 Note = dict[str, Any]
 TOKENS_IN, TOKENS_OUT = 120, 30

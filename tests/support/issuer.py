@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import get_default_algorithms
 
 from scrubjay.ports import Clock
-from scrubjay.testing import loopback
-from scrubjay.testing.loopback import Failure
+from tests.support import loopback
+from tests.support.loopback import Failure
 
 DISCOVERY: Final = "/.well-known/openid-configuration"
 KEYS: Final = "/keys"

@@ -83,7 +83,7 @@ class Nursery:
     """The handle on a nursery: a module that serves, and how each of its children ended."""
 
     def __init__(self, module: str, folder: Path) -> None:
-        self._process = subprocess.Popen(  # noqa: S603  # a module of the tests
+        self._process = subprocess.Popen(  # a module of the tests
             [sys.executable, "-m", module],
             cwd=folder,
             stdin=subprocess.PIPE,
