@@ -15,7 +15,7 @@ from scrubjay.ports import Clock
 from scrubjay.service.app import app
 from scrubjay.service.limits import UNLIMITED
 from scrubjay.service.server import Listening, bind, server
-from scrubjay.service.service import Options, Plane
+from scrubjay.service.service import MountedPaths, Options
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def serving(
     clock: Clock,
     options: Options | None = None,
     *,
-    planes: Sequence[Plane] = (),
+    planes: Sequence[MountedPaths] = (),
     listening: Listening | None = None,
 ) -> Iterator[Running]:
     """Serve an engine; the socket listens before anybody is told of it, so nobody has to wait."""

@@ -69,7 +69,7 @@ def connect(
     Without `scope` it is the one the key is for. The first write makes a scope that is not there;
     `create` makes it now, and `anew` one that was destroyed.
     """
-    remote = Remote(url, key, seconds=seconds)
+    remote = RemoteEngine(url, key, seconds=seconds)
     try:
         named = Scope.parse(scope) if scope else _scope_of(remote.own_key())
         if create or anew:
@@ -83,7 +83,7 @@ def connect(
 class Client(Jay):
     """One scope of a service and all verbs on it; closed by `with` or `close`."""
 
-    def __init__(self, remote: Remote, scope: Scope) -> None:
+    def __init__(self, remote: RemoteEngine, scope: Scope) -> None:
         # It is asked for exactly what the table of operations has; the contract tests see to it.
         super().__init__(cast(Engine, remote.at(scope)), scope)
 
@@ -91,7 +91,7 @@ class Client(Jay):
         return f"<Client {self.scope}>"
 
 
-class Remote:
+class RemoteEngine:
     """An engine as far as `Jay` can tell: every verb is sent to the service."""
 
     def __init__(self, url: str, key: str | None, *, seconds: float = SECONDS) -> None:
@@ -102,7 +102,7 @@ class Remote:
         self._http = httpx2.Client(base_url=url, headers=headers, timeout=seconds, verify=tls)
         self._scope: Scope | None = None
 
-    def at(self, scope: Scope) -> Remote:
+    def at(self, scope: Scope) -> RemoteEngine:
         """The same, for verbs that name no scope of their own."""
         self._scope = scope
         return self
@@ -259,4 +259,4 @@ def _scope_of(key: Key) -> Scope:
     )
 
 
-__all__ = ["Client", "Remote", "connect"]
+__all__ = ["Client", "RemoteEngine", "connect"]

@@ -23,7 +23,7 @@ FILE: Final = "config.toml"
 Plain = str | int | float | bool | None
 
 
-class Source(StrEnum):
+class SettingSource(StrEnum):
     """Where a value comes from."""
 
     DEFAULT = "default"
@@ -78,7 +78,7 @@ class Value:
 
     key: str
     value: Plain
-    source: Source
+    source: SettingSource
     where: str = ""
     """The file, the variable or the argument; nothing for a default."""
 
@@ -118,7 +118,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class SettingField:
     """One key of the file, and the variable of the environment that goes before it."""
 
     name: str
@@ -171,25 +171,27 @@ def _parse_flag(text: str) -> bool:
     return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
 
 
-def _count(name: str, default: int, means: str, most: int, *, least: int = 0) -> Key:
-    return Key(
+def _count(name: str, default: int, means: str, most: int, *, least: int = 0) -> SettingField:
+    return SettingField(
         name=name, default=default, means=means, wants=f"a whole number from {least} to {most:,}",
         check=_number(least, most, int), parse=int,
     )  # fmt: skip
 
 
-def _choice(name: str, default: StrEnum, means: str) -> Key:
+def _choice(name: str, default: StrEnum, means: str) -> SettingField:
     kind = type(default)
     wants = f"one of {', '.join(kind)}"
-    return Key(name=name, default=default.value, means=means, wants=wants, check=_one_of(kind))
+    return SettingField(
+        name=name, default=default.value, means=means, wants=wants, check=_one_of(kind)
+    )
 
 
-def _word(name: str, default: str | None, means: str) -> Key:
-    return Key(name=name, default=default, means=means, wants="a text", check=_text)
+def _word(name: str, default: str | None, means: str) -> SettingField:
+    return SettingField(name=name, default=default, means=means, wants="a text", check=_text)
 
 
 KEYS: Final = (
-    Key(
+    SettingField(
         name="scope", default="local/default", means="the scope of a command that names none",
         wants="owner or tenant/owner", check=_scope,
     ),
@@ -200,7 +202,7 @@ KEYS: Final = (
     _word("openai.url", None, "the endpoint with its version, as in https://api.example.com/v1"),
     _word("openai.model", None, "the model to ask for"),
     _count("openai.dimensions", 0, "how many numbers a vector of the model has", 65_536),
-    Key(
+    SettingField(
         name="openai.shorten", default=False, means="ask the endpoint for that many numbers",
         wants="true or false", check=_flag, parse=_parse_flag,
     ),
@@ -210,12 +212,12 @@ KEYS: Final = (
     _word("extraction.model", None, "the model to ask for"),
     _choice("extraction.dialect", ModelDialect.OPENAI, "how it is spoken to"),
     _count("extraction.daily_tokens", 0, "tokens a scope may use in a day; 0: any number", 10**12),
-    Key(
+    SettingField(
         name="extraction.seconds", default=30.0, means="how long it may take over one turn",
         wants="a number from 1 to 600", check=_number(1, 600, int, float), parse=float,
     ),
     _count("shelf_megabytes", 256, "memory for open indexes", 1024 * 1024, least=1),
-    Key(
+    SettingField(
         name="lock_seconds", default=30.0, means="how long a writer waits for another",
         wants="a number from 0 to 3,600", check=_number(0, 3_600, int, float), parse=float,
     ),
@@ -258,7 +260,7 @@ def _places(env: Mapping[str, str], home: str | os.PathLike[str] | None) -> Iter
     user = Path(env.get("HOME") or Path.home())
     named = home or env.get(f"{PREFIX}HOME")
     if named:
-        source = Source.ARGUMENT if home else Source.ENVIRONMENT
+        source = SettingSource.ARGUMENT if home else SettingSource.ENVIRONMENT
         where = "home" if home else f"{PREFIX}HOME"
         base = Path(named)
         for key, folder in (("data", "data"), ("keys", "keys")):
@@ -272,14 +274,16 @@ def _places(env: Mapping[str, str], home: str | os.PathLike[str] | None) -> Iter
         yield replace(xdg, key="keys", value=str(own / "keys"))
         config = replace(xdg, key="config", value=str(own / FILE))
     if file := env.get(f"{PREFIX}CONFIG"):
-        config = replace(config, value=file, source=Source.ENVIRONMENT, where=f"{PREFIX}CONFIG")
+        config = replace(
+            config, value=file, source=SettingSource.ENVIRONMENT, where=f"{PREFIX}CONFIG"
+        )
     yield config
 
 
 def _xdg(env: Mapping[str, str], variable: str, default: Path) -> Value:
     if folder := env.get(variable):
-        return Value(key="", value=folder, source=Source.ENVIRONMENT, where=variable)
-    return Value(key="", value=str(default), source=Source.DEFAULT)
+        return Value(key="", value=folder, source=SettingSource.ENVIRONMENT, where=variable)
+    return Value(key="", value=str(default), source=SettingSource.DEFAULT)
 
 
 def _document(file: Path, *, required: bool) -> dict[str, Any]:
@@ -315,17 +319,19 @@ def _flat(document: Mapping[str, Any], file: Path) -> dict[str, Any]:
     return given
 
 
-def _find(key: Key, env: Mapping[str, str], given: Mapping[str, Any], file: Path) -> Value:
+def _find(key: SettingField, env: Mapping[str, str], given: Mapping[str, Any], file: Path) -> Value:
     if text := env.get(key.variable):
         value = _checked(key, lambda: key.check(key.parse(text)), f"{key.variable}")
-        return Value(key=key.name, value=value, source=Source.ENVIRONMENT, where=key.variable)
+        return Value(
+            key=key.name, value=value, source=SettingSource.ENVIRONMENT, where=key.variable
+        )
     if key.name in given:
         value = _checked(key, lambda: key.check(given[key.name]), f"{file}: {key.name}")
-        return Value(key=key.name, value=value, source=Source.FILE, where=str(file))
-    return Value(key=key.name, value=key.default, source=Source.DEFAULT)
+        return Value(key=key.name, value=value, source=SettingSource.FILE, where=str(file))
+    return Value(key=key.name, value=key.default, source=SettingSource.DEFAULT)
 
 
-def _checked(key: Key, check: Callable[[], Plain], place: str) -> Plain:
+def _checked(key: SettingField, check: Callable[[], Plain], place: str) -> Plain:
     try:
         return check()
     except (ValueError, TypeError, KeyError, InvalidRequest) as error:

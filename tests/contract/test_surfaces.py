@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scrubjay import Jay, connect, handle
-from scrubjay.client import Remote
+from scrubjay.client import RemoteEngine
 from scrubjay.model.scope import Scope
 from scrubjay.testing.surface_contract import SurfaceContract
 from scrubjay.verbs import BY_NAME
@@ -52,4 +52,4 @@ def home(tmp_path: Path) -> SqliteHome:
 def test_every_verb_the_handle_asks_an_engine_for_is_one_the_client_can_send() -> None:
     asked = set(re.findall(r"self\._engine\.(\w+)\(", inspect.getsource(handle)))
     assert len(asked) > 28
-    assert asked - set(BY_NAME) - set(vars(Remote)) == set()
+    assert asked - set(BY_NAME) - set(vars(RemoteEngine)) == set()

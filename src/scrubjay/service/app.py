@@ -24,7 +24,7 @@ from scrubjay.service.issuer import GRANT_PREFIX, Trust
 from scrubjay.service.metrics import TYPE
 from scrubjay.service.problems import METADATA, resource
 from scrubjay.service.routes import as_json
-from scrubjay.service.service import Options, Plane, Service
+from scrubjay.service.service import MountedPaths, Options, Service
 
 
 def discovery_routes(trust: Trust | None) -> list[Route]:
@@ -133,7 +133,11 @@ class _Readiness:
 
 
 def app(
-    engine: Engine, clock: Clock, options: Options | None = None, *, planes: Sequence[Plane] = ()
+    engine: Engine,
+    clock: Clock,
+    options: Options | None = None,
+    *,
+    planes: Sequence[MountedPaths] = (),
 ) -> Gate:
     """The service on an engine as an ASGI application; the engine is its caller's to close."""
     service = Service(engine, clock, options)
@@ -170,7 +174,7 @@ def _document() -> Route:
 
 
 @asynccontextmanager
-async def _running(service: Service, planes: Sequence[Plane]) -> AsyncIterator[None]:
+async def _running(service: Service, planes: Sequence[MountedPaths]) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         stack.push_async_callback(service.bridge.close)
         stack.push_async_callback(asyncio.to_thread, service.background.stop)

@@ -21,7 +21,7 @@ PAUSE_SECONDS: Final = 10.0
 """The least time between two times an issuer is asked, whatever for."""
 
 
-class Refused(Exception):
+class TokenRefused(Exception):
     """The token is not good. The message is for the log; only `expired` may be told."""
 
     def __init__(self, why: str, *, expired: bool = False) -> None:

@@ -21,7 +21,7 @@ from scrubjay.ports import Clock
 from scrubjay.service.background import Background
 from scrubjay.service.bodies import Room
 from scrubjay.service.cursors import Signer
-from scrubjay.service.issuer import PAUSE_SECONDS, Refused, Trust, Unreachable
+from scrubjay.service.issuer import PAUSE_SECONDS, TokenRefused, Trust, Unreachable
 from scrubjay.service.limits import Meter, Rates
 from scrubjay.service.metrics import Metrics
 from scrubjay.service.problems import INVALID, Problem, unauthorized
@@ -64,7 +64,7 @@ class Options:
             )
 
 
-class Plane(Protocol):
+class MountedPaths(Protocol):
     """Another set of paths in the same service, such as a dialect: mounted beside `/v1`.
 
     Its requests pass the same gate. It answers for its own credentials and sizes.
@@ -124,7 +124,7 @@ class Service:
         """Who holds a token. A stranger is not told which check it failed; the log is."""
         try:
             return await tokens.holder(token)
-        except Refused as refused:
+        except TokenRefused as refused:
             facts = {"request_id": request.scope["state"]["request_id"], "why": str(refused)}
             _log.info("token.refused", extra=facts)
             detail = _EXPIRED if refused.expired else _NOT_ACCEPTED

@@ -25,7 +25,7 @@ from scrubjay.ports import Clock
 from scrubjay.service.issuer import (
     GRANT_PREFIX,
     PAUSE_SECONDS,
-    Refused,
+    TokenRefused,
     Trust,
     Unreachable,
     check_url,
@@ -239,14 +239,14 @@ class Tokens:
         self.keys = KeySet((publisher or Publisher(trust)).keys, clock)
 
     async def holder(self, token: str) -> Key:
-        """Who holds a token; Refused if it is not good, Unreachable if that cannot be told."""
+        """Who holds a token; TokenRefused if it is not good, Unreachable if that cannot be told."""
         key = await self.keys.find(_key_id(token))
         if key is None:
-            raise Refused("its key is not one of the issuer's")
+            raise TokenRefused("its key is not one of the issuer's")
         claims = self._verified(token, key)
         expires_at = self._in_time(claims)
         if "cnf" in claims:
-            raise Refused("it is bound to a proof that nobody asks for here")
+            raise TokenRefused("it is bound to a proof that nobody asks for here")
         scope = self._trust.scope.scope(self._named(claims))
         return Key(
             # Nobody's name: it stands in log lines. Every token of one person has the same, so
@@ -277,23 +277,23 @@ class Tokens:
                 },
             )
         except jwt.PyJWTError as error:
-            raise Refused(type(error).__name__) from error
+            raise TokenRefused(type(error).__name__) from error
         return claims
 
     def _in_time(self, claims: Mapping[str, Any]) -> datetime:
         """When the token ends, if it has begun and not ended."""
         now, ends = self._clock.now().timestamp(), _number(claims, "exp")
         if ends <= now - LEEWAY_SECONDS:
-            raise Refused("it has expired", expired=True)
+            raise TokenRefused("it has expired", expired=True)
         for name in ("nbf", "iat"):
             if name in claims and _number(claims, name) > now + LEEWAY_SECONDS:
-                raise Refused(f"its {name} is to come")
+                raise TokenRefused(f"its {name} is to come")
         return datetime.fromtimestamp(ends, UTC)
 
     def _named(self, claims: Mapping[str, Any]) -> Mapping[str, str]:
         found = {name: claims.get(name) for name in self._trust.scope.claims}
         if not all(isinstance(claim, str) and claim for claim in found.values()):
-            raise Refused("it does not say whose it is")
+            raise TokenRefused("it does not say whose it is")
         return {name: str(claim) for name, claim in found.items()}
 
 
@@ -313,7 +313,7 @@ def _words(claim: object) -> list[str]:
     if isinstance(claim, list) and all(isinstance(one, str) for one in claim):
         return claim
     if claim is not None and not isinstance(claim, str):
-        raise Refused("its scope is no text")
+        raise TokenRefused("its scope is no text")
     return (claim or "").split()
 
 
@@ -322,13 +322,13 @@ def _key_id(token: str) -> str:
     try:
         header = jwt.get_unverified_header(token)
     except jwt.PyJWTError as error:
-        raise Refused("it is not well formed") from error
+        raise TokenRefused("it is not well formed") from error
     if str(header.get("alg")) not in ALGORITHMS:
-        raise Refused("its algorithm is not allowed")
+        raise TokenRefused("its algorithm is not allowed")
     if str(header.get("typ", "JWT")).lower() not in _TYPES:
-        raise Refused("it is for another use")
+        raise TokenRefused("it is for another use")
     if "kid" not in header:
-        raise Refused("it names no key")
+        raise TokenRefused("it names no key")
     return str(header["kid"])
 
 
@@ -336,5 +336,5 @@ def _number(claims: Mapping[str, Any], name: str) -> float:
     found = claims[name]
     known = isinstance(found, int | float) and not isinstance(found, bool)
     if not known or not 0 <= found <= _LATEST:
-        raise Refused(f"its {name} is no time")
+        raise TokenRefused(f"its {name} is no time")
     return float(found)
