@@ -1,0 +1,85 @@
+"""A home that older code made opens in this one, and says the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scrubjay import Jay, Scope
+from tests import old_home
+from tests.old_home import EXPECTED, QUERIES, SCOPES
+
+
+@pytest.fixture(params=SCOPES, ids=str)
+def jay(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Jay]:
+    """One scope of the old home, opened by this code, later."""
+    scope: Scope = request.param
+    with old_home.open_home(old_home.unpack(tmp_path / "home"), scope) as opened:
+        yield opened
+
+
+@pytest.fixture
+def expected(jay: Jay) -> dict[str, Any]:
+    """What the old code read from that scope."""
+    found: dict[str, Any] = json.loads(EXPECTED.read_text())[str(jay.scope)]
+    return found
+
+
+def test_an_old_home_opens_and_verifies(jay: Jay, expected: dict[str, Any]) -> None:
+    assert old_home.audit(jay) == expected["audit"]
+    assert [*jay.verify().problems, *jay.verify_audit().problems] == expected["problems"] == []
+
+
+def test_an_old_home_recalls_alike(jay: Jay, expected: dict[str, Any]) -> None:
+    for query in QUERIES:
+        ids, scores = zip(*old_home.recalled(jay, query), strict=True)
+        old_ids, old_scores = zip(*expected["recall"][query], strict=True)
+        assert ids == old_ids, query
+        assert scores == pytest.approx(old_scores, abs=2e-6), query
+
+
+def test_an_old_home_exports_alike(jay: Jay, expected: dict[str, Any]) -> None:
+    assert old_home.exported(jay) == expected["export"]
+
+
+def test_an_old_home_briefs_alike(jay: Jay, expected: dict[str, Any]) -> None:
+    assert jay.brief().markdown == expected["brief"]
+
+
+def test_an_old_home_lists_alike(jay: Jay, expected: dict[str, Any]) -> None:
+    assert old_home.browsed(jay) == expected["browse"]
+    assert old_home.browsed(jay, superseded=True) == expected["superseded"]
+    assert [memory.id for memory in jay.quarantined()] == expected["quarantined"]
+    assert old_home.history(jay, expected["history_of"]) == expected["history"]
+    assert old_home.turns(jay) == expected["turns"]
+    assert old_home.sessions(jay) == expected["sessions"]
+
+
+def test_an_old_receipt_still_proves_its_erasure(
+    jay: Jay, expected: dict[str, Any], tmp_path: Path
+) -> None:
+    assert old_home.receipts(jay) == expected["receipts"] != []
+    for kept, document in zip(jay.receipts(), expected["receipts"], strict=True):
+        file = tmp_path / "receipt.json"
+        file.write_text(json.dumps(document))
+        assert jay.verify(kept).sound
+        assert jay.verify(file).sound
+
+
+def test_an_old_home_can_be_written_corrected_and_forgotten_in(
+    jay: Jay, expected: dict[str, Any]
+) -> None:
+    new = jay.retain("The ferry leaves at eight").id
+    corrected = jay.supersede(expected["history_of"], "Alice lives in Trieste").id
+    assert [one.id for one in jay.history(corrected)][:-1] == [
+        one[0] for one in expected["history"]
+    ]
+    assert new in [hit.memory.id for hit in jay.recall("When does the ferry leave?").hits]
+    receipt = jay.forget([corrected, new])
+    assert receipt.erased == len(expected["history"]) + 2
+    assert jay.verify(receipt).sound
+    assert jay.verify().problems == jay.verify_audit().problems == ()
