@@ -23,7 +23,7 @@ FILE: Final = "config.toml"
 Plain = str | int | float | bool | None
 
 
-class SettingSource(StrEnum):
+class GivenBy(StrEnum):
     """Where a value comes from."""
 
     DEFAULT = "default"
@@ -78,7 +78,7 @@ class Value:
 
     key: str
     value: Plain
-    source: SettingSource
+    source: GivenBy
     where: str = ""
     """The file, the variable or the argument; nothing for a default."""
 
@@ -260,7 +260,7 @@ def _places(env: Mapping[str, str], home: str | os.PathLike[str] | None) -> Iter
     user = Path(env.get("HOME") or Path.home())
     named = home or env.get(f"{PREFIX}HOME")
     if named:
-        source = SettingSource.ARGUMENT if home else SettingSource.ENVIRONMENT
+        source = GivenBy.ARGUMENT if home else GivenBy.ENVIRONMENT
         where = "home" if home else f"{PREFIX}HOME"
         base = Path(named)
         for key, folder in (("data", "data"), ("keys", "keys")):
@@ -274,16 +274,14 @@ def _places(env: Mapping[str, str], home: str | os.PathLike[str] | None) -> Iter
         yield replace(xdg, key="keys", value=str(own / "keys"))
         config = replace(xdg, key="config", value=str(own / FILE))
     if file := env.get(f"{PREFIX}CONFIG"):
-        config = replace(
-            config, value=file, source=SettingSource.ENVIRONMENT, where=f"{PREFIX}CONFIG"
-        )
+        config = replace(config, value=file, source=GivenBy.ENVIRONMENT, where=f"{PREFIX}CONFIG")
     yield config
 
 
 def _xdg(env: Mapping[str, str], variable: str, default: Path) -> Value:
     if folder := env.get(variable):
-        return Value(key="", value=folder, source=SettingSource.ENVIRONMENT, where=variable)
-    return Value(key="", value=str(default), source=SettingSource.DEFAULT)
+        return Value(key="", value=folder, source=GivenBy.ENVIRONMENT, where=variable)
+    return Value(key="", value=str(default), source=GivenBy.DEFAULT)
 
 
 def _document(file: Path, *, required: bool) -> dict[str, Any]:
@@ -322,13 +320,11 @@ def _flat(document: Mapping[str, Any], file: Path) -> dict[str, Any]:
 def _find(key: SettingField, env: Mapping[str, str], given: Mapping[str, Any], file: Path) -> Value:
     if text := env.get(key.variable):
         value = _checked(key, lambda: key.check(key.parse(text)), f"{key.variable}")
-        return Value(
-            key=key.name, value=value, source=SettingSource.ENVIRONMENT, where=key.variable
-        )
+        return Value(key=key.name, value=value, source=GivenBy.ENVIRONMENT, where=key.variable)
     if key.name in given:
         value = _checked(key, lambda: key.check(given[key.name]), f"{file}: {key.name}")
-        return Value(key=key.name, value=value, source=SettingSource.FILE, where=str(file))
-    return Value(key=key.name, value=key.default, source=SettingSource.DEFAULT)
+        return Value(key=key.name, value=value, source=GivenBy.FILE, where=str(file))
+    return Value(key=key.name, value=key.default, source=GivenBy.DEFAULT)
 
 
 def _checked(key: SettingField, check: Callable[[], Plain], place: str) -> Plain:

@@ -38,7 +38,7 @@ def show(*, as_json: options.AsJson = False) -> None:
 
 
 def _secrets(found: Settings) -> list[Value]:
-    source = reading.Source
+    source = reading.GivenBy
     secrets = (("passphrase", found.passphrase), ("openai.api_key", found.openai.api_key))
     return [
         Value(
