@@ -14,9 +14,9 @@ import threading
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, cast
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from scrubjay.engine import Engine
 from scrubjay.model import text
@@ -52,7 +52,7 @@ _FRESH_SECONDS: Final = 0.5
 
 
 class Grant(StrEnum):
-    """What a key may be used for."""
+    """Permission of a key: a group of verbs it may be used for."""
 
     READ = "read"
     WRITE = "write"
@@ -62,20 +62,34 @@ class Grant(StrEnum):
 
 
 class Key(Struct, frozen=True, kw_only=True):
-    """What a key allows; nothing in it opens anything."""
+    """An API key without its secret: scopes, permissions and expiry."""
 
-    id: str
-    """The visible part of the key, by which it is listed and revoked."""
-    name: str
-    scopes: tuple[str, ...]
-    """Scopes it may be used on: `tenant/owner`, `tenant/*`, or `*` for all."""
-    grants: tuple[Grant, ...]
-    actor: Actor = Actor.AGENT
-    """Who acts when it is used."""
-    origin: Origin = Origin.AGENT
-    """The most trusted channel its holder may say a text came by."""
-    created_at: datetime | None = None
-    expires_at: datetime | None = None
+    id: Annotated[
+        str,
+        Meta(description="The id of the key: its visible part, by which it is listed and revoked."),
+    ]
+    name: Annotated[str, Meta(description="The name of the key, for people.")]
+    scopes: Annotated[
+        tuple[str, ...],
+        Meta(description="Scopes the key covers: `tenant/owner`, `tenant/*`, or `*` for all."),
+    ]
+    grants: Annotated[
+        tuple[Grant, ...],
+        Meta(description="Permissions: the groups of verbs the key may be used for."),
+    ]
+    actor: Annotated[Actor, Meta(description="The actor of every call made with the key.")] = (
+        Actor.AGENT
+    )
+    origin: Annotated[
+        Origin, Meta(description="The most trusted origin the key's holder may give to a text.")
+    ] = Origin.AGENT
+    created_at: Annotated[
+        datetime | None,
+        Meta(description="The time it was created; None for the local user, who needs no key."),
+    ] = None
+    expires_at: Annotated[
+        datetime | None, Meta(description="Time of expiry: refused from then on; None for never.")
+    ] = None
 
     def covers(self, scope: Scope) -> bool:
         """Whether the key may be used on a scope at all."""
@@ -92,10 +106,13 @@ class Key(Struct, frozen=True, kw_only=True):
 
 
 class Issued(Struct, frozen=True, kw_only=True):
-    """A new key with its secret, which is shown only here."""
+    """A new API key with its token, which is shown only here."""
 
-    key: Key
-    token: str
+    key: Annotated[Key, Meta(description="The key and its permissions.")]
+    token: Annotated[
+        str,
+        Meta(description="The bearer token, secret included: shown only here, stored as a hash."),
+    ]
 
 
 def everything(actor: Actor = Actor.USER) -> Key:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from scrubjay.model.origin import Actor, Origin
 
@@ -20,7 +20,7 @@ Edition: TypeAlias = tuple[int, int]
 
 
 class Kind(StrEnum):
-    """What a memory is about; the first four steer behavior."""
+    """The kind of a memory; the first four are behavioral: they tell the agent how to act."""
 
     PREFERENCE = "preference"
     INSTRUCTION = "instruction"
@@ -46,46 +46,127 @@ def wording(content: str, tags: Iterable[str]) -> str:
     return " ".join((content, *tags))
 
 
-class Provenance(Struct, frozen=True, kw_only=True):
-    """Where a memory came from."""
+# Fields that several Structs have, each declared once with its help.
 
-    actor: Actor = Actor.USER
-    session: str | None = None
-    channel: str | None = None
-    message_id: str | None = None
-    said_at: datetime | None = None
-    reason: str | None = None
+MemoryId = Annotated[str, Meta(description="The id of the memory: stable and unique in its scope.")]
+MemoryKind = Annotated[
+    Kind, Meta(description="The kind of memory; behavioral kinds tell the agent how to act.")
+]
+Content = Annotated[str, Meta(description="The text of the memory.")]
+Tags = Annotated[
+    tuple[str, ...], Meta(description="Tags: labels to filter by, searched like the content.")
+]
+Importance = Annotated[float, Meta(description="Number from 0 to 1; breaks near-ties in ranking.")]
+Pinned = Annotated[bool, Meta(description="Pin: a pinned memory comes first in the brief.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Meta(description="The idempotency key: a second write under the same key changes nothing."),
+]
+SessionName = Annotated[str | None, Meta(description="The session (conversation) it was said in.")]
+ChannelName = Annotated[
+    str | None,
+    Meta(description="The name of the channel it came in by; revoke can undo a channel."),
+]
+MessageId = Annotated[
+    str | None, Meta(description="The id of the message it was said in, as the channel names it.")
+]
+SpeakerName = Annotated[
+    str | None, Meta(description="The name of the person or agent who said it.")
+]
+PlaceInSession = Annotated[
+    int | None, Meta(description="Its place in the session, a whole number from 0.")
+]
+TextOrigin = Annotated[
+    Origin, Meta(description="The origin: by which channel the text came in; it decides trust.")
+]
+ActingAs = Annotated[
+    Actor, Meta(description="The actor: who carries out the verb; written to the audit trail.")
+]
+SourceIds = Annotated[
+    tuple[str, ...],
+    Meta(description="Ids of the memories it was derived from; it is erased with them."),
+]
+ChangeReason = Annotated[
+    str | None, Meta(description="The reason for the replacement, in the caller's words.")
+]
+SaidAt = Annotated[
+    datetime | None, Meta(description="The time it was said; None for the time of recording.")
+]
+ValidFrom = Annotated[
+    datetime | None, Meta(description="Start of the time it is true for; stored, not filtered by.")
+]
+ValidTo = Annotated[
+    datetime | None, Meta(description="End of the time it is true for; stored, not filtered by.")
+]
+ExpiresAt = Annotated[
+    datetime | None,
+    Meta(description="Time of expiry: hidden from then on, erased by purge; None for never."),
+]
+MetadataMap = Annotated[
+    Mapping[str, Json],
+    Meta(description="JSON object of the caller's own; stored and returned, never searched."),
+]
+
+
+class Provenance(Struct, frozen=True, kw_only=True):
+    """Provenance of a memory: who wrote it, and where and when it was said."""
+
+    actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.USER
+    session: SessionName = None
+    channel: ChannelName = None
+    message_id: MessageId = None
+    said_at: SaidAt = None
+    reason: ChangeReason = None
 
 
 class Memory(Struct, frozen=True, kw_only=True):
-    """One stored unit, as its owner sees it."""
+    """A memory: one stored unit, decrypted, as its owner sees it."""
 
-    id: str
-    kind: Kind
-    content: str
-    recorded_at: datetime
-    origin: Origin = Origin.USER
-    provenance: Provenance = Provenance()
-    speaker: str | None = None
-    position: int | None = None
-    tags: tuple[str, ...] = ()
-    importance: float = 0.5
-    pinned: bool = False
-    approved: str | None = None
-    """The signature of a human's approval, where the memory was in quarantine."""
-    key: str | None = None
-    supersedes: str | None = None
-    superseded_by: str | None = None
-    sources: tuple[str, ...] = ()
-    retired_at: datetime | None = None
-    valid_from: datetime | None = None
-    valid_to: datetime | None = None
-    expires_at: datetime | None = None
-    metadata: Mapping[str, Json] = {}
-    number: int = 0
-    """Its place in the order of creation within the scope."""
-    version: int = 1
-    """Raised by every change; the row's own, so not part of the cell."""
+    id: MemoryId
+    kind: MemoryKind
+    content: Content
+    recorded_at: Annotated[datetime, Meta(description="The time it was written, in UTC.")]
+    origin: TextOrigin = Origin.USER
+    provenance: Annotated[
+        Provenance, Meta(description="Provenance: who wrote it, and where and when it was said.")
+    ] = Provenance()
+    speaker: SpeakerName = None
+    position: PlaceInSession = None
+    tags: Tags = ()
+    importance: Importance = 0.5
+    pinned: Pinned = False
+    approved: Annotated[
+        str | None,
+        Meta(
+            description="Signature of a person's approval, if it was in quarantine; None otherwise."
+        ),
+    ] = None
+    key: IdempotencyKey = None
+    supersedes: Annotated[
+        str | None, Meta(description="The id of the version before this one; None for the first.")
+    ] = None
+    superseded_by: Annotated[
+        str | None,
+        Meta(description="The id of the version that replaced this one; None while it is current."),
+    ] = None
+    sources: SourceIds = ()
+    retired_at: Annotated[
+        datetime | None, Meta(description="The time it was superseded; None while it is current.")
+    ] = None
+    valid_from: ValidFrom = None
+    valid_to: ValidTo = None
+    expires_at: ExpiresAt = None
+    metadata: MetadataMap = {}
+    number: Annotated[
+        int,
+        Meta(description="Sequence number: its place in the order of creation within the scope."),
+    ] = 0
+    version: Annotated[
+        int,
+        Meta(
+            description="Version of the row, raised by every change; not part of the sealed cell."
+        ),
+    ] = 1
 
     @property
     def edition(self) -> Edition:

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
 
 from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.memory import Edition, Json, Kind, Memory, Provenance
+from scrubjay.model.memory import (
+    ActingAs,
+    ChangeReason,
+    ChannelName,
+    Content,
+    Edition,
+    ExpiresAt,
+    IdempotencyKey,
+    Importance,
+    Kind,
+    Memory,
+    MemoryId,
+    MemoryKind,
+    MessageId,
+    MetadataMap,
+    Pinned,
+    PlaceInSession,
+    Provenance,
+    SaidAt,
+    SessionName,
+    SourceIds,
+    SpeakerName,
+    Tags,
+    TextOrigin,
+    ValidFrom,
+    ValidTo,
+)
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.scope import Scope
 
@@ -22,12 +49,26 @@ AS_IT_IS = datetime.max.replace(tzinfo=UTC)
 """A time nobody means: what was not said stays as it is."""
 
 
-class Allowance(Struct, frozen=True, kw_only=True):
-    """How often a session may do something; counted durably, with what is done."""
+Limit = Annotated[int, Meta(description="Limit: how many memories are returned at most.")]
+TagFilter = Annotated[
+    frozenset[str], Meta(description="Tags to match: a memory must have all of them.")
+]
+ExpectedEditions = Annotated[
+    frozenset[Edition] | None,
+    Meta(
+        description="Optimistic lock: editions the memory may be in, Stale otherwise; None for any."
+    ),
+]
 
-    session: str
-    name: str
-    limit: int
+
+class Allowance(Struct, frozen=True, kw_only=True):
+    """Quota of a session: how many calls it may make; counted durably with each call."""
+
+    session: Annotated[str, Meta(description="The session (conversation) the quota belongs to.")]
+    name: Annotated[
+        str, Meta(description="The name of the quota: calls under the same name share one count.")
+    ]
+    limit: Annotated[int, Meta(description="Limit: how many calls the session may make in all.")]
 
     def __post_init__(self) -> None:
         text.check_name("The session", self.session)
@@ -35,33 +76,42 @@ class Allowance(Struct, frozen=True, kw_only=True):
         text.check_count("The limit of the allowance", self.limit)
 
 
-class Retain(Struct, frozen=True, kw_only=True):
-    """Write one memory."""
+Allowances = Annotated[
+    tuple[Allowance, ...],
+    Meta(description="Quotas this call counts against; LimitReached when one is used up."),
+]
 
-    content: str
-    kind: Kind = Kind.FACT
-    tags: tuple[str, ...] = ()
-    importance: float = 0.5
-    pinned: bool = False
-    key: str | None = None
-    """Idempotency key: a second write under the same key changes nothing."""
-    id: str | None = None
-    """A stable id the caller brings; None makes a new one."""
-    session: str | None = None
-    speaker: str | None = None
-    position: int | None = None
-    origin: Origin = Origin.USER
-    actor: Actor = Actor.USER
-    channel: str | None = None
-    message_id: str | None = None
-    said_at: datetime | None = None
-    sources: tuple[str, ...] = ()
-    valid_from: datetime | None = None
-    valid_to: datetime | None = None
-    expires_at: datetime | None = None
-    metadata: Mapping[str, Json] = {}
-    allowances: tuple[Allowance, ...] = ()
-    """What this is counted against; LimitReached when one is used up."""
+
+class Retain(Struct, frozen=True, kw_only=True):
+    """Write one memory; durable when the verb returns."""
+
+    content: Content
+    kind: MemoryKind = Kind.FACT
+    tags: Tags = ()
+    importance: Importance = 0.5
+    pinned: Pinned = False
+    key: IdempotencyKey = None
+    id: Annotated[
+        str | None,
+        Meta(
+            description="The id of the memory, if the caller brings "
+            "a stable one; None makes a new id."
+        ),
+    ] = None
+    session: SessionName = None
+    speaker: SpeakerName = None
+    position: PlaceInSession = None
+    origin: TextOrigin = Origin.USER
+    actor: ActingAs = Actor.USER
+    channel: ChannelName = None
+    message_id: MessageId = None
+    said_at: SaidAt = None
+    sources: SourceIds = ()
+    valid_from: ValidFrom = None
+    valid_to: ValidTo = None
+    expires_at: ExpiresAt = None
+    metadata: MetadataMap = {}
+    allowances: Allowances = ()
 
     def __post_init__(self) -> None:
         text.check_content(self.content)
@@ -113,19 +163,26 @@ class Retain(Struct, frozen=True, kw_only=True):
 
 
 class Supersede(Struct, frozen=True, kw_only=True):
-    """Replace one memory by a new text; what is not said is taken from the old one."""
+    """Replace one memory by a new text; fields left out are taken from the old one."""
 
-    id: str
-    content: str
-    kind: Kind | None = None
-    tags: tuple[str, ...] | None = None
-    importance: float | None = None
-    key: str | None = None
-    session: str | None = None
-    reason: str | None = None
-    origin: Origin = Origin.USER
-    actor: Actor = Actor.USER
-    allowances: tuple[Allowance, ...] = ()
+    id: Annotated[str, Meta(description="The id of the memory to replace.")]
+    content: Annotated[str, Meta(description="The new text.")]
+    kind: Annotated[Kind | None, Meta(description="The new kind; None keeps the old one.")] = None
+    tags: Annotated[
+        tuple[str, ...] | None, Meta(description="The new tags; None keeps the old ones.")
+    ] = None
+    importance: Annotated[
+        float | None,
+        Meta(
+            description="Number from 0 to 1; breaks near-ties in ranking; None keeps the old one."
+        ),
+    ] = None
+    key: IdempotencyKey = None
+    session: SessionName = None
+    reason: ChangeReason = None
+    origin: TextOrigin = Origin.USER
+    actor: ActingAs = Actor.USER
+    allowances: Allowances = ()
 
     def __post_init__(self) -> None:
         text.check_id(self.id)
@@ -161,15 +218,21 @@ class Supersede(Struct, frozen=True, kw_only=True):
 
 
 class Amend(Struct, frozen=True, kw_only=True):
-    """Change what is noted of one memory, all of it at once; what is not said stays as it is."""
+    """Change pin or expiry of one memory in one transaction; fields left out stay as they are."""
 
-    id: str
-    pinned: bool | None = None
-    expires_at: datetime | None = AS_IT_IS
-    """When it expires, in the past for at once; None for never."""
-    expected: frozenset[Edition] | None = None
-    """The states it may be in, Stale if it is in another; None for whichever."""
-    actor: Actor = Actor.USER
+    id: MemoryId
+    pinned: Annotated[
+        bool | None,
+        Meta(description="Pin or unpin: a pinned memory comes first in the brief; None keeps it."),
+    ] = None
+    expires_at: Annotated[
+        datetime | None,
+        Meta(
+            description="Time of expiry, in the past for at once; None for never; kept if left out."
+        ),
+    ] = AS_IT_IS
+    expected: ExpectedEditions = None
+    actor: ActingAs = Actor.USER
 
     def __post_init__(self) -> None:
         text.check_id(self.id)
@@ -189,17 +252,29 @@ class Amend(Struct, frozen=True, kw_only=True):
 
 
 class Filter(Struct, frozen=True, kw_only=True):
-    """Which memories are wanted at all."""
+    """Filter of memories: a memory must match every field that is given."""
 
-    kinds: frozenset[Kind] = frozenset()
-    tags: frozenset[str] = frozenset()
-    """All of them must be on a memory."""
-    session: str | None = None
-    since: datetime | None = None
-    before: datetime | None = None
-    as_of: datetime | None = None
-    superseded: bool = False
-    """Whether to show what was superseded, too."""
+    kinds: Annotated[
+        frozenset[Kind],
+        Meta(description="Kinds to match: a memory must have one of them; empty for all."),
+    ] = frozenset()
+    tags: TagFilter = frozenset()
+    session: Annotated[
+        str | None, Meta(description="Session (conversation) to match; None for all.")
+    ] = None
+    since: Annotated[
+        datetime | None, Meta(description="Start of the time range: said at this time or later.")
+    ] = None
+    before: Annotated[
+        datetime | None, Meta(description="End of the time range: said before this time.")
+    ] = None
+    as_of: Annotated[
+        datetime | None,
+        Meta(description="Point in time: returns the memories that were current then."),
+    ] = None
+    superseded: Annotated[
+        bool, Meta(description="Whether to include superseded memories, too.")
+    ] = False
 
     def __post_init__(self) -> None:
         kinds = (self.kinds,) if isinstance(self.kinds, str) else self.kinds or ()
@@ -233,9 +308,10 @@ class Filter(Struct, frozen=True, kw_only=True):
 class Browse(Filter, frozen=True, kw_only=True):
     """List memories, newest first."""
 
-    limit: int = 50
-    cursor: int | None = None
-    """Where the page before this one ended: its `next`."""
+    limit: Limit = 50
+    cursor: Annotated[
+        int | None, Meta(description="Pagination cursor: the `next` of the page before this one.")
+    ] = None
 
     def __post_init__(self) -> None:
         Filter.__post_init__(self)
@@ -244,27 +320,51 @@ class Browse(Filter, frozen=True, kw_only=True):
 
 
 class Recall(Filter, frozen=True, kw_only=True):
-    """Find the memories that answer a question."""
+    """Search: the memories that answer a question, ranked."""
 
-    query: str
-    limit: int = 10
-    asked_at: datetime | None = None
-    """When the question is asked; None for now."""
-    scopes: tuple[Scope, ...] = ()
-    """Other scopes to look in as well."""
-    worded: bool = False
-    """Whether to leave out what holds no word of the query, nor one near it."""
-    max_bytes: int | None = None
-    """How many bytes of content all hits together may have."""
-    max_tokens: int | None = None
-    """The same in tokens of a language model, roughly counted."""
-    seconds: float | None = None
-    """How long it may take; what could not be used by then is named in `degraded`."""
-    local: bool = False
-    """Whether to do without an embedder that is costly, such as one on another machine."""
-    also: frozenset[str] = frozenset()
-    """Tags of memories of which as many again are found, whatever the question is about."""
-    actor: Actor = Actor.USER
+    query: Annotated[str, Meta(description="The question to search by, in words.")]
+    limit: Limit = 10
+    asked_at: Annotated[
+        datetime | None,
+        Meta(description="The time the question is asked, which ages count from; None for now."),
+    ] = None
+    scopes: Annotated[
+        tuple[Scope, ...], Meta(description="Further scopes to search, besides the scope itself.")
+    ] = ()
+    worded: Annotated[
+        bool,
+        Meta(
+            description="Keyword filter: leaves out memories with "
+            "no word of the query, nor a near one."
+        ),
+    ] = False
+    max_bytes: Annotated[
+        int | None, Meta(description="Size budget: bytes of content all hits together may have.")
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        Meta(description="Token budget: tokens all hits together may have, roughly counted."),
+    ] = None
+    seconds: Annotated[
+        float | None,
+        Meta(
+            description="Time budget in seconds; steps that did not finish are named in `degraded`."
+        ),
+    ] = None
+    local: Annotated[
+        bool,
+        Meta(
+            description="Local only: does without a costly embedder, "
+            "such as one on another machine."
+        ),
+    ] = False
+    also: Annotated[
+        frozenset[str],
+        Meta(
+            description="Tags that get a second quota: up to `limit` more hits that have them all."
+        ),
+    ] = frozenset()
+    actor: ActingAs = Actor.USER
 
     def __post_init__(self) -> None:
         Filter.__post_init__(self)
@@ -281,12 +381,13 @@ class Recall(Filter, frozen=True, kw_only=True):
 
 
 class BriefRequest(Struct, frozen=True, kw_only=True):
-    """What a session should know before its first word."""
+    """Ask for the brief: the memories to put before a session's first prompt."""
 
-    limit: int = 50
-    max_chars: int = 10_000
-    """How many characters of content all entries together may have."""
-    actor: Actor = Actor.USER
+    limit: Limit = 50
+    max_chars: Annotated[
+        int, Meta(description="Size budget: characters of content all entries together may have.")
+    ] = 10_000
+    actor: ActingAs = Actor.USER
 
     def __post_init__(self) -> None:
         text.check_limit(self.limit, BRIEF_LIMIT)
@@ -297,22 +398,43 @@ class BriefRequest(Struct, frozen=True, kw_only=True):
 class Forget(Struct, frozen=True, kw_only=True):
     """Erase memories for good: by ids, session, tags, age or words; exactly one of these."""
 
-    ids: tuple[str, ...] = ()
-    session: str | None = None
-    tags: frozenset[str] = frozenset()
-    before: datetime | None = None
-    query: str | None = None
-    """Every memory that holds all words of this; needs the confirmation of a preview."""
-    confirm: str | None = None
-    """The token of a preview: then exactly what was shown is erased, or nothing."""
-    unseen: bool = False
-    """Tombstone ids that were never seen, instead of refusing them."""
-    turns_only: bool = False
-    """Take ids for those of turns: a memory that was not derived from one is left alone."""
-    expected: frozenset[Edition] | None = None
-    """The states the one id may be in, Stale if it is in another; None for whichever."""
-    actor: Actor = Actor.USER
-    allowances: tuple[Allowance, ...] = ()
+    ids: Annotated[tuple[str, ...], Meta(description="Ids of the memories or turns to erase.")] = ()
+    session: Annotated[
+        str | None, Meta(description="Session (conversation) to erase: all its memories and turns.")
+    ] = None
+    tags: Annotated[
+        frozenset[str], Meta(description="Tags to erase by: memories that have all of them.")
+    ] = frozenset()
+    before: Annotated[
+        datetime | None,
+        Meta(
+            description="End of the time range to erase: memories and turns from before this time."
+        ),
+    ] = None
+    query: Annotated[
+        str | None,
+        Meta(description="Words to erase by: memories that hold all of them; needs `confirm`."),
+    ] = None
+    confirm: Annotated[
+        str | None,
+        Meta(
+            description="Confirmation token of a preview: erases exactly "
+            "the memories it listed, or nothing."
+        ),
+    ] = None
+    unseen: Annotated[
+        bool, Meta(description="Tombstone ids that were never written, instead of refusing them.")
+    ] = False
+    turns_only: Annotated[
+        bool,
+        Meta(
+            description="Take ids as those of turns: a memory not "
+            "derived from a turn is left alone."
+        ),
+    ] = False
+    expected: ExpectedEditions = None
+    actor: ActingAs = Actor.USER
+    allowances: Allowances = ()
 
     def __post_init__(self) -> None:
         _set(self, "ids", text.check_ids("Forget", self.ids, FORGET_LIMIT))
@@ -344,11 +466,19 @@ class Forget(Struct, frozen=True, kw_only=True):
 
 
 class Revoke(Struct, frozen=True, kw_only=True):
-    """Undo what one session, or everybody by one channel, wrote; exactly one of these."""
+    """Undo all writes of one session or of one channel; exactly one of these."""
 
-    session: str | None = None
-    channel: str | None = None
-    actor: Actor = Actor.USER
+    session: Annotated[
+        str | None,
+        Meta(
+            description="Session (conversation) to undo: all it wrote, and all derived from that."
+        ),
+    ] = None
+    channel: Annotated[
+        str | None,
+        Meta(description="Channel to undo: all that came in by it, and all derived from that."),
+    ] = None
+    actor: ActingAs = Actor.USER
 
     def __post_init__(self) -> None:
         _check_names(self, ("session", "channel"))

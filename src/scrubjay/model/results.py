@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from enum import StrEnum
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from scrubjay.model.memory import Memory
+from scrubjay.model.memory import Memory, MemoryId
 from scrubjay.model.origin import Origin
 from scrubjay.model.scope import Scope
 
 
 class Outcome(StrEnum):
-    """What became of a write."""
+    """Outcome of a write."""
 
     STORED = "stored"
     KNOWN = "known"
@@ -23,20 +24,47 @@ class Outcome(StrEnum):
     """It was forgotten once and stays so; nothing changed."""
 
 
+WriteOutcome = Annotated[
+    Outcome, Meta(description="Whether it was stored, known already, or forgotten before.")
+]
+RedactedSecrets = Annotated[
+    Mapping[str, int],
+    Meta(description="Secrets removed from the text before it was stored, counted by kind."),
+]
+TokensIn = Annotated[int, Meta(description="Input tokens the model was sent.")]
+TokensOut = Annotated[int, Meta(description="Output tokens the model returned.")]
+ExtractedMemories = Annotated[int, Meta(description="How many memories were written.")]
+ExtractedRepeats = Annotated[
+    int, Meta(description="Duplicates: pieces found that the turn had yielded already.")
+]
+ScopeAddress = Annotated[
+    str, Meta(description="Address of the scope in the store: a pseudonym, not its name.")
+]
+EventTime = Annotated[datetime, Meta(description="The time it was done, in UTC.")]
+VerbName = Annotated[str, Meta(description="The verb that was carried out, such as forget.")]
+BackupName = Annotated[str, Meta(description="The name of the backup.")]
+BackupExpiry = Annotated[
+    date, Meta(description="Day of expiry: purge deletes the backup's key after it.")
+]
+
+
 class Retained(Struct, frozen=True, kw_only=True):
     """The receipt of a write, given once it is durable."""
 
-    id: str
-    outcome: Outcome = Outcome.STORED
-    redacted: Mapping[str, int] = {}
-    """The kinds of secrets that were taken out of it, and how many of each."""
+    id: MemoryId
+    outcome: WriteOutcome = Outcome.STORED
+    redacted: RedactedSecrets = {}
 
 
 class Page(Struct, frozen=True, kw_only=True):
-    """Memories, newest first, and where the next page begins."""
+    """One page of memories, newest first, with the cursor of the next page."""
 
-    memories: tuple[Memory, ...]
-    next: int | None = None
+    memories: Annotated[
+        tuple[Memory, ...], Meta(description="The memories of this page, newest first.")
+    ]
+    next: Annotated[
+        int | None, Meta(description="Pagination cursor of the next page; None on the last page.")
+    ] = None
 
     def __iter__(self) -> Iterator[Memory]:
         return iter(self.memories)
@@ -49,36 +77,55 @@ class Page(Struct, frozen=True, kw_only=True):
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """One conversation: when it was, and how much of it is kept."""
+    """A session (conversation): when it was, and how many memories and turns it has."""
 
-    name: str
-    first: datetime
-    last: datetime
-    memories: int = 0
-    """How many are current; what was superseded or has expired does not count."""
-    turns: int = 0
-    tainted: Origin | None = None
-    """The least trusted it has read, where a host said so."""
+    name: Annotated[str, Meta(description="The name of the session (conversation).")]
+    first: Annotated[datetime, Meta(description="Time of its first memory or turn.")]
+    last: Annotated[datetime, Meta(description="Time of its last memory or turn.")]
+    memories: Annotated[
+        int,
+        Meta(
+            description="How many memories are current; superseded and expired ones do not count."
+        ),
+    ] = 0
+    turns: Annotated[int, Meta(description="How many turns are in the ledger.")] = 0
+    tainted: Annotated[
+        Origin | None,
+        Meta(
+            description="Taint: the least trusted origin the session "
+            "has read; None if none was reported."
+        ),
+    ] = None
 
 
 class Hit(Struct, frozen=True, kw_only=True):
-    """One memory that answers a question."""
+    """One search hit: a memory with its score."""
 
-    memory: Memory
-    score: float
-    """From 0 to 1; compares within one answer and never rises from hit to hit."""
-    why: Mapping[str, float]
-    """What the score is made of: the named parts sum to it."""
-    scope: Scope
-    """Where it was found."""
+    memory: Annotated[Memory, Meta(description="The memory that was found.")]
+    score: Annotated[
+        float,
+        Meta(
+            description="Score from 0 to 1: compares within one "
+            "answer, never rises from hit to hit."
+        ),
+    ]
+    why: Annotated[
+        Mapping[str, float], Meta(description="Parts of the score by name; they sum to it.")
+    ]
+    scope: Annotated[Scope, Meta(description="The scope it was found in.")]
 
 
 class Recalled(Struct, frozen=True, kw_only=True):
-    """The answer to a question, best first."""
+    """Result of recall: hits, best first."""
 
-    hits: tuple[Hit, ...]
-    degraded: tuple[str, ...] = ()
-    """What could not be used for this answer, a sentence each; nothing if all could."""
+    hits: Annotated[tuple[Hit, ...], Meta(description="The hits, best first.")]
+    degraded: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Parts of the search that could not be used, "
+            "a sentence each; empty if all could."
+        ),
+    ] = ()
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -91,17 +138,30 @@ class Recalled(Struct, frozen=True, kw_only=True):
 
 
 class Brief(Struct, frozen=True, kw_only=True):
-    """What a session should know before its first word: pinned, behavioral, then facts."""
+    """The brief: memories to put before a session's first prompt, most important first."""
 
-    entries: tuple[Memory, ...]
-    omitted: int = 0
-    """How many more there are that the limits left out."""
-    total: int = 0
-    """How many memories the scope holds, superseded ones and such as are in no brief included."""
-    made_at: datetime | None = None
-    """When it was made, which ages count from."""
-    markdown: str = ""
-    """The entries as a text to put before a prompt, one line each; empty if there are none."""
+    entries: Annotated[
+        tuple[Memory, ...],
+        Meta(description="The memories of the brief: pinned, behavioral, then facts."),
+    ]
+    omitted: Annotated[int, Meta(description="How many more memories the limits left out.")] = 0
+    total: Annotated[
+        int,
+        Meta(
+            description="How many memories the scope holds, including "
+            "superseded ones and those in no brief."
+        ),
+    ] = 0
+    made_at: Annotated[
+        datetime | None, Meta(description="The time the brief was made, which ages count from.")
+    ] = None
+    markdown: Annotated[
+        str,
+        Meta(
+            description="The entries as Markdown to put before a "
+            "prompt, one line each; empty if none."
+        ),
+    ] = ""
 
     def __iter__(self) -> Iterator[Memory]:
         return iter(self.entries)
@@ -111,15 +171,16 @@ class Brief(Struct, frozen=True, kw_only=True):
 
 
 class Reindexed(Struct, frozen=True, kw_only=True):
-    """What making the index again did."""
+    """Result of reindex: how many memories were indexed and embedded."""
 
-    memories: int
-    embedded: int
-    """How many of them were given a vector they did not have."""
+    memories: Annotated[int, Meta(description="How many memories are in the new index.")]
+    embedded: Annotated[
+        int, Meta(description="How many of them were given a vector they did not have.")
+    ]
 
 
 class Stopped(StrEnum):
-    """Why an extraction ended although turns may wait."""
+    """Why an extraction ended early, while turns may still wait."""
 
     PAUSED = "paused"
     SPENT = "spent"
@@ -129,144 +190,210 @@ class Stopped(StrEnum):
 
 
 class Extraction(Struct, frozen=True, kw_only=True):
-    """What a model found in turns, and what that cost."""
+    """Result of one extraction: what a language model found in turns, and its token cost."""
 
-    turns: int = 0
-    """How many it was asked about, and answered."""
-    memories: int = 0
-    repeats: int = 0
-    """How many things it found that were noted of the turn already."""
-    failed: int = 0
-    """How many it had no usable answer to."""
-    tokens_in: int = 0
-    tokens_out: int = 0
-    left: int = 0
-    """How many turns still wait, at most."""
-    stopped: Stopped | None = None
+    turns: Annotated[
+        int, Meta(description="How many turns the model was asked about, and answered.")
+    ] = 0
+    memories: ExtractedMemories = 0
+    repeats: ExtractedRepeats = 0
+    failed: Annotated[
+        int, Meta(description="How many turns the model gave no usable answer to.")
+    ] = 0
+    tokens_in: TokensIn = 0
+    tokens_out: TokensOut = 0
+    left: Annotated[int, Meta(description="Backlog: how many turns still wait, at most.")] = 0
+    stopped: Annotated[
+        Stopped | None,
+        Meta(
+            description="Why it ended early: paused, tokens spent, "
+            "or model unavailable; None if it did not."
+        ),
+    ] = None
 
 
 class ExtractionStatus(Struct, frozen=True, kw_only=True):
-    """How far a model has come with the turns of a scope, and what it cost so far."""
+    """Progress of extraction in a scope, and its token cost so far."""
 
-    configured: bool
-    """Whether there is a model at all."""
-    paused: bool = False
-    waiting: int = 0
-    done: int = 0
-    """How many turns it has answered."""
-    failed: int = 0
-    """How many turns were given up, after several attempts."""
-    memories: int = 0
-    repeats: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    tokens_today: int = 0
-    daily_tokens: int = 0
-    """How many the scope may use in a day; 0 if that is not limited."""
+    configured: Annotated[bool, Meta(description="Whether a model is configured at all.")]
+    paused: Annotated[bool, Meta(description="Whether extraction is paused for this scope.")] = (
+        False
+    )
+    waiting: Annotated[int, Meta(description="Backlog: how many turns wait for the model.")] = 0
+    done: Annotated[int, Meta(description="How many turns the model has answered.")] = 0
+    failed: Annotated[
+        int, Meta(description="How many turns were given up, after several attempts.")
+    ] = 0
+    memories: ExtractedMemories = 0
+    repeats: ExtractedRepeats = 0
+    tokens_in: TokensIn = 0
+    tokens_out: TokensOut = 0
+    tokens_today: Annotated[
+        int, Meta(description="Tokens the scope has used today, input and output.")
+    ] = 0
+    daily_tokens: Annotated[
+        int, Meta(description="Token budget of the scope per day; 0 for no limit.")
+    ] = 0
 
 
 class ErasedCell(Struct, frozen=True, kw_only=True):
     """An erased cell by its nonce: random bytes that name it and nothing else."""
 
-    collection: str
-    epoch: int
-    nonce: str
+    collection: Annotated[
+        str, Meta(description="The collection the cell was in, such as memory or turn.")
+    ]
+    epoch: Annotated[int, Meta(description="Epoch: the number of the key that sealed the cell.")]
+    nonce: Annotated[
+        str,
+        Meta(
+            description="Nonce of the cell in hexadecimal: random bytes, found in its ciphertext."
+        ),
+    ]
 
 
 class BackupNote(Struct, frozen=True, kw_only=True):
-    """A backup that may hold what was erased until its key is deleted."""
+    """A backup that may hold erased rows until its key is deleted."""
 
-    name: str
-    expires: date
+    name: BackupName
+    expires: BackupExpiry
 
 
 class Erasure(Struct, frozen=True, kw_only=True):
-    """The receipt of an erasure: nothing in it says what was erased."""
+    """Receipt of an erasure: it proves the erasure and holds no content."""
 
-    address: str
-    verb: str
-    at: datetime
-    erased: int
-    derived: int = 0
-    """How many of the erased were not named but derived from, or earlier versions of, those."""
-    already: int = 0
-    """How many of the named were erased before."""
-    cells: tuple[ErasedCell, ...] = ()
-    rotated: bool = False
-    """Whether the keys that opened the erased cells are gone already, or will be by a due job."""
-    backups: tuple[BackupNote, ...] = ()
-    audit_count: int = 0
-    audit_mac: str = ""
+    address: ScopeAddress
+    verb: VerbName
+    at: EventTime
+    erased: Annotated[int, Meta(description="How many rows were erased, derived ones included.")]
+    derived: Annotated[
+        int,
+        Meta(
+            description="How many of the erased were not named: earlier "
+            "versions, or derived from the named."
+        ),
+    ] = 0
+    already: Annotated[int, Meta(description="How many of the named were erased before.")] = 0
+    cells: Annotated[
+        tuple[ErasedCell, ...], Meta(description="The erased cells, by their nonces.")
+    ] = ()
+    rotated: Annotated[
+        bool,
+        Meta(
+            description="Whether the keys of the erased cells are deleted "
+            "already; if not, a due job does it."
+        ),
+    ] = False
+    backups: Annotated[
+        tuple[BackupNote, ...],
+        Meta(description="Backups that may hold the erased rows until they expire."),
+    ] = ()
+    audit_count: Annotated[
+        int, Meta(description="Length of the audit chain after the erasure.")
+    ] = 0
+    audit_mac: Annotated[
+        str, Meta(description="MAC of the audit chain at that length, in hexadecimal.")
+    ] = ""
 
 
 class Preview(Struct, frozen=True, kw_only=True):
-    """What a forget would erase."""
+    """Preview (dry run) of a forget: the memories it would erase, and the token to confirm it."""
 
-    memories: tuple[Memory, ...]
-    """Those that are named, oldest first."""
-    others: tuple[Memory, ...]
-    """Those that would go with them: earlier versions, and what was derived."""
-    token: str
-    """The confirmation that erases exactly these."""
+    memories: Annotated[
+        tuple[Memory, ...], Meta(description="The memories that are named, oldest first.")
+    ]
+    others: Annotated[
+        tuple[Memory, ...],
+        Meta(description="The memories erased with them: earlier versions, and derived ones."),
+    ]
+    token: Annotated[
+        str, Meta(description="The confirmation token: forget with it erases exactly these.")
+    ]
 
     def __len__(self) -> int:
         return len(self.memories) + len(self.others)
 
 
 class Purged(Struct, frozen=True, kw_only=True):
-    """What a clean-up took."""
+    """Result of purge: how many rows were removed, by reason."""
 
-    expired: int = 0
-    superseded: int = 0
-    dropped: int = 0
-    """Tombstoned rows whose remaining metadata went; their tombstones stay."""
-    backups: int = 0
-    """Backups whose keys were deleted because their time was over."""
+    expired: Annotated[int, Meta(description="How many expired memories were erased.")] = 0
+    superseded: Annotated[
+        int, Meta(description="How many long superseded memories were erased.")
+    ] = 0
+    dropped: Annotated[
+        int,
+        Meta(
+            description="How many tombstoned rows lost their remaining metadata; tombstones stay."
+        ),
+    ] = 0
+    backups: Annotated[int, Meta(description="How many expired backups had their key deleted.")] = 0
 
 
 class Rotated(Struct, frozen=True, kw_only=True):
-    """What a rotation did."""
+    """Result of rotate: every collection has a new key, and the old keys are deleted."""
 
-    resealed: int
-    epochs: dict[str, int]
+    resealed: Annotated[
+        int, Meta(description="How many cells were sealed again under the new keys.")
+    ]
+    epochs: Annotated[
+        dict[str, int], Meta(description="The new epoch (key number) of each collection.")
+    ]
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
-    """What a load or restore did."""
+    """Result of a load or restore: how many memories were written, and how many were left out."""
 
-    loaded: int = 0
-    known: int = 0
-    forgotten: int = 0
-    """Memories left out because they were forgotten here."""
+    loaded: Annotated[int, Meta(description="How many memories were written.")] = 0
+    known: Annotated[int, Meta(description="How many memories were there already.")] = 0
+    forgotten: Annotated[
+        int, Meta(description="How many memories were left out because they were forgotten here.")
+    ] = 0
 
 
 class BackedUp(Struct, frozen=True, kw_only=True):
     """The receipt of a backup. The key opens it anywhere and is shown only here."""
 
-    name: str
-    memories: int
-    key: str
-    expires: date
+    name: BackupName
+    memories: Annotated[int, Meta(description="How many memories the backup holds.")]
+    key: Annotated[
+        str, Meta(description="The key that opens the backup anywhere; shown only here.")
+    ]
+    expires: BackupExpiry
 
 
 class AuditEvent(Struct, frozen=True, kw_only=True):
-    """One line of the audit trail: who did what when, to which pseudonyms."""
+    """One event of the audit trail: actor, verb, time, and pseudonyms of the rows concerned."""
 
-    count: int
-    at: datetime
-    verb: str
-    actor: str
-    subjects: tuple[str, ...] = ()
-    number: int = 0
+    count: Annotated[
+        int, Meta(description="Sequence number of the event in the audit chain, from 1.")
+    ]
+    at: EventTime
+    verb: VerbName
+    actor: Annotated[str, Meta(description="The actor: who carried out the verb.")]
+    subjects: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Pseudonyms of the rows concerned, in hexadecimal; "
+            "only the first ones of many."
+        ),
+    ] = ()
+    number: Annotated[
+        int,
+        Meta(description="How many rows were concerned, or how many calls the event stands for."),
+    ] = 0
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What verify found; sound when there are no problems."""
+    """Result of verify; sound when there are no problems."""
 
-    checked: int
-    problems: tuple[str, ...] = ()
-    found: tuple[str, ...] = ()
-    """Where an erased cell's bytes are still found; no key opens them."""
+    checked: Annotated[int, Meta(description="How many rows and events were checked.")]
+    problems: Annotated[
+        tuple[str, ...], Meta(description="Problems found, a sentence each; empty if all is sound.")
+    ] = ()
+    found: Annotated[
+        tuple[str, ...],
+        Meta(description="Places where the bytes of an erased cell still are; no key opens them."),
+    ] = ()
 
     @property
     def sound(self) -> bool:
@@ -275,25 +402,49 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 class Changes(Struct, frozen=True, kw_only=True):
-    """What changed in a scope since a reader last looked."""
+    """Change feed of a scope since a sequence number, for a reader that keeps a copy."""
 
-    memories: tuple[Memory, ...]
-    erased: frozenset[bytes]
-    seq: int
-    """Up to where this answer goes: what to ask for next is what comes after it."""
-    min_seq: int
-    anew: bool = False
-    """The reader must drop what it has first: changes before this were cleaned up."""
+    memories: Annotated[
+        tuple[Memory, ...], Meta(description="Memories that were written or changed.")
+    ]
+    erased: Annotated[frozenset[bytes], Meta(description="Row ids of memories that were erased.")]
+    seq: Annotated[
+        int,
+        Meta(
+            description="Sequence number this answer reaches to: "
+            "pass it as `after` of the next call."
+        ),
+    ]
+    min_seq: Annotated[
+        int,
+        Meta(
+            description="Sequence number below which changes are "
+            "incomplete: pass it to the next call."
+        ),
+    ]
+    anew: Annotated[
+        bool,
+        Meta(
+            description="Reset: the reader must first drop its copy; "
+            "changes before this were cleaned up."
+        ),
+    ] = False
 
 
 class Exhibit(Struct, frozen=True, kw_only=True):
-    """What somebody without a key can see of one file."""
+    """Contents of one file as seen without a key."""
 
-    title: str
-    facts: tuple[tuple[str, str], ...] = ()
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    omitted: int = 0
-    """How many rows are there beyond the ones shown."""
-    words: tuple[str, ...] = ()
-    """Readable text in its bytes beyond the names of tables and columns."""
+    title: Annotated[str, Meta(description="The type of the file, in words.")]
+    facts: Annotated[
+        tuple[tuple[str, str], ...],
+        Meta(description="Facts about the file as pairs of name and value, such as its size."),
+    ] = ()
+    columns: Annotated[tuple[str, ...], Meta(description="Column names of the table.")] = ()
+    rows: Annotated[
+        tuple[tuple[str, ...], ...], Meta(description="Rows of the table: a value for each column.")
+    ] = ()
+    omitted: Annotated[int, Meta(description="How many rows there are beyond the ones shown.")] = 0
+    words: Annotated[
+        tuple[str, ...],
+        Meta(description="Readable text in its bytes beyond the names of tables and columns."),
+    ] = ()

@@ -9,20 +9,30 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.memory import Json, Kind
+from scrubjay.model.memory import (
+    ActingAs,
+    ChannelName,
+    Content,
+    Importance,
+    Json,
+    MemoryKind,
+    MetadataMap,
+    SessionName,
+    Tags,
+)
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.results import Outcome
+from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut, WriteOutcome
 
 TEXT_BYTES: Final = 8 * 1024 * 1024
 """The most that either side of a turn may say."""
@@ -55,7 +65,7 @@ _WORDS: Final = re.compile(r"\w+")
 
 
 class State(IntEnum):
-    """What became of a turn."""
+    """State of a turn after distilling."""
 
     KEPT = 0
     REPEATED = 1
@@ -66,20 +76,39 @@ class State(IntEnum):
     """It could not be distilled; it is in the ledger, and reindex tries again."""
 
 
-class Turn(Struct, frozen=True, kw_only=True):
-    """One exchange: what was said to the agent and what it answered."""
+TurnId = Annotated[
+    str, Meta(description="The id of the turn, from its writer: a second write changes nothing.")
+]
+TurnTime = Annotated[datetime, Meta(description="The time of the turn, in UTC.")]
+UserText = Annotated[str, Meta(description="The user's side: the text said to the agent.")]
+AssistantText = Annotated[
+    str, Meta(description="The assistant's side: the text the agent answered.")
+]
+ModelName = Annotated[str | None, Meta(description="The name of the language model that answered.")]
+UserOrigin = Annotated[
+    Origin,
+    Meta(
+        description="The origin of the user's side, which decides trust; the answer is the agent's."
+    ),
+]
+TurnState = Annotated[
+    State, Meta(description="State: kept, repeated, trivial, or failed to be distilled.")
+]
 
-    id: str
-    at: datetime
-    user: str = ""
-    assistant: str = ""
-    session: str | None = None
-    model: str | None = None
-    channel: str | None = None
-    origin: Origin = Origin.USER
-    """By which channel the user's side came in; the answer is the agent's."""
-    actor: Actor = Actor.AGENT
-    metadata: Mapping[str, Json] = {}
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """One exchange: the user's text and the agent's answer."""
+
+    id: TurnId
+    at: TurnTime
+    user: UserText = ""
+    assistant: AssistantText = ""
+    session: SessionName = None
+    model: ModelName = None
+    channel: ChannelName = None
+    origin: UserOrigin = Origin.USER
+    actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.AGENT
+    metadata: MetadataMap = {}
 
     @property
     def place(self) -> tuple[int, int]:
@@ -88,20 +117,18 @@ class Turn(Struct, frozen=True, kw_only=True):
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """Write one turn; what is worth remembering of it is derived at once."""
+    """Write one turn; memories are derived from it at once."""
 
-    id: str
-    """The stable id its writer brings: a second write under it changes nothing."""
-    user: str = ""
-    assistant: str = ""
-    at: datetime | None = None
-    """When it happened; None for now."""
-    session: str | None = None
-    model: str | None = None
-    channel: str | None = None
-    origin: Origin = Origin.USER
-    actor: Actor = Actor.AGENT
-    metadata: Mapping[str, Json] = {}
+    id: TurnId
+    user: UserText = ""
+    assistant: AssistantText = ""
+    at: Annotated[datetime | None, Meta(description="The time of the turn; None for now.")] = None
+    session: SessionName = None
+    model: ModelName = None
+    channel: ChannelName = None
+    origin: UserOrigin = Origin.USER
+    actor: ActingAs = Actor.AGENT
+    metadata: MetadataMap = {}
 
     def __post_init__(self) -> None:
         text.check_id(self.id)
@@ -131,48 +158,63 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 class Piece(Struct, frozen=True, kw_only=True):
-    """One thing a distiller found in a turn."""
+    """One finding of a distiller or model in a turn; becomes a memory."""
 
-    part: str
-    """Which of the turn's pieces it is; the same text always yields the same parts."""
-    kind: Kind
-    content: str
-    said_by_user: bool = True
-    """Whether it rests on the user's words alone, and so has their origin."""
-    slot: str | None = None
-    """What it is about, such as the user's name: of two that fill one slot the later counts."""
-    importance: float = ORDINARY
-    tags: tuple[str, ...] = ()
+    part: Annotated[
+        str,
+        Meta(
+            description="Name of the piece within its turn; the same "
+            "text always yields the same names."
+        ),
+    ]
+    kind: MemoryKind
+    content: Content
+    said_by_user: Annotated[
+        bool,
+        Meta(description="Whether it rests on the user's words alone, and so has their origin."),
+    ] = True
+    slot: Annotated[
+        str | None,
+        Meta(
+            description="Slot: the attribute it fills, such as the "
+            "user's name; the later of two counts."
+        ),
+    ] = None
+    importance: Importance = ORDINARY
+    tags: Tags = ()
 
 
 class Extracted(Struct, frozen=True, kw_only=True):
-    """What a model answered about a turn, and what the answer cost."""
+    """A model's answer about one turn, and its token cost."""
 
-    pieces: tuple[Piece, ...] = ()
-    usable: bool = True
-    """Whether it could be read at all; its tokens are spent either way."""
-    tokens_in: int = 0
-    tokens_out: int = 0
+    pieces: Annotated[tuple[Piece, ...], Meta(description="The pieces the model found.")] = ()
+    usable: Annotated[
+        bool,
+        Meta(description="Whether the answer could be parsed; its tokens are spent either way."),
+    ] = True
+    tokens_in: TokensIn = 0
+    tokens_out: TokensOut = 0
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """The receipt of a turn, given once it is durable."""
+    """Receipt of a turn, given once it is durable."""
 
-    id: str
-    outcome: Outcome = Outcome.STORED
-    state: State = State.KEPT
-    memories: tuple[str, ...] = ()
-    """The ids of what was derived from it."""
-    redacted: Mapping[str, int] = {}
+    id: TurnId
+    outcome: WriteOutcome = Outcome.STORED
+    state: TurnState = State.KEPT
+    memories: Annotated[
+        tuple[str, ...], Meta(description="Ids of the memories derived from it.")
+    ] = ()
+    redacted: RedactedSecrets = {}
 
 
 class Moment(Struct, frozen=True, kw_only=True):
-    """One turn in the timeline: enough to say when and roughly what, without opening it."""
+    """One turn in the timeline: time, state and gist, without decrypting the turn."""
 
-    id: str
-    at: datetime
-    state: State
-    gist: str
+    id: TurnId
+    at: TurnTime
+    state: TurnState
+    gist: Annotated[str, Meta(description="Gist: the beginning of its text, on one line.")]
 
     @property
     def memory(self) -> str:
@@ -183,12 +225,17 @@ class Moment(Struct, frozen=True, kw_only=True):
 class Timeline(Struct, frozen=True, kw_only=True):
     """The latest turns of a scope, oldest first, and how many there were before them."""
 
-    moments: tuple[Moment, ...] = ()
-    earlier: int = 0
-    since: datetime | None = None
-    """When the first of all was."""
-    begun: int = 0
-    """How many turns before the first moment belong to its episode."""
+    moments: Annotated[tuple[Moment, ...], Meta(description="The latest turns, oldest first.")] = ()
+    earlier: Annotated[
+        int, Meta(description="How many turns there are before the first moment.")
+    ] = 0
+    since: Annotated[
+        datetime | None,
+        Meta(description="Time of the first turn in the ledger; None if there is none."),
+    ] = None
+    begun: Annotated[
+        int, Meta(description="How many turns before the first moment belong to its episode.")
+    ] = 0
 
     def episodes(self) -> list[list[Moment]]:
         """The moments as episodes: a long pause or many turns end one.
