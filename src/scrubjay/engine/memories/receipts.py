@@ -27,7 +27,7 @@ def from_json(text: str) -> Erasure:
     """The receipt a document holds; InvalidRequest if it is not one."""
     try:
         body: dict[str, Any] = json.loads(text)
-        if (body.pop("format"), body.pop("version")) != (_FORMAT, 1):
+        if (body.pop("format", _FORMAT), body.pop("version", 1)) != (_FORMAT, 1):
             raise InvalidRequest("That receipt is of another format or version.")
         body["at"] = datetime.fromisoformat(body["at"])
         body["cells"] = tuple(ErasedCell(**cell) for cell in body["cells"])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from scrubjay import settings as reading
 from scrubjay.model.errors import InvalidRequest
