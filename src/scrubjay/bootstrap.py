@@ -89,11 +89,6 @@ def make_embedder(settings: Settings, clock: Clock) -> Embedder:
                 api_key=asked.api_key,
             )
             return OpenAIEmbedder(endpoint, clock=clock, sleep=time.sleep)
-        case EmbedderName.MINILM:
-            from scrubjay.adapters.embedders.minilm import MiniLMEmbedder
-
-            assert settings.minilm_weights is not None
-            return MiniLMEmbedder(settings.minilm_weights, clock)
         case EmbedderName.STATIC:
             from scrubjay.adapters.embedders.static import StaticEmbedder
 

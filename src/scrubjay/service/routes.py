@@ -21,11 +21,10 @@ from scrubjay.engine.search.inline_recall import Short
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.results import Outcome, Page, Recalled, Retained
-from scrubjay.model.text import key_name
+from scrubjay.model.text import NAME_CHARS, key_name
 from scrubjay.model.turns import Recorded
-from scrubjay.service import bodies, replays
+from scrubjay.service import bodies
 from scrubjay.service.problems import Problem
-from scrubjay.service.replays import HEADER, Name
 from scrubjay.service.service import Service, check_granted
 from scrubjay.service.tracing import Span
 from scrubjay.verbs import BELOW, OPERATIONS, Call, Operation
@@ -142,7 +141,7 @@ def _page(service: Service, request: Request, call: Call, page: Page) -> Respons
 
 _SHORT: Final = 2048
 """Bytes of a body that takes no time to read."""
-_KEYED: Final = frozenset({"retain", "supersede"})
+HEADER: Final = "idempotency-key"
 Values = dict[str, Any]
 
 
@@ -167,7 +166,7 @@ class _Asked:
     call: Call
     body: bytes = b""
     once: str | None = None
-    """Its Idempotency-Key as the store is to know it."""
+    """Its Idempotency-Key as the key of the memory it writes."""
 
 
 class _Endpoint:
@@ -198,27 +197,16 @@ class _Endpoint:
 
     async def _with_body(self, request: Request, call: Call, take: bodies.See) -> Response:
         most, key = self._operation.most_bytes, request.headers.get(HEADER)
-        if key is None or not self._operation.replayed:
+        if key is None or not self._operation.keyed:
             body = await bodies.read(request, most, take)
             return await self._carry_out(_Asked(request=request, call=call, body=body))
-        path = request.url.path
-        name = Name(holder=call.holder.id, scope=str(call.scope), path=path, key=key)
+        if not 1 <= len(key) <= NAME_CHARS:
+            raise Problem(400, "malformed", f"An Idempotency-Key has 1 to {NAME_CHARS} characters.")
         hashed = self._service.signer.fingerprint()
         body = await bodies.read(request, most, take, hashed.update)
+        path = request.url.path
         once = self._service.signer.once(call.holder.id, path, key, hashed.digest())
-        asked = _Asked(request=request, call=call, body=body, once=once)
-        return await self._once(name, hashed.digest(), asked)
-
-    async def _once(self, name: Name, fingerprint: bytes, asked: _Asked) -> Response:
-        kept = self._service.replays
-        if (known := kept.begin(name, fingerprint)) is not None:
-            return known
-        answer = None
-        try:
-            answer = await self._carry_out(asked)
-        finally:
-            kept.end(name, answer)
-        return answer
+        return await self._carry_out(_Asked(request=request, call=call, body=body, once=once))
 
     async def _carry_out(self, asked: _Asked) -> Response:
         operation, service, request = self._operation, self._service, asked.request
@@ -281,7 +269,7 @@ class _Endpoint:
         values |= {name: request.path_params[name] for name in operation.path_names}
         if operation.paged:
             self._turn(asked.call, values)
-        if asked.once is not None and operation.name in _KEYED and values.get("key") is None:
+        if asked.once is not None and values.get("key") is None:
             values["key"] = asked.once
         if operation.conditional:
             values["expected"] = expected(request)
@@ -304,7 +292,9 @@ def _check_known(asked: _Asked, receipt: Retained) -> None:
     if known is not None and known == asked.once:
         return
     if known is not None and asked.once and key_name(known) == key_name(asked.once):
-        raise replays.reused()
+        raise Problem(
+            422, "idempotency_key_reused", "This Idempotency-Key came with another request."
+        )
     if asked.request.headers.get("if-none-match", "").strip() == "*":
         raise Problem(412, "precondition_failed", "It is there already, or was forgotten once.")
 

@@ -25,7 +25,6 @@ from scrubjay.service.issuer import PAUSE_SECONDS, TokenRefused, Trust, Unreacha
 from scrubjay.service.limits import Meter, Rates
 from scrubjay.service.metrics import Metrics
 from scrubjay.service.problems import INVALID, Problem, unauthorized
-from scrubjay.service.replays import Replays
 from scrubjay.service.tracing import Spans
 
 if TYPE_CHECKING:
@@ -89,7 +88,6 @@ class Service:
         self.metrics = Metrics()
         self.background = Background(engine, clock, self.metrics)
         self.meter = Meter(self.options.rates, clock)
-        self.replays = Replays(clock)
         self.room = Room()
         self.signer = Signer(self.keys.signing_secret())
         self.spans = Spans(self.signer, clock, content=self.options.trace_content)
