@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from scrubjay import codec
 from scrubjay.access import KEYS
 from scrubjay.engine import Engine
-from scrubjay.engine.search.inline_recall import Short
+from scrubjay.engine.search.shelf import Short
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.results import Outcome, Page, Recalled, Retained
