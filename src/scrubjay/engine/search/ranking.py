@@ -67,6 +67,11 @@ class Weights:
         """Each feature's name and weight."""
         return [(name, getattr(self, name)) for name in _NAMES]
 
+    @property
+    def ceiling(self) -> float:
+        """The most a row can have; scores are shares of it."""
+        return sum(weight for _, weight in self.items() if weight > 0)
+
 
 _NAMES: Final = tuple(field.name for field in fields(Weights))
 WEIGHTS = Weights()
@@ -318,7 +323,7 @@ def rank(
         candidates = np.flatnonzero(sums >= edge)
     order = candidates[np.argsort(-sums[candidates], kind="stable")[:limit]]
     rows = [int(row) for row in order if sums[row] > -np.inf]
-    ceiling = sum(weight for _, weight in weights.items() if weight > 0)
+    ceiling = weights.ceiling
     parts: dict[int, dict[str, float]] = {row: {} for row in rows}
     for name, weight in weights.items():
         if name in features:
@@ -336,3 +341,14 @@ def rank(
             parts[row]["bound"] = bounded - score
         ranked.append(Ranked(row=row, score=bounded, parts=parts[row]))
     return ranked
+
+
+def full_score(*, by_words: bool, weights: Weights = WEIGHTS) -> float:
+    """The score of a row that holds all a question asks for, as well as any row does.
+
+    `by_words`: where there are no vectors, so that meaning adds nothing.
+    """
+    words = weights.words + weights.coverage
+    if by_words:
+        return (words + WORD_SHARE * weights.session) / weights.ceiling
+    return (words + weights.meaning + weights.session) / weights.ceiling
