@@ -18,7 +18,7 @@ from scrubjay import access as keyring
 from scrubjay import codec, guarded
 from scrubjay.access import Grant, Key, Keys
 from scrubjay.engine import Engine
-from scrubjay.engine.search.inline_recall import Short
+from scrubjay.engine.search.shelf import Short
 from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
 
@@ -123,8 +123,6 @@ class Operation:
     """Whether its answer is a page, and the next one is asked for by a signed cursor."""
     beyond: bool = False
     """Whether it works on a scope that was destroyed."""
-    secret: bool = False
-    """Whether its answer holds what must not be kept for a repeat: a text, or a key."""
     status: int = 200
     most_bytes: int = MEGABYTE
     span: str | None = None
@@ -186,9 +184,9 @@ class Operation:
         return _TAGS.get(self.path.split("/")[1], "scope")
 
     @property
-    def replayed(self) -> bool:
-        """Whether a repeat under the same Idempotency-Key gets the first answer again."""
-        return self.writes and self.method == "POST" and not self.secret
+    def keyed(self) -> bool:
+        """Whether its request has an idempotency key, under which a repeat changes nothing."""
+        return self.request is not None and any(one.name == "key" for one in fields(self.request))
 
     def perform(self, call: Call, values: Mapping[str, Any]) -> Any:
         """Do it: the verb with these values, and what it is given beside them."""
@@ -314,7 +312,7 @@ OPERATIONS: Final = (
     _read("quarantined", guarded.quarantined, "get /quarantine", "What waits for a human."),
     _write(
         "approve", Engine.approve, "post /quarantine/{id}/approve", "Let a memory out.",
-        idempotent=True, secret=True, example={"content": "Always answer in French"},
+        idempotent=True, example={"content": "Always answer in French"},
     ),
     _write(
         "reject", Engine.reject, "post /quarantine/{id}/reject", "Erase what waits.",
@@ -331,7 +329,7 @@ OPERATIONS: Final = (
     ),
     _write(
         "backup", Engine.backup, "post /backup", "A sealed copy under its own key.",
-        grant=Grant.EXPORT, heavy=True, secret=True, example={"days": 30},
+        grant=Grant.EXPORT, heavy=True, example={"days": 30},
     ),
     _write(
         "restore", guarded.restore, "post /restore", "Merge a backup.", grant=Grant.ADMIN,
@@ -401,7 +399,7 @@ OPERATIONS: Final = (
     ),
     _write(
         "create_key", guarded.create_key, "post /keys", "Make a key; its token is shown once.",
-        grant=Grant.ADMIN, scoped=False, secret=True, status=201,
+        grant=Grant.ADMIN, scoped=False, status=201,
         example={"name": "my agent", "scopes": ["acme/alice"], "grants": ["read", "write"]},
     ),
     _write(

@@ -18,14 +18,12 @@ from scrubjay.cli.parser import DRY_RUN, JSON, Option, command
 from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Origin
-from scrubjay.surfaces.carapace import files as plugin_files
-from scrubjay.surfaces.carapace import records, schemas, wire
-from scrubjay.surfaces.carapace.config import DEFAULT_GROUP, Config, scope_of
+from scrubjay.surfaces.carapace import manifest, records, wire
 from scrubjay.surfaces.carapace.host import Host
-from scrubjay.surfaces.carapace.memory import ScrubjayMemory
+from scrubjay.surfaces.carapace.memory import Config, ScrubjayMemory
 from scrubjay.surfaces.carapace.pipeline import Rules
 from scrubjay.surfaces.carapace.server import SOCKET, Directory, Server
-from scrubjay.surfaces.carapace.wire import Session, Wire
+from scrubjay.surfaces.carapace.wire import DEFAULT_GROUP, AgentSession, Wire, scope_of
 
 _GROUP = Option(
     "--group -g", "Group whose memory is used.", str, metavar="GROUP", default=DEFAULT_GROUP
@@ -48,7 +46,7 @@ def _hosted(
         chosen = Config.read(given)
     memory = ScrubjayMemory.open(chosen, settings())
     try:
-        record = records.Trail(memory.engine)
+        record = records.AuditRecorder(memory.engine)
         yield Host([memory], bootstrap.clock(), record=record, rules=rules), memory
     finally:
         memory.shutdown()
@@ -81,13 +79,13 @@ def tool(
     try:
         given = _arguments(name, arguments)
         code = "IPC_ERROR"
-        topic = name if name.startswith(schemas.TOPIC) else schemas.TOPIC + name
+        topic = name if name.startswith(manifest.TOPIC) else manifest.TOPIC + name
         with _hosted(config) as (host, _):
             clock = bootstrap.clock()
-            if topic == schemas.TOPIC + schemas.BRIEF.name:
+            if topic == manifest.TOPIC + manifest.BRIEF_HOOK:
                 # A session begins with its brief. To purge at every call would cost more.
                 host.start([group])
-            caller = Session(id=session or f"sess-{clock.new_id()}", group=group)
+            caller = AgentSession(id=session or f"sess-{clock.new_id()}", group=group)
             message = Wire(topic=topic, correlation=clock.new_id(), arguments=given)
             payload: Any = host.pipeline.answer(message, caller)["payload"]
     except ScrubjayError as error:
@@ -182,7 +180,7 @@ def write_files(dir: Path) -> None:
 
     Example: scrubjay carapace files plugins/memory
     """
-    for path in plugin_files.write(dir):
+    for path in manifest.write(dir):
         render.line(str(path))
 
 

@@ -223,16 +223,16 @@ def brief(
 
     Example: scrubjay brief --format claude-md --inject CLAUDE.md
     """
-    from scrubjay.conversation import injection
+    from scrubjay.conversation import brief_file
 
     with opened(scope) as jay:
         found = jay.brief(**request)
     text = found.markdown
     if inject is not None:
-        injection.inject(inject, text)
+        brief_file.inject(inject, text)
         text = ""
     elif form is BriefFormat.CLAUDE_MD:
-        text = injection.block(text)
+        text = brief_file.block(text)
     render.emit(found, lambda: sys.stdout.write(text), as_json=as_json)
     if as_json:
         return

@@ -26,13 +26,13 @@ from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Filter, Retain
 from scrubjay.model.scope import Scope
-from scrubjay.surfaces.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABLE, Offer
+from scrubjay.surfaces.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABLE, PlaneOffer
 
 if TYPE_CHECKING:
+    from scrubjay.conversation.replay import Pulled
     from scrubjay.service.issuer import Trust
     from scrubjay.service.server import Listening
     from scrubjay.service.service import Options
-    from scrubjay.surfaces.clawdapus.history import Pulled
 
 PODS_VARIABLE: Final = "SCRUBJAY_PLANE_PODS"
 RECALL_MS: Final = round(RECALL_SECONDS * 1000)
@@ -89,9 +89,9 @@ def hosts_of(host: str, allowed: Iterable[str]) -> frozenset[str]:
 
 def _offer(
     *, recall_only: bool, retain_only: bool, pod: Sequence[str] = (), recall_ms: int = RECALL_MS
-) -> Offer:
+) -> PlaneOffer:
     """What the plane offers, with the token of the environment."""
-    return Offer(
+    return PlaneOffer(
         recall=not retain_only,
         retain=not recall_only,
         token=reading.variable(TOKEN_VARIABLE),
@@ -531,18 +531,19 @@ def pull(
 
     Example: scrubjay plane pull --pod desk
     """
+    _check_installed()
+    from scrubjay.conversation.replay import Pulled
     from scrubjay.surfaces.clawdapus import history
-    from scrubjay.surfaces.clawdapus import source as sources
 
-    url = reading.variable(sources.URL_VARIABLE)
-    named = (reading.variable(sources.AGENTS_VARIABLE) or "").split(",")
+    url = reading.variable(history.URL_VARIABLE)
+    named = (reading.variable(history.AGENTS_VARIABLE) or "").split(",")
     agents = agent or [one.strip() for one in named if one.strip()]
     if url is None or not agents:
         raise InvalidRequest(
             "Nothing says where the history is, or of which agents.",
             hint="Set CLAW_HISTORY_URL and CLAW_HISTORY_AGENT_IDS, as `claw up` does.",
         )
-    fetch = sources.Source(url=url, token=reading.variable(sources.TOKEN_VARIABLE)).fetch
+    fetch = history.HistorySource(url=url, token=reading.variable(history.TOKEN_VARIABLE)).fetch
 
     def progress(pulled: Pulled) -> None:
         if pulled.seen % 500 == 0:
@@ -555,7 +556,7 @@ def pull(
             try:
                 scope = _scope(engine, one, pod)
             except InvalidRequest as error:
-                done.append(history.Pulled(one, error=f"{error.message} {error.hint}"))
+                done.append(Pulled(one, error=f"{error.message} {error.hint}"))
                 continue
             done.append(
                 history.pull(engine, one, fetch, scope=scope, after=since, progress=progress)
@@ -587,7 +588,7 @@ def _scope(engine: Engine, agent: str, pods: Sequence[str]) -> Scope:
 def _show_pulled(done: list[Pulled], *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from scrubjay.surfaces.clawdapus.history import PAGE
+    from scrubjay.conversation.replay import PAGE
 
     def show() -> None:
         for one in done:

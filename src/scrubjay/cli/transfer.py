@@ -71,11 +71,11 @@ def export(
     if form is ExportFormat.MARKDOWN:
         from scrubjay.surfaces.imports import markdown
 
-        content = markdown.write(bundle.from_json(content))
+        content = markdown.write(content)
     elif form is ExportFormat.SQLITE:
         from scrubjay.surfaces.imports import sqlite
 
-        content = sqlite.write(bundle.from_json(content))
+        content = sqlite.write(content)
     if output is None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
