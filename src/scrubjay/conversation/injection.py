@@ -7,6 +7,7 @@ timeline of the rest. The best comes first, so that a tighter limit cuts off the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -122,10 +123,11 @@ class Mixer:
             chosen.append(self._block(hit.memory, size, score=hit.score, around=around))
         for hit in self._news([one for one in hits if _SALIENT in one.memory.tags], SALIENT.blocks):
             chosen.append(self._block(hit.memory, SALIENT.bytes))
-        for moment in reversed(self._latest):
-            memory = self._episode(moment)
-            if memory is not None and self._is_news(memory):
-                chosen.append(replace(self._block(memory, RECENT.bytes), kind="recent"))
+        for moment in [one for one in reversed(self._latest) if one.id not in self._shown]:
+            with suppress(NotFound):  # forgotten by itself, or since we looked
+                memory = self._engine.get(self._question.scope, moment.memory, actor=Actor.AGENT)
+                if self._is_news(memory):
+                    chosen.append(replace(self._block(memory, RECENT.bytes), kind="recent"))
         if text := self._episodes.tell(self._shown, _TIMELINE_BYTES):
             chosen.append(Block(text=text, kind="timeline"))
         if len(chosen) < most and (text := self._episodes.noise()):
@@ -166,14 +168,6 @@ class Mixer:
             return False
         self._shown |= ids
         return True
-
-    def _episode(self, moment: Moment) -> Memory | None:
-        if moment.id in self._shown:
-            return None
-        try:
-            return self._engine.get(self._question.scope, moment.memory, actor=Actor.AGENT)
-        except NotFound:  # forgotten by itself, or since we looked
-            return None
 
     def _block(self, memory: Memory, most: int, *, score: float = 0.0, around: str = "") -> Block:
         kind = memory.kind.value

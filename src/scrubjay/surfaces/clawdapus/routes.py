@@ -124,7 +124,7 @@ class PlaneEndpoint(Endpoint[Reply]):
             span.answered(range(reply.blocks))
             metrics.recalled(reply.blocks, reply.bytes)
         if self.operation.name == "retain":
-            metrics.removed(reply.removed)
+            metrics.add("memory_policy_removed_total", reply.removed)
         return reply
 
 
