@@ -1,7 +1,7 @@
 """The endpoint of every HTTP surface: authenticate → rate → body → span → bridge → error.
 
-A surface subclasses `Endpoint` for its credentials, its limits and its words. What is raised on the
-way becomes problem+json at the gate, unless the surface says it in words of its own.
+A surface subclasses `HttpEndpoint` for its credentials, its limits and its words. What is raised
+on the way becomes problem+json at the gate, unless the surface says it in words of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Visit:
     body: bytes
 
 
-class Endpoint(ABC, Generic[Result]):
+class HttpEndpoint(ABC, Generic[Result]):
     """One operation at one path. `perform` runs on a thread, everything else on the event loop."""
 
     patience = 0.0

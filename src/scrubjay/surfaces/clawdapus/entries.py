@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from scrubjay.conversation.capture import capture, purified, sound, users_said
-from scrubjay.conversation.injection import Question
+from scrubjay.conversation.injection import PromptContext
 from scrubjay.conversation.messages import answer_text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.scope import Scope
@@ -60,10 +60,10 @@ def decode(raw: bytes, operation: str) -> Fields:
     return body
 
 
-def asked(body: Fields) -> Question:
+def asked(body: Fields) -> PromptContext:
     """A recall."""
     users = users_said(body)
-    return Question(
+    return PromptContext(
         scope=_scope(body),
         query=pure(users[-1].strip()[:_QUERY_CHARS]) if users else "",
         present=tuple(pure(one[:_PRESENT_CHARS]) for one in users[-_PRESENT:-1]),
