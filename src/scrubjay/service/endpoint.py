@@ -58,6 +58,11 @@ class HttpEndpoint(ABC, Generic[Result]):
 
     async def run(self, request: Request) -> Result:
         """What `perform` gives for a request, or whatever refuses it."""
+
+        async def disconnected() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+
         bridge, operation, state = self.service.bridge, self.operation, request.scope["state"]
         state["op"] = self.name
         holder = await self.authenticate(request)
@@ -78,7 +83,7 @@ class HttpEndpoint(ABC, Generic[Result]):
                 return await bridge.read(
                     lambda: self.perform(visit, span),
                     seconds=self.seconds,
-                    gone=lambda: _disconnected(request),
+                    gone=disconnected,
                     heavy=operation.heavy,
                 )
 
@@ -151,9 +156,3 @@ async def read_body(
         detail = "The body did not arrive in time."
         raise Problem(408, "too_slow", detail, headers=closing) from error
     return b"".join(pieces)
-
-
-async def _disconnected(request: Request) -> None:
-    """Return once the client has hung up."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

@@ -49,7 +49,12 @@ class Spans:
         The scope is None where only the body of the request names it.
         """
         parent = {name: headers[name] for name in _PARENT if name in headers}
-        if operation.span is None or not (self._trace and (parent or self._is_set_up())):
+        # Without the API, or where neither the request nor this process has anybody who records.
+        is_idle = self._trace is None or (
+            not parent
+            and isinstance(self._trace.get_tracer_provider(), self._trace.ProxyTracerProvider)
+        )
+        if operation.span is None or is_idle:
             yield Span()
             return
         begun, failed = self._clock.monotonic(), None
@@ -75,11 +80,6 @@ class Spans:
                 about = {"gen_ai.operation.name": span.name}
                 about |= {"error.type": failed} if failed else {}
                 self._duration.record(self._clock.monotonic() - begun, about)
-
-    def _is_set_up(self) -> bool:
-        """Whether anybody records what is traced here."""
-        provider = self._trace.get_tracer_provider()
-        return not isinstance(provider, self._trace.ProxyTracerProvider)
 
 
 class Span:
