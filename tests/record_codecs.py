@@ -84,7 +84,7 @@ def turn(fields: Fields) -> Turn:
 
 
 def _encode_record(value: Memory) -> bytes:
-    return json.dumps(bundle.record(value), ensure_ascii=False).encode()
+    return json.dumps(records.export_record(value), ensure_ascii=False).encode()
 
 
 def _encode_turn_record(value: Turn) -> bytes:
