@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 
-from scrubjay.engine.scope import cells
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import manifest, segment, segments, vectors
 from scrubjay.engine.search import rank_columns as ranking
@@ -266,7 +265,7 @@ def _entries(
 
 def kept_vector(opened: OpenScope, row: Row) -> Floats | None:
     """The vector kept with a row, if the present embedder made it and does not make it anew."""
-    packed = cells.sound_vector(opened, row) if opened.ports.embedder.costly else None
+    packed = opened.sound_vector(row) if opened.ports.embedder.costly else None
     if packed is None:
         return None
     found = vectors.unpack(packed)

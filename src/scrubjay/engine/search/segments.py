@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scrubjay import vault
-from scrubjay.engine.scope import due
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import columns, manifest, postings, segment, vectors
 from scrubjay.engine.search.manifest import Listed, Manifest
@@ -250,7 +249,7 @@ def drop(opened: OpenScope) -> None:
     def store(tx: Tx) -> frozenset[str]:
         names = manifest.listed(opened, tx)
         manifest.write(opened, tx, None)
-        due.leave(opened, tx, Due.SWEEP)
+        opened.leave_due(tx, Due.SWEEP)
         return names
 
     manifest.delete_blobs(opened, opened.write(store, frozen_too=True, erasing=True))
