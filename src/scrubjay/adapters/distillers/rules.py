@@ -123,44 +123,21 @@ def is_machine(said: str) -> bool:
     """Whether a text is the chatter of a tool: one object, list or element and nothing else."""
     said = said.strip()
     if said[:1] + said[-1:] in ("{}", "[]"):
-        return _is_json(said)
-    return said[:1] + said[-1:] == "<>" and _is_element(said)
-
-
-def _is_json(said: str) -> bool:
-    try:
-        json.loads(said)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _is_element(said: str) -> bool:
-    """Whether the tag that begins a text is closed at its end, and not before."""
+        try:
+            json.loads(said)
+        except (ValueError, RecursionError):
+            return False
+        return True
     tag = _TAG.match(said)
-    if tag is None:
+    if tag is None or said[-1:] != ">":
         return False
+    # The tag that begins the text is closed at its end, and not before.
     depth = 0
     for found in re.finditer(rf"<(/?){re.escape(tag[1])}[\s>]", said):
         depth += -1 if found[1] else 1
         if depth <= 0:
             return found.end() == len(said)
     return False
-
-
-def is_moving(said: str) -> bool:
-    """Whether somebody shows how much it means to them."""
-    return bool(_sign("moving").search(said))
-
-
-def is_weighty(said: str) -> bool:
-    """Whether something is decided, promised or due."""
-    return bool(_sign("weighty").search(said))
-
-
-def is_supposed(sentence: str) -> bool:
-    """Whether a sentence only supposes something."""
-    return bool(_sign("supposed").match(sentence))
 
 
 class Phrase(Struct, frozen=True, kw_only=True):
@@ -217,14 +194,6 @@ def corrections() -> tuple[Correction, ...]:
     )
 
 
-def found_in(sentence: str) -> Iterator[tuple[Phrase, re.Match[str]]]:
-    """The ways in which a sentence says something worth keeping."""
-    for phrase in phrases():
-        match = phrase.pattern.fullmatch(sentence)
-        if match and not phrase.is_passing(match):
-            yield phrase, match
-
-
 SALIENT: Final = "salient"
 """The tag of what stays worth telling when it is old."""
 _SIDE_CHARS: Final = 6_000
@@ -252,7 +221,6 @@ _ABBREVIATED: Final = re.compile(
     r"|e\.g|i\.e|z\.B|d\.h|Inc|Ltd|Co)\.$"
 )
 _ABBREVIATION_CHARS: Final = 12
-_EDGE_MARKS: Final = " \t\"'“”„«»*_-\u2013—•.,;:!…。\uff01\uff0c\uff1b)("
 _WORD: Final = re.compile(r"\w+")
 _HAN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
@@ -279,14 +247,13 @@ class RulesDistiller:
     def words(self, turn: Turn) -> frozenset[str]:
         """The words of both sides; of a script without spaces, its pairs of characters."""
         text = f"{_edges(turn.user)}\n{_edges(turn.assistant)}".lower()
-        return frozenset(part for word in _WORD.findall(text) for part in _parts(word))
-
-
-def _parts(word: str) -> Iterator[str]:
-    if not _HAN.search(word) or len(word) < 3:
-        yield word
-        return
-    yield from (word[at : at + 2] for at in range(len(word) - 1))
+        words: set[str] = set()
+        for word in _WORD.findall(text):
+            if len(word) < 3 or not _HAN.search(word):
+                words.add(word)
+            else:
+                words.update(word[at : at + 2] for at in range(len(word) - 1))
+        return frozenset(words)
 
 
 # -- trivial turns ----------------------------------------------------------------------------
@@ -311,7 +278,7 @@ def _is_idle(turn: Turn, by_machine: bool) -> bool:
 
 def _episode(turn: Turn, own: str) -> Piece:
     sides = [_cut(turn.user), _cut(turn.assistant)]
-    moving, weighty = is_moving(own), is_weighty(own)
+    moving, weighty = _sign("moving").search(own), _sign("weighty").search(own)
     return Piece(
         part=EPISODE_PART,
         kind=Kind.EPISODE,
@@ -382,35 +349,17 @@ def _usable(text: str) -> Iterator[str]:
 
 
 def _statement(sentence: str) -> Piece | None:
-    core = sentence.replace("\u2019", "'").strip(_EDGE_MARKS)
-    if is_supposed(core):
+    core = sentence.replace("\u2019", "'").strip(_MARKS)
+    if _sign("supposed").match(core):
         return None
     for correction in corrections():
         if match := correction.pattern.fullmatch(core):
-            rest = match["rest"].strip(_EDGE_MARKS)
-            return _plain_correction(sentence, rest, correction)
-    return _plain_statement(sentence, core)
-
-
-def _plain_statement(sentence: str, core: str) -> Piece | None:
-    for phrase, match in found_in(core):
-        slot = match.groupdict().get("slot") or phrase.slot
-        name = _slot(slot) if slot else f"said: {plain(core)}"
-        return Piece(
-            part="",
-            kind=phrase.kind,
-            content=sentence,
-            slot=f"{phrase.kind.value}: {name}" if slot else name,
-            importance=_SALIENCE[phrase.kind],
-            tags=(SALIENT,),
-        )
-    return None
-
-
-def _plain_correction(sentence: str, rest: str, correction: Correction) -> Piece | None:
-    """A correction of a fact is that fact, newly said; any other must tell something."""
-    stated = _plain_statement(sentence, rest)
-    if stated is not None:
+            break
+    else:
+        return _plain_statement(sentence, core)
+    # A correction of a fact is that fact, newly said; any other must tell something.
+    rest = match["rest"].strip(_MARKS)
+    if stated := _plain_statement(sentence, rest):
         return replace(stated, importance=_CORRECTED)
     if not correction.tells.fullmatch(rest):
         return None
@@ -424,5 +373,19 @@ def _plain_correction(sentence: str, rest: str, correction: Correction) -> Piece
     )
 
 
-def _slot(slot: str) -> str:
-    return " ".join(slot.lower().split())
+def _plain_statement(sentence: str, core: str) -> Piece | None:
+    for phrase in phrases():
+        match = phrase.pattern.fullmatch(core)
+        if not match or phrase.is_passing(match):
+            continue
+        about = match.groupdict().get("slot") or phrase.slot
+        slot = " ".join((about or "").lower().split())
+        return Piece(
+            part="",
+            kind=phrase.kind,
+            content=sentence,
+            slot=f"{phrase.kind.value}: {slot}" if about else f"said: {plain(core)}",
+            importance=_SALIENCE[phrase.kind],
+            tags=(SALIENT,),
+        )
+    return None
