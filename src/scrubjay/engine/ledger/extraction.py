@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.ledger.timeline import Line
-from scrubjay.engine.ledger.turn_ledger import TurnLedger, distill
+from scrubjay.engine.ledger.turns import TurnLedger, distill
 from scrubjay.engine.scope.open_scope import OpenScope, changes, day, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding

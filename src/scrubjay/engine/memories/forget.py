@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from scrubjay.engine.ledger import sessions, turn_ledger
+from scrubjay.engine.ledger import sessions, turns
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.memories.read import not_here
 from scrubjay.engine.memories.retain import check_expected
@@ -180,7 +180,7 @@ def closure(opened: OpenScope, view: View, named: Doomed, *, versions: bool = Tr
         episodes = [memory for memory in memories if memory and memory.kind is Kind.EPISODE]
         spoken = present(view, (opened.row_id(one) for m in episodes for one in m.sources)).turns
         if spoken:
-            found.turns |= turn_ledger.with_repeats(opened, view, spoken)
+            found.turns |= turns.with_repeats(opened, view, spoken)
     for turn in found.turns:
         # What another turn said before stays: it is the latest again.
         follow(add(view.derived(turn)), earlier=False)
@@ -244,7 +244,7 @@ def take(
         opened.raise_epoch(tx, Collection.MEMORY)
     opened.leave_due(tx, Due.ROTATE | Due.PUSH | (Due.SWEEP if doomed.long else Due.NOTHING))
     sound = [memory for memory in memories if memory is not None]
-    taken.cells += turn_ledger.erase(opened, tx, doomed.turns.values(), sound)
+    taken.cells += turns.erase(opened, tx, doomed.turns.values(), sound)
     opened.trail.record(tx, verb, actor, doomed.ids, number=len(doomed))
     return taken
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from functools import partial
 
-from scrubjay.engine.ledger import turn_ledger
+from scrubjay.engine.ledger import turns
 from scrubjay.engine.memories.forget import erase_row, present
 from scrubjay.engine.scope import due_work
 from scrubjay.engine.scope.open_scope import OpenScope, day
@@ -78,7 +78,7 @@ def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
         memories = [opened.unseal_sound(row) for row in rows]
         episodes = [m for m in memories if m and m.kind is Kind.EPISODE and m.live]
         spoken = present(tx, (opened.row_id(one) for m in episodes for one in m.sources)).turns
-        if spoken and turn_ledger.erase(opened, tx, spoken.values(), (), derive=False):
+        if spoken and turns.erase(opened, tx, spoken.values(), (), derive=False):
             opened.leave_due(tx, Due.ROTATE)
         for row in rows:
             erase_row(opened, tx, row)
