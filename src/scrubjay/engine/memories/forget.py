@@ -117,7 +117,7 @@ def _resolve(opened: OpenScope, request: Forget) -> list[bytes]:
         )
     if request.query is not None:
         # Loads stemmers, which other targets do not need.
-        from scrubjay.engine.search.word_match import holds
+        from scrubjay.engine.search.analysis import holds
 
         test = holds(request.query)
         # The turns as well: nobody sees those otherwise.
