@@ -8,9 +8,9 @@ followers yield, and these are looked at again in the same transaction.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache
 from itertools import islice
 from typing import TypeVar
 
@@ -57,54 +57,6 @@ _TURN = Collection.TURN
 _log = logging.getLogger(__name__)
 
 
-class Repeats:
-    """Compares turns of one state of a scope; each is read once at most for either question."""
-
-    def __init__(self, distiller: Distiller | None, read: Callable[[str], Turn]) -> None:
-        self._distiller = distiller
-        self._read = read
-        self._words: dict[str, frozenset[str]] = {}
-        self._stated: dict[str, Mapping[str, str]] = {}
-
-    def of(self, turn_id: str, before: Sequence[Mark]) -> list[str]:
-        """Which of the turns before it, given latest first, a turn only says again."""
-        words = self._words_of(turn_id)
-        like = {mark.id for mark in before if alike(words, self._words_of(mark.id))}
-        if not like:
-            return []
-        found, says = [], self._stated_in(turn_id)
-        for mark in before:
-            said = self._stated_in(mark.id)
-            if any(said.get(slot, value) != value for slot, value in says.items()):
-                break  # what was said before that no longer counts
-            # Of a turn that could not be distilled nothing is known: it makes no other needless.
-            if mark.id in like and says.items() <= said.items() and mark.state != State.FAILED:
-                found.append(mark.id)
-        return found
-
-    def _words_of(self, turn_id: str) -> frozenset[str]:
-        if turn_id not in self._words:
-            self._words[turn_id] = self._ask(turn_id, lambda by, turn: by.words(turn), frozenset())
-        return self._words[turn_id]
-
-    def _stated_in(self, turn_id: str) -> Mapping[str, str]:
-        if turn_id not in self._stated:
-            self._stated[turn_id] = self._ask(
-                turn_id, lambda by, turn: stated(turn, by.distill(turn)), {}
-            )
-        return self._stated[turn_id]
-
-    def _ask(
-        self, turn_id: str, question: Callable[[Distiller, Turn], _Answer], otherwise: _Answer
-    ) -> _Answer:
-        if self._distiller is None:
-            return otherwise
-        try:
-            return question(self._distiller, self._read(turn_id))
-        except Exception:  # seam: a damaged turn, or one nobody can read, is like no other
-            return otherwise
-
-
 def distill(opened: OpenScope, turn: Turn) -> Sequence[Piece] | None:
     """What a turn yields; None if the distiller failed, which costs no turn."""
     distiller = opened.ports.distiller
@@ -132,7 +84,25 @@ class LedgerView:
         self._view = view
         self.notes = Notes(opened, view)
         self.line = Line(self.notes)
-        self._repeats = Repeats(opened.ports.distiller, partial(read_turn, opened, view))
+        self._words = self._ask(lambda by, turn: by.words(turn), frozenset[str]())
+        self._stated = self._ask(lambda by, turn: stated(turn, by.distill(turn)), dict[str, str]())
+
+    def _ask(
+        self, question: Callable[[Distiller, Turn], _Answer], otherwise: _Answer
+    ) -> Callable[[str], _Answer]:
+        """A question about turns, by their ids; each is read for it once at most."""
+
+        @cache
+        def answer(turn_id: str) -> _Answer:
+            distiller = self._opened.ports.distiller
+            if distiller is None:
+                return otherwise
+            try:
+                return question(distiller, read_turn(self._opened, self._view, turn_id))
+            except Exception:  # seam: a damaged turn, or one nobody can read, is like no other
+                return otherwise
+
+        return answer
 
     def repeats(self, turn: Mark) -> list[Mark]:
         """The followers of a turn that were not kept because they say what it says."""
@@ -152,8 +122,21 @@ class LedgerView:
             return next((mark for mark in self.line if row_id(mark.id) == row.id), None)
 
     def _said_before(self, place: Place, turn_id: str) -> list[str]:
-        """Which of the turns just before a place say the same."""
-        return self._repeats.of(turn_id, list(islice(self.line.before(place), LOOK_BACK)))
+        """Which of the turns just before a place a turn only says again."""
+        before = list(islice(self.line.before(place), LOOK_BACK))
+        words = self._words(turn_id)
+        like = {mark.id for mark in before if alike(words, self._words(mark.id))}
+        if not like:
+            return []
+        found, says = [], self._stated(turn_id)
+        for mark in before:
+            said = self._stated(mark.id)
+            if any(said.get(slot, value) != value for slot, value in says.items()):
+                break  # what was said before that no longer counts
+            # Of a turn that could not be distilled nothing is known: it makes no other needless.
+            if mark.id in like and says.items() <= said.items() and mark.state != State.FAILED:
+                found.append(mark.id)
+        return found
 
 
 class TurnLedger(LedgerView):
@@ -163,48 +146,18 @@ class TurnLedger(LedgerView):
         super().__init__(opened, tx)
         self._tx = tx
 
-    def write(self) -> None:
-        """Write the notes that changed."""
-        self.notes.write(self._tx)
-
-    def add(
-        self, turn: Turn, distilled: Sequence[Piece] | None, vectors: dict[str, bytes | None]
-    ) -> None:
-        """Write a turn and derive what it and its followers now yield."""
-        self._put_row(turn)
-        self.assess(turn, distilled, vectors)
-
     def assess(
         self, turn: Turn, distilled: Sequence[Piece] | None, vectors: dict[str, bytes | None]
     ) -> None:
         """Derive what a turn that is written and its followers now yield."""
         if not distilled:
-            self._mark(turn, State.FAILED if distilled is None else State.TRIVIAL)
+            self.mark(turn, State.FAILED if distilled is None else State.TRIVIAL)
         else:
-            self._mark(turn, State.REPEATED)  # until it is found to be new, just below
+            self.mark(turn, State.REPEATED)  # until it is found to be new, just below
             if not self._said_before(turn.place, turn.id):
-                self._mark(turn, State.KEPT)
-                self._derive(turn, distilled, vectors)
+                self.mark(turn, State.KEPT)
+                self.derive(turn, distilled, vectors)
         self.settle([turn.place])
-
-    def add_found(
-        self,
-        turn: Turn,
-        pieces: Sequence[Piece],
-        vectors: dict[str, bytes | None],
-        earlier: Iterable[str],
-        *,
-        anew: bool,
-    ) -> list[bytes]:
-        """Write what was found in a turn later; `anew`, in place of the memories found earlier."""
-        if anew:
-            self._withdraw(turn, frozenset(earlier))
-        return self._derive(turn, pieces, vectors)
-
-    def enroll(self, turn: Turn, state: State) -> None:
-        """Write a turn whose memories are there already."""
-        self._put_row(turn)
-        self._mark(turn, state)
 
     def settle(self, places: Iterable[Place]) -> None:
         """Look again at the turns that follow these places: what they yield may have changed."""
@@ -222,10 +175,10 @@ class TurnLedger(LedgerView):
                 state = State.FAILED if distilled is None else state
                 self.line.put(mark._replace(state=int(state)))
                 if is_new:  # after all
-                    self._derive(turn, distilled or (), {})
+                    self.derive(turn, distilled or (), {})
                     backlog.requeue(self.notes, turn.id)
                 else:
-                    self._withdraw(turn)
+                    self.withdraw(turn)
 
     def erase(self, row: Row) -> Place | None:
         """Erase a turn's row and take it out of the timeline; where it stood."""
@@ -252,34 +205,25 @@ class TurnLedger(LedgerView):
     def _slot(self, name: str, origin: Origin) -> statement_chain.Slot:
         return statement_chain.Slot(self._opened, self.notes, name, origin)
 
-    def receipt(self, turn: Turn, redacted: Mapping[str, int]) -> Recorded:
-        """What became of a turn."""
-        mark = self.line.get(turn.place)
-        assert mark is not None
-        rows = self._derived(turn.id)
-        return Recorded(
-            id=turn.id,
-            state=State(mark.state),
-            memories=tuple(self._opened.unseal(row).id for row in rows),
-            redacted=redacted,
-        )
-
     # -- one turn ----------------------------------------------------------------------
 
-    def _put_row(self, turn: Turn) -> None:
+    def put_row(self, turn: Turn) -> None:
+        """Write the sealed row of a turn."""
         opened = self._opened
         session = None if turn.session is None else opened.session_hash(turn.session)
         opened.put_body(self._tx, _TURN, opened.row_id(turn.id), encode(turn), session=session)
 
-    def _mark(self, turn: Turn, state: State) -> None:
+    def mark(self, turn: Turn, state: State) -> None:
+        """Put a turn in the timeline."""
         gist = " ".join((turn.user or turn.assistant)[: 4 * _GIST].split())[:_GIST]
         self.line.put(Mark(*turn.place, turn.id, int(state), gist))
 
     # -- what a turn yields ------------------------------------------------------------
 
-    def _derive(
+    def derive(
         self, turn: Turn, pieces: Sequence[Piece], vectors: dict[str, bytes | None]
     ) -> list[bytes]:
+        """Write what a turn yields; the rows of the memories that are new."""
         written = []
         for piece in pieces:
             memory = self._memory(turn, piece)
@@ -295,13 +239,13 @@ class TurnLedger(LedgerView):
             written.append(row_id)
         return written
 
-    def _withdraw(self, turn: Turn, only: frozenset[str] | None = None) -> None:
+    def withdraw(self, turn: Turn, only: Container[str] | None = None) -> None:
         """Take back what a turn yielded, or only these, but for what somebody made their own.
 
         It is not forgotten: nothing is tombstoned, and it may be derived again.
         """
         turn_row = self._opened.row_id(turn.id)
-        for row in self._derived(turn.id):
+        for row in self.derived(turn.id):
             memory = self._opened.unseal(row)
             if memory.pinned or memory.sources != (turn.id,):
                 continue
@@ -314,7 +258,8 @@ class TurnLedger(LedgerView):
                 self._opened.leave_due(self._tx, Due.SWEEP)
             self._tx.erase(Collection.MEMORY, row.id, drop_day=self._opened.drop_day())
 
-    def _derived(self, turn_id: str) -> list[Row]:
+    def derived(self, turn_id: str) -> list[Row]:
+        """The rows of the memories that were derived from a turn."""
         ids = self._tx.derived(self._opened.row_id(turn_id))
         rows = (living(self._tx, Collection.MEMORY, row_id) for row_id in ids)
         return [row for row in rows if row is not None]
@@ -392,7 +337,7 @@ def erase(
     if replaced := ledger.notes.replaced():
         gone += replaced
         opened.raise_epoch(tx, Collection.SESSION)
-    ledger.write()
+    ledger.notes.write(tx)
     return gone
 
 
@@ -413,10 +358,18 @@ def record(opened: OpenScope, request: Record) -> Recorded:
         if receipt := _seen_before(tx, row_id, turn.id):
             return receipt
         ledger = TurnLedger(opened, tx)
-        ledger.add(turn, distilled, vectors)
+        ledger.put_row(turn)
+        ledger.assess(turn, distilled, vectors)
         opened.trail.record(tx, "record", turn.actor, (row_id,))
-        ledger.write()
-        return ledger.receipt(turn, redacted)
+        ledger.notes.write(tx)
+        mark = ledger.line.get(turn.place)
+        assert mark is not None
+        return Recorded(
+            id=turn.id,
+            state=State(mark.state),
+            memories=tuple(opened.unseal(row).id for row in ledger.derived(turn.id)),
+            redacted=redacted,
+        )
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
@@ -469,7 +422,7 @@ def _derive_again(opened: OpenScope, mark: Mark, actor: Actor) -> bool:
         ledger.assess(turn, distilled, vectors)
         backlog.requeue(ledger.notes, turn.id)
         opened.trail.record(tx, "reindex", actor, (opened.row_id(turn.id),))
-        ledger.write()
+        ledger.notes.write(tx)
         return True
 
     return opened.write(store)
@@ -558,11 +511,12 @@ def load(opened: OpenScope, tx: Tx, loaded: Iterable[Turn], memories: Iterable[M
             distilled = distill(opened, turn)
             state = State.REPEATED if distilled else State.TRIVIAL
             state = State.FAILED if distilled is None else state
-        ledger.enroll(turn, state)
+        ledger.put_row(turn)
+        ledger.mark(turn, state)
     for memory in memories:
         if opened.peek(tx, memory.id) is not None:
             ledger.enlist(memory)
-    ledger.write()
+    ledger.notes.write(tx)
 
 
 # -- checking ---------------------------------------------------------------------------------
