@@ -27,7 +27,7 @@ def from_json(text: str) -> Erasure:
     """The receipt a document holds; InvalidRequest if it is not one."""
     try:
         body: dict[str, Any] = json.loads(text)
-        if (body.pop("format"), body.pop("version")) != (_FORMAT, 1):
+        if (body.pop("format", _FORMAT), body.pop("version", 1)) != (_FORMAT, 1):
             raise InvalidRequest("That receipt is of another format or version.")
         receipt = msgspec.convert(body, Erasure)
         sizes = {len(bytes.fromhex(cell.nonce)) for cell in receipt.cells}
