@@ -8,6 +8,7 @@ from types import TracebackType
 from scrubjay import bootstrap, files
 from scrubjay.engine.memories import receipts
 from scrubjay.model.errors import NotFound
+from scrubjay.model.requests import Destroy, Restore
 from scrubjay.model.results import Erasure, Loaded, Report
 from scrubjay.model.rows import Head
 from scrubjay.model.scope import Scope
@@ -63,11 +64,11 @@ class Installation:
         anew: bool = False,
     ) -> Loaded:
         """Merge a backup into its scope, which is made if it is gone."""
-        return self._engine.restore(scope, files.read(source), key=key, anew=anew)
+        return self._engine.restore(scope, Restore(files.read(source), key, anew))
 
     def destroy(self, scope: Scope, *, confirm: str) -> Erasure:
         """Erase a whole scope, its keys first, even if it does not open any more."""
-        return self._engine.destroy(scope, confirm=confirm)
+        return self._engine.destroy(scope, Destroy(confirm=confirm))
 
     def verify_erased(self, receipt: Erasure | bytes | str | os.PathLike[str]) -> Report:
         """Prove an erasure by its receipt, also after the scope was destroyed."""

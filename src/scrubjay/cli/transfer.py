@@ -15,9 +15,10 @@ from scrubjay.cli import options, render
 from scrubjay.cli.confirm import ask_secret, confirm, interactive
 from scrubjay.cli.opening import installed, opened, scope_of
 from scrubjay.engine.transfer import bundle
-from scrubjay.engine.transfer.copies import BACKUP_DAYS, Exported
+from scrubjay.engine.transfer.copies import Exported
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound
+from scrubjay.model.requests import Backup
 from scrubjay.model.results import Loaded
 
 Target = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")]
@@ -168,7 +169,7 @@ def backup(
     *,
     days: Annotated[
         int, typer.Option(min=1, help="After how many days the keyring lets its key go.")
-    ] = BACKUP_DAYS,
+    ] = Backup().days,
     yes: options.Yes = False,
     scope: options.ScopeName = None,
     as_json: options.AsJson = False,

@@ -9,7 +9,7 @@ from typing import Final
 
 from scrubjay.ports import Clock
 from scrubjay.service.problems import Problem
-from scrubjay.verbs import Operation
+from scrubjay.service.rest import Operation
 
 _BUCKETS: Final = 10_000
 

@@ -5,30 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive, Send
+from starlette.types import Scope as Connection
 
 from scrubjay import codec
-from scrubjay.access import KEYS
-from scrubjay.engine import Engine
-from scrubjay.engine.search.inline_recall import Short
+from scrubjay.access import KEYS, Access
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Edition, Memory
+from scrubjay.model.requests import Get
 from scrubjay.model.results import Outcome, Page, Recalled, Retained
+from scrubjay.model.scope import Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Recorded
 from scrubjay.service import bodies, replays
 from scrubjay.service.problems import Problem
 from scrubjay.service.replays import HEADER, Name
+from scrubjay.service.rest import BELOW, OPERATIONS, Operation
 from scrubjay.service.service import Service, check_granted
 from scrubjay.service.tracing import Span
-from scrubjay.verbs import BELOW, OPERATIONS, Call, Operation
+from scrubjay.verbs import perform
 
 _COUNT: Final = "(0|[1-9][0-9]{0,17})"
 _STRONG: Final = re.compile(rf'"{_COUNT}\.{_COUNT}"')
@@ -74,7 +76,7 @@ _PLACES: Final = frozenset({"cursor", BELOW})
 class Pieces(Response):
     """An answer that is sent in pieces, as the client takes them: between two others get a turn."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
         """Send it."""
         if len(self.body) <= PIECE:
             await super().__call__(scope, receive, send)
@@ -98,7 +100,7 @@ def as_json(content: Any, status: int = 200, headers: Mapping[str, str] | None =
 
 
 def render(
-    service: Service, operation: Operation, request: Request, call: Call, result: Any
+    service: Service, operation: Operation, request: Request, scope: Scope, result: Any
 ) -> Response:
     """The answer of an operation, ready to be sent."""
     match result:
@@ -110,7 +112,7 @@ def render(
         case Retained() | Recorded():
             return _written(service, operation, result)
         case Page():
-            return _page(service, request, call, result)
+            return _page(service, request, scope, result)
     content = codec.plain(result)
     return as_json(content if isinstance(content, dict) else {"data": content}, operation.status)
 
@@ -129,10 +131,10 @@ def _written(service: Service, operation: Operation, receipt: Retained | Recorde
     return as_json(codec.plain(receipt), status, {"Location": place} if place else None)
 
 
-def _page(service: Service, request: Request, call: Call, page: Page) -> Response:
+def _page(service: Service, request: Request, scope: Scope, page: Page) -> Response:
     headers, cursor = dict[str, str](), None
     if page.next is not None:
-        cursor = service.signer.cursor(call.scope, page.next)
+        cursor = service.signer.cursor(scope, page.next)
         kept = [pair for pair in request.query_params.multi_items() if pair[0] not in _PLACES]
         query = urlencode([*kept, ("cursor", cursor)])
         headers["Link"] = f'<{request.url.path}?{query}>; rel="next"'
@@ -164,7 +166,8 @@ class _Asked:
     """One request, as far as it is known before its body is looked into."""
 
     request: Request
-    call: Call
+    reach: Access
+    scope: Scope
     body: bytes = b""
     once: str | None = None
     """Its Idempotency-Key as the store is to know it."""
@@ -187,27 +190,25 @@ class _Endpoint:
         state["key"] = holder.id
         state["rate"] = self._service.meter.spend(holder.id, operation)
         check_granted(holder, operation.grant)
-        scope = self._service.scope_of(request, holder) if operation.scoped else KEYS
-        call = Call(
-            engine=self._service.engine, keys=self._service.keys, holder=holder, scope=scope
-        )
+        scope = self._service.scope_of(request, holder) if operation.verb.scoped else KEYS
+        asked = _Asked(request=request, reach=self._service.access(holder), scope=scope)
         if operation.in_query:
-            return await self._carry_out(_Asked(request=request, call=call))
+            return await self._carry_out(asked)
         with self._service.room.share() as take:
-            return await self._with_body(request, call, take)
+            return await self._with_body(asked, take)
 
-    async def _with_body(self, request: Request, call: Call, take: bodies.See) -> Response:
+    async def _with_body(self, asked: _Asked, take: bodies.See) -> Response:
+        request, holder = asked.request, asked.reach.holder.id
         most, key = self._operation.most_bytes, request.headers.get(HEADER)
         if key is None or not self._operation.replayed:
             body = await bodies.read(request, most, take)
-            return await self._carry_out(_Asked(request=request, call=call, body=body))
+            return await self._carry_out(replace(asked, body=body))
         path = request.url.path
-        name = Name(holder=call.holder.id, scope=str(call.scope), path=path, key=key)
+        name = Name(holder=holder, scope=str(asked.scope), path=path, key=key)
         hashed = self._service.signer.fingerprint()
         body = await bodies.read(request, most, take, hashed.update)
-        once = self._service.signer.once(call.holder.id, path, key, hashed.digest())
-        asked = _Asked(request=request, call=call, body=body, once=once)
-        return await self._once(name, hashed.digest(), asked)
+        once = self._service.signer.once(holder, path, key, hashed.digest())
+        return await self._once(name, hashed.digest(), replace(asked, body=body, once=once))
 
     async def _once(self, name: Name, fingerprint: bytes, asked: _Asked) -> Response:
         kept = self._service.replays
@@ -222,19 +223,18 @@ class _Endpoint:
 
     async def _carry_out(self, asked: _Asked) -> Response:
         operation, service, request = self._operation, self._service, asked.request
-        with service.spans.around(operation, asked.call.scope, request.headers) as span:
+        with service.spans.around(operation, asked.scope, request.headers) as span:
             request.scope["state"]["trace_id"] = span.trace_id
             if operation.writes:
                 return await service.bridge.write(
                     lambda: self._work(asked, span), heavy=operation.heavy
                 )
             values = self._values(asked) if self._may_be_short(asked) else None
-            short = None if values is None else self._short(asked.call, values)
+            short = None if values is None else asked.reach.at_once(asked.scope, values)
             if short is not None:
                 with short:
-                    # It has the one verb of the engine that the operation asks for.
-                    call = replace(asked.call, engine=cast(Engine, short))
-                    return self._work(replace(asked, call=call), span, values)
+                    reach = Access(short, service.keys, asked.reach.holder)
+                    return self._work(replace(asked, reach=reach), span, values)
             return await service.bridge.read(
                 lambda: self._work(asked, span, values),
                 gone=lambda: bodies.disconnected(request),
@@ -243,29 +243,27 @@ class _Endpoint:
 
     def _may_be_short(self, asked: _Asked) -> bool:
         """Whether it is worth asking if this can be done right here, on the event loop."""
-        is_known = self._service.is_ready(asked.call.scope)
-        return self._operation.at_once is not None and is_known and len(asked.body) <= _SHORT
-
-    def _short(self, call: Call, values: Values) -> Short | None:
-        assert self._operation.at_once is not None
-        return self._operation.at_once(call.engine, call.scope, values)
+        is_recall = self._operation.name == "recall"
+        return is_recall and self._service.is_ready(asked.scope) and len(asked.body) <= _SHORT
 
     # -- in the worker -------------------------------------------------------------------
 
     def _work(self, asked: _Asked, span: Span, values: Values | None = None) -> Response:
         """All that takes long: the body taken apart, the verb, and its answer put together."""
-        operation, service, call = self._operation, self._service, asked.call
+        operation, service, scope = self._operation, self._service, asked.scope
+        verb = operation.verb
         values = self._values(asked) if values is None else values
         span.asked(values, once=asked.once)
-        if operation.scoped and not operation.beyond:
-            service.ready(call.scope, create=operation.creates)
+        if verb.scoped and not verb.beyond:
+            service.ready(scope, create=verb.creates)
         if operation.name == "destroy":
-            service.leave(call.scope)
-        result = operation.perform(call, values)
+            service.leave(scope)
+        beside = {"expected": expected(asked.request)} if operation.conditional else {}
+        result = perform(asked.reach, verb, scope, values, **beside)
         if isinstance(result, Retained):
             _check_known(asked, result)
         span.answered(result)
-        return render(service, operation, asked.request, call, result)
+        return render(service, operation, asked.request, scope, result)
 
     def _values(self, asked: _Asked) -> Values:
         operation, request = self._operation, asked.request
@@ -280,18 +278,16 @@ class _Endpoint:
         values = codec.chosen(given, self._wanted)
         values |= {name: request.path_params[name] for name in operation.path_names}
         if operation.paged:
-            self._turn(asked.call, values)
+            self._turn(asked.scope, values)
         if asked.once is not None and operation.name in _KEYED and values.get("key") is None:
             values["key"] = asked.once
-        if operation.conditional:
-            values["expected"] = expected(request)
         return values
 
-    def _turn(self, call: Call, values: Values) -> None:
+    def _turn(self, scope: Scope, values: Values) -> None:
         """Put the place a page begins at where the verb expects it."""
         cursor, below = values.pop("cursor", None), values.pop(BELOW, None)
         if cursor is not None:
-            values["cursor"] = self._service.signer.place(call.scope, cursor)
+            values["cursor"] = self._service.signer.place(scope, cursor)
         elif below is not None:
             values["cursor"] = below
 
@@ -300,7 +296,7 @@ def _check_known(asked: _Asked, receipt: Retained) -> None:
     """Refuse what the store knows under this key as another request, and a create that was none."""
     if receipt.outcome is Outcome.STORED:
         return
-    known = _key_of(asked.call, receipt) if asked.once is not None else None
+    known = _key_of(asked, receipt) if asked.once is not None else None
     if known is not None and known == asked.once:
         return
     if known is not None and asked.once and key_name(known) == key_name(asked.once):
@@ -309,9 +305,10 @@ def _check_known(asked: _Asked, receipt: Retained) -> None:
         raise Problem(412, "precondition_failed", "It is there already, or was forgotten once.")
 
 
-def _key_of(call: Call, receipt: Retained) -> str | None:
+def _key_of(asked: _Asked, receipt: Retained) -> str | None:
     try:
-        return call.engine.get(call.scope, receipt.id, actor=call.actor).key
+        memory: Memory = asked.reach.get(asked.scope, Get(receipt.id), asked.reach.caller)
+        return memory.key
     except NotFound:
         return None  # it was forgotten, or its time is over
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from starlette.requests import Request
 from starlette.routing import BaseRoute
 
-from scrubjay import guarded
-from scrubjay.access import Grant, Key, Keys, everything
+from scrubjay.access import Access, Grant, Key, Keys, everything
 from scrubjay.bridge import Bridge, Limits
 from scrubjay.engine import Engine
 from scrubjay.model.errors import Forbidden, InvalidRequest
@@ -140,8 +139,12 @@ class Service:
         """The scope a request is about: from its header, or the only one its key is for."""
         named = request.headers.get(SCOPE_HEADER)
         scope = Scope.parse(named) if named else holder.only_scope or self._default()
-        guarded.check_covered(holder, scope)
+        self.access(holder).check_covered(scope)
         return scope
+
+    def access(self, holder: Key) -> Access:
+        """The engine as the holder of a key may use it."""
+        return Access(self.engine, self.keys, holder)
 
     def _default(self) -> Scope:
         if self.options.no_auth and self.options.scope is not None:

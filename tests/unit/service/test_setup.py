@@ -32,10 +32,10 @@ from scrubjay.model.scope import Scope
 from scrubjay.service.bodies import Room
 from scrubjay.service.limits import Meter, Rates
 from scrubjay.service.problems import Problem
+from scrubjay.service.rest import BY_NAME
 from scrubjay.service.server import JsonLines, Listening, bind, server
 from scrubjay.service.service import Options, Service
 from scrubjay.testing.clock import FakeClock
-from scrubjay.verbs import BY_NAME
 from tests.certificates import certificate_for_localhost
 from tests.serving import serving
 from tests.support.engines import MemoryHome

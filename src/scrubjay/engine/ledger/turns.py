@@ -7,7 +7,7 @@ followers yield, and these are looked at again in the same transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -20,16 +20,14 @@ from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit_turn
 from scrubjay.model import echo
-from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
+from scrubjay.model.errors import NotFound, SealBroken
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
+from scrubjay.model.requests import Caller
 from scrubjay.model.results import Outcome
 from scrubjay.model.rows import Collection, Row
-from scrubjay.model.text import check_id, check_limit, check_name, check_time
 from scrubjay.model.turns import (
-    TIMELINE_LIMIT,
     TURNS_CHARS,
-    TURNS_LIMIT,
     Record,
     Recorded,
     State,
@@ -44,12 +42,15 @@ _NEVER: Place = (2**63, 0)
 """After all turns there can be."""
 
 
-def record(opened: OpenScope, request: Record) -> Recorded:
+def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
     """Write a turn; durable when this returns, and only once per id."""
-    row_id = opened.row_id(request.id)
-    if receipt := opened.read(lambda view: _seen_before(view, row_id, request.id)):
+    turn_id = request.id or f"turn-{opened.ports.clock.new_id()}"
+    row_id = opened.row_id(turn_id)
+    if receipt := opened.read(lambda view: _seen_before(view, row_id, turn_id)):
         return receipt  # a replay costs no transaction
-    turn, redacted = _admitted(opened, request)
+    turn = request.turn(turn_id, opened.ports.clock.now(), caller.actor)
+    turn = replace(turn, user=echo.cut(turn.user), assistant=echo.cut(turn.assistant))
+    turn, redacted = admit_turn(turn, opened.ports.policy.placeholder)
     distilled = distill(opened, turn)
     patience = opened.ports.policy.turn_embed_seconds
     vectors = embedding.vectors_of_pieces(opened, distilled or (), seconds=patience)
@@ -66,13 +67,6 @@ def record(opened: OpenScope, request: Record) -> Recorded:
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
     return receipt
-
-
-def _admitted(opened: OpenScope, request: Record) -> tuple[Turn, Mapping[str, int]]:
-    """The turn as it may be kept: no secrets, and nothing that memory itself had put in."""
-    turn = request.turn(opened.ports.clock.now())
-    turn = replace(turn, user=echo.cut(turn.user), assistant=echo.cut(turn.assistant))
-    return admit_turn(turn, opened.ports.policy.placeholder)
 
 
 def _seen_before(view: View, row_id: bytes, turn_id: str) -> Recorded | None:
@@ -128,12 +122,9 @@ def end(before: datetime | None, before_id: str | None) -> Place:
 
     Of turns of one moment only the id can tell which are still to come.
     """
-    at = check_time("The time before", before)
-    if at is None and before_id is not None:
-        raise InvalidRequest("A turn to go on from is named with its time.", hint="Give before.")
-    if at is None:
+    if before is None:
         return _NEVER
-    return (place(at, "")[0], -1) if before_id is None else place(at, check_id(before_id))
+    return (place(before, "")[0], -1) if before_id is None else place(before, before_id)
 
 
 def turns(
@@ -143,8 +134,6 @@ def turns(
 
     At least one if there is one, at most `limit`, and no more than TURNS_CHARS say.
     """
-    check_limit(limit, TURNS_LIMIT)
-    check_name("The session", session)
 
     def look(view: View) -> tuple[Turn, ...]:
         if session is None:
@@ -181,7 +170,6 @@ def _whole(opened: OpenScope, view: View, ids: Iterable[str]) -> Iterator[Turn]:
 
 def timeline(opened: OpenScope, *, limit: int, actor: Actor) -> Timeline:
     """When there was a turn, and roughly what about; opens none."""
-    check_limit(limit, TIMELINE_LIMIT)
 
     def look(view: View) -> Timeline:
         line = Line(Notes(opened, view))

@@ -12,24 +12,26 @@ from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import Stale
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.origin import Actor
-from scrubjay.model.requests import Amend
+from scrubjay.model.requests import Amend, Caller
 from scrubjay.model.rows import Freeze
 from scrubjay.ports import Tx
 
 
-def amend(opened: OpenScope, request: Amend) -> Memory:
+def amend(
+    opened: OpenScope, request: Amend, caller: Caller, expected: frozenset[Edition] | None = None
+) -> Memory:
     """Change a memory's pin and expiry, both or neither; Stale if it is not as expected."""
 
     def store(tx: Tx) -> Memory:
         old = read_live(opened, tx, request.id)
-        check_expected(old.edition, request.expected)
+        check_expected(old.edition, expected)
         new = request.memory(old)
         if new == old:
             return old
         new = replace(new, version=old.version + 1)
         row = cells.put(opened, tx, new)
         for verb in _verbs(old, new):
-            opened.trail.record(tx, verb, request.actor, (row.id,))
+            opened.trail.record(tx, verb, caller.actor, (row.id,))
         return new
 
     return opened.write(store)

@@ -15,9 +15,10 @@ from scrubjay.engine.scope import cells, due, due_work, rotate
 from scrubjay.engine.scope.open_scope import OpenScope, day
 from scrubjay.engine.search import manifest
 from scrubjay.engine.transfer import audit
-from scrubjay.model.errors import Busy, Full
+from scrubjay.model.errors import Busy, Full, InvalidRequest
+from scrubjay.model.memory import Edition
 from scrubjay.model.origin import Actor
-from scrubjay.model.requests import Forget
+from scrubjay.model.requests import Caller, Forget
 from scrubjay.model.results import ErasedCell, Erasure
 from scrubjay.model.rows import Collection, Due, Row
 from scrubjay.ports import Failpoint, Tx
@@ -35,10 +36,36 @@ class Taken:
     derived: int = 0
 
 
-def forget(opened: OpenScope, request: Forget) -> Erasure:
-    """Erase what the request names; on return it is gone and cannot come back."""
+def forget(
+    opened: OpenScope,
+    request: Forget,
+    caller: Caller,
+    *,
+    expected: frozenset[Edition] | None = None,
+    turns_only: bool = False,
+) -> Erasure:
+    """Erase what the request names; on return it is gone and cannot come back.
+
+    `expected` is an optimistic lock on a single id; `turns_only` takes ids as those of turns.
+    """
     ids = targets.resolve(opened, request)
-    return carry_out(opened, lambda tx: _erase(opened, tx, request, ids), "forget")
+
+    def erase(tx: Tx) -> Taken:
+        if expected is not None:
+            _check_expected(tx, request, ids, expected)
+        targets.check_confirmed(opened, tx, request, ids)
+        named, already = _known(tx, request, ids, turns_only=turns_only)
+        doomed = targets.closure(opened, tx, named)
+        taken = take(opened, tx, doomed, named=len(named), verb="forget", actor=caller.actor)
+        taken.already = already
+        if taken.rows:
+            sessions.spend(opened, tx, caller.allowances)
+        if not taken.rows and already < len(ids):
+            due.leave(opened, tx, Due.PUSH)
+            opened.trail.record(tx, "forget", caller.actor, ids, number=0)
+        return taken
+
+    return carry_out(opened, erase, "forget")
 
 
 def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Erasure:
@@ -66,28 +93,16 @@ def _complete(opened: OpenScope, taken: Taken) -> None:
     opened.ports.store.settle(opened.address)
 
 
-def _erase(opened: OpenScope, tx: Tx, request: Forget, ids: list[bytes]) -> Taken:
-    _check_expected(tx, request, ids)
-    targets.check_confirmed(opened, tx, request, ids)
-    named, already = _known(tx, request, ids)
-    doomed = targets.closure(opened, tx, named)
-    taken = take(opened, tx, doomed, named=len(named), verb="forget", actor=request.actor)
-    taken.already = already
-    if taken.rows:
-        sessions.spend(opened, tx, request.allowances)
-    if not taken.rows and already < len(ids):
-        due.leave(opened, tx, Due.PUSH)
-        opened.trail.record(tx, "forget", request.actor, ids, number=0)
-    return taken
-
-
-def _check_expected(tx: Tx, request: Forget, ids: list[bytes]) -> None:
+def _check_expected(
+    tx: Tx, request: Forget, ids: list[bytes], expected: frozenset[Edition]
+) -> None:
     """Refuse a memory that is not as expected; its row says which state it is, damaged or not."""
-    if request.expected is not None:
-        row = tx.row(Collection.MEMORY, ids[0])
-        if row is None or row.erased:
-            raise not_here(request.ids[0])
-        amend.check_expected((row.born, row.version), request.expected)
+    if len(ids) != 1 or not request.ids:
+        raise InvalidRequest("A state can be expected of one id only.")
+    row = tx.row(Collection.MEMORY, ids[0])
+    if row is None or row.erased:
+        raise not_here(request.ids[0])
+    amend.check_expected((row.born, row.version), expected)
 
 
 def take(
@@ -112,14 +127,14 @@ def take(
     return taken
 
 
-def _known(tx: Tx, request: Forget, ids: list[bytes]) -> tuple[Doomed, int]:
+def _known(tx: Tx, request: Forget, ids: list[bytes], *, turns_only: bool) -> tuple[Doomed, int]:
     """The rows to erase, and how many were erased before.
 
     Refuses an id that was never here, unless unseen ones are wanted.
     """
     found, already = targets.present(tx, ids), 0
     buried = tx.buried(ids)
-    spared = set(found.memories) if request.turns_only else set()
+    spared = set(found.memories) if turns_only else set()
     found = Doomed(turns=found.turns) if spared else found
     for place, row_id in enumerate(ids):
         if row_id in found.memories or row_id in found.turns or row_id in spared:

@@ -20,18 +20,13 @@ from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Purged
 from scrubjay.model.rows import Collection, Due, Row
-from scrubjay.model.text import check_days
 from scrubjay.ports import Failpoint, Tx
 
-SUPERSEDED_DAYS = 30
 _BATCH = 256
 
 
-def purge(
-    opened: OpenScope, *, superseded_days: int = SUPERSEDED_DAYS, actor: Actor = Actor.SYSTEM
-) -> Purged:
+def purge(opened: OpenScope, *, superseded_days: int, actor: Actor) -> Purged:
     """Clean up what is past its time; returns what it took."""
-    check_days("superseded_days", superseded_days)
     now = opened.ports.clock.now()
     expired = _erase(opened, _expired(opened, now), "purge.expired", actor)
     retired = _retired(opened, now - timedelta(days=superseded_days))

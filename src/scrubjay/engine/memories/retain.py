@@ -12,31 +12,32 @@ from scrubjay.guard.admission import admit
 from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from scrubjay.model.memory import Memory, wording
 from scrubjay.model.origin import Origin, lowest
-from scrubjay.model.requests import Retain, Supersede
+from scrubjay.model.requests import Caller, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
 from scrubjay.model.rows import Collection
 from scrubjay.ports import Failpoint, Tx, View
 
 
-def retain(opened: OpenScope, request: Retain) -> Retained:
+def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     """Write a memory; durable when this returns, and only once per key."""
     clock = opened.ports.clock
     now = clock.now()
     request, redacted = admit(request, opened.ports.policy.placeholder)
     if request.expires_at is not None and request.expires_at <= now:
         raise InvalidRequest("The memory would have expired already.")
-    memory = request.memory(request.id or f"mem-{clock.new_id()}", now)
+    public_id = request.id or f"mem-{clock.new_id()}"
+    memory = request.memory(public_id, now, caller.actor)
     vector = embedding.vector_of(opened, wording(memory.content, memory.tags))
     sealed = cells.seal_ahead(opened, memory, vector)
 
     def store(tx: Tx) -> Retained:
         if receipt := _seen_before(opened, tx, memory, stable=request.id is not None):
             return receipt
-        sessions.spend(opened, tx, request.allowances)
+        sessions.spend(opened, tx, caller.allowances)
         settled = _with_sources(opened, tx, _in_session(opened, tx, memory))
         ahead = sealed if settled is memory else None
         current = cells.current(opened, tx, settled, ahead, vector)
-        opened.trail.record(tx, "retain", request.actor, (current.row.id,))
+        opened.trail.record(tx, "retain", caller.actor, (current.row.id,))
         cells.write(opened, tx, current)
         for source in memory.sources:
             tx.link(opened.row_id(source), current.row.id)
@@ -93,7 +94,7 @@ def not_here(public_id: str) -> NotFound:
     return NotFound(f"There is no memory {public_id} in this scope.")
 
 
-def supersede(opened: OpenScope, request: Supersede) -> Retained:
+def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained:
     """Replace the head of a chain; of several writers on one head exactly one wins."""
     clock = opened.ports.clock
     public_id, now = f"mem-{clock.new_id()}", clock.now()
@@ -106,16 +107,16 @@ def supersede(opened: OpenScope, request: Supersede) -> Retained:
         old = read_live(opened, tx, request.id)
         if old.expired(now):
             raise not_here(request.id)
-        origin = sessions.trusted(opened, tx, request.session, request.origin)
+        origin = sessions.trusted(opened, tx, request.session, Origin(request.origin))
         _check_supersession(old, origin)
-        sessions.spend(opened, tx, request.allowances)
-        new = replace(request.memory(old, public_id, now), origin=origin)
+        sessions.spend(opened, tx, caller.allowances)
+        new = replace(request.memory(old, public_id, now, caller.actor), origin=origin)
         retired = replace(old, superseded_by=new.id, retired_at=now, version=old.version + 1)
         old_row = cells.put(opened, tx, retired)
         new_row = cells.put(opened, tx, new, vector)
         for source in new.sources:
             tx.link(opened.row_id(source), new_row.id)
-        opened.trail.record(tx, "supersede", request.actor, (old_row.id, new_row.id))
+        opened.trail.record(tx, "supersede", caller.actor, (old_row.id, new_row.id))
         return Retained(id=new.id, redacted=redacted)
 
     receipt = opened.write(store)

@@ -10,7 +10,7 @@ from scrubjay.engine.ledger import turn_ledger
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import Conflict, KeyMissing, NeedsConfirmation, NotFound, SealBroken
 from scrubjay.model.memory import Kind, Memory, wording
-from scrubjay.model.requests import Forget
+from scrubjay.model.requests import Caller, Forget
 from scrubjay.model.results import Preview
 from scrubjay.model.rows import Collection, Row
 from scrubjay.ports import View
@@ -172,7 +172,7 @@ def peek(opened: OpenScope, row: Row) -> Memory | None:
 # -- a look before ------------------------------------------------------------------------------
 
 
-def preview(opened: OpenScope, request: Forget) -> Preview:
+def preview(opened: OpenScope, request: Forget, caller: Caller) -> Preview:
     """What a forget of this request would erase, and the token that confirms exactly that."""
     ids = resolve(opened, request)
 
@@ -187,7 +187,7 @@ def preview(opened: OpenScope, request: Forget) -> Preview:
         )
 
     found = opened.read(look)
-    opened.note_read("preview", request.actor)
+    opened.note_read("preview", caller.actor)
     return found
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import ScrubjayError
-from scrubjay.model.requests import Recall
+from scrubjay.model.requests import Caller, Recall
 from scrubjay.model.results import Recalled
 from scrubjay.model.scope import Scope
 
@@ -49,13 +49,13 @@ class Short:
     ) -> None:
         self._held.close()
 
-    def recall(self, scope: Scope, request: Recall) -> Recalled:
+    def recall(self, scope: Scope, request: Recall, caller: Caller) -> Recalled:
         """The memories that answer a question, best first."""
         from scrubjay.engine.search import recall  # loaded already, since the index was used
 
         assert scope == self._opened.scope
         assert not request.scopes
-        return recall.recall([(self._opened, self._indexed)], request)
+        return recall.recall([(self._opened, self._indexed)], request, caller)
 
 
 def short(opened: OpenScope, indexed: Indexed) -> Short | None:

@@ -27,7 +27,7 @@ from scrubjay.engine.search.rank_columns import Columns as Arranged
 from scrubjay.engine.search.ranking import Evidence, Ranked
 from scrubjay.model.errors import EmbedderError, Frozen
 from scrubjay.model.memory import Memory
-from scrubjay.model.requests import Recall
+from scrubjay.model.requests import Caller, Recall
 from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
@@ -134,20 +134,32 @@ class Found:
     allowed: Mask
 
 
-def recall(scopes: Sequence[tuple[OpenScope, Indexed]], request: Recall) -> Recalled:
-    """The memories of one or several scopes that answer the question."""
+def recall(
+    scopes: Sequence[tuple[OpenScope, Indexed]],
+    request: Recall,
+    caller: Caller,
+    *,
+    local: bool = False,
+    also: frozenset[str] = frozenset(),
+) -> Recalled:
+    """The memories of one or several scopes that answer the question.
+
+    `local` does without a costly embedder, such as one on another machine. `also` are tags that
+    get a second quota: up to `limit` more hits that have them all.
+    """
     first, clock = scopes[0][0], scopes[0][0].ports.clock
     deadline = None if request.seconds is None else clock.monotonic() + request.seconds
     degraded: list[str] = []
     searched = _caught_up(scopes, deadline, degraded)
-    vector = _embed(first, request, deadline, degraded)
+    spared = local and first.ports.embedder.costly
+    vector = None if spared else _embed(first, request, deadline, degraded)
     found = search(searched, request, vector)
     query = parse(searched, request, clock.now())
-    hits = _hits(searched, request, query, found)
+    hits = _hits(searched, request, query, found, also)
     for one in searched:
         if broken := len(one.indexed.broken):
             degraded.append(f"{broken:,} memories could not be opened; run verify.")
-        one.opened.note_read("recall", request.actor)
+        one.opened.note_read("recall", caller.actor)
     return Recalled(hits=tuple(hits), degraded=tuple(degraded))
 
 
@@ -220,7 +232,7 @@ def _embed(
     opened: OpenScope, request: Recall, deadline: float | None, degraded: list[str]
 ) -> NDArray[np.float32] | None:
     embedder, query = opened.ports.embedder, request.query[:QUERY_CHARS]
-    if not embedder.dimensions or (request.local and embedder.costly):
+    if not embedder.dimensions:
         return None
     try:
         vector: NDArray[np.float32] = embedder.embed([query], deadline=deadline)[0]
@@ -328,7 +340,11 @@ def _best(query: ParsedQuery, found: Found, count: int, allowed: Mask) -> list[R
 
 
 def _hits(
-    searched: Sequence[Searched], request: Recall, query: ParsedQuery, found: Found
+    searched: Sequence[Searched],
+    request: Recall,
+    query: ParsedQuery,
+    found: Found,
+    also: frozenset[str],
 ) -> list[Hit]:
     """The best that keep to the budgets; more are looked at only if some of the first do not."""
     if not found.allowed.any():
@@ -339,7 +355,8 @@ def _hits(
     whole = len(fitting) == min(request.limit, len(ranked))
     if not whole or not all(hit.memory.origin.trusted for hit in fitting):
         fitting = fit(_unseal(searched, request, _more(query, found, request)), request)
-    fitting += _also(searched, request, query, found, {hit.memory.id for hit in fitting})
+    known = {hit.memory.id for hit in fitting}
+    fitting += _also(searched, request, query, found, also=also, known=known)
     return sorted(fitting, key=lambda hit: -hit.score)
 
 
@@ -348,12 +365,14 @@ def _also(
     request: Recall,
     query: ParsedQuery,
     found: Found,
+    *,
+    also: frozenset[str],
     known: set[str],
 ) -> list[Hit]:
     """The best of those with the tags that are wanted besides, ranked by the same evidence."""
-    if not request.also:
+    if not also:
         return []
-    ranked = _best(query, found, request.limit, found.allowed & found.columns.tagged(request.also))
+    ranked = _best(query, found, request.limit, found.allowed & found.columns.tagged(also))
     hits = fit(_unseal(searched, request, ranked), request)
     return [hit for hit in hits if hit.memory.id not in known]
 

@@ -24,11 +24,9 @@ from scrubjay.engine.search.indexing import Indexed
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Session
 from scrubjay.model.rows import Collection
-from scrubjay.model.text import check_limit
 from scrubjay.model.turns import time_of
 from scrubjay.ports import View
 
-SESSIONS_LIMIT = 100_000
 _PAGE = 256
 
 Found = dict[str, Session]
@@ -38,7 +36,6 @@ def sessions(
     opened: OpenScope, indexed: Indexed, *, limit: int, actor: Actor
 ) -> tuple[Session, ...]:
     """The sessions of which something is kept, the one that was spoken in last first."""
-    check_limit(limit, SESSIONS_LIMIT)
     now = opened.ports.clock.now()
     with indexed.lock:
         indexing.catch_up(opened, indexed)

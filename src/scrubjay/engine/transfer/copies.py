@@ -24,7 +24,7 @@ from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.results import BackedUp, Loaded
 from scrubjay.model.rows import BackupEntry, Collection, Due, Head
 from scrubjay.model.scope import Scope
-from scrubjay.model.text import check_days, key_name
+from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
 from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES, Mac, Purpose
@@ -46,7 +46,6 @@ def check(here: Memory | None, memory: Memory) -> None:
         )
 
 
-BACKUP_DAYS = 30
 _ALL = 2**31
 
 
@@ -207,7 +206,7 @@ def _write(opened: OpenScope, tx: Tx, memory: Memory) -> None:
 def backup(
     opened: OpenScope,
     *,
-    days: int = BACKUP_DAYS,
+    days: int,
     deliver: Callable[[bytes], None] = lambda _: None,
     actor: Actor = Actor.USER,
 ) -> tuple[bytes, BackedUp]:
@@ -217,7 +216,6 @@ def backup(
     noted before `deliver` gets it, so that no erasure meanwhile overlooks it; if that fails,
     there is no backup.
     """
-    check_days("days", days, least=1)
     ports, random = opened.ports, opened.ports.clock.random
     key, name = random(KEY_BYTES), random(16).hex()
     content = opened.read(lambda view: _collect_all(opened, view))

@@ -12,6 +12,7 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import Caller, MarkTainted, Purge
 from scrubjay.settings import Settings
 from scrubjay.surfaces.carapace import schemas, tools
 from scrubjay.surfaces.carapace.config import Config, scope_of
@@ -51,7 +52,7 @@ class ScrubjayMemory:
             if group in self._ready:
                 return
             days = self.config.purge_superseded_days
-            purged = self.engine.purge(scope, superseded_days=days)
+            purged = self.engine.purge(scope, Purge(superseded_days=days))
             self._ready.add(group)
         fields = {"group": group, "superseded": purged.superseded, "expired": purged.expired}
         _log.info("carapace.purged", extra=fields)
@@ -74,7 +75,8 @@ class ScrubjayMemory:
 
     def mark_tainted(self, session: str, group: str, origin: Origin = Origin.WEB) -> Origin:
         """Say that a session has read something of this origin: its writes are trusted no more."""
-        return self.engine.mark_tainted(scope_of(group), session, origin, actor=Actor.OPERATOR)
+        request = MarkTainted(session, origin)
+        return self.engine.mark_tainted(scope_of(group), request, Caller(actor=Actor.OPERATOR))
 
     def shutdown(self) -> None:
         """Close every file."""

@@ -17,6 +17,7 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Actor
+from scrubjay.model.requests import AuditRequest
 from scrubjay.model.results import AuditEvent
 from scrubjay.surfaces.carapace.config import scope_of
 from scrubjay.surfaces.carapace.errors import Code
@@ -100,7 +101,7 @@ def lines(engine: Engine, group: str) -> Iterator[dict[str, Json]]:
     `source` is a pseudonym of the session: the same one has the same.
     """
     scope, after, seq = scope_of(group), 0, 0
-    while events := engine.audit(scope, after=after, limit=_PAGE):
+    while events := engine.audit(scope, AuditRequest(after=after, limit=_PAGE)):
         for event in events:
             if event.verb.startswith(_PREFIX):
                 seq += 1

@@ -15,10 +15,14 @@ from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, LimitReac
 from scrubjay.model.memory import Json, Kind, Memory
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import (
+    AGENT,
     Allowance,
     BriefRequest,
     Browse,
+    Caller,
     Forget,
+    Get,
+    History,
     Recall,
     Retain,
     Supersede,
@@ -79,10 +83,11 @@ def stamp(time: datetime) -> str:
 
 def _store(desk: Desk, given: Arguments) -> Json:
     if given.get("supersedes") is None:
-        public_id = desk.engine.retain(desk.scope, _retain(desk, given)).id
+        caller = Caller(actor=Actor.AGENT, allowances=(desk.allowance("stores"),))
+        public_id = desk.engine.retain(desk.scope, _retain(desk, given), caller).id
     else:
         public_id = _supersede(desk, given)
-    memory = desk.engine.get(desk.scope, public_id, actor=Actor.AGENT)
+    memory = desk.engine.get(desk.scope, Get(public_id), AGENT)
     return {
         **_entry(memory),
         "supersedes": memory.supersedes,
@@ -101,8 +106,6 @@ def _retain(desk: Desk, given: Arguments) -> Retain:
         session=desk.session,
         channel=CHANNEL,
         origin=Origin.AGENT,
-        actor=Actor.AGENT,
-        allowances=(desk.allowance("stores"),),
     )
 
 
@@ -119,11 +122,11 @@ def _supersede(desk: Desk, given: Arguments) -> str:
             tags=tuple(given.get("tags", ())),
             session=desk.session,
             origin=Origin.AGENT,
-            actor=Actor.AGENT,
-            allowances=(desk.allowance("stores"), desk.allowance("supersedes")),
         )
+        allowances = (desk.allowance("stores"), desk.allowance("supersedes"))
+        caller = Caller(actor=Actor.AGENT, allowances=allowances)
         try:
-            return desk.engine.supersede(desk.scope, request).id
+            return desk.engine.supersede(desk.scope, request, caller).id
         except Forbidden as error:
             raise ToolError(
                 Code.HANDLER_ERROR,
@@ -141,7 +144,7 @@ def _supersede(desk: Desk, given: Arguments) -> str:
 
 def _newest(desk: Desk, public_id: str) -> str:
     try:
-        return desk.engine.history(desk.scope, public_id, actor=Actor.AGENT)[-1].id
+        return desk.engine.history(desk.scope, History(public_id), AGENT)[-1].id
     except (NotFound, InvalidRequest) as error:
         message = f"Superseded entry {quoted(public_id)} not found"
         raise ToolError(Code.HANDLER_ERROR, message) from error
@@ -160,14 +163,12 @@ def _search(desk: Desk, given: Arguments) -> Json:
         "limit": limit,
     }
     if not query:
-        page = desk.engine.browse(desk.scope, Browse(**wanted), actor=Actor.AGENT)
+        page = desk.engine.browse(desk.scope, Browse(**wanted), AGENT)
         return {"results": [_result(memory, 0.0) for memory in page]}
     # Without vectors an entry that holds none of the words has nothing to do with them.
     by_words = desk.config.embedding_provider is Provider.NONE
-    request = Recall(
-        query=query, worded=by_words, max_bytes=_FOUND_BYTES, actor=Actor.AGENT, **wanted
-    )
-    found = desk.engine.recall(desk.scope, request)
+    request = Recall(query=query, worded=by_words, max_bytes=_FOUND_BYTES, **wanted)
+    found = desk.engine.recall(desk.scope, request, AGENT)
     best = _BY_WORDS if by_words else _BY_BOTH
     return {"results": [_result(hit.memory, _relevance(hit.score, best)) for hit in found]}
 
@@ -205,10 +206,8 @@ def _brief(desk: Desk, given: Arguments) -> Json:
 def brief(desk: Desk, *, include_provenance: bool = False) -> dict[str, Json]:
     """What the agent should know before its first word, within both limits."""
     config = desk.config
-    request = BriefRequest(
-        limit=config.max_brief_entries, max_chars=config.max_brief_chars, actor=Actor.AGENT
-    )
-    found = desk.engine.brief(desk.scope, request)
+    request = BriefRequest(limit=config.max_brief_entries, max_chars=config.max_brief_chars)
+    found = desk.engine.brief(desk.scope, request, AGENT)
     assert found.made_at is not None
     return {
         "entries": [
@@ -237,10 +236,8 @@ def _delete(desk: Desk, given: Arguments) -> Json:
     public_id = given["id"]
     missing = ToolError(Code.HANDLER_ERROR, f"Memory entry {quoted(public_id)} not found.")
     try:
-        request = Forget(
-            ids=(public_id,), actor=Actor.AGENT, allowances=(desk.allowance("deletes"),)
-        )
-        receipt = desk.engine.forget(desk.scope, request)
+        caller = Caller(actor=Actor.AGENT, allowances=(desk.allowance("deletes"),))
+        receipt = desk.engine.forget(desk.scope, Forget((public_id,)), caller)
     except (NotFound, InvalidRequest) as error:
         raise missing from error
     if not receipt.erased:

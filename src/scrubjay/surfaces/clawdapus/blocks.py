@@ -16,8 +16,7 @@ from scrubjay.guard.clean import one_line
 from scrubjay.model import echo
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind, Memory
-from scrubjay.model.origin import Actor
-from scrubjay.model.requests import Recall
+from scrubjay.model.requests import AGENT, Get, Recall, TimelineRequest
 from scrubjay.model.results import Hit
 from scrubjay.model.turns import Moment, State
 from scrubjay.surfaces.clawdapus import spans
@@ -117,7 +116,7 @@ class Mixer:
         self._asked = asked
         self._seconds = seconds * _SEARCH
         self._present = {spans.plain(one) for one in asked.present}
-        timeline = engine.timeline(asked.scope, _MOMENTS, actor=Actor.AGENT)
+        timeline = engine.timeline(asked.scope, TimelineRequest(_MOMENTS), AGENT)
         self._episodes = spans.Episodes(timeline)
         kept = [one for one in timeline.moments if one.state is State.KEPT]
         before_it = [one for one in kept if self._present and self._is_present(one.gist)]
@@ -147,13 +146,11 @@ class Mixer:
         request = Recall(
             query=query or _SALIENT,
             tags=frozenset() if query else salient,
-            also=salient if query else frozenset(),
             limit=_FOUND,
             seconds=self._seconds,
-            local=True,
-            actor=Actor.AGENT,
         )
-        return self._engine.recall(self._asked.scope, request).hits
+        also = salient if query else frozenset()
+        return self._engine.recall(self._asked.scope, request, AGENT, local=True, also=also).hits
 
     def _matched(self, hits: Iterable[Hit]) -> Iterator[Block]:
         left = MATCHED.blocks
@@ -183,7 +180,7 @@ class Mixer:
         if moment.id in self._shown:
             return None
         try:
-            return self._engine.get(self._asked.scope, moment.memory, actor=Actor.AGENT)
+            return self._engine.get(self._asked.scope, Get(moment.memory), AGENT)
         except NotFound:  # forgotten by itself, or since we looked
             return None
 

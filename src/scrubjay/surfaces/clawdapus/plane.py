@@ -15,7 +15,7 @@ from scrubjay.engine import Engine
 from scrubjay.model import errors
 from scrubjay.model.errors import NotFound, ScrubjayError
 from scrubjay.model.origin import Actor
-from scrubjay.model.requests import Forget, Recall
+from scrubjay.model.requests import AGENT, Caller, Forget, Recall
 from scrubjay.model.results import Outcome
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.clawdapus import blocks, descriptor, entries
@@ -146,13 +146,12 @@ class Plane:
         if is_due:
             # The turn is durable: what goes wrong here will be told to whoever recalls.
             with suppress(ScrubjayError):
-                anything = Recall(query="anything", limit=1, local=True, actor=Actor.AGENT)
-                self._engine.recall(scope, anything)
+                self._engine.recall(scope, Recall("anything", limit=1), AGENT, local=True)
 
     def _forget(self, body: entries.Fields) -> Reply:
         dropped = entries.dropped(body)
-        request = Forget(ids=dropped.ids, unseen=True, turns_only=True, actor=Actor.OPERATOR)
-        receipt = self._engine.forget(dropped.scope, request)
+        request, caller = Forget(dropped.ids, unseen=True), Caller(actor=Actor.OPERATOR)
+        receipt = self._engine.forget(dropped.scope, request, caller, turns_only=True)
         return Reply(status=204, scope=dropped.scope, account=Account(removed=receipt.erased))
 
     # -- the rest ------------------------------------------------------------------------

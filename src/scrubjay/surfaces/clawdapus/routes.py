@@ -16,13 +16,13 @@ from scrubjay.bridge import Abandoned, TooLate
 from scrubjay.model.errors import Busy
 from scrubjay.service import bodies
 from scrubjay.service.problems import Problem
+from scrubjay.service.rest import OPERATIONS, Operation
 from scrubjay.service.service import Service
 from scrubjay.service.tracing import Span
 from scrubjay.surfaces.clawdapus import descriptor, plane, telemetry
 from scrubjay.surfaces.clawdapus.descriptor import Offer
 from scrubjay.surfaces.clawdapus.plane import BODY_BYTES, Plane, Reply, refused
 from scrubjay.surfaces.clawdapus.telemetry import Ended
-from scrubjay.verbs import OPERATIONS, Operation
 
 HOLDER: Final = "plane"
 """Whom the rates are counted for: who has the token. No key has this id, being of eight."""

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Protocol, TypeAlias
 
+from scrubjay.model.requests import KindArg
 from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.text import CONTENT_BYTES
 from scrubjay.surfaces.evaluation.dataset import Dataset, Haystack, Question, Turn
@@ -28,7 +29,7 @@ class Remembering(Protocol):
         content: str,
         /,
         *,
-        kind: str,
+        kind: KindArg,
         session: str | None,
         speaker: str | None,
         position: int | None,
