@@ -16,11 +16,10 @@ from scrubjay import bootstrap, settings
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.memory import Json
 from scrubjay.model.requests import Load
-from scrubjay.surfaces.carapace.config import Config, Provider, scope_of
 from scrubjay.surfaces.carapace.host import Host
-from scrubjay.surfaces.carapace.memory import ScrubjayMemory
-from scrubjay.surfaces.carapace.records import Trail
-from scrubjay.surfaces.carapace.wire import Session, encode
+from scrubjay.surfaces.carapace.memory import Config, Provider, ScrubjayMemory
+from scrubjay.surfaces.carapace.records import AuditRecorder
+from scrubjay.surfaces.carapace.wire import AgentSession, encode, scope_of
 
 SIZES: Final = (1_000, 10_000)
 SECONDS: Final = {1_000: 0.050}
@@ -84,8 +83,8 @@ def _beside_floor(
 
 
 def _whole(memory: ScrubjayMemory, size: int, provider: Provider, questions: list[str]) -> Line:
-    host = Host([memory], bootstrap.clock(), record=Trail(memory.engine))
-    agent = Session(id="s", group=_GROUP)
+    host = Host([memory], bootstrap.clock(), record=AuditRecorder(memory.engine))
+    agent = AgentSession(id="s", group=_GROUP)
     times = []
     for question in questions:
         message: Json = {

@@ -18,7 +18,6 @@ from scrubjay.engine.ledger import sessions
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.ledger.timeline import Line, Mark
 from scrubjay.engine.memories import receipts
-from scrubjay.engine.scope import cells
 from scrubjay.engine.scope import lifecycle as scopes
 from scrubjay.engine.scope.open_scope import Ports
 from scrubjay.engine.scope.scope_values import Notes
@@ -159,15 +158,13 @@ class Bench:
     def put(self, row_id: bytes, raw: bytes) -> None:
         """Seal bytes in the place of a session or a note."""
         home = Collection.SESSION
-        body = cells.seal_body(self.opened, home, raw, row_id=row_id, version=1, epoch=1)
-        row = Row(id=row_id, version=1, epoch=1, cell=body.cell)
-        self.opened.write(lambda tx: tx.put(home, row))
+        row = Row(id=row_id, version=1, epoch=1, cell=None)
+        sealed = self.opened.seal_body(home, row, raw)
+        self.opened.write(lambda tx: tx.put(home, sealed.row))
 
     def session(self) -> bytes:
         """The row of the session."""
-        row_id = self.opened.session_hash(_SESSION)
-        assert row_id is not None
-        return row_id
+        return self.opened.session_hash(_SESSION)
 
     def note(self, name: str) -> bytes:
         """The row of a note."""

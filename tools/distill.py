@@ -37,8 +37,7 @@ import numpy as np
 import torch  # type: ignore[import-not-found]
 from torch.nn import functional as F  # type: ignore[import-not-found]  # noqa: N812
 
-from scrubjay.adapters.embedders.static import HEAD, MAGIC
-from scrubjay.adapters.embedders.wordpiece import WordPiece
+from scrubjay.adapters.embedders.static import HEAD, MAGIC, WordPiece
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 DIMENSIONS = 256

@@ -1,4 +1,4 @@
-"""One vector per text, computed once by our MiniLM embedder and looked up by everybody.
+"""One vector per text, computed once by MiniLM and looked up by everybody.
 
 So no figure contains the time to embed, and no peer searches with better vectors than another.
 """
@@ -79,16 +79,16 @@ def check(weights: Path) -> Path:
 
 
 def _embed(texts: Sequence[str], weights: Path) -> NDArray[np.float32]:
-    from scrubjay.adapters.clock import SystemClock
-    from scrubjay.adapters.embedders.minilm import MiniLMEmbedder
+    # Here, because the peers' environments have no scrubjay.
+    from bench.peers.encoder import SentenceEncoder
 
-    embedder = MiniLMEmbedder(check(weights), SystemClock())
-    # Neighbors in length share a batch, which the embedder then need not pad.
+    encoder = SentenceEncoder(check(weights))
+    # Neighbors in length share a batch, which the encoder then need not pad.
     order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
     rows = np.empty((len(texts), DIMENSIONS), np.float32)
     for start in range(0, len(order), BATCH):
         places = order[start : start + BATCH]
-        rows[places] = embedder.embed([texts[place] for place in places])
+        rows[places] = encoder.embed([texts[place] for place in places])
         print(f"\rembedding {start + len(places):,} of {len(texts):,}", end="", file=sys.stderr)
     print(file=sys.stderr)
     return rows

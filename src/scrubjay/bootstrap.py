@@ -89,11 +89,6 @@ def make_embedder(settings: Settings, clock: Clock) -> Embedder:
                 api_key=asked.api_key,
             )
             return OpenAIEmbedder(endpoint, clock=clock, sleep=time.sleep)
-        case EmbedderName.MINILM:
-            from scrubjay.adapters.embedders.minilm import MiniLMEmbedder
-
-            assert settings.minilm_weights is not None
-            return MiniLMEmbedder(settings.minilm_weights, clock)
         case EmbedderName.STATIC:
             from scrubjay.adapters.embedders.static import StaticEmbedder
 
@@ -191,11 +186,11 @@ def inspect(path: Path) -> Exhibit:
         raise NotFound("There is no such file.", hint="Check the path.") from error
     except OSError as error:
         raise InvalidRequest(f"The file cannot be read: {error.strerror}.") from error
-    from scrubjay.adapters.stores.sqlite import file_inspection
+    from scrubjay.adapters.stores.sqlite import inspection
 
-    if raw.startswith(file_inspection.MAGIC):
-        shown = file_inspection.inspect(path)
+    if raw.startswith(inspection.MAGIC):
+        shown = inspection.inspect(path)
     else:
         facts = (("first bytes", raw[:32].hex()),)
-        shown = Exhibit(title="a file of bytes", facts=facts, words=file_inspection.readable(raw))
+        shown = Exhibit(title="a file of bytes", facts=facts, words=inspection.readable(raw))
     return replace(shown, facts=(("size", f"{len(raw):,} bytes"), *shown.facts))

@@ -150,7 +150,7 @@ class RemoteEngine:
         headers = {"X-Scrubjay-Scope": str(scope)} if scope else {}
         if operation.conditional:
             headers["If-Match"] = "*"
-        if operation.replayed:
+        if operation.keyed:
             headers["Idempotency-Key"] = self._clock.new_id()
         left = {
             one.name: codec.plain(value)
@@ -174,7 +174,7 @@ class RemoteEngine:
             try:
                 return self._http.send(request)
             except (httpx2.NetworkError, httpx2.RemoteProtocolError):
-                if operation.writes and not operation.replayed:
+                if operation.writes and not (operation.idempotent or operation.keyed):
                     raise
                 return self._http.send(request)
         except httpx2.TimeoutException as error:

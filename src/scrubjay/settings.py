@@ -38,7 +38,6 @@ class EmbedderName(StrEnum):
     STATIC = "static"
     NONE = "none"
     OPENAI = "openai"
-    MINILM = "minilm"
 
 
 class OnEmbedderChange(StrEnum):
@@ -104,7 +103,6 @@ class Settings:
     embedder: EmbedderName = EmbedderName.STATIC
     on_embedder_change: OnEmbedderChange = OnEmbedderChange.DEGRADE
     openai: OpenAISettings = field(default_factory=OpenAISettings)
-    minilm_weights: Path | None = None
     extraction: ExtractionSettings = field(default_factory=ExtractionSettings)
     passphrase: str | None = None
     values: tuple[Value, ...] = field(default=(), compare=False)
@@ -207,7 +205,6 @@ KEYS: Final = (
         wants="true or false", check=_flag, parse=_parse_flag,
     ),
     _word("openai.api_key_variable", None, "the environment variable that holds the API key"),
-    _word("minilm.weights", None, "the folder with config.json, vocab.txt, model.safetensors"),
     _word("extraction.url", None, "the endpoint of the model that reads turns; none without it"),
     _word("extraction.model", None, "the model to ask for"),
     _choice("extraction.dialect", ModelDialect.OPENAI, "how it is spoken to"),
@@ -340,7 +337,6 @@ def _check_embedder(found: Mapping[str, Value], file: Path) -> None:
     """Refuse an embedder that lacks what it cannot do without."""
     needs = {
         EmbedderName.OPENAI: ("openai.url", "openai.model", "openai.dimensions"),
-        EmbedderName.MINILM: ("minilm.weights",),
     }
     name = EmbedderName(str(found["embedder"].value))
     if missing := [key for key in needs.get(name, ()) if not found[key].value]:
@@ -361,7 +357,7 @@ def _check_extraction(found: Mapping[str, Value], file: Path) -> None:
 def _settings(
     places: Mapping[str, Value], values: Mapping[str, Any], env: Mapping[str, str]
 ) -> Settings:
-    variable, weights = values["openai.api_key_variable"], values["minilm.weights"]
+    variable = values["openai.api_key_variable"]
     return Settings(
         data=Path(str(places["data"].value)),
         keys=Path(str(places["keys"].value)),
@@ -380,7 +376,6 @@ def _settings(
             shorten=values["openai.shorten"],
             api_key=env.get(variable) if variable else None,
         ),
-        minilm_weights=Path(weights).expanduser() if weights else None,
         extraction=ExtractionSettings(
             url=values["extraction.url"] or "",
             model=values["extraction.model"] or "",

@@ -46,7 +46,7 @@ class Verb(Generic[P, R]):
 
     The effects: `writes` is never abandoned; `idempotent` does no more twice than once; `heavy`
     goes over a whole scope; `creates` makes a scope that is not there; `beyond` works on a scope
-    that was destroyed; the answer of `secret` must not be kept for a repeat.
+    that was destroyed.
     """
 
     name: str
@@ -62,7 +62,6 @@ class Verb(Generic[P, R]):
         heavy: bool = False,
         creates: bool = False,
         beyond: bool = False,
-        secret: bool = False,
         scoped: bool = True,
     ) -> None:
         self.request = cast(type[Struct], request)
@@ -73,7 +72,6 @@ class Verb(Generic[P, R]):
         self.heavy = heavy
         self.creates = creates
         self.beyond = beyond
-        self.secret = secret
         self.scoped = scoped
         self.__doc__ = method.__doc__
 
@@ -143,9 +141,7 @@ class Verbs:
         requests.MarkTainted, Engine.mark_tainted, Grant.WRITE, writes=True, idempotent=True
     )
     quarantined = Verb(requests.Listing, Engine.quarantined)
-    approve = Verb(
-        requests.Approve, Engine.approve, Grant.WRITE, writes=True, idempotent=True, secret=True
-    )
+    approve = Verb(requests.Approve, Engine.approve, Grant.WRITE, writes=True, idempotent=True)
     reject = Verb(requests.Reject, Engine.reject, Grant.FORGET, writes=True)
     freeze = Verb(requests.FreezeRequest, Engine.freeze, Grant.ADMIN, writes=True, idempotent=True)
     purge = Verb(
@@ -188,9 +184,7 @@ class FileVerbs:
         heavy=True,
         creates=True,
     )
-    backup = Verb(
-        requests.Backup, Engine.backup, Grant.EXPORT, writes=True, heavy=True, secret=True
-    )
+    backup = Verb(requests.Backup, Engine.backup, Grant.EXPORT, writes=True, heavy=True)
     restore = Verb(
         requests.Restore,
         Engine.restore,
@@ -219,9 +213,7 @@ class ServiceVerbs:
     )
     own_key = Verb(NoFields, Access.own_key, None, scoped=False)
     list_keys = Verb(requests.Listing, Access.list_keys, Grant.ADMIN, scoped=False)
-    create_key = Verb(
-        access.CreateKey, Access.create_key, Grant.ADMIN, writes=True, secret=True, scoped=False
-    )
+    create_key = Verb(access.CreateKey, Access.create_key, Grant.ADMIN, writes=True, scoped=False)
     revoke_key = Verb(
         access.RevokeKey,
         Access.revoke_key,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from scrubjay.adapters import embedders
-from scrubjay.adapters.embedders.minilm import MiniLMEmbedder
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.embedders.openai import Endpoint, OpenAIEmbedder
 from scrubjay.adapters.embedders.static import StaticEmbedder
@@ -16,7 +14,6 @@ from scrubjay.ports import Clock, Embedder
 from scrubjay.testing.embedder_contract import EmbedderContract, VectorContract
 from tests.support.embedding_server import serve_embeddings
 from tests.support.registry import implementations
-from tests.tiny_model import write_tiny_model
 
 
 class TestNoEmbedder(EmbedderContract):
@@ -35,15 +32,6 @@ class TestStaticEmbedder(VectorContract):
         return StaticEmbedder(clock)
 
 
-class TestMiniLMEmbedder(VectorContract):
-    tested = MiniLMEmbedder
-
-    @pytest.fixture
-    def embedder(self, clock: Clock, tmp_path: Path) -> Embedder:
-        write_tiny_model(tmp_path)
-        return MiniLMEmbedder(tmp_path, clock)
-
-
 class TestOpenAIEmbedder(VectorContract):
     tested = OpenAIEmbedder
 
@@ -56,5 +44,5 @@ class TestOpenAIEmbedder(VectorContract):
 
 def test_every_embedder_runs_the_contract() -> None:
     """One added to the package without a suite here fails this test."""
-    suites = (TestNoEmbedder, TestStaticEmbedder, TestMiniLMEmbedder, TestOpenAIEmbedder)
+    suites = (TestNoEmbedder, TestStaticEmbedder, TestOpenAIEmbedder)
     assert implementations(embedders, Embedder) == {suite.tested for suite in suites}

@@ -8,7 +8,7 @@ import pytest
 
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Policy
-from scrubjay.model.errors import EmbedderError, InvalidRequest, NotFound
+from scrubjay.model.errors import InvalidRequest, NotFound
 
 
 def test_one_folder_may_hold_everything_with_the_keys_apart() -> None:
@@ -163,7 +163,6 @@ def test_a_named_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         ("drop_days = true", "drop_days"),
         ("shelf_megabytes = 0", "shelf_megabytes"),
         ("embedder = 'openai'", "openai.url"),
-        ("embedder = 'minilm'", "minilm.weights"),
         ("[openai]\nshorten = 1", "openai.shorten"),
     ],
 )
@@ -207,12 +206,6 @@ def test_every_key_has_a_default_that_is_a_good_value() -> None:
 def test_the_embedder_is_the_one_that_is_named(tmp_path: Path, text: str, identity: str) -> None:
     found = configured(tmp_path, text)
     assert bootstrap.make_embedder(found, bootstrap.clock()).identity.startswith(identity)
-
-
-def test_weights_are_looked_for_where_the_file_says(tmp_path: Path) -> None:
-    found = configured(tmp_path, f"embedder = 'minilm'\n[minilm]\nweights = '{tmp_path / 'w'}'")
-    with pytest.raises(EmbedderError):
-        _ = bootstrap.make_embedder(found, bootstrap.clock()).identity
 
 
 def test_the_engine_heeds_the_settings(tmp_path: Path) -> None:

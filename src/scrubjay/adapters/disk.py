@@ -22,8 +22,8 @@ from scrubjay.model.errors import Full, ScrubjayError, StoreError
 
 LEFTOVER: Final = ".new."
 Noise = Callable[[int], bytes]
-_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_DENIED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+DENIED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
 
@@ -61,9 +61,9 @@ def failures(place: str) -> Iterator[None]:
 
 
 def _translated(place: str, error: OSError) -> ScrubjayError:
-    if error.errno in _NO_SPACE:
+    if error.errno in NO_SPACE:
         return Full(f"No space is left for the {place}.")
-    if error.errno in _DENIED:
+    if error.errno in DENIED:
         return StoreError(
             f"The system does not allow this in the {place}.",
             hint=f"Check who owns the {place}, its permissions, and that it is not read-only.",

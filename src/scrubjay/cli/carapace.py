@@ -19,14 +19,12 @@ from scrubjay.cli.exits import Exit
 from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Origin
-from scrubjay.surfaces.carapace import files as plugin_files
-from scrubjay.surfaces.carapace import records, schemas, wire
-from scrubjay.surfaces.carapace.config import DEFAULT_GROUP, Config, scope_of
+from scrubjay.surfaces.carapace import manifest, records, wire
 from scrubjay.surfaces.carapace.host import Host
-from scrubjay.surfaces.carapace.memory import ScrubjayMemory
+from scrubjay.surfaces.carapace.memory import Config, ScrubjayMemory
 from scrubjay.surfaces.carapace.pipeline import Rules
 from scrubjay.surfaces.carapace.server import SOCKET, Directory, Server
-from scrubjay.surfaces.carapace.wire import Session, Wire
+from scrubjay.surfaces.carapace.wire import DEFAULT_GROUP, AgentSession, Wire, scope_of
 
 _USAGE: Final = "Usage: scrubjay tool NAME ARGUMENTS, the arguments as a JSON object."
 carapace = typer.Typer(help="Serve and set up the memory of Carapace.", no_args_is_help=True)
@@ -89,13 +87,13 @@ def _arguments(name: str, text: str) -> dict[str, Json]:
 def _called(
     name: str, given: dict[str, Json], group: str, session: str | None, config: Path | None
 ) -> Any:
-    topic = name if name.startswith(schemas.TOPIC) else schemas.TOPIC + name
+    topic = name if name.startswith(manifest.TOPIC) else manifest.TOPIC + name
     with _hosted(config) as (host, _):
         clock = bootstrap.clock()
-        if topic == schemas.TOPIC + schemas.BRIEF.name:
+        if topic == manifest.TOPIC + manifest.BRIEF_HOOK:
             # A session begins with its brief. To purge at every call would cost more than the call.
             host.start([group])
-        caller = Session(id=session or f"sess-{clock.new_id()}", group=group)
+        caller = AgentSession(id=session or f"sess-{clock.new_id()}", group=group)
         message = Wire(topic=topic, correlation=clock.new_id(), arguments=given)
         return host.pipeline.answer(message, caller)["payload"]
 
@@ -112,7 +110,7 @@ def _hosted(
 ) -> Iterator[tuple[Host, ScrubjayMemory]]:
     memory = ScrubjayMemory.open(_config(config), opening.settings())
     try:
-        record = records.Trail(memory.engine)
+        record = records.AuditRecorder(memory.engine)
         yield Host([memory], bootstrap.clock(), record=record, rules=rules), memory
     finally:
         memory.shutdown()
@@ -208,7 +206,7 @@ def write_files(
 
     Example: scrubjay carapace files plugins/memory
     """
-    for path in plugin_files.write(folder):
+    for path in manifest.write(folder):
         render.line(str(path))
 
 

@@ -25,7 +25,7 @@ from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
-from scrubjay.surfaces.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABLE, Offer
+from scrubjay.surfaces.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABLE, PlaneOffer
 
 if TYPE_CHECKING:
     from scrubjay.service.issuer import Trust
@@ -190,9 +190,9 @@ def _in_header(host: str) -> str:
 
 def offer_of(
     *, recall_only: bool, retain_only: bool, pods: Sequence[str] | None = None, recall_ms: int
-) -> Offer:
+) -> PlaneOffer:
     """What the plane offers, with the token of the environment."""
-    return Offer(
+    return PlaneOffer(
         recall=not retain_only,
         retain=not recall_only,
         token=reading.variable(TOKEN_VARIABLE),
@@ -367,7 +367,7 @@ def _tell(url: str, bearer: str, first: Iterable[tuple[str, str, str]]) -> None:
     render.say("Ctrl-C ends it.")
 
 
-def _planes(offer: Offer) -> list[Any]:
+def _planes(offer: PlaneOffer) -> list[Any]:
     """The memory plane of a pod, where its token is set: without one it would ask nobody."""
     from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 

@@ -397,6 +397,12 @@ class Engine(Checking, Extracting):
         finally:
             indexing.let_go(self._shelf.trim())
 
+    def full_score(self, *, by_words: bool) -> float:
+        """The score of a memory that answers a question fully: by words, or by meaning too."""
+        from scrubjay.engine.search import ranking  # loads numpy
+
+        return ranking.full_score(by_words=by_words)
+
     def at_once(self, scope: Scope) -> inline_recall.Short | None:
         """A recall that takes a few milliseconds now and waits for nobody; None if it would."""
         self._check_open()

@@ -26,6 +26,14 @@ _INVISIBLE_BEYOND = (
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff"  # tags, further selectors, private planes
     + "".join(chr(plane << 16 | 0xFFFE) + chr(plane << 16 | 0xFFFF) for plane in range(1, 15))
 )
+_ESCAPE_SEQUENCE = re.compile(
+    # ECMA-48. A string (OSC, DCS, SOS, PM, APC) whose end is missing loses only its introducer and
+    # its numbers: the words behind it are the text. The `+` behind a repeat keeps time linear.
+    "(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])"
+    "(?:[^\x07\n\x1b\x90\x98\x9b-\x9f]*+(?:\x07|\x9c|\x1b\\\\)|[0-9;]*+)"
+    "|(?:\x1b\\[|\x9b)[0-?]*+[ -/]*+[@-~]?"  # CSI: parameters, intermediates, the final byte
+    "|\x1b(?:[ -/]++[0-~]?|[0-Z\\\\c|}~])"  # character sets, and functions of two characters
+)
 # Two classes instead of one: a class within the first plane is looked up, not searched.
 _DELETED = re.compile(f"[{_INVISIBLE}]")
 _DELETED_BEYOND = re.compile(f"[{_INVISIBLE_BEYOND}]")
@@ -79,10 +87,12 @@ _BARE_HOST = re.compile(r"(?i)\b(www\.[^\s/?#]+)\S*")
 def clean(text: str) -> str:
     """The text without invalid and invisible characters, with one kind of line break; idempotent.
 
+    Terminal escape sequences (colors, titles, links) go as a whole, also where one is cut off.
     A joiner stays where a script or an emoji needs one, and so does the selector of an emoji.
     """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
+    text = _ESCAPE_SEQUENCE.sub("", text)
     text = _BREAK.sub("\n", text).replace(_UNIT_SEPARATOR, " ")
     text = _DELETED.sub("", text)
     if _BEYOND.search(text):

@@ -1,4 +1,4 @@
-"""Whether the service lives, whether it is ready, which version it is, and its counters."""
+"""The ASGI application: REST, mounted surfaces, health, readiness and metrics behind one gate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from scrubjay import __version__
 from scrubjay.access import KEYS
@@ -20,31 +20,10 @@ from scrubjay.model.errors import Busy, SchemaTooNew, ScrubjayError
 from scrubjay.ports import Clock
 from scrubjay.service import openapi, routes
 from scrubjay.service.gate import Gate
-from scrubjay.service.issuer import GRANT_PREFIX, Trust
+from scrubjay.service.issuer import GRANT_PREFIX
 from scrubjay.service.metrics import TYPE
-from scrubjay.service.problems import METADATA, resource
 from scrubjay.service.routes import as_json
-from scrubjay.service.service import MountedPaths, Options, Service
-
-
-def discovery_routes(trust: Trust | None) -> list[Route]:
-    """Where the metadata is found, if there is an issuer to name."""
-    if trust is None:
-        return []
-
-    async def metadata(request: Request) -> Response:
-        return as_json(
-            {
-                "resource": resource(request, trust),
-                "resource_name": "scrubjay",
-                "authorization_servers": [trust.issuer],
-                "scopes_supported": [f"{GRANT_PREFIX}{grant}" for grant in trust.grants],
-                "bearer_methods_supported": ["header"],
-            }
-        )
-
-    return [Route(METADATA, metadata, methods=["GET"])]
-
+from scrubjay.service.service import METADATA, MountedPaths, Options, Service
 
 _CHECK_SECONDS: Final = 5.0
 _EMBEDDER_SECONDS: Final = 30.0
@@ -52,9 +31,45 @@ _EMBEDDER_SECONDS: Final = 30.0
 Check = dict[str, object]
 
 
-def health_routes(service: Service) -> list[Route]:
-    """All of them; only the counters need a key."""
-    readiness = _Readiness(service)
+def app(
+    engine: Engine,
+    clock: Clock,
+    options: Options | None = None,
+    *,
+    planes: Sequence[MountedPaths] = (),
+) -> Gate:
+    """The service on an engine as an ASGI application; the engine is its caller's to close."""
+    service = Service(engine, clock, options)
+    mounted = [route for plane in planes for route in plane.routes(service)]
+    router = Router(
+        [*own_routes(service), *routes.routes(service), *mounted],
+        redirect_slashes=False,
+        lifespan=lambda _: _running(service, planes),
+    )
+
+    async def named(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = router  # told that it is part of an application, it raises what it refuses
+        await router(scope, receive, send)
+
+    return Gate(named, hosts=service.options.hosts, clock=clock, metrics=service.metrics)
+
+
+@asynccontextmanager
+async def _running(service: Service, planes: Sequence[MountedPaths]) -> AsyncIterator[None]:
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(service.bridge.close)
+        stack.push_async_callback(asyncio.to_thread, service.background.stop)
+        service.background.start()
+        if service.tokens is not None:
+            stack.push_async_callback(service.tokens.keys.close)
+        for plane in planes:
+            await stack.enter_async_context(plane.running(service))
+        yield
+
+
+def own_routes(service: Service) -> list[Route]:
+    """Health, readiness, version, counters, documents; only the counters need a key."""
+    readiness, trust, document = _Readiness(service), service.options.trust, openapi.render()
 
     async def health(request: Request) -> Response:
         request.scope["state"]["op"] = "healthz"
@@ -77,13 +92,31 @@ def health_routes(service: Service) -> list[Route]:
         depth, age = service.bridge.queue()
         return Response(service.metrics.render(depth=depth, age=age), media_type=TYPE)
 
+    async def described(_request: Request) -> Response:
+        return Response(document, media_type="application/json")
+
     named = {
         "/health": health,
         "/healthz": healthz,
         "/readyz": readyz,
         "/version": version,
         "/metrics": metrics,
+        "/openapi.json": described,
     }
+    if trust is not None:
+
+        async def metadata(request: Request) -> Response:
+            return as_json(
+                {
+                    "resource": service.resource(request),
+                    "resource_name": "scrubjay",
+                    "authorization_servers": [trust.issuer],
+                    "scopes_supported": [f"{GRANT_PREFIX}{grant}" for grant in trust.grants],
+                    "bearer_methods_supported": ["header"],
+                }
+            )
+
+        named[METADATA] = metadata
     return [Route(path, endpoint, methods=["GET"]) for path, endpoint in named.items()]
 
 
@@ -99,29 +132,23 @@ class _Readiness:
         """What was found, check by check; 503 if one is not well that nothing works without."""
         keys = await self._check(self._service.keys.refresh)
         store = await self._check(lambda: self._service.engine.head(KEYS))
-        waiting, _ = self._service.bridge.queue()
-        room = self._service.bridge.waiting < self._service.bridge.limits.waiting
+        bridge = self._service.bridge
         found: dict[str, Check] = {
             "store": store,
             "migrations": {"ok": store.get("code") != SchemaTooNew.code},
             "keys": keys,
-            "queue": {"ok": room, "waiting": waiting},
+            "queue": {"ok": bridge.waiting < bridge.limits.waiting, "waiting": bridge.queue()[0]},
         }
         well = all(check["ok"] for check in found.values())
-        found["embedder"] = await self._vectors()
-        status = "ready" if well else "not ready"
-        return as_json({"status": status, "checks": found}, 200 if well else 503)
-
-    async def _vectors(self) -> Check:
-        """Whether the embedder answers. Without it recall goes by words alone: that is ready, too.
-
-        It may be somebody else's service, so it is not asked every time.
-        """
+        # Without vectors recall goes by words alone: that is ready, too. The embedder may be
+        # somebody else's service, so it is not asked every time.
         now = self._service.clock.monotonic()
         if now - self._asked_at > _EMBEDDER_SECONDS:
             self._asked_at = now
             self._embedder = await self._check(self._service.engine.check_embedder)
-        return self._embedder
+        found["embedder"] = self._embedder
+        status = "ready" if well else "not ready"
+        return as_json({"status": status, "checks": found}, 200 if well else 503)
 
     async def _check(self, check: Callable[[], object]) -> Check:
         try:
@@ -130,57 +157,3 @@ class _Readiness:
             code = error.code if isinstance(error, ScrubjayError) else Busy.code
             return {"ok": False, "code": code}
         return {"ok": True}
-
-
-def app(
-    engine: Engine,
-    clock: Clock,
-    options: Options | None = None,
-    *,
-    planes: Sequence[MountedPaths] = (),
-) -> Gate:
-    """The service on an engine as an ASGI application; the engine is its caller's to close."""
-    service = Service(engine, clock, options)
-    mounted = [route for plane in planes for route in plane.routes(service)]
-    known = discovery_routes(service.options.trust)
-    router = Router(
-        [*health_routes(service), *routes.routes(service), _document(), *known, *mounted],
-        redirect_slashes=False,
-        lifespan=lambda _: _running(service, planes),
-    )
-    hosts, metrics = service.options.hosts, service.metrics
-    return Gate(_Named(router), hosts=hosts, clock=clock, metrics=metrics)
-
-
-class _Named:
-    """The router, told that it is part of an application: then it raises what it refuses."""
-
-    def __init__(self, router: ASGIApp) -> None:
-        self._router = router
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on."""
-        scope["app"] = self
-        await self._router(scope, receive, send)
-
-
-def _document() -> Route:
-    made = openapi.render()
-
-    async def document(_request: Request) -> Response:
-        return Response(made, media_type="application/json")
-
-    return Route("/openapi.json", document, methods=["GET"])
-
-
-@asynccontextmanager
-async def _running(service: Service, planes: Sequence[MountedPaths]) -> AsyncIterator[None]:
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(service.bridge.close)
-        stack.push_async_callback(asyncio.to_thread, service.background.stop)
-        service.background.start()
-        if service.tokens is not None:
-            stack.push_async_callback(service.tokens.keys.close)
-        for plane in planes:
-            await stack.enter_async_context(plane.running(service))
-        yield

@@ -39,15 +39,11 @@ class Signer:
         """A name for a scope that says nothing of whose it is."""
         return self._digest(b"scope", str(scope).encode()).hex()[:16]
 
-    def fingerprint(self) -> hmac.HMAC:
-        """What a body is to be shown to, piece by piece, to tell it from another."""
-        return hmac.new(self._secret, b"body\n", hashlib.sha256)
-
-    def once(self, holder: str, path: str, key: str, fingerprint: bytes) -> str:
+    def once(self, holder: str, path: str, key: str, body: bytes) -> str:
         """The name of a write for the store, and what it was: see `text.key_name`."""
         # Only a path may hold a line end, so that no two of these are the same.
         named = self._digest(b"once", f"{holder}\n{key}\n{path}".encode())
-        return f"once-{named.hex()[:32]}-{fingerprint.hex()[:32]}"
+        return f"once-{named.hex()[:32]}-{self._digest(b'body', body).hex()[:32]}"
 
     def _mac(self, scope: Scope, body: bytes) -> bytes:
         return self._digest(b"cursor", f"{scope}\n".encode() + body)[:_MAC_BYTES]

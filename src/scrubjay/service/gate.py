@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from msgspec import MsgspecError
+import msgspec
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from scrubjay.bridge import Abandoned, TooLate
-from scrubjay.model.errors import ScrubjayError
+from scrubjay.bridge import Abandoned
 from scrubjay.ports import Clock
 from scrubjay.service import problems
 from scrubjay.service.metrics import Metrics
@@ -44,78 +44,85 @@ class Gate:
     def __init__(
         self, app: ASGIApp, *, hosts: Iterable[str], clock: Clock, metrics: Metrics
     ) -> None:
-        self._app = app
-        self._hosts = LOOPBACK | {host.lower() for host in hosts}
-        self._clock = clock
-        self._metrics = metrics
+        self.app = app
+        self.hosts = LOOPBACK | {host.lower() for host in hosts}
+        self.clock = clock
+        self.metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or refuse it."""
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
         elif scope["type"] == "http":
-            await _Passage(self, scope, send).run(receive)
+            await _Passage(self, scope, receive, send).run()
         else:
             await send({"type": "websocket.close", "code": 1008})
 
-    def check(self, headers: dict[bytes, bytes]) -> None:
-        """Refuse a Host that is not ours, and an Origin that is not that host."""
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        if _name(host) not in self._hosts:
+
+class _Passage:
+    """One request on its way through the gate."""
+
+    def __init__(self, gate: Gate, scope: Scope, receive: Receive, send: Send) -> None:
+        self._gate = gate
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._headers = dict(scope["headers"])
+        self._state: dict[str, Any] = scope.setdefault("state", {})
+        given = self._headers.get(b"x-request-id", b"").decode("latin-1")
+        self._state["request_id"] = given if _SANE_ID.fullmatch(given) else gate.clock.new_id()
+        self._state.setdefault("op", "other")
+        self._status = 0
+
+    async def run(self) -> None:
+        """Carry it through; whatever happens, there is an answer and a line in the log."""
+        begun = self._gate.clock.monotonic()
+        try:
+            self._check()
+            await self._gate.app(self._scope, self._receive, self._forward)
+        except Abandoned:
+            self._status = 499
+        except HTTPException as error:
+            await self._answer(problems.of_status(error.status_code, error.headers))
+        except Exception as error:  # seam: the last one that can turn a mistake into an answer
+            await self._answer(problems.of(error))
+        finally:
+            seconds, op = self._gate.clock.monotonic() - begun, self._state["op"]
+            self._gate.metrics.ended(op, self._status, seconds)
+            if op not in QUIET and _log.isEnabledFor(logging.INFO):
+                _log.info("request", extra={**self._facts(), "ms": round(seconds * 1000, 2)})
+
+    def _check(self) -> None:
+        """Refuse headers that are too large, a Host not ours, and an Origin not that host."""
+        size = sum(len(name) + len(value) for name, value in self._scope["headers"])
+        if size > HEADER_BYTES:
+            raise problems.of_status(431)
+        host = self._headers.get(b"host", b"").decode("latin-1").lower()
+        # An address of IPv6 has colons of its own; it stands in brackets.
+        name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
+        if name not in self._gate.hosts:
             raise Problem(
                 403,
                 "host_not_allowed",
                 "The service does not answer to this Host.",
                 hint="Start it with --allow-host to add a name.",
             )
-        origin = headers.get(b"origin")
+        origin = self._headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").lower().partition("://")[2] != host:
             raise Problem(
                 403, "origin_not_allowed", "Pages of other origins may not ask this service."
             )
 
-
-class _Passage:
-    """One request on its way through the gate."""
-
-    def __init__(self, gate: Gate, scope: Scope, send: Send) -> None:
-        self._gate = gate
-        self._scope = scope
-        self._send = send
-        self._headers = dict(scope["headers"])
-        self._state: dict[str, Any] = scope.setdefault("state", {})
-        self._state["request_id"] = self._request_id()
-        self._state.setdefault("op", "other")
-        self._status = 0
-
-    async def run(self, receive: Receive) -> None:
-        """Carry it through; whatever happens, there is an answer and a line in the log."""
-        begun = self._gate._clock.monotonic()
-        try:
-            await self._enter(receive)
-        except Abandoned:
-            self._status = 499
-        except Exception as error:  # seam: the last one that can turn a mistake into an answer
-            await self._answer(_problem(error), receive)
-        finally:
-            self._note(self._gate._clock.monotonic() - begun)
-
-    async def _enter(self, receive: Receive) -> None:
-        size = sum(len(name) + len(value) for name, value in self._scope["headers"])
-        if size > HEADER_BYTES:
-            raise problems.of_status(431)
-        self._gate.check(self._headers)
-        await self._gate._app(self._scope, receive, self._forward)
-
-    async def _answer(self, problem: Problem, receive: Receive) -> None:
+    async def _answer(self, problem: Problem) -> None:
         if problem.code == "internal":
             _log.exception("request.failed", extra=self._facts())
         elif problem.status >= 500:
             _log.warning("request.refused", extra={**self._facts(), "code": problem.code})
         if self._status:
             raise RuntimeError("an answer was cut off by an error")  # the server hangs up
-        answer = problems.response(problem, self._state["request_id"])
-        await answer(self._scope, receive, self._forward)
+        body = msgspec.json.encode(problem.document(self._state["request_id"]))
+        answer = Response(body, problem.status, problem.headers, problems.TYPE)
+        await answer(self._scope, self._receive, self._forward)
 
     async def _forward(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -130,39 +137,6 @@ class _Passage:
                 headers.setdefault(*_HSTS)
         await self._send(message)
 
-    def _request_id(self) -> str:
-        given = self._headers.get(b"x-request-id", b"").decode("latin-1")
-        return given if _SANE_ID.fullmatch(given) else self._gate._clock.new_id()
-
-    def _note(self, seconds: float) -> None:
-        op = self._state["op"]
-        self._gate._metrics.ended(op, self._status, seconds)
-        if op not in QUIET and _log.isEnabledFor(logging.INFO):
-            _log.info("request", extra={**self._facts(), "ms": round(seconds * 1000, 2)})
-
     def _facts(self) -> dict[str, Any]:
         facts = {name: self._state.get(name) for name in ("request_id", "trace_id", "op", "key")}
         return {**{name: one for name, one in facts.items() if one}, "status": self._status}
-
-
-def _problem(error: Exception) -> Problem:
-    match error:
-        case Problem():
-            return error
-        case ScrubjayError():
-            return problems.of_error(error)
-        case MsgspecError():
-            return problems.of_validation(error)
-        case HTTPException():
-            return problems.of_status(error.status_code, error.headers)
-        case TooLate():
-            again = {"Retry-After": "1"}
-            return Problem(503, "too_late", "It took too long.", headers=again)
-    return problems.unexpected()
-
-
-def _name(host: str) -> str:
-    """The name in a Host header, without the port."""
-    if host.startswith("["):
-        return host[: host.find("]") + 1]
-    return host.partition(":")[0]

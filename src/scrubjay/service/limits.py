@@ -1,8 +1,10 @@
-"""How much one key may ask for: a bucket of tokens each, refilled as time passes."""
+"""Limits: a token bucket for each key, and the bytes of all bodies together."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
@@ -12,6 +14,8 @@ from scrubjay.service.problems import Problem
 from scrubjay.service.rest import Operation
 
 _BUCKETS: Final = 10_000
+TOGETHER_BYTES: Final = 256 * 1024 * 1024
+"""How much the bodies of all requests under way may have together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,3 +83,32 @@ class Meter:
                 headers={"Retry-After": seconds, **spent.headers()},
             )
         return spent
+
+
+class Room:
+    """How many bytes of bodies may be here at once; used by the event loop alone."""
+
+    def __init__(self, most: int = TOGETHER_BYTES) -> None:
+        self.left = most
+
+    @contextmanager
+    def share(self) -> Iterator[Callable[[bytes], None]]:
+        """How one request says what it takes; given back when it is answered."""
+        taken = 0
+
+        def take(piece: bytes) -> None:
+            nonlocal taken
+            if len(piece) > self.left:
+                raise Problem(
+                    503,
+                    "no_room",
+                    "Too many large bodies are here at once.",
+                    headers={"Retry-After": "1", "Connection": "close"},
+                )
+            self.left -= len(piece)
+            taken += len(piece)
+
+        try:
+            yield take
+        finally:
+            self.left += taken

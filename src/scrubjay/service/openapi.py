@@ -159,8 +159,9 @@ def _parameters(operation: Operation, form: dict[str, Any]) -> list[dict[str, An
             found.append({"name": name, "in": "query", "description": about, "schema": flat})
     if operation.verb.scoped:
         found.append(_header("X-Scrubjay-Scope", "The scope, as tenant/owner.", "acme/alice"))
-    if operation.replayed:
-        found.append(_header("Idempotency-Key", "A repeat gets the first answer again.", None))
+    if operation.keyed:
+        about = "The key of this write: a repeat of the same request changes nothing."
+        found.append(_header("Idempotency-Key", about, None))
     if operation.conditional:
         seen = _header("If-Match", "The ETag it had when you read it, or *.", "*")
         found.append({**seen, "required": True})

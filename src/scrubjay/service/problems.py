@@ -1,20 +1,17 @@
-"""Everything that goes wrong, as problem+json (RFC 9457): one form, whoever noticed it."""
+"""Problems (RFC 9457): the table from errors to status codes, and the form they are told in."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Meta, MsgspecError, Struct, ValidationError
-from starlette.requests import Request
-from starlette.responses import Response
 
+from scrubjay.bridge import TooLate
 from scrubjay.model import errors
 from scrubjay.model.errors import ScrubjayError
-from scrubjay.service.issuer import Trust
 
 TYPE: Final = "application/problem+json"
 _STATUS: Final[Mapping[type[ScrubjayError], int]] = {
@@ -83,7 +80,7 @@ class Problem(Exception):  # the name RFC 9457 gives it
         detail: str,
         *,
         hint: str | None = None,
-        places: Sequence[Mapping[str, str]] = (),
+        places: Sequence[Place] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
@@ -94,83 +91,52 @@ class Problem(Exception):  # the name RFC 9457 gives it
         self.places = places
         self.headers = dict(headers or {})
 
+    def document(self, request_id: str) -> ProblemDocument:
+        """The problem as it is told."""
+        return ProblemDocument(
+            type="about:blank",
+            title=_TITLES.get(self.status, HTTPStatus(self.status).phrase),
+            status=self.status,
+            detail=self.detail,
+            code=self.code,
+            instance=f"urn:scrubjay:request:{request_id}",
+            hint=self.hint or "",
+            request_id=request_id,
+            errors=tuple(self.places),
+        )
 
-def of_error(error: ScrubjayError) -> Problem:
-    """The problem an error of the engine is."""
-    status = next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 500)
-    headers = {"Retry-After": _AGAIN[status]} if status in _AGAIN else None
-    return Problem(status, error.code, error.message, hint=error.hint, headers=headers)
+
+def of(error: Exception) -> Problem:
+    """The problem an error is; of a mistake of ours it says nothing of what happened inside."""
+    match error:
+        case Problem():
+            return error
+        case ScrubjayError():
+            status = next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 500)
+            again = {"Retry-After": _AGAIN[status]} if status in _AGAIN else None
+            return Problem(status, error.code, error.message, hint=error.hint, headers=again)
+        case TooLate():
+            return Problem(503, "too_late", "It took too long.", headers={"Retry-After": "1"})
+        case ValidationError():
+            return _of_field(error)
+        case MsgspecError():
+            return Problem(400, "malformed", "The body is not valid JSON.")
+    return Problem(500, "internal", "Something went wrong; the log of the service says what.")
 
 
-def of_validation(error: MsgspecError) -> Problem:
+def _of_field(error: ValidationError) -> Problem:
     """The problem of a request whose fields are not what they should be: the first that is not."""
-    if not isinstance(error, ValidationError):
-        return Problem(400, "malformed", "The body is not valid JSON.")
     message, _, path = str(error).partition(" - at `$")
     parts = _PART.findall(path.rstrip("`"))
     if named := _NAMED.search(message):
         parts.append(named[1])
     pointer = "#/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in parts)
-    places = [{"pointer": pointer, "detail": message[:200]}]
-    return Problem(422, errors.InvalidRequest.code, "One field is not as described.", places=places)
+    place = Place(pointer=pointer, detail=message[:200])
+    detail = "One field is not as described."
+    return Problem(422, errors.InvalidRequest.code, detail, places=[place])
 
 
 def of_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
     """The problem of a path or method that is not here."""
     phrase = HTTPStatus(status).phrase
     return Problem(status, phrase.lower().replace(" ", "_"), f"{phrase}.", headers=headers)
-
-
-def unexpected() -> Problem:
-    """The problem of a mistake of ours: it says nothing of what happened inside."""
-    return Problem(500, "internal", "Something went wrong; the log of the service says what.")
-
-
-def response(problem: Problem, request_id: str | None = None) -> Response:
-    """The problem as it is sent."""
-    body: dict[str, Any] = {
-        "type": "about:blank",
-        "title": _TITLES.get(problem.status, HTTPStatus(problem.status).phrase),
-        "status": problem.status,
-        "detail": problem.detail,
-        "code": problem.code,
-    }
-    if problem.hint:
-        body["hint"] = problem.hint
-    if request_id:
-        body["instance"] = f"urn:scrubjay:request:{request_id}"
-        body["request_id"] = request_id
-    if problem.places:
-        body["errors"] = list(problem.places)
-    return Response(
-        json.dumps(body, ensure_ascii=False).encode(),
-        status_code=problem.status,
-        media_type=TYPE,
-        headers=problem.headers,
-    )
-
-
-METADATA: Final = "/.well-known/oauth-protected-resource"
-INVALID: Final = "invalid_token"
-_NO_HOST: Final = re.compile(r"[^A-Za-z0-9.:\[\]-]")
-
-
-def unauthorized(
-    request: Request, trust: Trust | None, detail: str, *, hint: str, error: str | None = None
-) -> Problem:
-    """The problem of a request without anything good; `error` if it had something."""
-    told = {"realm": "scrubjay"}
-    if error is not None:
-        told["error"] = error
-    if trust is not None:
-        told["resource_metadata"] = resource(request, trust) + METADATA
-    words = ", ".join(f'{name}="{value}"' for name, value in told.items())
-    headers = {"WWW-Authenticate": f"Bearer {words}"}
-    return Problem(401, "unauthorized", detail, hint=hint, headers=headers)
-
-
-def resource(request: Request, trust: Trust) -> str:
-    """Where clients find this service: as the operator says, or as they found it."""
-    # The gate knows the name; what follows it may still be anything.
-    host = _NO_HOST.sub("", request.headers["host"])
-    return trust.resource or f"{request.url.scheme}://{host}"

@@ -14,6 +14,7 @@ from msgspec.structs import fields
 
 from scrubjay import codec
 from scrubjay.access import Grant
+from scrubjay.model.memory import IdempotencyKey
 from scrubjay.model.results import Page
 from scrubjay.verbs import VERBS, Verb
 
@@ -129,7 +130,7 @@ class Operation:
         self.verb = verb
         self.name = verb.name
         self.grant: Grant | None = verb.grant
-        self.writes, self.heavy = verb.writes, verb.heavy
+        self.writes, self.heavy, self.idempotent = verb.writes, verb.heavy, verb.idempotent
         method, _, path = (resource.at or f"post /{verb.name}").partition(" ")
         self.method, self.path = method.upper(), path
         self.status = resource.status
@@ -141,8 +142,6 @@ class Operation:
         """Whether its answer is a page, and the next one is asked for by a signed cursor."""
         self.in_query = self.method in {"GET", "DELETE"}
         """Whether its other parameters stand in the query rather than in a body."""
-        self.replayed = verb.writes and self.method == "POST" and not verb.secret
-        """Whether a repeat under the same Idempotency-Key gets the first answer again."""
         self.tag = _TAGS.get(path.split("/")[1], "scope")
         """The group of operations it belongs to."""
         parts = path.split("/")
@@ -159,6 +158,8 @@ class Operation:
             for one in fields(verb.request)
         }
         """All fields of its request, by type and default."""
+        self.keyed = hints.get("key") == IdempotencyKey
+        """Whether its request has an idempotency key, under which a repeat changes nothing."""
         self.loose = {
             name: one for name, one in self.fields.items() if name not in self.path_names
         } | (_PAGING if self.paged else {})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -13,22 +12,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Send
-from starlette.types import Scope as Connection
+from starlette.types import Scope as Asgi
 
 from scrubjay import codec
-from scrubjay.access import KEYS, Access
-from scrubjay.model.errors import NotFound
+from scrubjay.access import KEYS, Access, Key
+from scrubjay.model.errors import Forbidden, NotFound
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.requests import Get
 from scrubjay.model.results import Outcome, Page, Recalled, Retained
 from scrubjay.model.scope import Scope
-from scrubjay.model.text import key_name
+from scrubjay.model.text import NAME_CHARS, key_name
 from scrubjay.model.turns import Recorded
-from scrubjay.service import bodies, replays
+from scrubjay.service.endpoint import Endpoint, Take, Visit, read_body
 from scrubjay.service.problems import Problem
-from scrubjay.service.replays import HEADER, Name
 from scrubjay.service.rest import BELOW, OPERATIONS, Operation
-from scrubjay.service.service import Service, check_granted
+from scrubjay.service.service import Service
 from scrubjay.service.tracing import Span
 from scrubjay.verbs import perform
 
@@ -76,7 +74,7 @@ _PLACES: Final = frozenset({"cursor", BELOW})
 class Pieces(Response):
     """An answer that is sent in pieces, as the client takes them: between two others get a turn."""
 
-    async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Send it."""
         if len(self.body) <= PIECE:
             await super().__call__(scope, receive, send)
@@ -144,7 +142,7 @@ def _page(service: Service, request: Request, scope: Scope, page: Page) -> Respo
 
 _SHORT: Final = 2048
 """Bytes of a body that takes no time to read."""
-_KEYED: Final = frozenset({"retain", "supersede"})
+HEADER: Final = "idempotency-key"
 Values = dict[str, Any]
 
 
@@ -153,7 +151,7 @@ def routes(service: Service) -> list[Route]:
     return [
         Route(
             VERSION + operation.path.replace("{session}", "{session:path}"),
-            _Endpoint(service, operation).answer,
+            RestEndpoint(service, operation).run,
             methods=[operation.method],
             name=operation.name,
         )
@@ -161,156 +159,117 @@ def routes(service: Service) -> list[Route]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """One request, as far as it is known before its body is looked into."""
-
-    request: Request
-    reach: Access
-    scope: Scope
-    body: bytes = b""
-    once: str | None = None
-    """Its Idempotency-Key as the store is to know it."""
-
-
-class _Endpoint:
-    """One operation, ready to be asked for."""
+class RestEndpoint(Endpoint[Response]):
+    """One operation of the table under `/v1`: keys or tokens, JSON in, JSON out."""
 
     def __init__(self, service: Service, operation: Operation) -> None:
-        self._service = service
-        self._operation = operation
+        super().__init__(service, operation)
         self._wanted = operation.loose
         self._form = codec.form(operation.name, self._wanted)
 
-    async def answer(self, request: Request) -> Response:
-        """Check who asks, for what, then do it."""
-        operation, state = self._operation, request.scope["state"]
-        state["op"] = operation.name
-        holder = await self._service.holder(request)
-        state["key"] = holder.id
-        state["rate"] = self._service.meter.spend(holder.id, operation)
-        check_granted(holder, operation.grant)
-        scope = self._service.scope_of(request, holder) if operation.verb.scoped else KEYS
-        asked = _Asked(request=request, reach=self._service.access(holder), scope=scope)
-        if operation.in_query:
-            return await self._carry_out(asked)
-        with self._service.room.share() as take:
-            return await self._with_body(asked, take)
+    async def authenticate(self, request: Request) -> Key:
+        """The key, or what the token of an issuer opens."""
+        return await self.service.holder(request)
 
-    async def _with_body(self, asked: _Asked, take: bodies.See) -> Response:
-        request, holder = asked.request, asked.reach.holder.id
-        most, key = self._operation.most_bytes, request.headers.get(HEADER)
-        if key is None or not self._operation.replayed:
-            body = await bodies.read(request, most, take)
-            return await self._carry_out(replace(asked, body=body))
-        path = request.url.path
-        name = Name(holder=holder, scope=str(asked.scope), path=path, key=key)
-        hashed = self._service.signer.fingerprint()
-        body = await bodies.read(request, most, take, hashed.update)
-        once = self._service.signer.once(holder, path, key, hashed.digest())
-        return await self._once(name, hashed.digest(), replace(asked, body=body, once=once))
+    def authorize(self, request: Request, holder: Key) -> Scope | None:
+        """The scope a header or the key names, if the key has the grant."""
+        grant = self.operation.grant
+        if grant is not None and grant not in holder.grants:
+            raise Forbidden(f"This key has not the grant {grant}.", hint="Use a key that has it.")
+        return self.service.scope_of(request, holder) if self.operation.verb.scoped else KEYS
 
-    async def _once(self, name: Name, fingerprint: bytes, asked: _Asked) -> Response:
-        kept = self._service.replays
-        if (known := kept.begin(name, fingerprint)) is not None:
-            return known
-        answer = None
-        try:
-            answer = await self._carry_out(asked)
-        finally:
-            kept.end(name, answer)
-        return answer
+    async def receive(self, request: Request, take: Take) -> bytes:
+        """The body, if it is JSON; a query has none."""
+        if self.operation.in_query:
+            return b""
+        body = await read_body(request, self.operation.most_bytes, take)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if body and kind != "application/json":
+            raise Problem(415, "unsupported_media_type", "Send the body as application/json.")
+        return body
 
-    async def _carry_out(self, asked: _Asked) -> Response:
-        operation, service, request = self._operation, self._service, asked.request
-        with service.spans.around(operation, asked.scope, request.headers) as span:
-            request.scope["state"]["trace_id"] = span.trace_id
-            if operation.writes:
-                return await service.bridge.write(
-                    lambda: self._work(asked, span), heavy=operation.heavy
-                )
-            values = self._values(asked) if self._may_be_short(asked) else None
-            short = None if values is None else asked.reach.at_once(asked.scope, values)
-            if short is not None:
-                with short:
-                    reach = Access(short, service.keys, asked.reach.holder)
-                    return self._work(replace(asked, reach=reach), span, values)
-            return await service.bridge.read(
-                lambda: self._work(asked, span, values),
-                gone=lambda: bodies.disconnected(request),
-                heavy=operation.heavy,
-            )
+    def at_once(self, visit: Visit, span: Span) -> Response | None:
+        """The answer to a short recall of a scope that is at hand."""
+        service, scope = self.service, visit.scope
+        if self.operation.name != "recall" or scope is None or len(visit.body) > _SHORT:
+            return None
+        if not service.is_ready(scope):
+            return None
+        values = self._values(visit)
+        short = service.access(visit.holder).at_once(scope, values)
+        if short is None:
+            return None
+        with short:
+            reach = Access(short, service.keys, visit.holder)
+            return self._work(visit, span, reach, values)
 
-    def _may_be_short(self, asked: _Asked) -> bool:
-        """Whether it is worth asking if this can be done right here, on the event loop."""
-        is_recall = self._operation.name == "recall"
-        return is_recall and self._service.is_ready(asked.scope) and len(asked.body) <= _SHORT
+    def perform(self, visit: Visit, span: Span) -> Response:
+        """The body taken apart, the verb, and its answer put together."""
+        return self._work(visit, span, self.service.access(visit.holder), self._values(visit))
 
-    # -- in the worker -------------------------------------------------------------------
-
-    def _work(self, asked: _Asked, span: Span, values: Values | None = None) -> Response:
-        """All that takes long: the body taken apart, the verb, and its answer put together."""
-        operation, service, scope = self._operation, self._service, asked.scope
+    def _work(self, visit: Visit, span: Span, reach: Access, values: Values) -> Response:
+        operation, service, scope = self.operation, self.service, visit.scope or KEYS
         verb = operation.verb
-        values = self._values(asked) if values is None else values
-        span.asked(values, once=asked.once)
+        once = self._once(visit)
+        if once is not None and values.get("key") is None:
+            values["key"] = once
+        span.asked(values, once=once)
         if verb.scoped and not verb.beyond:
             service.ready(scope, create=verb.creates)
         if operation.name == "destroy":
             service.leave(scope)
-        beside = {"expected": expected(asked.request)} if operation.conditional else {}
-        result = perform(asked.reach, verb, scope, values, **beside)
-        if isinstance(result, Retained):
-            _check_known(asked, result)
+        beside = {"expected": expected(visit.request)} if operation.conditional else {}
+        result = perform(reach, verb, scope, values, **beside)
+        if isinstance(result, Retained) and result.outcome is not Outcome.STORED:
+            _check_known(visit, reach, result, once)
         span.answered(result)
-        return render(service, operation, asked.request, scope, result)
+        return render(service, operation, visit.request, scope, result)
 
-    def _values(self, asked: _Asked) -> Values:
-        operation, request = self._operation, asked.request
+    def _once(self, visit: Visit) -> str | None:
+        """The Idempotency-Key as the key of the memory that is written, with its body's digest."""
+        key = visit.request.headers.get(HEADER)
+        if key is None or not self.operation.keyed:
+            return None
+        if not 1 <= len(key) <= NAME_CHARS:
+            raise Problem(400, "malformed", f"An Idempotency-Key has 1 to {NAME_CHARS} characters.")
+        path = visit.request.url.path
+        return self.service.signer.once(visit.holder.id, path, key, visit.body)
+
+    def _values(self, visit: Visit) -> Values:
+        operation, request = self.operation, visit.request
         if operation.in_query:
             found = _query(request, self._wanted)
             given = msgspec.convert(found, self._form, strict=False)
         else:
             try:
-                given = msgspec.json.decode(asked.body or b"{}", type=self._form)
+                given = msgspec.json.decode(visit.body or b"{}", type=self._form)
             except RecursionError as error:
                 raise Problem(400, "malformed", "The body is nested too deep.") from error
         values = codec.chosen(given, self._wanted)
         values |= {name: request.path_params[name] for name in operation.path_names}
         if operation.paged:
-            self._turn(asked.scope, values)
-        if asked.once is not None and operation.name in _KEYED and values.get("key") is None:
-            values["key"] = asked.once
+            cursor, below = values.pop("cursor", None), values.pop(BELOW, None)
+            if cursor is not None:
+                values["cursor"] = self.service.signer.place(visit.scope or KEYS, cursor)
+            elif below is not None:
+                values["cursor"] = below
         return values
 
-    def _turn(self, scope: Scope, values: Values) -> None:
-        """Put the place a page begins at where the verb expects it."""
-        cursor, below = values.pop("cursor", None), values.pop(BELOW, None)
-        if cursor is not None:
-            values["cursor"] = self._service.signer.place(scope, cursor)
-        elif below is not None:
-            values["cursor"] = below
 
-
-def _check_known(asked: _Asked, receipt: Retained) -> None:
+def _check_known(visit: Visit, reach: Access, receipt: Retained, once: str | None) -> None:
     """Refuse what the store knows under this key as another request, and a create that was none."""
-    if receipt.outcome is Outcome.STORED:
-        return
-    known = _key_of(asked, receipt) if asked.once is not None else None
-    if known is not None and known == asked.once:
-        return
-    if known is not None and asked.once and key_name(known) == key_name(asked.once):
-        raise replays.reused()
-    if asked.request.headers.get("if-none-match", "").strip() == "*":
+    if once is not None:
+        try:
+            known = reach.get(visit.scope, Get(receipt.id), reach.caller).key
+        except NotFound:
+            known = None  # it was forgotten, or its time is over
+        if known == once:
+            return
+        if known is not None and key_name(known) == key_name(once):
+            detail = "This Idempotency-Key came with another request."
+            raise Problem(422, "idempotency_key_reused", detail)
+    if visit.request.headers.get("if-none-match", "").strip() == "*":
         raise Problem(412, "precondition_failed", "It is there already, or was forgotten once.")
-
-
-def _key_of(asked: _Asked, receipt: Retained) -> str | None:
-    try:
-        memory: Memory = asked.reach.get(asked.scope, Get(receipt.id), asked.reach.caller)
-        return memory.key
-    except NotFound:
-        return None  # it was forgotten, or its time is over
 
 
 def _query(request: Request, wanted: Mapping[str, tuple[Any, Any]]) -> Values:

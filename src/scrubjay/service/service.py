@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -11,26 +12,27 @@ from typing import TYPE_CHECKING, Final, Protocol
 from starlette.requests import Request
 from starlette.routing import BaseRoute
 
-from scrubjay.access import Access, Grant, Key, Keys, everything
+from scrubjay.access import Access, Key, Keys, everything
 from scrubjay.bridge import Bridge, Limits
 from scrubjay.engine import Engine
-from scrubjay.model.errors import Forbidden, InvalidRequest
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock
 from scrubjay.service.background import Background
-from scrubjay.service.bodies import Room
 from scrubjay.service.cursors import Signer
 from scrubjay.service.issuer import PAUSE_SECONDS, TokenRefused, Trust, Unreachable
-from scrubjay.service.limits import Meter, Rates
+from scrubjay.service.limits import Meter, Rates, Room
 from scrubjay.service.metrics import Metrics
-from scrubjay.service.problems import INVALID, Problem, unauthorized
-from scrubjay.service.replays import Replays
+from scrubjay.service.problems import Problem
 from scrubjay.service.tracing import Spans
 
 if TYPE_CHECKING:
     from scrubjay.service.tokens import Tokens
 
 SCOPE_HEADER: Final = "x-scrubjay-scope"
+METADATA: Final = "/.well-known/oauth-protected-resource"
+_NO_HOST: Final = re.compile(r"[^A-Za-z0-9.:\[\]-]")
+_INVALID: Final = "invalid_token"
 _MAKE_ONE: Final = "`scrubjay keys create` makes one."
 _EXPIRED: Final = "The token has expired."
 _NOT_ACCEPTED: Final = (
@@ -88,13 +90,20 @@ class Service:
         self.metrics = Metrics()
         self.background = Background(engine, clock, self.metrics)
         self.meter = Meter(self.options.rates, clock)
-        self.replays = Replays(clock)
         self.room = Room()
         self.signer = Signer(self.keys.signing_secret())
         self.spans = Spans(self.signer, clock, content=self.options.trace_content)
-        self.tokens = _tokens(self.options.trust, clock, self.signer)
+        self.tokens = self._tokens()
         self._local = everything()
         self._open: set[Scope] = set()
+
+    def _tokens(self) -> Tokens | None:
+        """What checks tokens, if any are good; else its libraries are not even loaded."""
+        if self.options.trust is None:
+            return None
+        from scrubjay.service.tokens import Tokens
+
+        return Tokens(self.options.trust, self.clock, self.signer.pseudonym)
 
     # -- who asks ----------------------------------------------------------------------
 
@@ -103,10 +112,10 @@ class Service:
         if self.options.no_auth:
             return self._local
         kind, _, rest = request.headers.get("authorization", "").partition(" ")
-        token, trust = rest.strip(), self.options.trust
+        token = rest.strip()
         if kind.lower() != "bearer" or not token:
             detail = "Send your key as Authorization: Bearer sj_…"
-            raise unauthorized(request, trust, detail, hint=_MAKE_ONE)
+            raise self._unauthorized(request, detail, hint=_MAKE_ONE)
         if self.tokens is not None and "." in token:  # a key has no dots
             return await self._signed_in(request, self.tokens, token)
         key = self.keys.find(token)
@@ -116,7 +125,7 @@ class Service:
             key = self.keys.find(token)
         if key is None:
             detail = "The key is not known here, expired, or was revoked."
-            raise unauthorized(request, trust, detail, hint=_MAKE_ONE, error=INVALID)
+            raise self._unauthorized(request, detail, hint=_MAKE_ONE, error=_INVALID)
         return key
 
     async def _signed_in(self, request: Request, tokens: Tokens, token: str) -> Key:
@@ -128,30 +137,47 @@ class Service:
             _log.info("token.refused", extra=facts)
             detail = _EXPIRED if refused.expired else _NOT_ACCEPTED
             hint = "Get a new one from its issuer."
-            trust = self.options.trust
-            raise unauthorized(request, trust, detail, hint=hint, error=INVALID) from refused
+            raise self._unauthorized(request, detail, hint=hint, error=_INVALID) from refused
         except Unreachable as error:
             again = {"Retry-After": f"{PAUSE_SECONDS:.0f}"}
             detail = "The issuer of the token cannot be asked at the moment."
             raise Problem(503, "issuer_unreachable", detail, headers=again) from error
 
+    def _unauthorized(
+        self, request: Request, detail: str, *, hint: str, error: str | None = None
+    ) -> Problem:
+        """The problem of a request without anything good; `error` if it had something."""
+        told = {"realm": "scrubjay"} | ({"error": error} if error else {})
+        if self.options.trust is not None:
+            told["resource_metadata"] = self.resource(request) + METADATA
+        words = ", ".join(f'{name}="{value}"' for name, value in told.items())
+        headers = {"WWW-Authenticate": f"Bearer {words}"}
+        return Problem(401, "unauthorized", detail, hint=hint, headers=headers)
+
+    def resource(self, request: Request) -> str:
+        """Where clients find this service: as the operator says, or as they found it."""
+        trust = self.options.trust
+        if trust is not None and trust.resource:
+            return trust.resource
+        # The gate knows the name; what follows it may still be anything.
+        return f"{request.url.scheme}://{_NO_HOST.sub('', request.headers['host'])}"
+
     def scope_of(self, request: Request, holder: Key) -> Scope:
         """The scope a request is about: from its header, or the only one its key is for."""
         named = request.headers.get(SCOPE_HEADER)
-        scope = Scope.parse(named) if named else holder.only_scope or self._default()
+        scope = Scope.parse(named) if named else holder.only_scope
+        if scope is None and self.options.no_auth:
+            scope = self.options.scope
+        if scope is None:
+            raise InvalidRequest(
+                "The request names no scope.", hint="Send it as X-Scrubjay-Scope: tenant/owner."
+            )
         self.access(holder).check_covered(scope)
         return scope
 
     def access(self, holder: Key) -> Access:
         """The engine as the holder of a key may use it."""
         return Access(self.engine, self.keys, holder)
-
-    def _default(self) -> Scope:
-        if self.options.no_auth and self.options.scope is not None:
-            return self.options.scope
-        raise InvalidRequest(
-            "The request names no scope.", hint="Send it as X-Scrubjay-Scope: tenant/owner."
-        )
 
     # -- scopes and memories -------------------------------------------------------------
 
@@ -168,18 +194,3 @@ class Service:
     def leave(self, scope: Scope) -> None:
         """Look again, next time, whether the scope is there."""
         self._open.discard(scope)
-
-
-def _tokens(trust: Trust | None, clock: Clock, signer: Signer) -> Tokens | None:
-    """What checks tokens, if any are good; else its libraries are not even loaded."""
-    if trust is None:
-        return None
-    from scrubjay.service.tokens import Tokens
-
-    return Tokens(trust, clock, signer.pseudonym)
-
-
-def check_granted(holder: Key, grant: Grant | None) -> None:
-    """Refuse what the key was not made for."""
-    if grant is not None and grant not in holder.grants:
-        raise Forbidden(f"This key has not the grant {grant}.", hint="Use a key that has it.")

@@ -10,10 +10,10 @@ from typing import Any
 
 from scrubjay.surfaces.carapace.host import Host
 from scrubjay.surfaces.carapace.pipeline import Rules
-from scrubjay.surfaces.carapace.wire import Session, encode
+from scrubjay.surfaces.carapace.wire import AgentSession, encode
 from scrubjay.testing.clock import FakeClock
 
-AGENT = Session(id="s1", group="main")
+AGENT = AgentSession(id="s1", group="main")
 WAIT = 10
 """How long a plugin that hangs does so, should nobody let it go: a failed test must end."""
 

@@ -7,12 +7,11 @@ from typing import Any
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.engine import Engine
 from scrubjay.model.scope import Scope
-from scrubjay.surfaces.carapace.config import Config
 from scrubjay.surfaces.carapace.host import Host
-from scrubjay.surfaces.carapace.memory import ScrubjayMemory
+from scrubjay.surfaces.carapace.memory import Config, ScrubjayMemory
 from scrubjay.surfaces.carapace.pipeline import Rules
-from scrubjay.surfaces.carapace.records import Trail
-from scrubjay.surfaces.carapace.wire import Session, encode
+from scrubjay.surfaces.carapace.records import AuditRecorder
+from scrubjay.surfaces.carapace.wire import AgentSession, encode
 from tests.support.engines import MemoryHome
 
 MAIN = Scope("local", "main")
@@ -40,8 +39,8 @@ class Stage:
         self.home = home
         self.engine: Engine = home.engine()
         self.memory = ScrubjayMemory(self.engine, config)
-        self.host = Host([self.memory], home.clock, record=Trail(self.engine), rules=rules)
-        self.session = Session(id=session, group=group)
+        self.host = Host([self.memory], home.clock, record=AuditRecorder(self.engine), rules=rules)
+        self.session = AgentSession(id=session, group=group)
 
     def send(self, topic: str, arguments: Any, **envelope: Any) -> Any:
         """The envelope of the reply to a message; `envelope` are fields an agent adds."""
@@ -78,7 +77,7 @@ class Stage:
         """The same host, called by another session."""
         other = object.__new__(Stage)
         vars(other).update(vars(self))
-        other.session = Session(id=name, group=group or self.session.group)
+        other.session = AgentSession(id=name, group=group or self.session.group)
         return other
 
     def restarted(self, **changed: Any) -> Stage:

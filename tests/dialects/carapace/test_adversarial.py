@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.surfaces.carapace.wire import Session, encode
+from scrubjay.surfaces.carapace.wire import AgentSession, encode
 from tests.dialects.carapace import hostile
 from tests.dialects.carapace.scene import Stage, home_without_vectors
 
@@ -81,7 +81,7 @@ def test_a_hostile_text_is_no_id_and_no_topic(stage: Stage, text: str) -> None:
 @pytest.mark.parametrize("text", hostile.TEXTS.values(), ids=hostile.TEXTS)
 def test_a_hostile_text_is_no_group(stage: Stage, text: str) -> None:
     agent = stage.as_session("s1")
-    agent.session = Session(id="s1", group=text)
+    agent.session = AgentSession(id="s1", group=text)
     reply = agent.send("tool.invoke.memory_search", {})
     if re.fullmatch("[a-zA-Z0-9][a-zA-Z0-9_-]{0,127}", text):
         assert reply["payload"]["result"] == {"results": []}  # a word is a name like any other

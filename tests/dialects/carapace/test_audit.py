@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from scrubjay.model.scope import Scope
-from scrubjay.surfaces.carapace.errors import Code
-from scrubjay.surfaces.carapace.records import Outcome, Record, lines
+from scrubjay.surfaces.carapace.records import CallOutcome, CallRecord, lines
+from scrubjay.surfaces.carapace.wire import Code
 from tests.dialects.carapace.oddity import Oddity
 from tests.dialects.carapace.scene import MAIN, Stage
 from tests.support.engines import MemoryHome
@@ -101,7 +101,7 @@ def test_the_trail_is_whole_afterwards_and_after_a_restart(stage: Stage) -> None
 def test_a_record_that_cannot_be_written_costs_a_warning_and_not_the_answer(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(record: Record) -> None:
+    def fail(record: CallRecord) -> None:
         raise RuntimeError
 
     stage.host.pipeline._record = fail
@@ -115,18 +115,20 @@ def test_a_record_that_cannot_be_written_costs_a_warning_and_not_the_answer(
 @pytest.mark.parametrize("code", [None, *Code])
 def test_every_record_has_a_name_the_trail_takes(tool: str, code: Code | None) -> None:
     engine = MemoryHome().engine()
-    record = Record(group="g", session="s", tool=tool, outcome=Outcome.REJECTED, code=code)
-    from scrubjay.surfaces.carapace.records import Trail
+    record = CallRecord(group="g", session="s", tool=tool, outcome=CallOutcome.REJECTED, code=code)
+    from scrubjay.surfaces.carapace.records import AuditRecorder
 
-    Trail(engine)(record)
+    AuditRecorder(engine)(record)
     assert engine.audit(Scope("local", "g"))[-1].verb == record.verb
     assert len(list(lines(engine, "g"))) == 1
 
 
 def test_another_plugins_calls_are_recorded_by_the_same_host(stage: Stage) -> None:
     from scrubjay.surfaces.carapace.host import Host
-    from scrubjay.surfaces.carapace.records import Trail
+    from scrubjay.surfaces.carapace.records import AuditRecorder
 
-    stage.host = Host([stage.memory, Oddity()], stage.home.clock, record=Trail(stage.engine))
+    stage.host = Host(
+        [stage.memory, Oddity()], stage.home.clock, record=AuditRecorder(stage.engine)
+    )
     stage.call("odd")
     assert told(stage) == [("tool.invoke.odd", "route", "routed", None)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.surfaces.carapace import files
+from scrubjay.surfaces.carapace import manifest
 
 
 def scrubjay(home: Path, *arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
@@ -116,7 +116,7 @@ def test_the_trail_and_the_taint_have_commands(tmp_path: Path) -> None:
 def test_the_files_of_the_plugin_are_written_where_they_are_wanted(tmp_path: Path) -> None:
     code, out, _ = scrubjay(tmp_path, "carapace", "files", str(tmp_path / "plugins" / "memory"))
     assert code == 0
-    for line, (name, text) in zip(out.splitlines(), files.contents().items(), strict=True):
+    for line, (name, text) in zip(out.splitlines(), manifest.contents().items(), strict=True):
         assert Path(line) == tmp_path / "plugins" / "memory" / name
         assert Path(line).read_text() == text
 

@@ -11,7 +11,8 @@ import pytest
 from scrubjay import settings
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.settings import EmbedderName, OpenAISettings
-from scrubjay.surfaces.carapace.config import Config, Provider, scope_of
+from scrubjay.surfaces.carapace.memory import Config, Provider
+from scrubjay.surfaces.carapace.wire import scope_of
 
 
 def test_the_defaults_are_those_of_the_manifest() -> None:

@@ -14,10 +14,9 @@ from scrubjay import bootstrap, settings
 from scrubjay.model import errors
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.settings import OpenAISettings
-from scrubjay.surfaces.carapace.config import Config, Provider
-from scrubjay.surfaces.carapace.errors import translated
-from scrubjay.surfaces.carapace.memory import ScrubjayMemory
-from scrubjay.surfaces.carapace.records import Outcome, Record, Trail
+from scrubjay.surfaces.carapace.memory import Config, Provider, ScrubjayMemory
+from scrubjay.surfaces.carapace.records import AuditRecorder, CallOutcome, CallRecord
+from scrubjay.surfaces.carapace.wire import ToolError
 from tests.support.embedding_server import serve_embeddings
 
 FACT: Any = {"type": "fact", "content": "kept"}
@@ -43,7 +42,7 @@ FACT: Any = {"type": "fact", "content": "kept"}
 def test_every_error_has_a_code_and_says_what_to_do(
     kind: type[ScrubjayError], code: str, *, retriable: bool
 ) -> None:
-    told = translated(kind("It failed.", hint="Do this.")).payload()
+    told = ToolError.of(kind("It failed.", hint="Do this.")).payload()
     assert told == {"code": code, "message": "It failed. Do this.", "retriable": retriable}
 
 
@@ -76,8 +75,8 @@ class FullDisk:
 
 
 def test_a_full_disk_costs_the_record_and_not_the_answer(caplog: pytest.LogCaptureFixture) -> None:
-    record = Record(group="main", session="s", tool="memory_search", outcome=Outcome.ROUTED)
-    Trail(FullDisk())(record)  # type: ignore[arg-type]
+    record = CallRecord(group="main", session="s", tool="memory_search", outcome=CallOutcome.ROUTED)
+    AuditRecorder(FullDisk())(record)  # type: ignore[arg-type]
     (line,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
     assert (line.message, vars(line)["code"]) == ("carapace.not_recorded", "store_full")
 

@@ -11,12 +11,12 @@ import pytest
 
 from scrubjay import __version__
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.surfaces.carapace import files, schemas
+from scrubjay.surfaces.carapace import manifest
 from scrubjay.surfaces.carapace.validation import faults
 from tests.dialects.carapace.scene import Stage
 
-MANIFEST: Any = json.loads(files.contents()[files.MANIFEST])
-SKILL = files.contents()[files.SKILL]
+MANIFEST: Any = json.loads(manifest.contents()[manifest.MANIFEST_FILE])
+SKILL = manifest.contents()[manifest.SKILL_FILE]
 TYPES = ["preference", "fact", "instruction", "context", "correction"]
 GOLDEN: dict[str, Any] = {
     "memory_store": {
@@ -100,7 +100,7 @@ def test_the_configuration_has_the_keys_and_defaults_of_the_design() -> None:
     }
 
 
-@pytest.mark.parametrize("tool", schemas.TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", manifest.TOOLS.values(), ids=lambda tool: tool.name)
 def test_every_tool_has_a_section_with_usage_arguments_examples_and_notes(tool: Any) -> None:
     section = SKILL.split(f"\n## {tool.name}\n")[1].split("\n---\n")[0]
     for heading in ("Usage", "Arguments", "Examples", "Return Format", "Notes"):
@@ -156,7 +156,7 @@ def commands() -> list[tuple[str, str]]:
 def test_every_example_of_the_skill_fits_its_schema() -> None:
     assert len(commands()) >= 10
     for tool, arguments in commands():
-        assert list(faults(json.loads(arguments), schemas.ARGUMENTS[tool])) == []
+        assert list(faults(json.loads(arguments), manifest.TOOLS[tool].arguments)) == []
 
 
 def test_every_example_of_the_skill_is_answered(stage: Stage) -> None:
@@ -168,15 +168,16 @@ def test_every_example_of_the_skill_is_answered(stage: Stage) -> None:
 
 def test_a_changed_limit_changes_the_skill() -> None:
     tags: Any = {"type": "array", "items": {"type": "string", "maxLength": 7}, "maxItems": 3}
-    assert "At most 3, each up to 7" in files._description({**tags, "description": "x"})
+    table = manifest.argument_table({"properties": {"tags": {**tags, "description": "x"}}})
+    assert "At most 3, each up to 7" in table
 
 
 def test_files_are_written_anew_and_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
     for _ in range(2):
-        assert [path.name for path in files.write(tmp_path / "a" / "b")] == [
+        assert [path.name for path in manifest.write(tmp_path / "a" / "b")] == [
             "manifest.json",
             "memory.md",
         ]
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidRequest, match="cannot be written"):
-        files.write(tmp_path / "file")
+        manifest.write(tmp_path / "file")

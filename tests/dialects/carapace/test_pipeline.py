@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from scrubjay.surfaces.carapace import pipeline as stages
-from scrubjay.surfaces.carapace.errors import RETRIABLE, Code
 from scrubjay.surfaces.carapace.pipeline import Rules
-from scrubjay.surfaces.carapace.wire import Session, encode
+from scrubjay.surfaces.carapace.wire import RETRIABLE, AgentSession, Code, encode
 from tests.dialects.carapace.oddity import Oddity, answer, host
 from tests.dialects.carapace.scene import Stage, home_without_vectors
 
@@ -39,7 +38,7 @@ def test_identity_in_the_message_is_ignored(stage: Stage) -> None:
 
 @pytest.mark.parametrize("group", ["", "-x", "_x", "a.b", "a b", "a/b", "..", "x" * 129, "é"])
 def test_a_group_is_checked_before_anything_else(stage: Stage, group: str) -> None:
-    stage.session = Session(id="s1", group=group)
+    stage.session = AgentSession(id="s1", group=group)
     error = stage.send("nonsense", {"even": "this"})["payload"]["error"]
     assert (error["code"], error["stage"], error["field"]) == ("VALIDATION_FAILED", 1, "group")
 

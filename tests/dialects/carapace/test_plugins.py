@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scrubjay.model.errors import Conflict, InvalidRequest
-from scrubjay.surfaces.carapace.errors import Code, ToolError
 from scrubjay.surfaces.carapace.memory import ScrubjayMemory
+from scrubjay.surfaces.carapace.wire import Code, ToolError
 from scrubjay.testing.plugin_contract import MemoryPluginContract
 from tests.dialects.carapace.notebook import Notebook
 from tests.dialects.carapace.oddity import Oddity, answer, answer_to, host

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from scrubjay.conversation.outgoing import sanitize
 from scrubjay.surfaces.carapace.host import Host
-from scrubjay.surfaces.carapace.records import Record, lines
-from scrubjay.surfaces.carapace.sanitize import sanitize
+from scrubjay.surfaces.carapace.records import CallRecord, lines
 from scrubjay.testing.clock import FakeClock
 from tests.dialects.carapace.oddity import Oddity, answer
 from tests.dialects.carapace.scene import Stage
@@ -76,7 +76,7 @@ def test_a_secret_is_not_even_stored(stage: Stage, name: str) -> None:
 def test_a_reply_that_had_a_secret_is_recorded_as_sanitized() -> None:
     plugin = Oddity()
     plugin.reply = {"ok": True, "result": {"text": SECRETS["aws"]}}
-    kept: list[Record] = []
+    kept: list[CallRecord] = []
     careful = Host([plugin], FakeClock(), record=kept.append)
     assert answer(careful)["result"] == {"text": "[REDACTED]"}
     assert [record.verb for record in kept] == ["carapace.odd.sanitized"]

@@ -9,7 +9,7 @@ import pytest
 
 from scrubjay.engine import Engine
 from scrubjay.model.requests import Retain
-from scrubjay.surfaces.carapace.config import Config, Provider
+from scrubjay.surfaces.carapace.memory import Config, Provider
 from tests.dialects.carapace.scene import MAIN, Stage, home_without_vectors
 from tests.support.engines import MemoryHome
 

@@ -283,7 +283,7 @@ def test_nothing_happens_that_the_agent_did_not_do(stage: Stage) -> None:
 
 
 def test_a_plugin_is_opened_by_its_configuration(tmp_path: Any) -> None:
-    from scrubjay.surfaces.carapace.config import Config
+    from scrubjay.surfaces.carapace.memory import Config
 
     config = Config(storage_path=str(tmp_path / "memory"))
     memory = ScrubjayMemory.open(config)

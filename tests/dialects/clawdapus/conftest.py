@@ -14,13 +14,13 @@ from scrubjay.service.app import app
 from scrubjay.service.limits import UNLIMITED
 from scrubjay.service.server import Listening, bind, server
 from scrubjay.service.service import Options
-from scrubjay.surfaces.clawdapus.descriptor import Offer
+from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 from tests.dialects.clawdapus.pod import Claw, Manifest, Proxy
 from tests.support.engines import MemoryHome
 
 Serve = Callable[..., str]
-PATIENT = Offer(recall_seconds=30)
+PATIENT = PlaneOffer(recall_seconds=30)
 """A machine that runs other things beside the tests may take longer than a pod's does."""
 OPEN = Options(no_auth=True, rates=UNLIMITED)
 
@@ -31,7 +31,10 @@ def serve(home: MemoryHome) -> Iterator[Serve]:
     running: list[tuple[object, threading.Thread]] = []
 
     def start(
-        engine: Engine, offer: Offer = PATIENT, options: Options = OPEN, clock: Clock | None = None
+        engine: Engine,
+        offer: PlaneOffer = PATIENT,
+        options: Options = OPEN,
+        clock: Clock | None = None,
     ) -> str:
         listening = Listening(port=0, no_auth=True)
         made = app(engine, clock or home.clock, options, planes=[ClawdapusPlane(offer)])

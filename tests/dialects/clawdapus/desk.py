@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from scrubjay.engine import Engine
-from scrubjay.surfaces.clawdapus.descriptor import Offer
+from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.names import scope_of
 from scrubjay.surfaces.clawdapus.plane import Plane
 from tests.dialects.clawdapus.pod import BLOCKED, START, Json, entry, user
@@ -26,7 +26,7 @@ class Desk:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._plane = Plane(engine, Offer(recall_seconds=30))
+        self._plane = Plane(engine, PlaneOffer(recall_seconds=30))
 
     def retain(self, *lines: Json) -> None:
         for one in lines:

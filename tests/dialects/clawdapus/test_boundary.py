@@ -13,7 +13,7 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import NotFound
 from scrubjay.model.requests import Browse, Forget, Get, Load, Retain, TurnsRequest
 from scrubjay.model.scope import Scope
-from scrubjay.surfaces.clawdapus.descriptor import Offer
+from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.names import scope_of, turn_id
 from scrubjay.surfaces.clawdapus.plane import Plane
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
@@ -33,7 +33,7 @@ NAMES = st.one_of(
 @pytest.fixture
 def service(engine: Engine, home: MemoryHome) -> Iterator[Running]:
     """The API and the plane in one service, each with credentials of its own."""
-    offer = Offer(token="pod-token", recall_seconds=30)
+    offer = PlaneOffer(token="pod-token", recall_seconds=30)
     with serving(engine, home.clock, planes=[ClawdapusPlane(offer)]) as running:
         yield running
 
@@ -79,7 +79,7 @@ def test_forgetting_reaches_turns_and_what_came_of_them_and_no_other_memory(
 
 
 def test_only_the_pods_that_are_named_are_served(engine: Engine) -> None:
-    plane = Plane(engine, Offer(pods=frozenset({"desk", "lab"})))
+    plane = Plane(engine, PlaneOffer(pods=frozenset({"desk", "lab"})))
     told = line(1, "I prefer tea.")
     for pod, status in (("desk", 202), ("lab", 202), ("elsewhere", 403), ("", 403)):
         body = {"agent_id": "analyst", "pod": pod, "entry": told}

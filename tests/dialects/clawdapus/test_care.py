@@ -19,7 +19,7 @@ from scrubjay import bootstrap
 from scrubjay.engine import Engine
 from scrubjay.service.limits import Rates
 from scrubjay.service.service import Service
-from scrubjay.surfaces.clawdapus.descriptor import Offer
+from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 from scrubjay.testing.fake_embedder import FakeEmbedder
 from tests.dialects.clawdapus.conftest import OPEN, PATIENT, Serve
@@ -87,7 +87,7 @@ def test_a_recall_that_would_be_late_is_given_up_here_and_not_the_turn(
     serve: Serve, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The service keeps its own limit, well before a proxy with more patience would give up."""
-    proxy = Proxy(Manifest(serve(engine, Offer(recall_seconds=0.2)), recall_seconds=30.0))
+    proxy = Proxy(Manifest(serve(engine, PlaneOffer(recall_seconds=0.2)), recall_seconds=30.0))
     proxy.turn([user("Which warehouse holds the blue paint?")], lambda _: "Nine.")
     caplog.set_level(logging.INFO)
     begun = time.monotonic()

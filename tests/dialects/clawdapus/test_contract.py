@@ -13,7 +13,7 @@ import pytest
 from scrubjay.engine import Engine
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.requests import Destroy, TurnsRequest
-from scrubjay.surfaces.clawdapus.descriptor import Offer
+from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.names import scope_of
 from scrubjay.surfaces.clawdapus.plane import BODY_BYTES
 from tests.dialects.clawdapus.conftest import PATIENT, Serve
@@ -383,14 +383,14 @@ def test_recall_alone_and_retain_alone_are_offered_as_such(serve: Serve, engine:
 @pytest.mark.parametrize(
     ("offer", "memory", "auth"),
     [
-        (Offer(), {"recall", "retain", "forget"}, {"type": "none"}),
-        (Offer(retain=False), {"recall"}, {"type": "none"}),
-        (Offer(recall=False, token="t", variable="MEM"), {"retain", "forget"},
+        (PlaneOffer(), {"recall", "retain", "forget"}, {"type": "none"}),
+        (PlaneOffer(retain=False), {"recall"}, {"type": "none"}),
+        (PlaneOffer(recall=False, token="t", variable="MEM"), {"retain", "forget"},
          {"type": "bearer", "env": "MEM"}),
     ],
 )  # fmt: skip
 def test_the_descriptor_says_what_is_offered_and_never_the_token(
-    serve: Serve, engine: Engine, offer: Offer, memory: set[str], auth: Json
+    serve: Serve, engine: Engine, offer: PlaneOffer, memory: set[str], auth: Json
 ) -> None:
     answer = send(serve(engine, offer), "GET", "/.claw-describe.json")
     told = json.loads(answer.body)
@@ -400,7 +400,7 @@ def test_the_descriptor_says_what_is_offered_and_never_the_token(
 
 def test_a_service_that_offers_neither_is_refused() -> None:
     with pytest.raises(InvalidRequest):
-        Offer(recall=False, retain=False)
+        PlaneOffer(recall=False, retain=False)
 
 
 # -- backfill -------------------------------------------------------------------------------------

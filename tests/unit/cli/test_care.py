@@ -154,10 +154,13 @@ def test_work_that_is_overdue_is_found_and_finished(cli: CommandLine) -> None:
 
 
 def test_an_embedder_that_does_not_answer_is_found(
-    cli: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SCRUBJAY_EMBEDDER", "minilm")
-    monkeypatch.setenv("SCRUBJAY_MINILM_WEIGHTS", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("SCRUBJAY_EMBEDDER", "openai")
+    # Nobody listens on port 1.
+    monkeypatch.setenv("SCRUBJAY_OPENAI_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("SCRUBJAY_OPENAI_MODEL", "small")
+    monkeypatch.setenv("SCRUBJAY_OPENAI_DIMENSIONS", "8")
     done = cli("doctor", "--json")
     assert done.code == 1
     assert [one["check"] for one in done.json["findings"] if one["advice"]] == ["embedder"]

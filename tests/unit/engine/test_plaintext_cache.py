@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay.engine import Engine
-from scrubjay.engine.scope.plaintext_cache import Kept
+from scrubjay.engine.scope.plaintext_cache import PlaintextCache
 from scrubjay.model.errors import Destroyed
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.requests import Destroy
@@ -77,7 +77,7 @@ def test_a_scope_that_makes_room_for_others_keeps_nothing(home: MemoryHome) -> N
 
 
 def test_a_memory_is_given_out_only_in_the_state_it_was_opened_in() -> None:
-    kept = Kept(10_000)
+    kept = PlaintextCache(10_000)
     kept.follow(7, ())
     kept.put(ROW, TEA, 7)
     assert kept.get(ROW, 7) is TEA
@@ -87,14 +87,14 @@ def test_a_memory_is_given_out_only_in_the_state_it_was_opened_in() -> None:
 @pytest.mark.parametrize("seq", [6, 8])
 def test_what_was_opened_in_another_state_is_not_kept(seq: int) -> None:
     """Who opened it late cannot know whether it changed between that state and this one."""
-    kept = Kept(10_000)
+    kept = PlaintextCache(10_000)
     kept.follow(7, ())
     kept.put(ROW, TEA, seq)
     assert kept.get(ROW, 7) is None
 
 
 def test_what_changed_goes_and_the_rest_stays() -> None:
-    kept = Kept(10_000)
+    kept = PlaintextCache(10_000)
     for row in (ROW, OTHER):
         kept.put(row, TEA, 0)
     kept.follow(1, [ROW])
@@ -103,7 +103,7 @@ def test_what_changed_goes_and_the_rest_stays() -> None:
 
 
 def test_the_least_recently_used_makes_room() -> None:
-    kept = Kept(2_100)
+    kept = PlaintextCache(2_100)
     third = bytes(15) + b"\x02"
     kept.put(ROW, TEA, 0)
     kept.put(OTHER, TEA, 0)
@@ -114,7 +114,7 @@ def test_the_least_recently_used_makes_room() -> None:
 
 
 def test_what_is_larger_than_the_budget_is_not_kept() -> None:
-    kept = Kept(500)
+    kept = PlaintextCache(500)
     kept.put(ROW, TEA, 0)
     assert kept.size == 0
 
@@ -130,13 +130,13 @@ def test_what_somebody_does_to_the_metadata_they_were_given_stays_with_them(
 
 
 def test_everything_a_memory_holds_counts_against_the_budget() -> None:
-    kept = Kept(1_000_000)
+    kept = PlaintextCache(1_000_000)
     kept.put(ROW, replace(TEA, metadata={"filler": "x" * 15_000}, tags=("t" * 50,)), 0)
     assert kept.size > 15_000
 
 
 def test_who_still_looks_at_the_state_before_an_erasure_brings_nothing_back() -> None:
-    kept = Kept(10_000)
+    kept = PlaintextCache(10_000)
     kept.follow(7, ())
     kept.noticed(8)
     kept.put(ROW, TEA, 7)

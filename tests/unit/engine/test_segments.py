@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.search import indexing, manifest, segment, segments

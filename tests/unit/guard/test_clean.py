@@ -37,6 +37,7 @@ pieces = st.sampled_from(
         *(HEART, WOMAN, "🏽", "🇩", "🇪", "\U000e0041", "\ud800", "\u2028", "\r", "\n", "\u2800"),
         *("- ", "> ", "# ", "3. ", "```", "~~~", "---", "<!--", "|", "*", "=", "_", " ", "x", "1"),
         *("<|", "|>", "<s>", "<user", "[INST]", "system:", "data:", "image/png;", "javascript:"),
+        *("\x1b[", "\x1b]", "\x9b", "\x1b", "31m", "\x07", "\x1b\\", "(", ";"),
         *("http://", "https:\\\\", "evil.example", "www.", "/", "@", ":"),
     ]
 )
@@ -129,12 +130,38 @@ def test_what_people_write_is_stored_as_written(text: str) -> None:
         ("\u2066a\u2069\u200f", "a"),
         ("\ufeffstart", "start"),
         ("half \ud83d a pair", "half  a pair"),
-        ("bell\x07 escape\x1b[31m null\x00", "bell escape[31m null"),
+        ("bell\x07 escape\x1b[31m null\x00", "bell escape null"),
         ("so\xadft", "soft"),
         ("\ue000private\U000f0000", "private"),
     ],
 )
 def test_an_attack_on_what_is_stored_fails(text: str, stored: str) -> None:
+    assert clean(text) == stored
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("\x1b[93mwarning\x1b[0m: disk", "warning: disk"),
+        ("\x1b[01;31m\x1b[Kmatch\x1b[m\x1b[K in a file", "match in a file"),
+        ("\x1b[38;2;255;100;0mtrue color\x1b[m", "true color"),
+        ("\x1b[?25l\x1b[2K\x1b[1Gdone\x1b[?25h", "done"),
+        ("\x9b31mone byte\x9b0m", "one byte"),
+        ("\x1b]0;a title\x07prompt$", "prompt$"),
+        ("\x1b]8;;https://example.org/\x1b\\a link\x1b]8;;\x1b\\ here", "a link here"),
+        ("\x9d2;title\x9cafter", "after"),
+        ("\x1bP1$r0m\x1b\\device", "device"),
+        ("\x1b(B\x1b[mplain\x1b)0", "plain"),
+        ("\x1b7saved\x1b8\x1b=\x1b>\x1bM\x1bc", "saved"),
+        ("cut off \x1b", "cut off "),
+        ("cut off \x1b[", "cut off "),
+        ("cut off \x1b[38;5", "cut off "),
+        ("cut off \x1b]8;;", "cut off "),
+        ("\x1b]0;a title that never ends\nthe text", "a title that never ends\nthe text"),
+        ("\x1b\x1b[31mred\x1b[31", "red"),
+    ],
+)
+def test_an_escape_sequence_of_a_terminal_goes_as_a_whole(text: str, stored: str) -> None:
     assert clean(text) == stored
 
 

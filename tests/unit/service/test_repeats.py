@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx2
 import pytest
-from starlette.responses import Response
 
 from scrubjay.model.scope import Scope
 from scrubjay.service.limits import UNLIMITED
-from scrubjay.service.problems import Problem
-from scrubjay.service.replays import Name, Replays
+from scrubjay.service.rest import OPERATIONS
 from scrubjay.service.service import Options
-from scrubjay.testing.clock import FakeClock
 from tests.serving import serving
 from tests.support.engines import MemoryHome
 from tests.unit.service.conftest import Caller
@@ -23,11 +21,34 @@ from tests.unit.service.test_routes import problem
 Calling = Callable[..., Caller]
 
 
-def test_a_repeated_retain_gets_the_first_answer(alice: Caller) -> None:
+def test_a_repeated_retain_is_known_and_names_the_first(alice: Caller) -> None:
     how: dict[str, Any] = {"json": {"content": "once"}, "headers": {"Idempotency-Key": "i-1"}}
     first, again = (alice.http.post("/v1/memories", **how) for _ in range(2))
-    assert (first.status_code, first.content) == (again.status_code, again.content)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json() | {"outcome": "known"} == again.json()
     assert len(alice.http.get("/v1/memories").json()["data"]) == 1
+
+
+def test_of_many_who_repeat_a_retain_at_once_one_writes_it(alice: Caller) -> None:
+    how: dict[str, Any] = {"json": {"content": "once"}, "headers": {"Idempotency-Key": "i-1"}}
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: alice.http.post("/v1/memories", **how), range(8)))
+    assert sorted(one.json()["outcome"] for one in answers) == ["known"] * 7 + ["stored"]
+    assert len({one.json()["id"] for one in answers}) == 1
+
+
+@pytest.mark.parametrize("key", ["", "k" * 513])
+def test_a_key_that_names_nothing_is_refused(alice: Caller, key: str) -> None:
+    headers = {"Idempotency-Key": key}
+    answer = alice.http.post("/v1/memories", json={"content": "tea"}, headers=headers)
+    problem(answer, 400, "malformed")
+
+
+def test_the_verbs_a_repeat_would_change_something_for_are_keyed_or_never_repeated() -> None:
+    writing = {one.name for one in OPERATIONS if one.writes and not one.idempotent}
+    keyed = {one.name for one in OPERATIONS if one.keyed}
+    assert keyed == {"retain", "supersede"}
+    assert writing - keyed == {"reject", "backup", "rotate", "extract", "create_key"}
 
 
 def test_a_key_with_another_body_is_refused(alice: Caller) -> None:
@@ -117,66 +138,3 @@ def test_a_key_with_another_body_is_refused_after_a_restart_as_well(
     assert restarting(path, {"content": "three"}, "2").json()["outcome"] == "stored"
     assert restarting(path, {"content": "three"}, "2").json()["outcome"] == "known"
     problem(restarting(path, {"content": "four"}, "2"), 422, "idempotency_key_reused")
-
-
-# -- how many are kept ---------------------------------------------------------------------------
-
-
-def name(holder: str, key: str) -> Name:
-    return Name(holder=holder, scope="acme/alice", path="/v1/memories", key=key)
-
-
-def settle(replays: Replays, holder: str, keys: range) -> None:
-    """Answer so many requests of one holder."""
-    for key in keys:
-        assert replays.begin(name(holder, str(key)), b"") is None
-        replays.end(name(holder, str(key)), Response(b"done"))
-
-
-def test_nobody_pushes_out_the_answers_of_another() -> None:
-    replays = Replays(FakeClock(), each=5, most=8)
-    settle(replays, "alice", range(3))
-    settle(replays, "mallory", range(20))
-    assert all(replays.begin(name("alice", str(key)), b"") is not None for key in range(3))
-    assert replays.begin(name("mallory", "0"), b"") is None
-
-
-def test_when_all_are_too_many_the_greediest_gives_way() -> None:
-    replays = Replays(FakeClock(), each=5, most=6)
-    settle(replays, "mallory", range(5))
-    settle(replays, "alice", range(2))
-    assert replays.begin(name("alice", "0"), b"") is not None
-    assert replays.begin(name("mallory", "0"), b"") is None
-
-
-def test_what_is_not_answered_yet_is_never_dropped() -> None:
-    replays = Replays(FakeClock(), each=2)
-    for key in ("a", "b"):
-        assert replays.begin(name("alice", key), b"") is None
-    with pytest.raises(Problem) as refused:
-        replays.begin(name("alice", "c"), b"")
-    assert (refused.value.status, refused.value.headers) == (503, {"Retry-After": "1"})
-    with pytest.raises(Problem) as going_on:
-        replays.begin(name("alice", "a"), b"")
-    assert going_on.value.code == "in_progress"
-    replays.end(name("alice", "a"), Response(b"done"))
-    assert replays.begin(name("alice", "c"), b"") is None
-
-
-def test_an_answer_is_kept_for_a_day() -> None:
-    clock = FakeClock()
-    replays = Replays(clock)
-    settle(replays, "alice", range(1))
-    clock.advance(seconds=23 * 3600)
-    assert replays.begin(name("alice", "0"), b"") is not None
-    clock.advance(seconds=2 * 3600)
-    assert replays.begin(name("alice", "0"), b"") is None
-
-
-def test_what_nobody_asks_for_again_is_dropped_after_a_day_too() -> None:
-    clock = FakeClock()
-    replays = Replays(clock)
-    settle(replays, "alice", range(3))
-    clock.advance(seconds=25 * 3600)
-    settle(replays, "bob", range(1))
-    assert set(replays._kept) == {"bob"}

@@ -11,7 +11,7 @@ import pytest
 
 from scrubjay.access import Grant
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.service import bodies
+from scrubjay.service.endpoint import read_body
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import OPERATIONS
 from scrubjay.service.routes import PIECE
@@ -310,7 +310,7 @@ class Trickle:
 
 def test_a_body_that_never_ends_is_given_up() -> None:
     with pytest.raises(Problem) as refused:
-        asyncio.run(bodies.read(cast(Any, Trickle()), 100, seconds=0.01))
+        asyncio.run(read_body(cast(Any, Trickle()), 100, lambda _: None, seconds=0.01))
     assert refused.value.status == 408
 
 

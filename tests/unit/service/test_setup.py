@@ -29,8 +29,7 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import Forbidden, InvalidRequest, Timeout
 from scrubjay.model.memory import Memory
 from scrubjay.model.scope import Scope
-from scrubjay.service.bodies import Room
-from scrubjay.service.limits import Meter, Rates
+from scrubjay.service.limits import Meter, Rates, Room
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import BY_NAME
 from scrubjay.service.server import JsonLines, Listening, bind, server

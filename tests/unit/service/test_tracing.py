@@ -18,13 +18,13 @@ from scrubjay.engine import Engine
 from scrubjay.model.scope import Scope
 from scrubjay.service.limits import UNLIMITED
 from scrubjay.service.service import Options
-from scrubjay.surfaces.clawdapus.descriptor import Offer
+from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 from tests.serving import serving
 from tests.support.engines import MemoryHome
 
 SCOPE = Scope("local", "somebody")
-PLANE = ClawdapusPlane(Offer(recall_seconds=30))
+PLANE = ClawdapusPlane(PlaneOffer(recall_seconds=30))
 
 
 class Recorded:

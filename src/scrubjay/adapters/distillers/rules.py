@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Final
 
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from scrubjay.adapters.distillers.language_patterns import TONGUES
 from scrubjay.model.memory import Kind
 from scrubjay.model.turns import EPISODE_PART, Piece, Turn
 
@@ -24,64 +24,68 @@ _SHORT: Final = 400
 """A longer text is no courtesy and no sign of life."""
 _JOB: Final = 4_000
 """And a longer one than this no job of a clockwork."""
-_TRIVIAL: Final = (
-    r"ok(?:ay|ie)?|k|kk|yes|yep|yeah|yup|no|nope|sure|fine|right|got it|i see|understood|noted"
-    r"|thanks?(?: you)?(?: (?:so|very) much| a lot)?|thx|ty|cheers|great|cool|nice|perfect|good"
-    r"|awesome|excellent|hi|hello|hey|good (?:morning|evening|night|afternoon)|bye|goodbye"
-    r"|continue|go on|go ahead|proceed|next|done|ping|pong|test|testing|hm+|lol|haha+|please"
-    r"|you(?:'re| are) welcome|no problem|anything else|glad (?:i could|to) help"
-    r"|danke(?: schön| dir| sehr)?|vielen dank|ja|nein|gut|super|alles klar|genau|weiter|bitte"
-    r"|hallo|tschüss|guten (?:morgen|tag|abend)|merci(?: beaucoup)?|oui|non|d'accord|bonjour"
-    r"|salut|très bien|parfait|gracias|muchas gracias|sí|vale|de acuerdo|hola|adiós|perfecto"
-    r"|谢谢你?|好的?|嗯+|是的?|不是|对|行|可以|你好|再见|继续|收到|明白了?"
-)
-_CLOCKWORK: Final = r"(?:heart[ _-]?beat|health[ _-]?check|keep[ _-]?alive|cron(?:[ _-]?job)?)"
-_ROUTINE: Final = (
-    # Nothing but its name and a time,
-    rf"\W*{_CLOCKWORK}(?:[ _-](?:ok|check|poll|ping|run|tick|test|event))?[\W\d_]*"
-    r"(?:utc|[ap]m|z)?\W*\Z"
-    # its name as a label before a job,
-    rf"|\s*\[{_CLOCKWORK}\b[^\]\n]{{0,80}}\]"
-)
-_ASKS_FOR_SIGN: Final = (
-    # or a job that names the word to answer with if there is nothing to do.
-    r"(?i:reply|say|respond|answer|return)(?i: with| only)?:? [`\"']?(?:HEARTBEAT_OK|NO_REPLY)\b"
-)
-_QUIET: Final = (
-    rf"(?:{_CLOCKWORK}(?:_ok| ok)?\b|no (?:new|pending|further) "
-    r"(?:messages|events|tasks|items|updates|work)\b"
-    r"|nothing (?:new )?(?:to (?:report|do)|needs? attention|has changed|is due)\b"
-    r"|no_?reply\b|status: ok\b|all (?:systems|checks) (?:ok|normal|passed|green)\b)"
-    r"(?!.*\b(?:but|except|however|apart|though|only|yet)\b).*"
-)
-_MOVING: Final = (
-    r"\b(?:i (?:just )?(?:love|hate|miss)|heartbroken|devastated|furious|terrified|scared|afraid"
-    r"|thrilled|overjoyed|ecstatic|so (?:happy|sad|proud|excited|angry|upset|worried|grateful)"
-    r"|really (?:upset|hurt|scared|angry|worried|happy|proud)|cr(?:y|ied|ying)|grie(?:f|ving)"
-    r"|passed away|died|funeral|divorce|diagnos(?:ed|is)|cancer|panic|ashamed|lonely|anxious"
-    r"|means (?:so much|the world|a lot) to me|never forgive|breaks my heart"
-    r"|traurig|wütend|verzweifelt|überglücklich|gestorben|habe angst|hasse|triste|furieux"
-    r"|furieuse|j'ai peur|mort|décédé|heureuse?|tengo miedo|murió|falleció|enojad[oa]"
-    r"|feliz|llor(?:o|é|ando))\b|难过|伤心|害怕|去世|生气|开心极了|崩溃|[!\uff01]{2,}|[😀😂😍😭😡😢😱💔❤]"
-)
-_WEIGHTY: Final = (
-    r"\b(?:we(?:'ve| have)? (?:decided|agreed)|let's go with|i(?:'ve| have)? "
-    r"decided|i promise|deadline|due (?:on|by)|by (?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|appointment|emergency|important|wir haben beschlossen|abgabetermin|wichtig|nous avons décidé"
-    r"|décidé|échéance|hemos decidido|plazo|importante)\b|决定|截止|重要|约好"
-)
-_SUPPOSED: Final = (
-    r"(?:if|suppose|imagine|what if|let's say|wenn|falls|si|imagine que|如果|假如)\b.*"
-)
+_FRAGMENT: Final = re.compile(r"\{([a-z_]+)\}")
+_WRAP: Final = re.compile(r"(?:\A|\n) *")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 _TAG: Final = re.compile(r"<([A-Za-z][\w:.-]{0,63})[\s>]")
 _MARKS: Final = " \t\"'“”„«»*_-\u2013—•.,;:!…。\uff01\uff0c\uff1b)("
 
 
+class Statement(Struct, frozen=True):
+    """One way to say something, and what it is about where the pattern has no group for it."""
+
+    says: str
+    about: str | None = None
+
+
+class Language(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The ways of one language to say something worth keeping, as patterns.toml explains them."""
+
+    facts: list[Statement]
+    preferences: list[Statement]
+    instructions: list[Statement]
+    corrections: list[str]
+    tells: str
+    things: str
+    points: str
+    passes: str
+    fragments: dict[str, str]
+
+
+class PatternTables(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The content of patterns.toml."""
+
+    fragments: dict[str, str]
+    signs: dict[str, str]
+    languages: dict[str, Language]
+
+
 @cache
-def _compiled(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    """A pattern, compiled when it is first needed."""
-    return re.compile(pattern, flags)
+def _tables() -> PatternTables:
+    """The language tables, read when a text is first distilled: most commands distill none."""
+    import tomllib
+
+    text = Path(__file__).with_name("patterns.toml").read_text("utf-8")
+    return convert(tomllib.loads(text), PatternTables)
+
+
+@cache
+def _compiled(pattern: str, language: str | None = None) -> re.Pattern[str]:
+    """A pattern of the tables, joined where it is wrapped and with its fragments put in."""
+    tables = _tables()
+    own = tables.languages[language].fragments if language else {}
+
+    def whole(part: str) -> str:
+        return _FRAGMENT.sub(
+            lambda name: whole(own.get(name[1]) or tables.fragments[name[1]]), _WRAP.sub("", part)
+        )
+
+    return re.compile(whole(pattern), re.IGNORECASE)
+
+
+@cache
+def _sign(name: str) -> re.Pattern[str]:
+    return _compiled(_tables().signs[name])
 
 
 def plain(said: str) -> str:
@@ -94,17 +98,17 @@ def is_trivial(said: str) -> bool:
     if len(said) > _SHORT:
         return False
     words = plain(said)
-    return not words or bool(_compiled(_TRIVIAL).fullmatch(words))
+    return not words or bool(_sign("trivial").fullmatch(words))
 
 
 def is_routine(said: str) -> bool:
     """Whether a text belongs to the clockwork of an agent, rather than speaks of one."""
-    return asks_for_sign(said) or bool(_compiled(_ROUTINE).match(said[:_SHORT]))
+    return asks_for_sign(said) or bool(_sign("routine").match(said[:_SHORT]))
 
 
 def asks_for_sign(said: str) -> bool:
     """Whether a text names the word to answer with if there is nothing to do; nobody talks so."""
-    return len(said) <= _JOB and bool(_compiled(_ASKS_FOR_SIGN, 0).search(said))
+    return len(said) <= _JOB and bool(_sign("asks_for_sign").search(said))
 
 
 def is_quiet(said: str) -> bool:
@@ -112,30 +116,22 @@ def is_quiet(said: str) -> bool:
     if len(said) > _SHORT:
         return False
     sentences = _SENTENCE_END.split(said.strip())
-    return all(is_trivial(one) or _compiled(_QUIET).match(one.strip(_MARKS)) for one in sentences)
+    return all(is_trivial(one) or _sign("quiet").match(one.strip(_MARKS)) for one in sentences)
 
 
 def is_machine(said: str) -> bool:
     """Whether a text is the chatter of a tool: one object, list or element and nothing else."""
     said = said.strip()
     if said[:1] + said[-1:] in ("{}", "[]"):
-        return _is_json(said)
-    return said[:1] + said[-1:] == "<>" and _is_element(said)
-
-
-def _is_json(said: str) -> bool:
-    try:
-        json.loads(said)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _is_element(said: str) -> bool:
-    """Whether the tag that begins a text is closed at its end, and not before."""
+        try:
+            json.loads(said)
+        except (ValueError, RecursionError):
+            return False
+        return True
     tag = _TAG.match(said)
-    if tag is None:
+    if tag is None or said[-1:] != ">":
         return False
+    # The tag that begins the text is closed at its end, and not before.
     depth = 0
     for found in re.finditer(rf"<(/?){re.escape(tag[1])}[\s>]", said):
         depth += -1 if found[1] else 1
@@ -144,23 +140,7 @@ def _is_element(said: str) -> bool:
     return False
 
 
-def is_moving(said: str) -> bool:
-    """Whether somebody shows how much it means to them."""
-    return bool(_compiled(_MOVING).search(said))
-
-
-def is_weighty(said: str) -> bool:
-    """Whether something is decided, promised or due."""
-    return bool(_compiled(_WEIGHTY).search(said))
-
-
-def is_supposed(sentence: str) -> bool:
-    """Whether a sentence only supposes something."""
-    return bool(_compiled(_SUPPOSED).match(sentence))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phrase:
+class Phrase(Struct, frozen=True, kw_only=True):
     """One way to say something, what kind of memory it makes, and what it is about."""
 
     kind: Kind
@@ -179,8 +159,7 @@ class Phrase:
         return bool(about_now or self.points.match(value))
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(Struct, frozen=True):
     """One way to begin a correction, and how what follows must begin to tell something."""
 
     pattern: re.Pattern[str]
@@ -193,15 +172,15 @@ def phrases() -> tuple[Phrase, ...]:
     return tuple(
         Phrase(
             kind=kind,
-            pattern=_compile_phrases(pattern),
-            slot=slot,
-            things=_compile_phrases(tongue.things),
-            points=_compile_phrases(tongue.points),
-            passes=_compile_phrases(tongue.passes),
+            pattern=_compiled(statement.says, name),
+            slot=statement.about,
+            things=_compiled(language.things, name),
+            points=_compiled(language.points, name),
+            passes=_compiled(language.passes, name),
         )
         for kind in (Kind.PREFERENCE, Kind.INSTRUCTION, Kind.FACT)
-        for tongue in TONGUES
-        for pattern, slot in getattr(tongue, f"{kind.value}s")
+        for name, language in _tables().languages.items()
+        for statement in getattr(language, f"{kind.value}s")
     )
 
 
@@ -209,23 +188,10 @@ def phrases() -> tuple[Phrase, ...]:
 def corrections() -> tuple[Correction, ...]:
     """How a correction begins; what it corrects to is the group `rest`."""
     return tuple(
-        Correction(_compile_phrases(pattern), _compile_phrases(tongue.tells))
-        for tongue in TONGUES
-        for pattern in tongue.corrections
+        Correction(_compiled(pattern, name), _compiled(language.tells, name))
+        for name, language in _tables().languages.items()
+        for pattern in language.corrections
     )
-
-
-@cache
-def _compile_phrases(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-def found_in(sentence: str) -> Iterator[tuple[Phrase, re.Match[str]]]:
-    """The ways in which a sentence says something worth keeping."""
-    for phrase in phrases():
-        match = phrase.pattern.fullmatch(sentence)
-        if match and not phrase.is_passing(match):
-            yield phrase, match
 
 
 SALIENT: Final = "salient"
@@ -255,7 +221,6 @@ _ABBREVIATED: Final = re.compile(
     r"|e\.g|i\.e|z\.B|d\.h|Inc|Ltd|Co)\.$"
 )
 _ABBREVIATION_CHARS: Final = 12
-_EDGE_MARKS: Final = " \t\"'“”„«»*_-\u2013—•.,;:!…。\uff01\uff0c\uff1b)("
 _WORD: Final = re.compile(r"\w+")
 _HAN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
@@ -282,14 +247,13 @@ class RulesDistiller:
     def words(self, turn: Turn) -> frozenset[str]:
         """The words of both sides; of a script without spaces, its pairs of characters."""
         text = f"{_edges(turn.user)}\n{_edges(turn.assistant)}".lower()
-        return frozenset(part for word in _WORD.findall(text) for part in _parts(word))
-
-
-def _parts(word: str) -> Iterator[str]:
-    if not _HAN.search(word) or len(word) < 3:
-        yield word
-        return
-    yield from (word[at : at + 2] for at in range(len(word) - 1))
+        words: set[str] = set()
+        for word in _WORD.findall(text):
+            if len(word) < 3 or not _HAN.search(word):
+                words.add(word)
+            else:
+                words.update(word[at : at + 2] for at in range(len(word) - 1))
+        return frozenset(words)
 
 
 # -- trivial turns ----------------------------------------------------------------------------
@@ -314,7 +278,7 @@ def _is_idle(turn: Turn, by_machine: bool) -> bool:
 
 def _episode(turn: Turn, own: str) -> Piece:
     sides = [_cut(turn.user), _cut(turn.assistant)]
-    moving, weighty = is_moving(own), is_weighty(own)
+    moving, weighty = _sign("moving").search(own), _sign("weighty").search(own)
     return Piece(
         part=EPISODE_PART,
         kind=Kind.EPISODE,
@@ -385,35 +349,17 @@ def _usable(text: str) -> Iterator[str]:
 
 
 def _statement(sentence: str) -> Piece | None:
-    core = sentence.replace("\u2019", "'").strip(_EDGE_MARKS)
-    if is_supposed(core):
+    core = sentence.replace("\u2019", "'").strip(_MARKS)
+    if _sign("supposed").match(core):
         return None
     for correction in corrections():
         if match := correction.pattern.fullmatch(core):
-            rest = match["rest"].strip(_EDGE_MARKS)
-            return _plain_correction(sentence, rest, correction)
-    return _plain_statement(sentence, core)
-
-
-def _plain_statement(sentence: str, core: str) -> Piece | None:
-    for phrase, match in found_in(core):
-        slot = match.groupdict().get("slot") or phrase.slot
-        name = _slot(slot) if slot else f"said: {plain(core)}"
-        return Piece(
-            part="",
-            kind=phrase.kind,
-            content=sentence,
-            slot=f"{phrase.kind.value}: {name}" if slot else name,
-            importance=_SALIENCE[phrase.kind],
-            tags=(SALIENT,),
-        )
-    return None
-
-
-def _plain_correction(sentence: str, rest: str, correction: Correction) -> Piece | None:
-    """A correction of a fact is that fact, newly said; any other must tell something."""
-    stated = _plain_statement(sentence, rest)
-    if stated is not None:
+            break
+    else:
+        return _plain_statement(sentence, core)
+    # A correction of a fact is that fact, newly said; any other must tell something.
+    rest = match["rest"].strip(_MARKS)
+    if stated := _plain_statement(sentence, rest):
         return replace(stated, importance=_CORRECTED)
     if not correction.tells.fullmatch(rest):
         return None
@@ -427,5 +373,19 @@ def _plain_correction(sentence: str, rest: str, correction: Correction) -> Piece
     )
 
 
-def _slot(slot: str) -> str:
-    return " ".join(slot.lower().split())
+def _plain_statement(sentence: str, core: str) -> Piece | None:
+    for phrase in phrases():
+        match = phrase.pattern.fullmatch(core)
+        if not match or phrase.is_passing(match):
+            continue
+        about = match.groupdict().get("slot") or phrase.slot
+        slot = " ".join((about or "").lower().split())
+        return Piece(
+            part="",
+            kind=phrase.kind,
+            content=sentence,
+            slot=f"{phrase.kind.value}: {slot}" if about else f"said: {plain(core)}",
+            importance=_SALIENCE[phrase.kind],
+            tags=(SALIENT,),
+        )
+    return None

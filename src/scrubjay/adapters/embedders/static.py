@@ -11,6 +11,7 @@ vocabulary), 32 bytes of SHA-256 over all that follows, the vocabulary as lines 
 from __future__ import annotations
 
 import struct
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,7 +19,6 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from scrubjay.adapters.embedders.wordpiece import WordPiece
 from scrubjay.model.errors import EmbedderError, Timeout
 from scrubjay.ports import Clock, Floats
 
@@ -33,6 +33,76 @@ MAGIC = b"SJT1"
 Head: TypeAlias = tuple[bytes, int, int, int, bytes]
 BATCH_TOKENS = 4096
 """Tokens pooled at a time: their floats stay within a processor's cache."""
+UNKNOWN = "[UNK]"
+LONGEST_WORD = 100
+CACHED_WORDS = 50_000
+_CJK = (
+    *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2CEAF)),
+    *((0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
+)
+
+
+class _Folding(dict[int, str]):
+    """What each character becomes: itself, nothing, a space, or a word of its own."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        kind = unicodedata.category(char)
+        # ASCII marks such as $ and + are symbols to Unicode, but stand alone in the vocabulary.
+        alone = kind[0] == "P" or (char.isascii() and not char.isalnum())
+        if char in "\t\n\r" or kind[0] == "Z":
+            folded = " "
+        # Unassigned characters stay, so that a newer Unicode changes nothing about the others.
+        elif kind in {"Mn", "Cc", "Cf", "Co", "Cs"} or char == "\ufffd":
+            folded = ""
+        elif alone or any(first <= code <= last for first, last in _CJK):
+            folded = f" {char} "
+        else:
+            folded = char
+        self[code] = folded
+        return folded
+
+
+class WordPiece:
+    """Tokenizer of BERT's uncased models: the longest piece that fits, again and again."""
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        self._numbers = {piece: number for number, piece in enumerate(vocabulary)}
+        self.unknown = self._numbers[UNKNOWN]
+        """The number of what is not in the vocabulary."""
+        self._folding = _Folding()
+        self._cache: dict[str, list[int]] = {}
+
+    def pieces(self, text: str) -> list[int]:
+        """The numbers of the pieces of a text, in order."""
+        found: list[int] = []
+        folded = unicodedata.normalize("NFD", text.lower()).translate(self._folding)
+        for word in folded.split():
+            found += self._cache.get(word) or self._remember(word)
+        return found
+
+    def _remember(self, word: str) -> list[int]:
+        if len(self._cache) >= CACHED_WORDS:
+            # Emptied, not trimmed: the words of a language are soon back, and reads take no lock.
+            self._cache = {}
+        self._cache[word] = pieces = self._split(word)
+        return pieces
+
+    def _split(self, word: str) -> list[int]:
+        if len(word) > LONGEST_WORD:
+            return [self.unknown]
+        pieces, start = [], 0
+        while start < len(word):
+            mark = "##" if start else ""
+            for end in range(len(word), start, -1):
+                number = self._numbers.get(mark + word[start:end])
+                if number is not None:
+                    break
+            else:
+                return [self.unknown]
+            pieces.append(number)
+            start = end
+        return pieces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

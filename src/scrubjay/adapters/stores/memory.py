@@ -1,19 +1,18 @@
 """A store that lives as long as its process: what every store must do, in the plainest words.
 
-A scope is one immutable `State`. A reader keeps the one it met first; a writer works on a copy
+A scope is one immutable `ScopeState`. A reader keeps the one it met first; a writer works on a copy
 of its own and, if all goes well, puts it in the place of the last one.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from scrubjay.model.errors import Conflict, NotFound, StoreError
@@ -93,16 +92,13 @@ Rows = Mapping[bytes, Row]
 Item = TypeVar("Item")
 
 
-def _no_rows() -> Mapping[Collection, Rows]:
-    return {collection: {} for collection in Collection}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class ScopeState(Struct, frozen=True, kw_only=True):
     """Everything a scope holds at one moment; never changed once a reader may have it."""
 
     head: Head = field(default_factory=Head)
-    rows: Mapping[Collection, Rows] = field(default_factory=_no_rows)
+    rows: Mapping[Collection, Rows] = field(
+        default_factory=lambda: {collection: {} for collection in Collection}
+    )
     """By id, in the order of seq: a row that is written again goes to the end."""
     tombstones: frozenset[bytes] = frozenset()
     links: frozenset[tuple[bytes, bytes]] = frozenset()
@@ -113,12 +109,12 @@ class State:
 class MemoryView:
     """A view of the state it meets at its first read."""
 
-    def __init__(self, look: Callable[[], State]) -> None:
+    def __init__(self, look: Callable[[], ScopeState]) -> None:
         self._look = look
-        self._met: State | None = None
+        self._met: ScopeState | None = None
 
     @property
-    def _state(self) -> State:
+    def _state(self) -> ScopeState:
         if self._met is None:
             self._met = self._look()
         return self._met
@@ -180,16 +176,16 @@ def _first(limit: int, items: Iterable[Item]) -> list[Item]:
 class MemoryTx(MemoryView):
     """A view of a state of its own, which its changes replace step by step."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ScopeState) -> None:
         super().__init__(lambda: state)
 
     @property
-    def result(self) -> State:
+    def result(self) -> ScopeState:
         """The state after all changes so far."""
         return self._state
 
     def _become(self, **changes: object) -> None:
-        self._met = dataclasses.replace(self._state, **changes)  # type: ignore[arg-type]
+        self._met = replace(self._state, **changes)
 
     def _move(self, collection: Collection, position: Position) -> None:
         self._become(head=self.head().moved(collection, position))
@@ -270,7 +266,7 @@ class MemoryTx(MemoryView):
         )
 
     def truncate(self) -> None:
-        self._met = State(head=self.head())
+        self._met = ScopeState(head=self.head())
 
 
 class MemoryStore:
@@ -278,7 +274,7 @@ class MemoryStore:
 
     def __init__(self, *, reach: Reach = pass_by) -> None:
         self._reach = reach
-        self._scopes: dict[str, State] = {}
+        self._scopes: dict[str, ScopeState] = {}
         self._catalog = MemoryCatalog()
         self._writing = threading.Lock()
         self._writer: int | None = None
@@ -293,7 +289,7 @@ class MemoryStore:
     def create(self, address: str) -> None:
         self._check_open()
         with self._writing:
-            self._scopes.setdefault(address, State())
+            self._scopes.setdefault(address, ScopeState())
 
     def exists(self, address: str) -> bool:
         self._check_open()
@@ -306,13 +302,19 @@ class MemoryStore:
 
     def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
         del erasing  # there is no disk that could be full
-        with self._alone():
-            tx = MemoryTx(self._state(address))
-            result = work(tx)
-            self._reach(Failpoint.STORE_BEFORE_COMMIT)
-            self._scopes[address] = tx.result
-            self._reach(Failpoint.STORE_AFTER_COMMIT)
-            return result
+        if self._writer == threading.get_ident():
+            raise StoreError("A write was begun inside another write.")
+        with self._writing:
+            self._writer = threading.get_ident()
+            try:
+                tx = MemoryTx(self._state(address))
+                result = work(tx)
+                self._reach(Failpoint.STORE_BEFORE_COMMIT)
+                self._scopes[address] = tx.result
+                self._reach(Failpoint.STORE_AFTER_COMMIT)
+                return result
+            finally:
+                self._writer = None
 
     def settle(self, address: str) -> None:
         self._state(address)
@@ -342,26 +344,15 @@ class MemoryStore:
         if self._closed:
             raise StoreError("The store is closed.", hint="Open it again.")
 
-    def _state(self, address: str) -> State:
+    def _state(self, address: str) -> ScopeState:
         self._check_open()
         try:
             return self._scopes[address]
         except KeyError:
             raise NotFound("There is no such scope in this store.") from None
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        if self._writer == threading.get_ident():
-            raise StoreError("A write was begun inside another write.")
-        with self._writing:
-            self._writer = threading.get_ident()
-            try:
-                yield
-            finally:
-                self._writer = None
 
-
-def _pieces(address: str, state: State) -> Iterator[tuple[str, bytes]]:
+def _pieces(address: str, state: ScopeState) -> Iterator[tuple[str, bytes]]:
     for collection, rows in state.rows.items():
         for row in rows.values():
             kept = (row.id, row.cell, row.vector, (row.blob or "").encode(), row.session, row.key)

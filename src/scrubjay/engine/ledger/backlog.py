@@ -7,26 +7,29 @@ written when a turn is recorded, and a turn that no process came to is never for
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final, cast
+from collections.abc import Mapping
+from typing import Final
 
+from msgspec import Struct, convert, to_builtins
+
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.model.memory import Json
+from scrubjay.ports import Tx, View
 
 ATTEMPTS: Final = 3
 """After so many answers nobody could read, a turn is given up."""
 _NAME: Final = "extraction"
 
 
-@dataclass(slots=True, kw_only=True)
-class Backlog:
+class Backlog(Struct, kw_only=True):
     """The note as it is in one transaction."""
 
     cursor: int = 0
     """Up to which change of the ledger turns were looked at."""
     redo: int = 0
     """Up to which change they are to be read although they were before."""
-    again: dict[str, int] = field(default_factory=dict)
+    again: dict[str, int] = {}
     """Turns before the cursor that still wait, by their attempts so far."""
     paused: bool = False
     done: int = 0
@@ -42,9 +45,7 @@ class Backlog:
     @classmethod
     def of(cls, notes: Notes) -> Backlog:
         """The backlog of a scope; an empty one if nothing was ever extracted."""
-        found = cast(dict[str, Any], notes.get(_NAME) or {})
-        # A copy: notes hand out what they hold.
-        return cls(**{**found, "again": dict(found.get("again", {}))})
+        return convert(notes.get(_NAME) or {}, cls)
 
     @staticmethod
     def begun(notes: Notes) -> bool:
@@ -53,7 +54,7 @@ class Backlog:
 
     def put(self, notes: Notes) -> None:
         """Note it; written with the other notes."""
-        notes.put(_NAME, cast(Json, asdict(self)))
+        notes.put(_NAME, to_builtins(self))
 
     def waits(self, seq: int, turn_id: str) -> bool:
         """Whether nobody was done with a turn in the meantime."""
@@ -105,3 +106,36 @@ def drop(notes: Notes, turn_id: str) -> None:
         backlog = Backlog.of(notes)
         if backlog.again.pop(turn_id, None) is not None:
             backlog.put(notes)
+
+
+# -- in a backup: a paused scope is paused where it is restored, too ------------------------------
+
+
+def carried(opened: OpenScope, view: View) -> Mapping[str, Json] | None:
+    """The backlog as a backup has it: by the ids of turns, since their places will be others."""
+    notes = Notes(opened, view)
+    if not Backlog.begun(notes):
+        return None
+    backlog = Backlog.of(notes)
+    found: dict[str, Json] = to_builtins(backlog)
+    for place in ("cursor", "redo", "again"):
+        del found[place]
+    fresh = [turn.id for row, turn in opened.turns(view) if row.seq > backlog.cursor]
+    return {**found, "waiting": [*fresh, *backlog.again]}
+
+
+def adopt(opened: OpenScope, tx: Tx, found: Mapping[str, Json], *, empty: bool) -> None:
+    """Go on as the backup was, unless the scope has a backlog of its own.
+
+    A scope that was `empty` before has no other turns than the backup's, so that none but those
+    that waited there has to be read.
+    """
+    notes = Notes(opened, tx)
+    if Backlog.begun(notes):
+        return
+    backlog = convert(found, Backlog)
+    if empty:
+        backlog.cursor = tx.head().turn.seq
+        backlog.again = dict.fromkeys(convert(found["waiting"], list[str]), 0)
+    backlog.put(notes)
+    notes.write(tx)

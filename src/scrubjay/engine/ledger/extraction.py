@@ -7,17 +7,17 @@ whether the turn may still be read: a turn that was forgotten meanwhile leaves n
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.ledger.timeline import Line
-from scrubjay.engine.ledger.turn_ledger import Book, distill, unseal
-from scrubjay.engine.scope.open_scope import OpenScope, day
+from scrubjay.engine.ledger.turn_ledger import TurnLedger, distill
+from scrubjay.engine.scope.open_scope import OpenScope, changes, day, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit_piece
@@ -78,12 +78,10 @@ def sift(
 
 
 _TURN: Final = Collection.TURN
-_PAGE: Final = 64
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Chosen:
+class _Chosen(Struct, frozen=True, kw_only=True):
     """A turn to be read, and what is noted of it."""
 
     turn: Turn
@@ -103,17 +101,29 @@ def extract(
     if opened.read(lambda view: view.head().frozen) is not Freeze.NONE:
         raise Frozen(f"The scope {opened.scope} is frozen.")  # before a token is spent
     if again:
-        opened.write(lambda tx: _begin_again(opened, tx, actor))
+
+        def begin_again(tx: Tx, backlog: Backlog) -> bool:
+            backlog.begin_again(tx.head().turn.seq)
+            opened.trail.record(tx, "extract.again", actor)
+            return True
+
+        _change(opened, begin_again)
     return _Round(opened, extractor, actor).run(limit, opened.ports.clock.monotonic() + seconds)
 
 
-def _begin_again(opened: OpenScope, tx: Tx, actor: Actor) -> None:
-    notes = Notes(opened, tx)
-    backlog = Backlog.of(notes)
-    backlog.begin_again(tx.head().turn.seq)
-    backlog.put(notes)
-    notes.write(tx)
-    opened.trail.record(tx, "extract.again", actor)
+def _change(
+    opened: OpenScope, change: Callable[[Tx, Backlog], bool], *, frozen_too: bool = False
+) -> None:
+    """Change the backlog in a transaction of its own; written if `change` says so."""
+
+    def store(tx: Tx) -> None:
+        notes = Notes(opened, tx)
+        backlog = Backlog.of(notes)
+        if change(tx, backlog):
+            backlog.put(notes)
+            notes.write(tx)
+
+    opened.write(store, frozen_too=frozen_too)
 
 
 def status(opened: OpenScope) -> ExtractionStatus:
@@ -141,23 +151,21 @@ def status(opened: OpenScope) -> ExtractionStatus:
 def _waiting(opened: OpenScope, view: View) -> int:
     """How many turns wait; by their rows, since the last ones may be gone."""
     backlog = Backlog.of(Notes(opened, view))
-    fresh = sum(not row.erased for row in _rows(view, backlog.cursor))
+    fresh = sum(not row.erased for row in changes(view, _TURN, backlog.cursor))
     return fresh + len(backlog.again)
 
 
 def pause(opened: OpenScope, *, paused: bool, actor: Actor) -> ExtractionStatus:
     """Stop sending turns of this scope to the model, or go on."""
 
-    def store(tx: Tx) -> None:
-        notes = Notes(opened, tx)
-        backlog = Backlog.of(notes)
-        if backlog.paused is not paused:
-            backlog.paused = paused
-            backlog.put(notes)
-            notes.write(tx)
-            opened.trail.record(tx, "extract.pause" if paused else "extract.resume", actor)
+    def change(tx: Tx, backlog: Backlog) -> bool:
+        if backlog.paused is paused:
+            return False
+        backlog.paused = paused
+        opened.trail.record(tx, "extract.pause" if paused else "extract.resume", actor)
+        return True
 
-    opened.write(store, frozen_too=True)
+    _change(opened, change, frozen_too=True)
     return status(opened)
 
 
@@ -174,64 +182,42 @@ class _Round:
         self._done = Extraction()
 
     def run(self, limit: int, until: float) -> Extraction:
-        stopped = None
-        self._enter()
-        for _ in range(limit):
-            stopped = self._reason()
-            chosen = None if stopped else self._choose()
-            if chosen is None:
-                break
-            if not self._read(chosen):
-                stopped = Stopped.UNAVAILABLE
-                break
-            if self._opened.ports.clock.monotonic() >= until:
-                break
-        return replace(self._done, stopped=stopped, left=self._leave())
-
-    def _reason(self) -> Stopped | None:
-        """Why the model is not to be asked just now."""
-        opened, most = self._opened, self._opened.ports.policy.daily_tokens
-        backlog = opened.read(lambda view: Backlog.of(Notes(opened, view)))
-        if backlog.paused:
-            return Stopped.PAUSED
-        spent = backlog.spent_on(day(opened.ports.clock.now()))
-        return Stopped.SPENT if most and spent >= most else None
-
-    def _enter(self) -> None:
-        """Have a note before looking: turns that come to be new from then on are put in it."""
-        opened = self._opened
-
-        def store(tx: Tx) -> None:
-            notes = Notes(opened, tx)
-            Backlog.of(notes).put(notes)
-            notes.write(tx)
-
-        turns, there = opened.read(
+        opened, stopped = self._opened, None
+        clock, most = opened.ports.clock, opened.ports.policy.daily_tokens
+        turns, begun = opened.read(
             lambda view: (view.head().turn.seq, Backlog.begun(Notes(opened, view)))
         )
-        if turns and not there:
-            opened.write(store)
+        if turns and not begun:
+            # A note before the first look: turns that come to be new from then on are put in it.
+            _change(opened, lambda *_: True)
+        for _ in range(limit):
+            backlog = self._backlog()
+            if backlog.paused:
+                stopped = Stopped.PAUSED
+            elif most and backlog.spent_on(day(clock.now())) >= most:
+                stopped = Stopped.SPENT
+            elif (chosen := self._choose()) is None:
+                break
+            elif not self._read(chosen):
+                stopped = Stopped.UNAVAILABLE
+            if stopped or clock.monotonic() >= until:
+                break
+        if self._passed > self._backlog().cursor or self._moot:
+            _change(opened, self._leave)
+        left = opened.read(lambda view: _waiting(opened, view))
+        return replace(self._done, stopped=stopped, left=left)
 
-    def _leave(self) -> int:
-        """Note how far this looked, and what need not wait; how many turns wait at most."""
-        opened = self._opened
+    def _backlog(self) -> Backlog:
+        return self._opened.read(lambda view: Backlog.of(Notes(self._opened, view)))
 
-        def store(tx: Tx) -> None:
-            notes = Notes(opened, tx)
-            backlog = Backlog.of(notes)
-            backlog.cursor = max(backlog.cursor, self._passed)
-            for turn_id in self._moot & set(backlog.again):
-                row = tx.row(_TURN, opened.row_id(turn_id))
-                if row is None or self._look(tx, row, backlog, strict=False) is None:
-                    del backlog.again[turn_id]
-            backlog.put(notes)
-            notes.write(tx)
-
-        if self._passed > opened.read(lambda view: Backlog.of(Notes(opened, view))).cursor or (
-            self._moot
-        ):
-            opened.write(store)
-        return opened.read(lambda view: _waiting(opened, view))
+    def _leave(self, tx: Tx, backlog: Backlog) -> bool:
+        """Note how far this looked, and what need not wait."""
+        backlog.cursor = max(backlog.cursor, self._passed)
+        for turn_id in self._moot & set(backlog.again):
+            row = tx.row(_TURN, self._opened.row_id(turn_id))
+            if row is None or self._look(tx, row, backlog, strict=False) is None:
+                del backlog.again[turn_id]
+        return True
 
     # -- which turn ----------------------------------------------------------------------
 
@@ -245,7 +231,7 @@ class _Round:
     def _next(self, view: View, *, strict: bool) -> _Chosen | None:
         """The next turn to read: new ones first, so that one that fails holds nobody up."""
         backlog = Backlog.of(Notes(self._opened, view))
-        for row in _rows(view, max(backlog.cursor, self._passed)):
+        for row in changes(view, _TURN, max(backlog.cursor, self._passed)):
             if (chosen := self._look(view, row, backlog, strict=strict)) is not None:
                 return chosen
             self._passed = row.seq
@@ -261,21 +247,27 @@ class _Round:
 
     def _look(self, view: View, row: Row, backlog: Backlog, *, strict: bool) -> _Chosen | None:
         """The turn of a row, if it is to be read."""
+        opened = self._opened
         try:
-            turn = None if row.erased else unseal(self._opened, row)
+            turn = None if row.erased else opened.unseal_turn(row)
         except (SealBroken, KeyMissing, NotFound):
             if strict:
                 raise
             return None
-        if turn is None or not _may_read(self._opened, view, turn):
+        if turn is None or not _may_read(opened, view, turn):
             return None
-        parts = _model_ids(turn)
-        known = _known(self._opened, view, parts[0])
-        if known and row.seq > backlog.redo:
+        found = _model_ids(turn)
+        if row.seq > backlog.redo and living(view, Collection.MEMORY, opened.row_id(found[0])):
             return None  # such as by a load that brought what was found with the turn
-        return _Chosen(
-            turn=turn, seq=row.seq, noted=tuple(_noted(self._opened, view, row.id, set(parts)))
-        )
+        # What rules noted: all that was derived, but for the episode and what a model found before.
+        derived = (living(view, Collection.MEMORY, row_id) for row_id in view.derived(row.id))
+        memories = [opened.unseal(one) for one in derived if one is not None]
+        noted = [
+            memory.content
+            for memory in memories
+            if memory.kind is not Kind.EPISODE and memory.id not in found
+        ]
+        return _Chosen(turn=turn, seq=row.seq, noted=tuple(noted))
 
     # -- reading it ----------------------------------------------------------------------
 
@@ -288,7 +280,18 @@ class _Round:
             answer = self._extractor.extract(chosen.turn, chosen.noted, deadline=deadline)
         except ExtractorError as error:
             _log.warning("extract.unavailable", extra={"code": error.code})
-            self._give_way(chosen)
+            # Other turns go first next time. It counts against the turn only if the model answered
+            # others just now: else it is the model that fails, and no turn is given up for that.
+            counted = self._done.turns > 0
+            self._done = replace(self._done, failed=self._done.failed + 1)
+
+            def give_way(_: Tx, backlog: Backlog) -> bool:
+                waits = backlog.waits(chosen.seq, chosen.turn.id)
+                if waits:
+                    backlog.fail(chosen.seq, chosen.turn.id, counted=counted)
+                return waits
+
+            _change(self._opened, give_way)
             return False
         ports.reach(Failpoint.EXTRACT_ANSWERED)
         pieces, repeats = sift(answer.pieces, chosen.noted, ports.policy.placeholder)
@@ -305,24 +308,6 @@ class _Round:
         )
         return True
 
-    def _give_way(self, chosen: _Chosen) -> None:
-        """Let other turns go first next time.
-
-        It counts against the turn only if the model answered others just now: else it is the
-        model that fails, and no turn is to be given up for that.
-        """
-        self._done = replace(self._done, failed=self._done.failed + 1)
-
-        def store(tx: Tx) -> None:
-            notes = Notes(self._opened, tx)
-            backlog = Backlog.of(notes)
-            if backlog.waits(chosen.seq, chosen.turn.id):
-                backlog.fail(chosen.seq, chosen.turn.id, counted=self._done.turns > 0)
-                backlog.put(notes)
-                notes.write(tx)
-
-        self._opened.write(store)
-
     def _keep(
         self, chosen: _Chosen, answer: Extracted, pieces: Sequence[Piece], repeats: int
     ) -> int:
@@ -331,52 +316,40 @@ class _Round:
         patience = opened.ports.policy.embed_seconds
         vectors = embedding.vectors_of_pieces(opened, pieces, seconds=patience)
 
+        def spend(_: Tx, backlog: Backlog) -> bool:
+            today = day(opened.ports.clock.now())
+            backlog.spend(answer.tokens_in, answer.tokens_out, today)
+            return True
+
         def store(tx: Tx) -> int:
-            book = Book(opened, tx)
-            backlog = self._counted(book.notes, answer)
+            ledger = TurnLedger(opened, tx)
+            backlog = Backlog.of(ledger.notes)
+            spend(tx, backlog)
             written: list[bytes] = []
             if backlog.waits(chosen.seq, turn.id) and answer.usable:
                 if _may_read(opened, tx, turn) and not tx.buried([opened.row_id(turn.id)]):
                     anew = chosen.seq <= backlog.redo
-                    written = book.add_found(turn, pieces, vectors, _model_ids(turn), anew=anew)
+                    written = ledger.add_found(turn, pieces, vectors, _model_ids(turn), anew=anew)
                 backlog.done += 1
                 backlog.memories += len(written)
                 backlog.repeats += repeats
                 backlog.settle(chosen.seq, turn.id)
             elif backlog.waits(chosen.seq, turn.id):
                 backlog.fail(chosen.seq, turn.id, counted=True)
-            backlog.put(book.notes)
+            backlog.put(ledger.notes)
             names = (opened.row_id(turn.id), *written)
             opened.trail.record(tx, "extract", self._actor, names, number=len(written))
-            book.write()
+            ledger.write()
             return len(written)
 
         try:
             return opened.write(store)
-        except Frozen:
-            opened.write(lambda tx: self._count(tx, answer), frozen_too=True)
+        except Frozen:  # the answer came too late to be kept, but its tokens count
+            _change(opened, spend, frozen_too=True)
             raise
-
-    def _count(self, tx: Tx, answer: Extracted) -> None:
-        """Count the tokens of an answer that came too late to be kept."""
-        notes = Notes(self._opened, tx)
-        self._counted(notes, answer).put(notes)
-        notes.write(tx)
-
-    def _counted(self, notes: Notes, answer: Extracted) -> Backlog:
-        backlog = Backlog.of(notes)
-        today = day(self._opened.ports.clock.now())
-        backlog.spend(answer.tokens_in, answer.tokens_out, today)
-        return backlog
 
 
 # -- what may be read, and what is kept of the answer ---------------------------------------------
-
-
-def _rows(view: View, after: int) -> Iterator[Row]:
-    while rows := view.changes(_TURN, after, _PAGE):
-        yield from rows
-        after = rows[-1].seq
 
 
 def _model_ids(turn: Turn) -> tuple[str, ...]:
@@ -388,23 +361,9 @@ def _may_read(opened: OpenScope, view: View, turn: Turn) -> bool:
 
     What somebody forgot of a turn by itself would be found in it again, in other words.
     """
-    row = view.row(_TURN, opened.row_id(turn.id))
     mark = Line(Notes(opened, view)).get(turn.place)
-    if row is None or row.erased or mark is None or mark.state != State.KEPT:
+    there = living(view, _TURN, opened.row_id(turn.id))
+    if there is None or mark is None or mark.state != State.KEPT:
         return False
     parts = [derived_id(turn.id, piece.part) for piece in distill(opened, turn) or ()]
     return not view.buried(opened.row_id(one) for one in (*parts, *_model_ids(turn)))
-
-
-def _known(opened: OpenScope, view: View, public_id: str) -> bool:
-    row = view.row(Collection.MEMORY, opened.row_id(public_id))
-    return row is not None and not row.erased
-
-
-def _noted(opened: OpenScope, view: View, turn_row: bytes, without: set[str]) -> Iterator[str]:
-    """What was derived from a turn, but for its episode and what a model found before."""
-    for row_id in view.derived(turn_row):
-        row = view.row(Collection.MEMORY, row_id)
-        memory = None if row is None or row.erased else opened.unseal(row)
-        if memory and memory.kind is not Kind.EPISODE and memory.id not in without:
-            yield memory.content

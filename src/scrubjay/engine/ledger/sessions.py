@@ -11,13 +11,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
-from scrubjay.engine.scope import cells
-from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.open_scope import OpenScope, living
 from scrubjay.model.errors import LimitReached
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Allowance
-from scrubjay.model.rows import Collection, Row
+from scrubjay.model.rows import Collection
 from scrubjay.model.text import check_choice, check_name
 from scrubjay.ports import Tx, View
 
@@ -63,7 +62,7 @@ def spend(opened: OpenScope, tx: Tx, allowances: Iterable[Allowance]) -> None:
     """
     for allowance in allowances:
         now = int(opened.ports.clock.now().timestamp())
-        state = dict(_state(opened, tx, allowance.session))
+        state = _state(opened, tx, allowance.session)
         idle = now - int(str(state.get("spent_at", now))) >= _IDLE_SECONDS
         spent = dict(cast(dict[str, Json], state.get("spent", {}))) if not idle else {}
         used = int(str(spent.get(allowance.name, 0)))
@@ -83,31 +82,11 @@ def spent(opened: OpenScope, session: str) -> Mapping[str, int]:
     return {name: int(str(count)) for name, count in found.items()}
 
 
-def _state(opened: OpenScope, view: View, session: str) -> Mapping[str, Json]:
-    row = view.row(Collection.SESSION, _row_id(opened, session))
-    if row is None or row.erased:
-        return {}
-    found: dict[str, Json] = json.loads(opened.open_body(Collection.SESSION, row))
-    return found
+def _state(opened: OpenScope, view: View, session: str) -> dict[str, Json]:
+    row = living(view, Collection.SESSION, opened.session_hash(session))
+    return json.loads(opened.open_body(Collection.SESSION, row)) if row else {}
 
 
 def _write(opened: OpenScope, tx: Tx, session: str, state: Mapping[str, Json]) -> None:
-    row_id = _row_id(opened, session)
-    known = tx.row(Collection.SESSION, row_id)
-    version = 1 if known is None else known.version + 1
-    epoch = tx.head().session.epoch
-    body = cells.seal_body(
-        opened,
-        Collection.SESSION,
-        json.dumps(state).encode(),
-        row_id=row_id,
-        version=version,
-        epoch=epoch,
-    )
-    tx.put(Collection.SESSION, Row(id=row_id, version=version, epoch=epoch, cell=body.cell))
-
-
-def _row_id(opened: OpenScope, session: str) -> bytes:
-    row_id = opened.session_hash(session)
-    assert row_id is not None
-    return row_id
+    body = json.dumps(state).encode()
+    opened.put_body(tx, Collection.SESSION, opened.session_hash(session), body)

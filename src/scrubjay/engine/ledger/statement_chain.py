@@ -11,7 +11,6 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger.timeline import Line, Mark, Place
-from scrubjay.engine.scope import cells
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.model.memory import Memory
@@ -63,8 +62,8 @@ class Slot:
         """The statements before and after one that are still there."""
         where = _place(memory)
         return (
-            self._first(tx, lambda count: self._line.around(where, count, 0)[0][::-1]),
-            self._first(tx, lambda count: self._line.around(where, 0, count)[1]),
+            self._first(tx, lambda count: self._line.before(where, count)[::-1]),
+            self._first(tx, lambda count: self._line.after(where, count)),
         )
 
     def _first(self, tx: Tx, near: Callable[[int], list[Mark]]) -> Memory | None:
@@ -72,7 +71,7 @@ class Slot:
         count = 1
         while True:
             marks = near(count)
-            found = (peek(self._opened, tx, mark.id) for mark in marks)
+            found = (self._opened.peek(tx, mark.id) for mark in marks)
             memory = next((one for one in found if one is not None), None)
             if memory is not None or len(marks) < count:
                 return memory
@@ -94,7 +93,7 @@ class Slot:
         """The statement, unless somebody corrected it by hand: then the chain goes on there."""
         if before is None or before.superseded_by in (None, gone):
             return before
-        after = peek(self._opened, tx, before.superseded_by or "")
+        after = self._opened.peek(tx, before.superseded_by)
         return before if after is None or self._has(after) else None
 
     def _has(self, memory: Memory) -> bool:
@@ -102,11 +101,11 @@ class Slot:
         return mark is not None and mark.id == memory.id
 
     def _change(self, tx: Tx, memory: Memory, **links: object) -> None:
-        current = peek(self._opened, tx, memory.id)
+        current = self._opened.peek(tx, memory.id)
         assert current is not None
         changed = replace(current, **links)
         if changed != current:
-            cells.put(self._opened, tx, replace(changed, version=current.version + 1))
+            self._opened.put(tx, replace(changed, version=current.version + 1))
 
 
 def _place(memory: Memory) -> Place:
@@ -117,11 +116,5 @@ def put(opened: OpenScope, tx: Tx, memory: Memory, vector: bytes | None) -> None
     """Write a derived memory, also in the place of one that was taken back before."""
     known = tx.row(Collection.MEMORY, opened.row_id(memory.id))
     version = 1 if known is None else known.version + 1
-    sealed = cells.current(opened, tx, replace(memory, version=version), None, vector)
-    cells.write(opened, tx, sealed)
-
-
-def peek(opened: OpenScope, tx: Tx, public_id: str) -> Memory | None:
-    """The memory of this id as it is in the transaction; None if it is not there."""
-    row = tx.row(Collection.MEMORY, opened.row_id(public_id))
-    return None if row is None or row.erased else opened.unseal(row)
+    sealed = opened.seal(replace(memory, version=version), tx.head().memory.epoch, vector)
+    opened.write_row(tx, Collection.MEMORY, sealed)

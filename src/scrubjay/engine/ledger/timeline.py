@@ -10,10 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, cast
+from typing import NamedTuple
+
+from msgspec import convert
 
 from scrubjay.engine.scope.scope_values import Notes
-from scrubjay.model.memory import Json
 from scrubjay.model.turns import EPISODE_TURNS, IDLE, Moment, State, time_of
 
 _ROOT = "timeline"
@@ -70,20 +71,13 @@ def _run(marks: Sequence[Mark]) -> int:
     return len(marks)
 
 
-def _run_before(marks: Sequence[Mark], at: int, before: int) -> int:
-    """The same for the turns before the one at a place in a leaf, and with it no pause either."""
-    run = _run(marks[: at + 1])
-    return run - 1 if run <= at else before + at
-
-
 class Line:
     """The timeline, or another line of marks, in one state of a scope; changes go to its notes."""
 
     def __init__(self, notes: Notes, root: str = _ROOT) -> None:
         self._notes = notes
         self._root = root
-        found = cast(list[list[int]], notes.get(root) or [])
-        self._leaves = [Leaf(*one) for one in found]
+        self._leaves = convert(notes.get(root) or [], list[Leaf])
         self._marks: dict[int, list[Mark]] = {}
 
     # -- reading -----------------------------------------------------------------------
@@ -103,9 +97,25 @@ class Line:
         at = bisect_left(marks, place)
         return marks[at] if at < len(marks) and marks[at].place == place else None
 
-    def around(self, place: Place, before: int, after: int) -> tuple[list[Mark], list[Mark]]:
-        """The last turns before a place and the first ones after it, both oldest first."""
-        return self._before(place, before), self._after(place, after)
+    def before(self, place: Place, count: int) -> list[Mark]:
+        """The last turns before a place, oldest first."""
+        found: list[Mark] = []
+        for leaf in reversed(self._leaves[: self._leaf_of(place) + 1]):
+            marks = self._in(leaf.number)
+            found[:0] = marks[: bisect_left(marks, place)]
+            if len(found) >= count:
+                break
+        return found[-count:]
+
+    def after(self, place: Place, count: int) -> list[Mark]:
+        """The first turns after a place, oldest first."""
+        found: list[Mark] = []
+        for leaf in self._leaves[self._leaf_of(place) :]:
+            marks = self._in(leaf.number)
+            found += marks[bisect_left(marks, (place[0], place[1] + 1)) :]
+            if len(found) >= count:
+                break
+        return found[:count]
 
     def latest(self, count: int) -> list[Mark]:
         """The last turns, oldest first."""
@@ -123,7 +133,8 @@ class Line:
             if last is None or leaf.micros - last >= _IDLE:
                 run = 0
             if leaf.size > left:
-                return _run_before(self._in(leaf.number), left, run) % EPISODE_TURNS
+                here = _run(self._in(leaf.number)[: left + 1])
+                return (here - 1 if here <= left else run + left) % EPISODE_TURNS
             left -= leaf.size
             run = leaf.run if leaf.run < leaf.size else run + leaf.size
             last = leaf.last
@@ -133,24 +144,6 @@ class Line:
     def begins(self) -> datetime | None:
         """When the first turn was."""
         return time_of(self._leaves[0].micros) if self._leaves else None
-
-    def _before(self, place: Place, count: int) -> list[Mark]:
-        found: list[Mark] = []
-        for number in range(self._leaf_of(place), -1, -1) if self._leaves and count else ():
-            marks = self._in(self._leaves[number].number)
-            found[:0] = marks[: bisect_left(marks, place)]
-            if len(found) >= count:
-                break
-        return found[-count:] if count else []
-
-    def _after(self, place: Place, count: int) -> list[Mark]:
-        found: list[Mark] = []
-        for number in range(self._leaf_of(place), len(self._leaves)) if count else ():
-            marks = self._in(self._leaves[number].number)
-            found += marks[bisect_left(marks, (place[0], place[1] + 1)) :]
-            if len(found) >= count:
-                break
-        return found[:count]
 
     # -- changing ----------------------------------------------------------------------
 
@@ -165,9 +158,15 @@ class Line:
         known = where < len(marks) and marks[where].place == mark.place
         marks[where : where + known] = [mark]
         if len(marks) > _MOST:
-            self._split(at, marks)
-        else:
-            self._settle(at, marks)
+            fresh = max(leaf.number for leaf in self._leaves) + 1
+            # Turns mostly come in the order of time: a leaf at the end is left nearly full.
+            is_last = at == len(self._leaves) - 1
+            cut = len(marks) - 1 if is_last else len(marks) // 2
+            self._marks[fresh] = marks[cut:]
+            self._leaves.insert(at + 1, Leaf(*marks[cut].place, fresh, 0))
+            self._settle(at + 1, self._marks[fresh])
+            del marks[cut:]
+        self._settle(at, marks)
 
     def remove(self, place: Place) -> None:
         """Take a turn out; one that is not there is fine."""
@@ -180,24 +179,13 @@ class Line:
 
     def _in(self, number: int) -> list[Mark]:
         if number not in self._marks:
-            found = cast(list[list[Json]], self._notes.get(f"{self._root}/{number}") or [])
-            self._marks[number] = [Mark(*one) for one in found]  # type: ignore[arg-type]
+            found = self._notes.get(f"{self._root}/{number}") or []
+            self._marks[number] = convert(found, list[Mark])
         return self._marks[number]
 
     def _leaf_of(self, place: Place) -> int:
         """Which leaf a place belongs to; the first also takes what comes before it."""
         return max(bisect_right(self._leaves, place, key=lambda leaf: leaf.place) - 1, 0)
-
-    def _split(self, at: int, marks: list[Mark]) -> None:
-        fresh = max(leaf.number for leaf in self._leaves) + 1
-        # Turns mostly come in the order of time: a leaf at the end is left nearly full.
-        is_last = at == len(self._leaves) - 1
-        cut = len(marks) - 1 if is_last else len(marks) // 2
-        self._marks[fresh] = marks[cut:]
-        self._leaves.insert(at + 1, Leaf(*marks[cut].place, fresh, 0))
-        self._settle(at + 1, self._marks[fresh])
-        del marks[cut:]
-        self._settle(at, marks)
 
     def _settle(self, at: int, marks: list[Mark]) -> None:
         """Note a leaf that changed, and the list of leaves."""

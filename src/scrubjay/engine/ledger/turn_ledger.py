@@ -1,4 +1,4 @@
-"""The book of turns: what follows from the turns that are there, in one transaction.
+"""The ledger of turns: what follows from the turns that are there, in one transaction.
 
 What is derived is a function of the *set* of turns: a turn is compared with those before it by
 time, not by arrival. So a turn that comes late, or goes, may change what the next few of its
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 from scrubjay.engine.ledger import backlog, sessions, statement_chain
 from scrubjay.engine.ledger.timeline import Line, Mark, Place
-from scrubjay.engine.scope import cells, due, rotate
-from scrubjay.engine.scope.open_scope import OpenScope, day
+from scrubjay.engine.scope.open_scope import OpenScope, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.model.errors import KeyMissing, NotFound, SealBroken
 from scrubjay.model.memory import Memory, Provenance
@@ -30,7 +30,6 @@ from scrubjay.model.turns import (
     State,
     Turn,
     alike,
-    decode,
     derived_id,
     encode,
     stated,
@@ -107,81 +106,55 @@ def distill(opened: OpenScope, turn: Turn) -> Sequence[Piece] | None:
         return None
 
 
-def peek(opened: OpenScope, view: View, turn_id: str) -> Turn:
+def read_turn(opened: OpenScope, view: View, turn_id: str) -> Turn:
     """The turn with this id; NotFound if it is not here."""
-    row = view.row(_TURN, opened.row_id(turn_id))
-    if row is None or row.erased:
+    if (row := living(view, _TURN, opened.row_id(turn_id))) is None:
         raise NotFound("There is no such turn in this scope.")
-    return unseal(opened, row)
+    return opened.unseal_turn(row)
 
 
-def unseal(opened: OpenScope, row: Row) -> Turn:
-    """The turn in a row that is not erased."""
-    return decode(opened.open_body(_TURN, row))
-
-
-def scan(opened: OpenScope, view: View) -> Iterable[tuple[Row, Turn]]:
-    """Every turn that is not erased, with its row."""
-    after = 0
-    while rows := view.changes(_TURN, after, 256):
-        yield from ((row, unseal(opened, row)) for row in rows if not row.erased)
-        after = rows[-1].seq
-
-
-class Ledger:
+class LedgerView:
     """The turns in one state of a scope, in the order of time."""
 
     def __init__(self, opened: OpenScope, view: View) -> None:
         self._opened = opened
         self._view = view
-        self._notes = Notes(opened, view)
-        self.line = Line(self._notes)
-        self._repeats = Repeats(opened.ports.distiller, lambda turn_id: peek(opened, view, turn_id))
+        self.notes = Notes(opened, view)
+        self.line = Line(self.notes)
+        self._repeats = Repeats(opened.ports.distiller, partial(read_turn, opened, view))
 
     def repeats(self, turn: Mark) -> list[Mark]:
         """The followers of a turn that were not kept because they say what it says."""
         return [
             mark
-            for mark in self.line.around(turn.place, 0, LOOK_BACK)[1]
+            for mark in self.line.after(turn.place, LOOK_BACK)
             if mark.state == State.REPEATED and turn.id in self._said_before(mark.place, mark.id)
         ]
 
     def find(self, row: Row) -> Mark | None:
         """Where the turn of a row stands."""
         try:
-            return self.line.get(unseal(self._opened, row).place)
+            return self.line.get(self._opened.unseal_turn(row).place)
         except (SealBroken, KeyMissing, NotFound):
             # A damaged row must still be erasable; its place is then only found by looking.
             row_id = self._opened.row_id
             return next((mark for mark in self.line if row_id(mark.id) == row.id), None)
 
-    def is_new(self, place: Place, turn_id: str) -> bool:
-        """Whether none of the turns just before a place says the same."""
-        return not self._said_before(place, turn_id)
-
     def _said_before(self, place: Place, turn_id: str) -> list[str]:
-        return self._repeats.of(turn_id, self.line.around(place, LOOK_BACK, 0)[0])
+        """Which of the turns just before a place say the same."""
+        return self._repeats.of(turn_id, self.line.before(place, LOOK_BACK))
 
 
-class Book(Ledger):
+class TurnLedger(LedgerView):
     """The ledger in one transaction: rows, timeline, and what is derived from them."""
 
     def __init__(self, opened: OpenScope, tx: Tx) -> None:
         super().__init__(opened, tx)
         self._tx = tx
 
-    @property
-    def notes(self) -> Notes:
-        """The notes of this transaction."""
-        return self._notes
-
     def write(self) -> None:
         """Write the notes that changed."""
-        self._notes.write(self._tx)
-
-    def replaced(self) -> list[ErasedCell]:
-        """The cells of notes that `write` will replace."""
-        return list(self._notes.replaced())
+        self.notes.write(self._tx)
 
     def add(
         self, turn: Turn, distilled: Sequence[Piece] | None, vectors: dict[str, bytes | None]
@@ -194,12 +167,11 @@ class Book(Ledger):
         self, turn: Turn, distilled: Sequence[Piece] | None, vectors: dict[str, bytes | None]
     ) -> None:
         """Derive what a turn that is written and its followers now yield."""
-        if distilled is None or not distilled:
-            state = State.FAILED if distilled is None else State.TRIVIAL
-            self._mark(turn, state)
+        if not distilled:
+            self._mark(turn, State.FAILED if distilled is None else State.TRIVIAL)
         else:
             self._mark(turn, State.REPEATED)  # until it is found to be new, just below
-            if self.is_new(turn.place, turn.id):
+            if not self._said_before(turn.place, turn.id):
                 self._mark(turn, State.KEPT)
                 self._derive(turn, distilled, vectors)
         self.settle([turn.place])
@@ -227,39 +199,47 @@ class Book(Ledger):
         """Look again at the turns that follow these places: what they yield may have changed."""
         found: dict[Place, Mark] = {}
         for place in places:
-            found |= {mark.place: mark for mark in self.line.around(place, 0, LOOK_BACK)[1]}
+            found |= {mark.place: mark for mark in self.line.after(place, LOOK_BACK)}
         for mark in found.values():
             if mark.state in (State.KEPT, State.REPEATED):
-                is_new = self.is_new(mark.place, mark.id)
-                if is_new is (mark.state == State.REPEATED):
-                    self._turn_over(mark, is_new=is_new)
+                is_new = not self._said_before(mark.place, mark.id)
+                if is_new is (mark.state == State.KEPT):
+                    continue
+                turn = read_turn(self._opened, self._tx, mark.id)
+                distilled = distill(self._opened, turn) if is_new else ()
+                state = State.KEPT if is_new else State.REPEATED
+                state = State.FAILED if distilled is None else state
+                self.line.put(mark._replace(state=int(state)))
+                if is_new:  # after all
+                    self._derive(turn, distilled or (), {})
+                    backlog.requeue(self.notes, turn.id)
+                else:
+                    self._withdraw(turn)
 
     def erase(self, row: Row) -> Place | None:
         """Erase a turn's row and take it out of the timeline; where it stood."""
-        opened, now = self._opened, self._opened.ports.clock.now()
         mark = self.find(row)
-        drop_day = day(now + timedelta(days=opened.ports.policy.drop_days))
-        self._tx.erase(_TURN, row.id, drop_day=drop_day)
+        self._tx.erase(_TURN, row.id, drop_day=self._opened.drop_day())
         self._tx.bury([row.id])
         if mark is not None:
             self.line.remove(mark.place)
-            backlog.drop(self._notes, mark.id)
+            backlog.drop(self.notes, mark.id)
         return None if mark is None else mark.place
 
     def release(self, memory: Memory) -> None:
         """Take a memory that is to be erased out of its slot."""
-        name = memory.metadata.get(statement_chain.KEY)
-        if isinstance(name, str):
-            slot = statement_chain.Slot(self._opened, self._notes, name, memory.origin)
-            slot.remove(self._tx, memory)
+        if isinstance(name := memory.metadata.get(statement_chain.KEY), str):
+            self._slot(name, memory.origin).remove(self._tx, memory)
 
     def enlist(self, memory: Memory) -> None:
         """Note a statement that was written as it is, such as by a load."""
         name = memory.metadata.get(statement_chain.KEY)
         # A correction by hand inherits slot and sources, but not the message it was said in.
         if isinstance(name, str) and memory.sources == (memory.provenance.message_id,):
-            slot = statement_chain.Slot(self._opened, self._notes, name, memory.origin)
-            slot.enroll(memory)
+            self._slot(name, memory.origin).enroll(memory)
+
+    def _slot(self, name: str, origin: Origin) -> statement_chain.Slot:
+        return statement_chain.Slot(self._opened, self.notes, name, origin)
 
     def receipt(self, turn: Turn, redacted: Mapping[str, int]) -> Recorded:
         """What became of a turn."""
@@ -276,35 +256,13 @@ class Book(Ledger):
     # -- one turn ----------------------------------------------------------------------
 
     def _put_row(self, turn: Turn) -> None:
-        opened, row_id = self._opened, self._opened.row_id(turn.id)
-        epoch = self._tx.head().turn.epoch
-        body = cells.seal_body(opened, _TURN, encode(turn), row_id=row_id, version=1, epoch=epoch)
-        row = Row(
-            id=row_id,
-            version=1,
-            epoch=epoch,
-            cell=body.cell,
-            blob=body.blob,
-            session=opened.session_hash(turn.session),
-        )
-        cells.write_blob(opened, cells.Sealed(row, body.stream))
-        self._tx.put(_TURN, row)
+        opened = self._opened
+        session = None if turn.session is None else opened.session_hash(turn.session)
+        opened.put_body(self._tx, _TURN, opened.row_id(turn.id), encode(turn), session=session)
 
     def _mark(self, turn: Turn, state: State) -> None:
         gist = " ".join((turn.user or turn.assistant)[: 4 * _GIST].split())[:_GIST]
         self.line.put(Mark(*turn.place, turn.id, int(state), gist))
-
-    def _turn_over(self, mark: Mark, *, is_new: bool) -> None:
-        """Derive from a turn that is new after all, or take back what one yielded that is not."""
-        turn = peek(self._opened, self._tx, mark.id)
-        distilled = distill(self._opened, turn) if is_new else ()
-        state = State.KEPT if is_new else State.REPEATED
-        self.line.put(mark._replace(state=int(State.FAILED if distilled is None else state)))
-        if is_new:
-            self._derive(turn, distilled or (), {})
-            backlog.requeue(self._notes, turn.id)
-        else:
-            self._withdraw(turn)
 
     # -- what a turn yields ------------------------------------------------------------
 
@@ -315,15 +273,13 @@ class Book(Ledger):
         for piece in pieces:
             memory = self._memory(turn, piece)
             row_id = self._opened.row_id(memory.id)
-            known = self._tx.row(Collection.MEMORY, row_id)
-            if self._tx.buried([row_id]) or (known is not None and not known.erased):
+            if self._tx.buried([row_id]) or living(self._tx, Collection.MEMORY, row_id):
                 continue  # forgotten by itself, or there already
             vector = vectors.get(piece.part)
             if piece.slot is None:
                 statement_chain.put(self._opened, self._tx, memory, vector)
             else:
-                slot = statement_chain.Slot(self._opened, self._notes, piece.slot, memory.origin)
-                slot.add(self._tx, memory, vector)
+                self._slot(piece.slot, memory.origin).add(self._tx, memory, vector)
             self._tx.link(self._opened.row_id(turn.id), row_id)
             written.append(row_id)
         return written
@@ -333,8 +289,6 @@ class Book(Ledger):
 
         It is not forgotten: nothing is tombstoned, and it may be derived again.
         """
-        now = self._opened.ports.clock.now()
-        drop_day = day(now + timedelta(days=self._opened.ports.policy.drop_days))
         turn_row = self._opened.row_id(turn.id)
         for row in self._derived(turn.id):
             memory = self._opened.unseal(row)
@@ -346,17 +300,24 @@ class Book(Ledger):
             for derived in self._tx.derived(row.id):
                 self._tx.link(turn_row, derived)  # what others made of it still has a source
             if row.blob is not None:
-                due.leave(self._opened, self._tx, Due.SWEEP)
-            self._tx.erase(Collection.MEMORY, row.id, drop_day=drop_day)
+                self._opened.leave_due(self._tx, Due.SWEEP)
+            self._tx.erase(Collection.MEMORY, row.id, drop_day=self._opened.drop_day())
 
     def _derived(self, turn_id: str) -> list[Row]:
         ids = self._tx.derived(self._opened.row_id(turn_id))
-        rows = (self._tx.row(Collection.MEMORY, row_id) for row_id in ids)
-        return [row for row in rows if row is not None and not row.erased]
+        rows = (living(self._tx, Collection.MEMORY, row_id) for row_id in ids)
+        return [row for row in rows if row is not None]
 
     def _memory(self, turn: Turn, piece: Piece) -> Memory:
         whole = piece.part == EPISODE_PART
         session = turn.session or (f"{turn.at:%Y-%m-%d}" if whole else None)
+        # Where it stands in its session, or in its day, as a number that fits an index's column.
+        if turn.session is not None:
+            position = max(int((turn.at - _YEAR_2020).total_seconds()), 0) % 2**31
+        else:
+            midnight = turn.at.replace(hour=0, minute=0, second=0, microsecond=0)
+            seconds = int((turn.at - midnight).total_seconds())
+            position = seconds * _TIES + turn.place[1] % _TIES
         origin = turn.origin
         if not piece.said_by_user:
             agent = sessions.trusted(self._opened, self._tx, turn.session, Origin.AGENT)
@@ -375,7 +336,7 @@ class Book(Ledger):
                 message_id=turn.id,
                 said_at=turn.at,
             ),
-            position=_position(turn),
+            position=position,
             tags=piece.tags,
             importance=piece.importance,
             sources=(turn.id,),
@@ -383,24 +344,16 @@ class Book(Ledger):
         )
 
 
-def _position(turn: Turn) -> int:
-    """Where a turn stands in its session, as a number that fits an index's column."""
-    if turn.session is not None:
-        return max(int((turn.at - _YEAR_2020).total_seconds()), 0) % 2**31
-    midnight = turn.at.replace(hour=0, minute=0, second=0, microsecond=0)
-    return int((turn.at - midnight).total_seconds()) * _TIES + turn.place[1] % _TIES
-
-
 def with_repeats(opened: OpenScope, view: View, rows: Mapping[bytes, Row]) -> dict[bytes, Row]:
     """These turns and those that were not kept because they only say the same."""
-    ledger = Ledger(opened, view)
+    ledger = LedgerView(opened, view)
     found = dict(rows)
     waiting = list(rows.values())
     while waiting:
         mark = ledger.find(waiting.pop())
         for repeat in () if mark is None else ledger.repeats(mark):
-            row = view.row(_TURN, opened.row_id(repeat.id))
-            if row is not None and not row.erased and row.id not in found:
+            row = living(view, _TURN, opened.row_id(repeat.id))
+            if row is not None and row.id not in found:
                 found[row.id] = row
                 waiting.append(row)
     return found
@@ -416,17 +369,17 @@ def erase(
 
     Unless `derive` is false, followers that only repeated what is gone now speak for themselves.
     """
-    doomed, book = list(rows), Book(opened, tx)
-    gone = [cell for row in doomed for cell in cells.erased_cells(opened, _TURN, row)]
+    doomed, ledger = list(rows), TurnLedger(opened, tx)
+    gone = [cell for row in doomed for cell in opened.erased_cells(_TURN, row)]
     for memory in erased:
-        book.release(memory)
-    places = [place for row in doomed if (place := book.erase(row)) is not None]
+        ledger.release(memory)
+    places = [place for row in doomed if (place := ledger.erase(row)) is not None]
     if doomed:
-        rotate.raise_epoch(opened, tx, _TURN)
+        opened.raise_epoch(tx, _TURN)
     if derive:
-        book.settle(places)
-    if replaced := book.replaced():
+        ledger.settle(places)
+    if replaced := ledger.notes.replaced():
         gone += replaced
-        rotate.raise_epoch(opened, tx, Collection.SESSION)
-    book.write()
+        opened.raise_epoch(tx, Collection.SESSION)
+    ledger.write()
     return gone

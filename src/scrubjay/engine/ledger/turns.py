@@ -7,15 +7,15 @@ followers yield, and these are looked at again in the same transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 
 from msgspec.structs import replace
 
-from scrubjay.engine.ledger import backlog, statement_chain
+from scrubjay.engine.ledger import backlog
 from scrubjay.engine.ledger.timeline import Line, Mark, Place
-from scrubjay.engine.ledger.turn_ledger import Book, distill, peek, unseal
-from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.ledger.turn_ledger import TurnLedger, distill, read_turn
+from scrubjay.engine.scope.open_scope import OpenScope, changes
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit_turn
@@ -25,7 +25,7 @@ from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import Caller
 from scrubjay.model.results import Outcome
-from scrubjay.model.rows import Collection, Row
+from scrubjay.model.rows import Collection
 from scrubjay.model.turns import (
     TURNS_CHARS,
     Record,
@@ -58,11 +58,11 @@ def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
     def store(tx: Tx) -> Recorded:
         if receipt := _seen_before(tx, row_id, turn.id):
             return receipt
-        book = Book(opened, tx)
-        book.add(turn, distilled, vectors)
+        ledger = TurnLedger(opened, tx)
+        ledger.add(turn, distilled, vectors)
         opened.trail.record(tx, "record", turn.actor, (row_id,))
-        book.write()
-        return book.receipt(turn, redacted)
+        ledger.write()
+        return ledger.receipt(turn, redacted)
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
@@ -92,7 +92,7 @@ def derive_failed(opened: OpenScope, *, actor: Actor) -> int:
 
 def _derive_again(opened: OpenScope, mark: Mark, actor: Actor) -> bool:
     try:
-        turn = opened.read(lambda view: peek(opened, view, mark.id))
+        turn = opened.read(lambda view: read_turn(opened, view, mark.id))
     except (NotFound, SealBroken):  # forgotten since, or damaged: verify names it
         return False
     distilled = distill(opened, turn)
@@ -102,13 +102,13 @@ def _derive_again(opened: OpenScope, mark: Mark, actor: Actor) -> bool:
     vectors = embedding.vectors_of_pieces(opened, distilled, seconds=patience)
 
     def store(tx: Tx) -> bool:
-        book = Book(opened, tx)
-        if book.line.get(mark.place) != mark:
+        ledger = TurnLedger(opened, tx)
+        if ledger.line.get(mark.place) != mark:
             return False  # another process was faster
-        book.assess(turn, distilled, vectors)
-        backlog.requeue(book.notes, turn.id)
+        ledger.assess(turn, distilled, vectors)
+        backlog.requeue(ledger.notes, turn.id)
         opened.trail.record(tx, "reindex", actor, (opened.row_id(turn.id),))
-        book.write()
+        ledger.write()
         return True
 
     return opened.write(store)
@@ -137,35 +137,25 @@ def turns(
 
     def look(view: View) -> tuple[Turn, ...]:
         if session is None:
-            marks = Line(Notes(opened, view)).around(end, limit, 0)[0]
-            ids = [mark.id for mark in reversed(marks)]
+            ids = [mark.id for mark in Line(Notes(opened, view)).before(end, limit)]
         else:
-            ids = _of_session(opened, view, session, end)[:limit]
-        return tuple(_whole(opened, view, ids))
+            # When each was, only its cell says.
+            rows = view.rows_of_session(_TURN, opened.session_hash(session))
+            places = sorted((turn.place, turn.id) for turn in map(opened.unseal_turn, rows))
+            ids = [turn_id for place, turn_id in places if place < end][-limit:]
+        found: list[Turn] = []
+        left = TURNS_CHARS
+        for turn_id in reversed(ids):
+            turn = read_turn(opened, view, turn_id)
+            left -= len(turn.user) + len(turn.assistant)
+            if found and left < 0:
+                break
+            found.append(turn)
+        return tuple(found)
 
     found = opened.read(look)
     opened.note_read("turns", actor)
     return found
-
-
-def _of_session(opened: OpenScope, view: View, session: str, end: Place) -> list[str]:
-    """The ids of a session's turns, newest first; when each was, only its cell says."""
-    name = opened.session_hash(session)
-    assert name is not None
-    said = (unseal(opened, row) for row in view.rows_of_session(_TURN, name))
-    found = sorted((turn.place, turn.id) for turn in said if turn.place < end)
-    return [turn_id for _, turn_id in reversed(found)]
-
-
-def _whole(opened: OpenScope, view: View, ids: Iterable[str]) -> Iterator[Turn]:
-    """The turns of these ids, until one more would be too much for one answer."""
-    left = TURNS_CHARS
-    for number, turn_id in enumerate(ids):
-        turn = peek(opened, view, turn_id)
-        left -= len(turn.user) + len(turn.assistant)
-        if number and left < 0:
-            return
-        yield turn
 
 
 def timeline(opened: OpenScope, *, limit: int, actor: Actor) -> Timeline:
@@ -191,33 +181,24 @@ def timeline(opened: OpenScope, *, limit: int, actor: Actor) -> Timeline:
 
 def load(opened: OpenScope, tx: Tx, loaded: Iterable[Turn], memories: Iterable[Memory]) -> None:
     """Add turns that come with their memories: nothing is derived, all is as it was there."""
-    book = Book(opened, tx)
+    ledger = TurnLedger(opened, tx)
     for turn in loaded:
         row_id = opened.row_id(turn.id)
-        if _seen_before(tx, row_id, turn.id) is None:
-            book.enroll(turn, _state_of(opened, tx, turn))
+        if _seen_before(tx, row_id, turn.id) is not None:
+            continue
+        state = State.KEPT
+        if not tx.derived(row_id):
+            distilled = distill(opened, turn)
+            state = State.REPEATED if distilled else State.TRIVIAL
+            state = State.FAILED if distilled is None else state
+        ledger.enroll(turn, state)
     for memory in memories:
-        if statement_chain.peek(opened, tx, memory.id) is not None:
-            book.enlist(memory)
-    book.write()
-
-
-def _state_of(opened: OpenScope, tx: Tx, turn: Turn) -> State:
-    if tx.derived(opened.row_id(turn.id)):
-        return State.KEPT
-    distilled = distill(opened, turn)
-    if distilled is None:
-        return State.FAILED
-    return State.REPEATED if distilled else State.TRIVIAL
+        if opened.peek(tx, memory.id) is not None:
+            ledger.enlist(memory)
+    ledger.write()
 
 
 # -- checking ---------------------------------------------------------------------------------
-
-
-def check(opened: OpenScope, row: Row, name: str) -> Iterator[str]:
-    """What is wrong with one turn's row."""
-    if opened.row_id(unseal(opened, row).id) != row.id:
-        yield f"{name} holds a turn with another id."
 
 
 def check_line(opened: OpenScope, view: View) -> list[str]:
@@ -226,11 +207,10 @@ def check_line(opened: OpenScope, view: View) -> list[str]:
         listed = {opened.row_id(mark.id) for mark in Line(Notes(opened, view))}
     except (SealBroken, NotFound) as error:
         return [f"The timeline of turns does not open: {error.message}"]
-    after, missing = 0, 0
-    while rows := view.changes(_TURN, after, 256):
-        living = {row.id for row in rows if not row.erased}
-        missing += len(living - listed)
-        listed -= living
-        after = rows[-1].seq
-    problems = [f"{missing} turns are not in the timeline."] if missing else []
-    return problems + ([f"The timeline lists {len(listed)} turns too many."] if listed else [])
+    there = {row.id for row in changes(view, _TURN) if not row.erased}
+    problems = []
+    if missing := len(there - listed):
+        problems.append(f"{missing} turns are not in the timeline.")
+    if surplus := len(listed - there):
+        problems.append(f"The timeline lists {surplus} turns too many.")
+    return problems

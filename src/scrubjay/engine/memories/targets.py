@@ -32,7 +32,6 @@ def resolve(opened: OpenScope, request: Forget) -> list[bytes]:
         return [opened.row_id(public_id) for public_id in request.ids]
     if request.session is not None:
         session = opened.session_hash(request.session)
-        assert session is not None
         return opened.read(
             lambda view: [
                 row.id
@@ -52,9 +51,7 @@ def resolve(opened: OpenScope, request: Forget) -> list[bytes]:
 
 def _turns_before(opened: OpenScope, view: View, request: Forget) -> Iterator[bytes]:
     if request.before is not None:
-        yield from (
-            row.id for row, turn in turn_ledger.scan(opened, view) if turn.at < request.before
-        )
+        yield from (row.id for row, turn in opened.turns(view) if turn.at < request.before)
 
 
 def _holding(opened: OpenScope, query: str) -> list[bytes]:
@@ -67,11 +64,7 @@ def _holding(opened: OpenScope, query: str) -> list[bytes]:
 
     def look(view: View) -> list[bytes]:
         memories = (row.id for row, m in scan(opened, view) if test(wording(m.content, m.tags)))
-        said = (
-            row.id
-            for row, t in turn_ledger.scan(opened, view)
-            if test(wording(t.user, [t.assistant]))
-        )
+        said = (row.id for row, t in opened.turns(view) if test(wording(t.user, [t.assistant])))
         return [*memories, *said]
 
     return opened.read(look)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from scrubjay.engine.ledger import turn_ledger
 from scrubjay.engine.memories import forget as forgetting
 from scrubjay.engine.memories import targets
 from scrubjay.engine.memories.forget import forget
@@ -101,7 +100,6 @@ def _written(opened: OpenScope, view: View, request: Revoke) -> Iterator[Row]:
     """The rows the session or channel wrote."""
     if request.session is not None:
         session = opened.session_hash(request.session)
-        assert session is not None
         yield from view.rows_of_session(Collection.MEMORY, session)
         return
     for row, memory in targets.scan(opened, view):
@@ -113,10 +111,9 @@ def _spoken(opened: OpenScope, view: View, request: Revoke) -> Iterator[Row]:
     """The turns of the session or channel."""
     if request.session is not None:
         session = opened.session_hash(request.session)
-        assert session is not None
         yield from view.rows_of_session(Collection.TURN, session)
         return
-    for row, turn in turn_ledger.scan(opened, view):
+    for row, turn in opened.turns(view):
         if turn.channel == request.channel:
             yield row
 

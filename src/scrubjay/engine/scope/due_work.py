@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from scrubjay.engine.scope import due, rotate
-from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope import rotate
+from scrubjay.engine.scope.open_scope import OpenScope, changes
 from scrubjay.engine.search import manifest
 from scrubjay.model.errors import Busy, Full
 from scrubjay.model.rows import Collection, Due, Head
@@ -45,11 +45,10 @@ def finish(opened: OpenScope) -> None:
 def push(opened: OpenScope) -> None:
     """Copy tombstones to the catalog, where they outlive the scope's file."""
     head, tombstones = opened.read(lambda view: (view.head(), frozenset(view.tombstones())))
-    if not head.due & Due.PUSH:
-        return
-    catalog = opened.ports.store.catalog
-    catalog.bury(opened.address, tombstones - catalog.tombstones(opened.address))
-    due.clear(opened, Due.PUSH, head)
+    if head.due & Due.PUSH:
+        catalog = opened.ports.store.catalog
+        catalog.bury(opened.address, tombstones - catalog.tombstones(opened.address))
+        opened.clear_due(Due.PUSH, head)
 
 
 def sweep(opened: OpenScope) -> None:
@@ -58,22 +57,15 @@ def sweep(opened: OpenScope) -> None:
     It runs in a transaction because blobs are written in one: so none is on its way to its row.
     """
 
-    def store(tx: Tx) -> tuple[Head, list[str]]:
-        names = opened.ports.blobs.names(opened.address)
-        used = _blobs_in_use(tx) | manifest.listed(opened, tx) if names else set()
-        return tx.head(), [name for name in names if name not in used]
+    def store(tx: Tx) -> tuple[Head, set[str]]:
+        orphans = set(opened.ports.blobs.names(opened.address))
+        if orphans:
+            orphans -= manifest.listed(opened, tx)
+            for collection in Collection:
+                orphans.difference_update(row.blob for row in changes(tx, collection) if row.blob)
+        return tx.head(), orphans
 
     head, orphans = opened.write(store, frozen_too=True, erasing=True)
-    for name in orphans:
+    for name in sorted(orphans):
         opened.ports.blobs.delete(opened.address, name)
-    due.clear(opened, Due.SWEEP, head)
-
-
-def _blobs_in_use(tx: Tx) -> set[str]:
-    used: set[str] = set()
-    for collection in Collection:
-        after = 0
-        while rows := tx.changes(collection, after, 256):
-            used.update(row.blob for row in rows if row.blob is not None)
-            after = rows[-1].seq
-    return used
+    opened.clear_due(Due.SWEEP, head)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.memories import receipts
-from scrubjay.engine.scope.open_scope import DESTROYED, LOOKUP, OpenScope, Ports, slot
+from scrubjay.engine.scope.open_scope import DESTROYED, LOOKUP, OpenScope, Ports, changes, slot
 from scrubjay.model.errors import (
     Destroyed,
     Full,
@@ -49,10 +49,6 @@ def open_scope(
         raise StoreError(
             f"The data file of {scope} is missing.", hint="Put it back, or restore a backup."
         )
-    return _opened(ports, scope, address, restoring=restoring)
-
-
-def _opened(ports: Ports, scope: Scope, address: str, *, restoring: bool) -> OpenScope:
     try:
         opened = OpenScope(ports, scope, address, restoring=restoring)
     except KeyMissing as error:
@@ -99,18 +95,14 @@ def make(ports: Ports, scope: Scope, address: str, lookup: bytes | None = None) 
     ports.reach(Failpoint.CREATE_KEYS_ADDED)
     ports.store.create(address)
     ports.reach(Failpoint.CREATE_STORED)
-    name = _seal_name(ports, scope, address)
+    body = vault.pad(json.dumps([scope.tenant, scope.owner]).encode())
+    nonce = random(vault.NONCE_BYTES)
+    name = _name_sealer(ports).seal(body, row_id=address.encode(), version=0, nonce=nonce)
     ports.store.catalog.enroll(CatalogEntry(address=address, name=name))
 
 
 def _name_sealer(ports: Ports) -> Sealer:
     return Sealer(ports.keyring.installation(), Purpose.NAME, None, "catalog")
-
-
-def _seal_name(ports: Ports, scope: Scope, address: str) -> bytes:
-    body = vault.pad(json.dumps([scope.tenant, scope.owner]).encode())
-    nonce = ports.clock.random(vault.NONCE_BYTES)
-    return _name_sealer(ports).seal(body, row_id=address.encode(), version=0, nonce=nonce)
 
 
 def scopes(ports: Ports) -> tuple[Scope, ...]:
@@ -134,31 +126,45 @@ def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
     if entry is None:
         raise NotFound(f"There is no scope {scope}.")
     if not entry.destroyed:
-        _announce_destroy(ports, address)
+        # From this slot on the destroy is finished, whatever happens.
+        key = ports.clock.random(KEY_BYTES)
+        try:
+            ports.keyring.add(address, DESTROYED, key)
+        except Full:
+            # Space is held in reserve for what erases, and the store alone may give it up.
+            ports.store.write(
+                address, lambda _: ports.keyring.add(address, DESTROYED, key), erasing=True
+            )
         _finish_destroy(ports, address)
     return receipts.kept(ports, address)[-1]
 
 
-def _announce_destroy(ports: Ports, address: str) -> None:
-    """Write the slot that has the destroy finished, whatever happens from now on."""
-    key = ports.clock.random(KEY_BYTES)
-    try:
-        ports.keyring.add(address, DESTROYED, key)
-    except Full:
-        # Space is held in reserve for what erases, and the store alone may give it up.
-        ports.store.write(
-            address, lambda _: ports.keyring.add(address, DESTROYED, key), erasing=True
-        )
-
-
 def _finish_destroy(ports: Ports, address: str) -> None:
     """Carry a destroy to its end, from wherever it was cut off."""
-    _shut(ports, address)
+
+    def shut(tx: Tx) -> None:
+        tx.set_head(replace(tx.head(), destroyed=True))
+
+    def empty(tx: Tx) -> None:
+        # The receipt is kept while the rows can still be counted: nobody could do so afterwards.
+        rows = sum(not row.erased for one in Collection for row in changes(tx, one))
+        _keep_receipt(ports, address, tx.head(), rows)
+        tx.truncate()
+        shut(tx)
+
+    # A process with an open handle has the keys in its memory, and would go on to write what
+    # nobody else can open: it is told before the first key goes. But a file that cannot be
+    # written must not keep its keys; emptying it says what is wrong.
+    with suppress(NotFound, StoreError):
+        ports.store.write(address, shut, erasing=True)
     for purpose in ports.keyring.purposes(address):
         if purpose != DESTROYED:
             ports.keyring.delete(address, purpose)
     ports.reach(Failpoint.DESTROY_KEYS_DELETED)
-    _empty(ports, address)
+    # Another process may carry the same destroy to its end, and be faster.
+    with suppress(NotFound):
+        ports.store.write(address, empty, erasing=True)
+        ports.store.settle(address)
     ports.reach(Failpoint.DESTROY_EMPTIED)
     ports.store.remove(address)
     ports.blobs.remove(address)
@@ -166,46 +172,6 @@ def _finish_destroy(ports: Ports, address: str) -> None:
     _keep_receipt(ports, address, Head(), 0)
     ports.store.catalog.mark_destroyed(address)
     ports.keyring.remove(address)
-
-
-def _shut(ports: Ports, address: str) -> None:
-    """Mark the head, so that a process with an open handle is told before the first key goes.
-
-    It may have the keys in its memory, and would go on to write what nobody else can open.
-    """
-    # A file that cannot be written must not keep its keys; emptying it says what is wrong.
-    with suppress(NotFound, StoreError):
-        ports.store.write(address, _mark_destroyed, erasing=True)
-
-
-def _mark_destroyed(tx: Tx) -> None:
-    tx.set_head(replace(tx.head(), destroyed=True))
-
-
-def _empty(ports: Ports, address: str) -> None:
-    """Truncate the rows.
-
-    The receipt is kept while the rows can still be counted: nobody could do so afterwards.
-    """
-
-    def store(tx: Tx) -> None:
-        rows = sum(_count(tx, collection) for collection in Collection)
-        _keep_receipt(ports, address, tx.head(), rows)
-        tx.truncate()
-        _mark_destroyed(tx)
-
-    # Another process may carry the same destroy to its end, and be faster.
-    with suppress(NotFound):
-        ports.store.write(address, store, erasing=True)
-        ports.store.settle(address)
-
-
-def _count(tx: Tx, collection: Collection) -> int:
-    number, after = 0, 0
-    while rows := tx.changes(collection, after, 256):
-        number += sum(not row.erased for row in rows)
-        after = rows[-1].seq
-    return number
 
 
 def _keep_receipt(ports: Ports, address: str, head: Head, rows: int) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from scrubjay import vault
-from scrubjay.engine.scope.plaintext_cache import Kept
+from scrubjay.engine.scope.audit_trail import AuditTrail
+from scrubjay.engine.scope.plaintext_cache import PlaintextCache
+from scrubjay.model import records, turns
 from scrubjay.model.errors import (
     Destroyed,
     Frozen,
@@ -25,17 +28,18 @@ from scrubjay.model.errors import (
     StoreError,
 )
 from scrubjay.model.memory import Memory
-from scrubjay.model.records import decode
-from scrubjay.model.results import AuditEvent
-from scrubjay.model.rows import AuditRow, Collection, Due, Freeze, Head, Row
+from scrubjay.model.results import ErasedCell
+from scrubjay.model.rows import Collection, Due, Freeze, Head, Row
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import key_name
+from scrubjay.model.turns import Turn
 from scrubjay.ports import (
     Blobs,
     Clock,
     Distiller,
     Embedder,
     Extractor,
+    Failpoint,
     Keyring,
     Reach,
     Store,
@@ -43,69 +47,21 @@ from scrubjay.ports import (
     View,
     pass_by,
 )
-from scrubjay.vault import Mac, Purpose, Sealer
-
-_SUBJECTS = 64
-_START = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Trail:
-    """The keys of one scope's audit trail; they live as long as the scope."""
-
-    mac: Mac
-    sealer: Sealer
-    clock: Clock
-
-    @classmethod
-    def of(cls, lookup: bytes, scope: Scope, clock: Clock) -> Trail:
-        """The trail whose keys come from a scope's lookup key."""
-        sealer = Sealer(lookup, Purpose.AUDIT, scope, "audit")
-        return cls(Mac(vault.derive(lookup, Purpose.CHAIN, scope)), sealer, clock)
-
-    def record(
-        self, tx: Tx, verb: str, actor: str, ids: Iterable[bytes] = (), *, number: int = 1
-    ) -> None:
-        """Append one event; it is durable together with the change, or neither is."""
-        head = tx.head()
-        count = head.audit_count + 1
-        micros = (self.clock.now() - _START) // _MICROSECOND
-        names = "".join(f',"{row_id[:8].hex()}"' for row_id in islice(ids, _SUBJECTS))
-        # JSON by hand: verbs, actors and hexadecimal digits need no escape.
-        body = f'["{verb}","{actor}",{micros},{number}{names}]'.encode()
-        nonce = self.clock.random(vault.NONCE_BYTES)
-        cell = self.sealer.seal(vault.pad(body), row_id=b"", version=count, nonce=nonce)
-        tx.append_audit(cell, self.link(head.audit_mac, count, cell))
-
-    def link(self, previous: bytes, count: int, cell: bytes) -> bytes:
-        """The link of the chain that follows `previous`."""
-        return vault.chain(self.mac, previous, count, cell)
-
-    def event(self, row: AuditRow) -> AuditEvent:
-        """The event in an audit row; SealBroken if it was altered or moved."""
-        body = self.sealer.unseal(row.cell, row_id=b"", version=row.count)
-        verb, actor, micros, number, *names = json.loads(vault.unpad(body))
-        return AuditEvent(
-            count=row.count,
-            at=_START + micros * _MICROSECOND,
-            verb=verb,
-            actor=actor,
-            subjects=tuple(names),
-            number=number,
-        )
-
+from scrubjay.vault import KEY_BYTES, Mac, Purpose, Sealer
 
 Result = TypeVar("Result")
 LOOKUP = "lookup"
 DESTROYED = "destroyed"
 """A slot of this name is written before the first key is deleted, so that a destroy that was
 cut off is finished, while a keys folder that is merely absent never deletes anything."""
+CELL_BYTES = 64 * 1024
+"""A body longer than this goes to a blob, in chunks."""
 _READ_TRIES = 5
+_PAGE = 256
+_log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(Struct, frozen=True, kw_only=True):
     """When work is done at once and when it is left due."""
 
     rotate_below: int = 32 * 1024 * 1024
@@ -136,8 +92,7 @@ class Policy:
     """Whether vectors of another embedder are an error rather than left out of the ranking."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class Ports(Struct, frozen=True, kw_only=True):
     """What the engine stands on."""
 
     store: Store
@@ -150,7 +105,14 @@ class Ports:
     extractor: Extractor | None = None
     """What asks a model for more, later; without one, no turn leaves this machine."""
     reach: Reach = pass_by
-    policy: Policy = field(default_factory=Policy)
+    policy: Policy = Policy()
+
+
+class Sealed(Struct, frozen=True):
+    """A sealed row ready to be written, and the blob that goes with it, if any."""
+
+    row: Row
+    stream: bytes | None = None
 
 
 def day(time: datetime) -> int:
@@ -169,6 +131,19 @@ def slots(ports: Ports, address: str, collection: Collection) -> list[int]:
     return sorted(int(epoch) for name, _, epoch in names if name == collection.value)
 
 
+def changes(view: View, collection: Collection, after: int = 0) -> Iterator[Row]:
+    """Every row of a collection that changed after a seq, erased ones too, read in pages."""
+    while rows := view.changes(collection, after, _PAGE):
+        yield from rows
+        after = rows[-1].seq
+
+
+def living(view: View, collection: Collection, row_id: bytes) -> Row | None:
+    """The row of this id; None if it is not there, or erased."""
+    row = view.row(collection, row_id)
+    return None if row is None or row.erased else row
+
+
 class OpenScope:
     """One scope, ready for verbs; safe for several threads."""
 
@@ -183,13 +158,13 @@ class OpenScope:
         self._key_mac = Mac(vault.derive(lookup, Purpose.KEY, scope))
         self._session_mac = Mac(vault.derive(lookup, Purpose.SESSION, scope))
         self._approval_mac = Mac(vault.derive(lookup, Purpose.APPROVAL, scope))
-        self.trail = Trail.of(lookup, scope, ports.clock)
+        self.trail = AuditTrail.of(lookup, scope, ports.clock)
         self._sealers: dict[tuple[Collection, Purpose, int], Sealer] = {}
         self._mutex = threading.Lock()
         self._reads: Counter[tuple[str, str]] = Counter()
         self._seen = Head()
         self._restoring = restoring
-        self.kept = Kept(ports.policy.kept_bytes)
+        self.kept = PlaintextCache(ports.policy.kept_bytes)
         self._progress: dict[Collection, tuple[int, int]] = {}
 
     # -- hashes and sealers ------------------------------------------------------------
@@ -202,9 +177,9 @@ class OpenScope:
         """The idempotency key as the store knows it."""
         return None if key is None else self._key_mac.short(key_name(key))
 
-    def session_hash(self, session: str | None) -> bytes | None:
+    def session_hash(self, session: str) -> bytes:
         """The session name as the store knows it."""
-        return None if session is None else self._session_mac.short(session)
+        return self._session_mac.short(session)
 
     def sign(self, memory: Memory) -> str:
         """The signature of exactly what a memory says, for who approved it."""
@@ -218,13 +193,8 @@ class OpenScope:
     def sealer(self, collection: Collection, purpose: Purpose, epoch: int) -> Sealer:
         """The sealer for one purpose and epoch; KeyMissing if the epoch's key is gone."""
         found = self._sealers.get((collection, purpose, epoch))
-        if found is None:
-            found = self._new_sealer(collection, purpose, epoch)
-            with self._mutex:
-                self._sealers[collection, purpose, epoch] = found
-        return found
-
-    def _new_sealer(self, collection: Collection, purpose: Purpose, epoch: int) -> Sealer:
+        if found is not None:
+            return found
         try:
             secret = self.ports.keyring.get(self.address, slot(collection, epoch))
         except KeyMissing as error:
@@ -232,7 +202,10 @@ class OpenScope:
                 f"A {collection.value} of {self.scope} is sealed under key {epoch}, which is gone.",
                 hint="The data file is older than the keys folder: restore from a backup.",
             ) from error
-        return Sealer(secret, purpose, self.scope, collection.value, epoch)
+        sealer = Sealer(secret, purpose, self.scope, collection.value, epoch)
+        with self._mutex:
+            self._sealers[collection, purpose, epoch] = sealer
+        return sealer
 
     def slots(self, collection: Collection) -> list[int]:
         """The epochs of a collection whose keys are in the keyring."""
@@ -267,9 +240,31 @@ class OpenScope:
         """Remember how far a rotation came, so that the next slice need not look again."""
         self._progress[collection] = (self.epoch(collection), max(seq, 0))
 
+    # -- between memories, turns and their sealed rows ---------------------------------
+
     def unseal(self, row: Row) -> Memory:
         """The memory in a row that is not erased."""
-        return decode(self.open_body(Collection.MEMORY, row), number=row.born, version=row.version)
+        body = self.open_body(Collection.MEMORY, row)
+        return records.decode(body, number=row.born, version=row.version)
+
+    def unseal_turn(self, row: Row) -> Turn:
+        """The turn in a row that is not erased."""
+        return turns.decode(self.open_body(Collection.TURN, row))
+
+    def peek(self, view: View, public_id: str | None) -> Memory | None:
+        """The memory with this id, superseded or not; None if it is not here (any more)."""
+        row = public_id and living(view, Collection.MEMORY, self.row_id(public_id))
+        return self.unseal(row) if row else None
+
+    def memories(self, view: View) -> Iterator[tuple[Row, Memory]]:
+        """Every memory that is not erased, with its row."""
+        rows = changes(view, Collection.MEMORY)
+        return ((row, self.unseal(row)) for row in rows if not row.erased)
+
+    def turns(self, view: View) -> Iterator[tuple[Row, Turn]]:
+        """Every turn that is not erased, with its row."""
+        rows = changes(view, Collection.TURN)
+        return ((row, self.unseal_turn(row)) for row in rows if not row.erased)
 
     def open_body(self, collection: Collection, row: Row) -> bytes:
         """The plaintext of a row's body, from its cell or from its blob."""
@@ -286,6 +281,162 @@ class OpenScope:
         place = vault.join(row.id, row.blob)
         chunks = sealer.unseal_stream(stream, row_id=place, version=row.version)
         return b"".join(chunks)
+
+    def seal_body(self, collection: Collection, row: Row, body: bytes) -> Sealed:
+        """Seal a body at the place of a row, in its cell or, if long, in a blob the cell names."""
+        random = self.ports.clock.random
+        name, stream = None, None
+        if len(body) > CELL_BYTES:
+            name = random(16).hex()
+            sealer = self.sealer(collection, Purpose.BLOB, row.epoch)
+            place = vault.join(row.id, name)
+            stream = sealer.seal_stream(body, row_id=place, version=row.version, random=random)
+            body = name.encode()
+        nonce = random(vault.NONCE_BYTES)
+        sealer = self.sealer(collection, Purpose.CELL, row.epoch)
+        cell = sealer.seal(vault.pad(body), row_id=row.id, version=row.version, nonce=nonce)
+        return Sealed(replace(row, cell=cell, blob=name), stream)
+
+    def seal(self, memory: Memory, epoch: int, vector: bytes | None = None) -> Sealed:
+        """The memory, with its packed vector if it is kept, as a row sealed in an epoch."""
+        session, row_id = memory.provenance.session, self.row_id(memory.id)
+        sealed = self.seal_body(
+            Collection.MEMORY,
+            Row(
+                id=row_id,
+                version=memory.version,
+                epoch=epoch,
+                cell=None,
+                session=None if session is None else self.session_hash(session),
+                key=self.key_hash(memory.key),
+                expiry=None if memory.expires_at is None else day(memory.expires_at),
+            ),
+            records.encode(memory),
+        )
+        cell = self.seal_vector(vector, row_id, epoch)
+        return Sealed(replace(sealed.row, vector=cell), sealed.stream)
+
+    def seal_vector(self, packed: bytes | None, row_id: bytes, epoch: int) -> bytes | None:
+        """A packed vector as the cell beside the body of its memory; None stays None.
+
+        It is bound to the id alone: what a memory says never changes, only what is noted of it.
+        """
+        if packed is None:
+            return None
+        nonce = self.ports.clock.random(vault.NONCE_BYTES)
+        sealer = self.sealer(Collection.MEMORY, Purpose.VECTOR, epoch)
+        return sealer.seal(packed, row_id=row_id, version=0, nonce=nonce)
+
+    def open_vector(self, row: Row) -> bytes | None:
+        """The packed vector kept with a memory; None if there is none."""
+        if row.vector is None:
+            return None
+        sealer = self.sealer(Collection.MEMORY, Purpose.VECTOR, row.epoch)
+        return sealer.unseal(row.vector, row_id=row.id, version=0)
+
+    def sound_vector(self, row: Row) -> bytes | None:
+        """The packed vector of a memory; None also for a damaged one, which costs no memory."""
+        try:
+            return self.open_vector(row)
+        except SealBroken as error:
+            _log.warning("vector.damaged", extra={"code": error.code})
+            return None
+
+    def put(self, tx: Tx, memory: Memory, vector: bytes | None = None) -> Row:
+        """Seal a memory in the present epoch and write it; a changed one keeps its vector."""
+        old = tx.row(Collection.MEMORY, self.row_id(memory.id)) if memory.version > 1 else None
+        if old is not None:
+            vector = self.sound_vector(old)
+            if old.blob is not None:  # of the version that is replaced, once the new one is durable
+                self.leave_due(tx, Due.SWEEP)
+        sealed = self.seal(memory, tx.head().memory.epoch, vector)
+        return self.write_row(tx, Collection.MEMORY, sealed)
+
+    def put_body(
+        self,
+        tx: Tx,
+        collection: Collection,
+        row_id: bytes,
+        body: bytes,
+        *,
+        session: bytes | None = None,
+    ) -> None:
+        """Seal a body in the present epoch and write it as the next version of a row."""
+        known = tx.row(collection, row_id)
+        if known is not None and known.blob is not None:
+            self.leave_due(tx, Due.SWEEP)
+        version = 1 if known is None else known.version + 1
+        epoch = tx.head().at(collection).epoch
+        row = Row(id=row_id, version=version, epoch=epoch, cell=None, session=session)
+        self.write_row(tx, collection, self.seal_body(collection, row, body))
+
+    def write_row(self, tx: Tx, collection: Collection, sealed: Sealed) -> Row:
+        """Write a row that is sealed in the present epoch."""
+        self.write_blob(sealed)
+        return tx.put(collection, sealed.row)
+
+    def write_blob(self, sealed: Sealed) -> None:
+        """Make the blob durable before the row that points to it.
+
+        It happens inside the transaction, so that a sweep, which runs in one too, never sees a
+        blob whose row is still to come.
+        """
+        if sealed.stream is not None:
+            assert sealed.row.blob is not None
+            self.ports.blobs.put(self.address, sealed.row.blob, sealed.stream)
+            self.ports.reach(Failpoint.BLOB_WRITTEN)
+
+    def erased_cells(self, collection: Collection, row: Row) -> list[ErasedCell]:
+        """The cells of a row, as a receipt names them."""
+        nonces = [vault.nonce_of(cell) for cell in (row.cell, row.vector) if cell is not None]
+        if row.blob is not None and row.blob in self.ports.blobs.names(self.address):
+            nonces += vault.stream_nonces(self.ports.blobs.get(self.address, row.blob))
+        return [
+            ErasedCell(collection=collection.value, epoch=row.epoch, nonce=nonce.hex())
+            for nonce in nonces
+        ]
+
+    def drop_day(self) -> int:
+        """The day on which the row of what is erased now may be dropped."""
+        return day(self.ports.clock.now() + timedelta(days=self.ports.policy.drop_days))
+
+    # -- what a transaction leaves to be finished --------------------------------------
+
+    def leave_due(self, tx: Tx, work: Due) -> None:
+        """Leave work to be finished by the next verbs, in the transaction that causes it."""
+        head = tx.head()
+        since = head.due_since if head.due else day(self.ports.clock.now())
+        tx.set_head(replace(head, due=head.due | work, due_since=since))
+
+    def clear_due(self, work: Due, seen: Head) -> None:
+        """Take the mark off, unless something came in between that may have left it anew."""
+
+        def store(tx: Tx) -> None:
+            head = tx.head()
+            if work is Due.ROTATE:
+                unchanged = all(head.at(one).epoch == seen.at(one).epoch for one in Collection)
+            else:
+                unchanged = head.audit_count == seen.audit_count
+            if unchanged:
+                left = head.due & ~work
+                tx.set_head(replace(head, due=left, due_since=head.due_since if left else None))
+
+        if seen.due & work:
+            self.write(store, frozen_too=True, erasing=True)
+
+    def raise_epoch(self, tx: Tx, collection: Collection, epoch: int | None = None) -> None:
+        """Move a collection to a new epoch: from this transaction on nobody seals under the old.
+
+        The new key is durable before the head names it; one that an interrupted attempt left in
+        the slot was never used and serves as well.
+        """
+        head = tx.head()
+        position = head.at(collection)
+        epoch = epoch or position.epoch + 1
+        key = self.ports.clock.random(KEY_BYTES)
+        self.ports.keyring.add(self.address, slot(collection, epoch), key)
+        self.ports.reach(Failpoint.ROTATE_SLOT_ADDED)
+        tx.set_head(head.moved(collection, replace(position, epoch=epoch)))
 
     # -- the guarded way to the rows ---------------------------------------------------
 
@@ -313,21 +464,23 @@ class OpenScope:
         self, work: Callable[[Tx], Result], *, frozen_too: bool = False, erasing: bool = False
     ) -> Result:
         """Run `work` in a transaction, unless the scope is destroyed or frozen for it."""
-        reads = self._take_reads()
+        with self._mutex:
+            taken, self._reads = self._reads, Counter()
 
         def guarded(tx: Tx) -> Result:
             head = tx.head()
             self._note(head)
             if head.frozen is not Freeze.NONE and not frozen_too:
                 raise Frozen(f"The scope {self.scope} is frozen.")
-            for (verb, actor), number in reads:
+            for (verb, actor), number in sorted(taken.items()):
                 self.trail.record(tx, verb, actor, number=number)
             return work(tx)
 
         try:
             result = self.ports.store.write(self.address, guarded, erasing=erasing)
         except ScrubjayError as error:
-            self._give_back(reads)
+            with self._mutex:
+                self._reads.update(taken)
             if isinstance(error, NotFound):
                 self._explain_absence(error)
             raise
@@ -340,25 +493,20 @@ class OpenScope:
             self.kept.clear()
             raise Destroyed(f"The scope {self.scope} was destroyed.")
         if not head.audit_count and not self._restoring:
-            self._check_whole()
+            # A file that was lost and made again has no tombstones yet: what was forgotten could
+            # be written to it as something new. It is refused until a restore has filled it.
+            catalog = self.ports.store.catalog
+            entry = catalog.entry(self.address)
+            if (entry is not None and entry.audit_count) or catalog.tombstones(self.address):
+                with self.ports.store.read(self.address) as view:
+                    written = view.head().audit_count  # and the catalog told, since the look
+                if not written:
+                    raise StoreError(
+                        f"The data file of {self.scope} was lost, and is empty.",
+                        hint="Restore a backup; one that was cut off can be repeated.",
+                    )
         self._seen = head
         self.kept.noticed(head.memory.erased_seq)
-
-    def _check_whole(self) -> None:
-        """Refuse a file that was lost and made again, until a restore has filled it.
-
-        It has no tombstones yet, so what was forgotten could be written to it as something new.
-        """
-        catalog = self.ports.store.catalog
-        entry = catalog.entry(self.address)
-        if (entry is not None and entry.audit_count) or catalog.tombstones(self.address):
-            with self.ports.store.read(self.address) as view:
-                if view.head().audit_count:
-                    return  # it was written, and the catalog told, since the caller looked
-            raise StoreError(
-                f"The data file of {self.scope} was lost, and is empty.",
-                hint="Restore a backup; one that was cut off can be repeated.",
-            )
 
     def _explain_absence(self, error: NotFound) -> None:
         """Say Destroyed rather than NotFound when that is why the rows are gone."""
@@ -383,13 +531,22 @@ class OpenScope:
         with suppress(Full):
             self.write(lambda _: None, frozen_too=True)
 
-    def _take_reads(self) -> list[tuple[tuple[str, str], int]]:
-        if not self._reads:
-            return []
-        with self._mutex:
-            reads, self._reads = self._reads, Counter()
-        return sorted(reads.items())
+    def copy_audit_head(self) -> Head:
+        """Copy the audit head to the catalog, so that a trail cut short shows."""
+        head = self.read(lambda view: view.head())
+        catalog = self.ports.store.catalog
+        entry = catalog.entry(self.address)
+        if entry is not None and entry.audit_count < head.audit_count:
+            catalog.note_audit(self.address, head.audit_count, head.audit_mac)
+        return head
 
-    def _give_back(self, reads: list[tuple[tuple[str, str], int]]) -> None:
-        with self._mutex:
-            self._reads.update(dict(reads))
+    def close(self) -> None:
+        """Write the counted reads and copy the audit head, if that can still be done.
+
+        It never fails: a scope that was destroyed or a full disk only costs the count of reads.
+        """
+        try:
+            self.flush_reads()
+            self.copy_audit_head()
+        except ScrubjayError as error:
+            _log.warning("close.reads_not_written", extra={"code": error.code})

@@ -1,4 +1,4 @@
-"""Memories that were opened lately, as they are at one change of their scope.
+"""LRU cache of decrypted memories, as they are at one change of their scope.
 
 Opening a memory takes longer than ranking it, and an agent asks about the same things again and
 again. What is kept is plain, but no more so than the keys beside it; it goes with the first notice
@@ -23,8 +23,8 @@ _NEVER: Final = -1
 """The change of no state there is."""
 
 
-class Kept:
-    """Memories by the id of their row, the least recently used let go first; for any thread.
+class PlaintextCache:
+    """LRU cache of decrypted memories by row id, within a budget of bytes; thread-safe.
 
     Each is as it was at the change `seq`, and given out only to who looks at that very state.
     """

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from scrubjay.engine.scope import cells, due
-from scrubjay.engine.scope.open_scope import OpenScope, slot
+from scrubjay.engine.scope.open_scope import OpenScope, Sealed, slot
 from scrubjay.engine.search import manifest
-from scrubjay.engine.transfer import audit
 from scrubjay.model.errors import SealBroken
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Rotated
-from scrubjay.model.rows import Collection, Due, Head, Row
+from scrubjay.model.rows import Collection, Due, Head
 from scrubjay.ports import Failpoint, Tx, View
-from scrubjay.vault import KEY_BYTES
 
 _BATCH = 128
 
@@ -28,34 +25,17 @@ def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
 
     def store(tx: Tx) -> None:
         for collection in Collection:
-            raise_epoch(opened, tx, collection)
-        due.leave(opened, tx, Due.ROTATE)
+            opened.raise_epoch(tx, collection)
+        opened.leave_due(tx, Due.ROTATE)
         opened.trail.record(tx, "rotate", actor)
 
     opened.write(store, frozen_too=True, erasing=True)
     opened.ports.reach(Failpoint.ROTATE_EPOCH_RAISED)
     resealed = finish(opened)
     opened.ports.store.settle(opened.address)
-    audit.copy_head(opened)
+    opened.copy_audit_head()
     epochs = {collection.value: opened.epoch(collection) for collection in Collection}
     return Rotated(resealed=resealed, epochs=epochs)
-
-
-def raise_epoch(
-    opened: OpenScope, tx: Tx, collection: Collection, epoch: int | None = None
-) -> None:
-    """Move a collection to a new epoch: from this transaction on nobody seals under the old.
-
-    The new key is durable before the head names it; one that an interrupted attempt left in the
-    slot was never used and serves as well.
-    """
-    head = tx.head()
-    position = head.at(collection)
-    epoch = epoch or position.epoch + 1
-    key = opened.ports.clock.random(KEY_BYTES)
-    opened.ports.keyring.add(opened.address, slot(collection, epoch), key)
-    opened.ports.reach(Failpoint.ROTATE_SLOT_ADDED)
-    tx.set_head(head.moved(collection, replace(position, epoch=epoch)))
 
 
 def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
@@ -78,7 +58,17 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
                 return resealed
     manifest.renew(opened)
     opened.ports.reach(Failpoint.ROTATE_RESEALED)
-    _delete_old_slots(opened)
+    if (head := opened.read(_head_if_done)) is None:
+        return resealed
+    # Nothing is sealed under a past epoch, and nothing can be again: its key may go.
+    for collection in Collection:
+        epoch = head.at(collection).epoch
+        for old in opened.slots(collection):
+            if old < epoch:
+                opened.ports.keyring.delete(opened.address, slot(collection, old))
+        opened.drop_sealers(collection, epoch)
+    opened.ports.reach(Failpoint.ROTATE_SLOT_DELETED)
+    opened.clear_due(Due.ROTATE, head)
     return resealed
 
 
@@ -88,31 +78,32 @@ def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tupl
     def store(tx: Tx) -> tuple[int, int, list[str]]:
         rows = tx.stale(collection, after, _BATCH)
         epoch = tx.head().at(collection).epoch
-        left = [_reseal(opened, tx, collection, row, epoch) for row in rows]
+        orphans = []
+        for row in rows:
+            try:
+                body, vector = opened.open_body(collection, row), opened.sound_vector(row)
+            except SealBroken:
+                # Damage must not keep the key of erased cells alive: the row moves on as it is,
+                # and opens as little as before.
+                tx.reseal(collection, replace(row, epoch=epoch))
+                continue
+            sealed = opened.seal_body(collection, replace(row, epoch=epoch), body)
+            cell = opened.seal_vector(vector, row.id, epoch)
+            sealed = Sealed(replace(sealed.row, vector=cell), sealed.stream)
+            opened.write_blob(sealed)
+            tx.reseal(collection, sealed.row)
+            if row.blob is not None:
+                orphans.append(row.blob)
         last = rows[-1].seq if len(rows) == _BATCH else -1
-        return last, len(rows), [blob for blob in left if blob is not None]
+        return last, len(rows), orphans
 
     if not opened.read(lambda view: view.stale(collection, after, 1)):
         return -1, 0
-    last, count, blobs = opened.write(store, frozen_too=True, erasing=True)
+    last, count, orphans = opened.write(store, frozen_too=True, erasing=True)
     opened.ports.reach(Failpoint.ROTATE_BATCH_SEALED)
-    for blob in blobs:
+    for blob in orphans:
         opened.ports.blobs.delete(opened.address, blob)
     return last, count
-
-
-def _reseal(opened: OpenScope, tx: Tx, collection: Collection, row: Row, epoch: int) -> str | None:
-    """Seal one row anew; returns the blob that nothing points to any more."""
-    try:
-        sealed = cells.reseal(opened, collection, row, epoch)
-    except SealBroken:
-        # Damage must not keep the key of erased cells alive: the row moves on as it is, and
-        # opens as little as before.
-        tx.reseal(collection, replace(row, epoch=epoch))
-        return None
-    cells.write_blob(opened, sealed)
-    tx.reseal(collection, sealed.row)
-    return row.blob
 
 
 def _head_if_done(view: View) -> Head | None:
@@ -121,16 +112,8 @@ def _head_if_done(view: View) -> Head | None:
     return None if left or manifest.outdated(view) else view.head()
 
 
-def _delete_old_slots(opened: OpenScope) -> None:
-    """Delete the keys of epochs nothing is sealed under; nothing can be again, so this is safe."""
-    head = opened.read(_head_if_done)
-    if head is None:
-        return
-    for collection in Collection:
-        epoch = head.at(collection).epoch
-        for old in opened.slots(collection):
-            if old < epoch:
-                opened.ports.keyring.delete(opened.address, slot(collection, old))
-        opened.drop_sealers(collection, epoch)
-    opened.ports.reach(Failpoint.ROTATE_SLOT_DELETED)
-    due.clear(opened, Due.ROTATE, head)
+def raise_epoch(
+    opened: OpenScope, tx: Tx, collection: Collection, epoch: int | None = None
+) -> None:
+    """Move a collection to a new epoch."""
+    opened.raise_epoch(tx, collection, epoch)

@@ -63,6 +63,20 @@ WEIGHTS = Weights()
 
 WORD_SHARE = 0.75
 """How much of the evidence that neighbors and sessions pass on comes from words, not meaning."""
+
+
+def full_score(*, by_words: bool, weights: Weights = WEIGHTS) -> float:
+    """The score of a row that holds all a question asks for, as well as any row does.
+
+    `by_words`: where there are no vectors, so that meaning adds nothing.
+    """
+    ceiling = sum(weight for _, weight in weights.items() if weight > 0)
+    words = weights.words + weights.coverage
+    if by_words:
+        return (words + WORD_SHARE * weights.session) / ceiling
+    return (words + weights.meaning + weights.session) / ceiling
+
+
 BROAD = 0.5
 """A date window that holds a larger share of all rows says nothing."""
 DAY = 86400.0

@@ -13,7 +13,6 @@ from datetime import datetime
 import numpy as np
 from msgspec.structs import replace
 
-from scrubjay.engine.ledger import turn_ledger
 from scrubjay.engine.ledger.sessions import tainted
 from scrubjay.engine.ledger.timeline import Line
 from scrubjay.engine.scope.open_scope import OpenScope
@@ -107,7 +106,7 @@ def _in_ledger(opened: OpenScope, view: View, names: Iterable[str]) -> Iterator[
             if row.session is None or row.id not in times:
                 continue
             if row.session not in known:
-                known[row.session] = turn_ledger.unseal(opened, row).session or ""
+                known[row.session] = opened.unseal_turn(row).session or ""
             found.setdefault(known[row.session], []).append(times[row.id])
         after = rows[-1].seq
     for name, spoken in found.items():

@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from scrubjay.model import turns
 from scrubjay.model.errors import InvalidRequest, SealBroken
@@ -27,8 +28,7 @@ VERSION: Final = 1
 _HEADER_LIMIT: Final = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Content(Struct, frozen=True, kw_only=True):
     """What a bundle carries. Only a backup has the fields after the turns."""
 
     scope: Scope
@@ -79,7 +79,7 @@ def from_json(raw: bytes) -> Content:
     records = document.get("memories")
     if not isinstance(records, list) or document.get("count") != len(records):
         raise _damaged("memories", "their number is not the count given")
-    memories = _read_all((f"memories[{at}]", one) for at, one in enumerate(records))
+    memories = _read_memories((f"memories[{at}]", one) for at, one in enumerate(records))
     said = document.get("turns", [])
     if not isinstance(said, list):
         raise _damaged("turns", "they are no list")
@@ -91,33 +91,34 @@ def from_json(raw: bytes) -> Content:
     )
 
 
+Held = TypeVar("Held", Memory, Turn)
+
+
+def _read_all(
+    records: Iterable[tuple[str, Json]], read: Callable[[Json], Held]
+) -> dict[str, tuple[str, Held]]:
+    """What the records describe, by its id, each with the place of its record."""
+    found: dict[str, tuple[str, Held]] = {}
+    for place, record in records:
+        try:
+            one = read(record)
+        except InvalidRequest as error:
+            raise _damaged(place, error.message) from error
+        if one.id in found:
+            raise _damaged(place, "its id stands there twice")
+        found[one.id] = (place, one)
+    return found
+
+
 def _read_turns(records: Iterable[tuple[str, Json]]) -> tuple[Turn, ...]:
-    found: dict[str, Turn] = {}
-    for place, one in records:
-        try:
-            turn = turns.from_record(one)
-        except InvalidRequest as error:
-            raise _damaged(place, error.message) from error
-        if turn.id in found:
-            raise _damaged(place, "its id stands there twice")
-        found[turn.id] = turn
-    return tuple(found.values())
+    return tuple(turn for _, turn in _read_all(records, turns.from_record).values())
 
 
-def _read_all(records: Iterable[tuple[str, Json]]) -> tuple[Memory, ...]:
-    memories: dict[str, Memory] = {}
-    places: dict[str, str] = {}
-    for place, one in records:
-        try:
-            memory = from_record(one)
-        except InvalidRequest as error:
-            raise _damaged(place, error.message) from error
-        if memory.id in memories:
-            raise _damaged(place, "its id stands there twice")
-        memories[memory.id] = memory
-        places[memory.id] = place
+def _read_memories(records: Iterable[tuple[str, Json]]) -> tuple[Memory, ...]:
+    found = _read_all(records, from_record)
+    memories = {public_id: memory for public_id, (_, memory) in found.items()}
     for public_id, problem in _broken_links(memories):
-        raise _damaged(places[public_id], problem)
+        raise _damaged(found[public_id][0], problem)
     return tuple(sorted(memories.values(), key=lambda memory: memory.number))
 
 
@@ -173,7 +174,7 @@ def seal(content: Content, *, name: str, key: bytes, random: Random) -> bytes:
     return header.encode() + b"\n" + stream
 
 
-def _lines(content: Content) -> Iterable[Json]:
+def _lines(content: Content) -> Iterator[Json]:
     yield {
         "type": "scope",
         "scope": str(content.scope),
@@ -247,7 +248,7 @@ def _parse(lines: list[dict[str, Any]]) -> Content:
     return Content(
         scope=_scope(first),
         made_at=first["made_at"],
-        memories=_read_all(
+        memories=_read_memories(
             (f"memory {at}", line["memory"]) for at, line in enumerate(records, start=1)
         ),
         turns=_read_turns(

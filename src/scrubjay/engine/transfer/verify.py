@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, product
 
 from scrubjay.engine.ledger import turns
-from scrubjay.engine.scope import cells
-from scrubjay.engine.scope.open_scope import OpenScope, Ports
+from scrubjay.engine.scope.open_scope import OpenScope, Ports, changes, living
 from scrubjay.engine.search import manifest
 from scrubjay.engine.transfer import audit
 from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
@@ -15,7 +15,6 @@ from scrubjay.model.results import Erasure, Report
 from scrubjay.model.rows import Collection, Row
 from scrubjay.ports import View
 
-_PAGE = 256
 _TRIES = 3
 
 
@@ -37,12 +36,22 @@ def _verify(opened: OpenScope) -> Report:
 
     def look(view: View) -> tuple[int, list[str]]:
         memories.clear()
-        checked, problems = 0, list[str]()
+        checked, problems, head = 0, list[str](), view.head()
+        blobs = set(opened.ports.blobs.names(opened.address))
         for collection in Collection:
-            count, found = _check_rows(opened, view, collection, memories)
-            checked += count
-            problems += found
-        problems += _check_tombstones(opened, view)
+            last = 0
+            for row in changes(view, collection):
+                checked, last = checked + 1, row.seq
+                problems += _check_row(opened, collection, row, blobs, memories)
+            if last > head.at(collection).seq:
+                problems.append(f"The {collection.value} head is behind its rows.")
+        tombstones = set(view.tombstones())
+        missing = tombstones - opened.ports.store.catalog.tombstones(opened.address)
+        if missing and not head.due:
+            problems.append(f"{len(missing)} tombstones are not in the catalog.")
+        for row_id, collection in product(tombstones, (Collection.MEMORY, Collection.TURN)):
+            if (kept := living(view, collection, row_id)) is not None:
+                problems.append(f"{collection} row {kept.seq} is tombstoned, but not erased.")
         problems += turns.check_line(opened, view)
         return checked, problems + manifest.check(opened, view)
 
@@ -51,22 +60,6 @@ def _verify(opened: OpenScope) -> Report:
     problems += opened.ports.store.check(opened.address)
     trail = audit.verify(opened)
     return Report(checked=checked + trail.checked, problems=(*problems, *trail.problems))
-
-
-def _check_rows(
-    opened: OpenScope, view: View, collection: Collection, memories: dict[str, Memory]
-) -> tuple[int, list[str]]:
-    checked, after, problems = 0, 0, list[str]()
-    blobs = set(opened.ports.blobs.names(opened.address))
-    position = view.head().at(collection)
-    while rows := view.changes(collection, after, _PAGE):
-        for row in rows:
-            checked += 1
-            problems += _check_row(opened, collection, row, blobs, memories)
-        after = rows[-1].seq
-    if after > position.seq:
-        problems.append(f"The {collection.value} head is behind its rows.")
-    return checked, problems
 
 
 def _check_row(
@@ -86,31 +79,16 @@ def _check_row(
         return
     try:
         opened.open_body(collection, row)
-        cells.open_vector(opened, row)
-        if collection is Collection.MEMORY:
-            memory = opened.unseal(row)
-            memories[memory.id] = memory
-            if opened.row_id(memory.id) != row.id:
-                yield f"{name} holds a memory with another id."
-        elif collection is Collection.TURN:
-            yield from turns.check(opened, row, name)
+        opened.open_vector(row)
+        if collection is Collection.SESSION:
+            return
+        found = opened.unseal(row) if collection is Collection.MEMORY else opened.unseal_turn(row)
+        if isinstance(found, Memory):
+            memories[found.id] = found
+        if opened.row_id(found.id) != row.id:
+            yield f"{name} holds a {collection.value} with another id."
     except (SealBroken, NotFound) as error:
         yield f"{name}: {error.message}"
-
-
-def _check_tombstones(opened: OpenScope, view: View) -> list[str]:
-    due = view.head().due
-    tombstones = set(view.tombstones())
-    missing = tombstones - opened.ports.store.catalog.tombstones(opened.address)
-    problems = []
-    if missing and not due:
-        problems.append(f"{len(missing)} tombstones are not in the catalog.")
-    for row_id in tombstones:
-        for collection in (Collection.MEMORY, Collection.TURN):
-            row = view.row(collection, row_id)
-            if row is not None and not row.erased:
-                problems.append(f"{collection} row {row.seq} is tombstoned, but not erased.")
-    return problems
 
 
 def _check_chains(memories: dict[str, Memory]) -> Iterator[str]:
@@ -131,30 +109,23 @@ def verify_erased(ports: Ports, receipt: Erasure) -> Report:
     """Search every byte kept for the cells of a receipt, and prove that no key opens them."""
     if not receipt.address.isalnum():
         raise InvalidRequest("That is not an erasure receipt.")
-    found = tuple(_search(ports, receipt))
-    problems = [*_check_keys(ports, receipt)]
+    nonces = {bytes.fromhex(cell.nonce): cell for cell in receipt.cells}
+    sources = (ports.store.raw(receipt.address), ports.blobs.raw(receipt.address))
+    found = [
+        f"{place} still has the bytes of an erased cell of epoch {cell.epoch}."
+        for place, piece in chain.from_iterable(sources if nonces else ())
+        for nonce, cell in nonces.items()
+        if nonce in piece
+    ]
+    # A cell opens only with its epoch's key: so none of those epochs may have a slot left.
+    purposes = set(ports.keyring.purposes(receipt.address))
+    problems = [
+        f"The key of {collection} epoch {epoch} is still in the keyring."
+        for collection, epoch in sorted({(cell.collection, cell.epoch) for cell in receipt.cells})
+        if f"{collection}.{epoch}" in purposes
+    ]
+    if receipt.verb == "destroy" and purposes:
+        problems.append("Keys of the destroyed scope are still in the keyring.")
     if receipt.verb == "destroy" and ports.store.exists(receipt.address):
         problems.append("The rows of the destroyed scope are still there.")
-    return Report(checked=len(receipt.cells), problems=tuple(problems), found=found)
-
-
-def _search(ports: Ports, receipt: Erasure) -> Iterator[str]:
-    nonces = {bytes.fromhex(cell.nonce): cell for cell in receipt.cells}
-    if not nonces:
-        return
-    for source in (ports.store.raw(receipt.address), ports.blobs.raw(receipt.address)):
-        for place, piece in source:
-            for nonce, cell in nonces.items():
-                if nonce in piece:
-                    yield f"{place} still has the bytes of an erased cell of epoch {cell.epoch}."
-
-
-def _check_keys(ports: Ports, receipt: Erasure) -> Iterator[str]:
-    """A cell opens only with its epoch's key: so none of those epochs may have a slot left."""
-    epochs = {(cell.collection, cell.epoch) for cell in receipt.cells}
-    purposes = set(ports.keyring.purposes(receipt.address))
-    for collection, epoch in sorted(epochs):
-        if f"{collection}.{epoch}" in purposes:
-            yield f"The key of {collection} epoch {epoch} is still in the keyring."
-    if receipt.verb == "destroy" and purposes:
-        yield "Keys of the destroyed scope are still in the keyring."
+    return Report(checked=len(receipt.cells), problems=tuple(problems), found=tuple(found))

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final, cast
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
 
+from scrubjay.conversation.outgoing import render_brief, sanitize
 from scrubjay.model.errors import Conflict, InvalidRequest
 from scrubjay.model.memory import Json, Kind, Memory
 from scrubjay.ports import Clock
-from scrubjay.surfaces.carapace import wire
-from scrubjay.surfaces.carapace.config import scope_of
-from scrubjay.surfaces.carapace.errors import ToolError
-from scrubjay.surfaces.carapace.pipeline import Offer, Pipeline, Rules
-from scrubjay.surfaces.carapace.plugin import BRIEF_SHAPE, MemoryPlugin, within
-from scrubjay.surfaces.carapace.records import Outcome, Record, Recorder, no_record
-from scrubjay.surfaces.carapace.sanitize import sanitize
-from scrubjay.surfaces.carapace.schemas import BRIEF_HOOK, Tool
+from scrubjay.surfaces.carapace.manifest import BRIEF_HOOK, Tool
+from scrubjay.surfaces.carapace.pipeline import OfferedTool, Pipeline, Rules, within
+from scrubjay.surfaces.carapace.plugin import BRIEF_SHAPE, MemoryPlugin
+from scrubjay.surfaces.carapace.records import CallOutcome, CallRecord, Recorder, no_record
 from scrubjay.surfaces.carapace.validation import check_schema, faults
-from scrubjay.surfaces.carapace.wire import Session
+from scrubjay.surfaces.carapace.wire import AgentSession, ToolError, Wire, scope_of
 
 BRIEF_SECONDS: Final = 5.0
 _HOOK_SESSION: Final = "brief hook"
@@ -43,8 +41,15 @@ class Host:
         brief_seconds: float = BRIEF_SECONDS,
     ) -> None:
         self.plugins = tuple(plugins)
-        self.pipeline = Pipeline(_offers(plugins), clock, record, rules)
-        claimant = _claimant(plugins)
+        self.pipeline = Pipeline(_offered_tools(plugins), clock, record, rules)
+        claiming = [plugin for plugin in plugins if BRIEF_HOOK in _provides(plugin, "hooks")]
+        if len(claiming) > 1:
+            names = " and ".join(plugin.name for plugin in claiming)
+            raise Conflict(
+                f"{names} claim the hook {BRIEF_HOOK}; at most one plugin may.",
+                hint="Load only one of them, or have the others not declare the hook.",
+            )
+        claimant = claiming[0] if claiming else None
         self.brief = BriefHook(claimant, clock, record=record, seconds=brief_seconds)
 
     def start(self, groups: Iterable[str]) -> None:
@@ -54,10 +59,10 @@ class Host:
             for plugin in self.plugins:
                 plugin.initialize(group)
 
-    def answer(self, raw: bytes, session: Session) -> dict[str, Json]:
+    def answer(self, raw: bytes, session: AgentSession) -> dict[str, Json]:
         """The envelope of the reply to a frame; whatever the frame is, there is one."""
         try:
-            message = wire.read(raw)
+            message = Wire.read(raw)
         except ToolError as error:
             return self.pipeline.refuse(raw, session, error)
         return self.pipeline.answer(message, session)
@@ -74,44 +79,29 @@ def _provides(plugin: MemoryPlugin, what: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _offers(plugins: Sequence[MemoryPlugin]) -> Mapping[str, Offer]:
-    offers: dict[str, Offer] = {}
+def _offered_tools(plugins: Sequence[MemoryPlugin]) -> Mapping[str, OfferedTool]:
+    offered: dict[str, OfferedTool] = {}
     for plugin in plugins:
         for declared in _provides(plugin, "tools"):
-            tool = _tool(declared, plugin)
-            if (other := offers.get(tool.name)) is not None:
+            try:
+                tool = Tool(
+                    name=str(declared["name"]),
+                    description=str(declared.get("description", "")),
+                    arguments=dict(declared["arguments_schema"]),
+                    # Whatever is not plainly low needs consent.
+                    risk="low" if declared.get("risk_level") == "low" else "high",
+                )
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                message = f"The manifest of {plugin.name} declares a tool wrongly."
+                raise InvalidRequest(message) from error
+            check_schema(tool.arguments, tool.name)
+            if (other := offered.get(tool.name)) is not None:
                 raise Conflict(
                     f'"{tool.name}" is a tool of {other.plugin.name} and of {plugin.name}.',
                     hint="Load only one of the two plugins.",
                 )
-            offers[tool.name] = Offer(tool=tool, plugin=plugin)
-    return offers
-
-
-def _tool(declared: Any, plugin: MemoryPlugin) -> Tool:
-    try:
-        tool = Tool(
-            name=str(declared["name"]),
-            description=str(declared.get("description", "")),
-            arguments=dict(declared["arguments_schema"]),
-            # Whatever is not plainly low needs consent.
-            risk="low" if declared.get("risk_level") == "low" else "high",
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidRequest(f"The manifest of {plugin.name} declares a tool wrongly.") from error
-    check_schema(tool.arguments, tool.name)
-    return tool
-
-
-def _claimant(plugins: Sequence[MemoryPlugin]) -> MemoryPlugin | None:
-    claiming = [plugin for plugin in plugins if BRIEF_HOOK in _provides(plugin, "hooks")]
-    if len(claiming) > 1:
-        names = " and ".join(plugin.name for plugin in claiming)
-        raise Conflict(
-            f"{names} claim the hook {BRIEF_HOOK}; at most one plugin may.",
-            hint="Load only one of them, or have the others not declare the hook.",
-        )
-    return claiming[0] if claiming else None
+            offered[tool.name] = OfferedTool(tool=tool, plugin=plugin)
+    return offered
 
 
 class BriefHook:
@@ -138,50 +128,41 @@ class BriefHook:
         scope_of(group)
         if self._plugin is None:
             return ""
-        plugin = self._plugin
-        fields = {"plugin": plugin.name, "group": group}
+        markdown, outcome = "", CallOutcome.ERROR
+        fields = {"plugin": self._plugin.name, "group": group}
         try:
-            markdown, redacted = within(self._seconds, lambda: self._made(plugin, group))
+            markdown, redacted = within(self._seconds, partial(self._made, self._plugin, group))
+            outcome = CallOutcome.SANITIZED if redacted else CallOutcome.ROUTED
         except TimeoutError:
             _log.warning("brief.late", extra=fields)
-            return self._recorded(group, "", Outcome.ERROR)
         except Exception as error:  # seam: an agent without memory is better than no agent
             _log.warning("brief.failed", extra={**fields, "error": type(error)})
-            return self._recorded(group, "", Outcome.ERROR)
-        return self._recorded(group, markdown, Outcome.SANITIZED if redacted else Outcome.ROUTED)
-
-    def _made(self, plugin: MemoryPlugin, group: str) -> tuple[str, bool]:
-        found = cast(dict[str, Any], plugin.get_brief(group))
-        if wrong := next(faults(found, BRIEF_SHAPE), None):
-            raise InvalidRequest(f"The brief of {plugin.name} is wrong: {wrong}.")
-        entries, places = sanitize(list(found["entries"]))
-        return render(cast(list[dict[str, Any]], entries), self._clock.now()), bool(places)
-
-    def _recorded(self, group: str, markdown: str, outcome: Outcome) -> str:
         try:
             self._record(
-                Record(group=group, session=_HOOK_SESSION, tool="brief_hook", outcome=outcome)
+                CallRecord(group=group, session=_HOOK_SESSION, tool="brief_hook", outcome=outcome)
             )
         except Exception as error:  # seam: a recorder that fails must not cost the brief
             _log.warning("carapace.not_recorded", extra={"error": type(error)})
         return markdown
 
+    def _made(self, plugin: MemoryPlugin, group: str) -> tuple[str, bool]:
+        """The brief as Markdown by the engine's own renderer, and whether it had a secret.
 
-def render(entries: Iterable[Mapping[str, Any]], now: datetime) -> str:
-    """The entries of a brief as Markdown, by the engine's own renderer.
-
-    Where an entry stands follows from its type: a plugin that calls an instruction a mere fact
-    cannot get it past the warning.
-    """
-    from scrubjay.engine.search import brief  # loads numpy, which a refused start does not need
-
-    memories = [
-        Memory(
-            id=entry["id"],
-            kind=Kind(entry["type"]),
-            content=entry["content"],
-            recorded_at=now - timedelta(days=int(entry["age_days"])),
-        )
-        for entry in entries
-    ]
-    return brief.render(memories, now)
+        Where an entry stands follows from its type: a plugin that calls an instruction a mere fact
+        cannot get it past the warning.
+        """
+        found: Mapping[str, Any] = plugin.get_brief(group)
+        if wrong := next(faults(found, BRIEF_SHAPE), None):
+            raise InvalidRequest(f"The brief of {plugin.name} is wrong: {wrong}.")
+        entries, places = sanitize(list(found["entries"]))
+        now = self._clock.now()
+        memories = [
+            Memory(
+                id=entry["id"],
+                kind=Kind(entry["type"]),
+                content=entry["content"],
+                recorded_at=now - timedelta(days=int(entry["age_days"])),
+            )
+            for entry in entries
+        ]
+        return render_brief(memories, now), bool(places)

@@ -4,25 +4,128 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from math import expm1
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
 
 from scrubjay import bootstrap
+from scrubjay import settings as reading
+from scrubjay.conversation.outgoing import one_line
 from scrubjay.engine import Engine
-from scrubjay.model.errors import ScrubjayError
-from scrubjay.model.memory import Json
+from scrubjay.model.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    LimitReached,
+    NotFound,
+    ScrubjayError,
+)
+from scrubjay.model.memory import Json, Kind, Memory
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import Caller, MarkTainted, Purge
-from scrubjay.settings import Settings
-from scrubjay.surfaces.carapace import schemas, tools
-from scrubjay.surfaces.carapace.config import Config, scope_of
-from scrubjay.surfaces.carapace.errors import ToolError, translated
+from scrubjay.model.requests import (
+    AGENT,
+    BRIEF_LIMIT,
+    Allowance,
+    BriefRequest,
+    Browse,
+    Caller,
+    Forget,
+    Get,
+    History,
+    MarkTainted,
+    Purge,
+    Recall,
+    Retain,
+    Supersede,
+)
+from scrubjay.model.scope import Scope
+from scrubjay.model.text import check_count, check_days
+from scrubjay.settings import EmbedderName, Settings
+from scrubjay.surfaces.carapace import manifest
 from scrubjay.surfaces.carapace.plugin import Reply
-from scrubjay.surfaces.carapace.tools import Desk
+from scrubjay.surfaces.carapace.validation import faults, quoted
+from scrubjay.surfaces.carapace.wire import Code, ToolError, scope_of, stamp
 
+CHANNEL: Final = "carapace"
+_FOUND_BYTES: Final = manifest.PAYLOAD_BYTES // 2
+"""How much content a search brings at most: a reply has a limit, and JSON may double a text."""
+_TRIES: Final = 5
+_COUNTED: Final = {
+    "stores": (manifest.STORES, "memory_store calls"),
+    "supersedes": (manifest.SUPERSEDES, "supersedes"),
+    "deletes": (manifest.DELETES, "memory_delete calls"),
+}
+"""What is counted, how often it may be done, and how a refusal calls it."""
 _HOOK: Final = "brief hook"
 """The session a brief is made in before there is one; it writes nothing."""
 _log = logging.getLogger(__name__)
+
+Arguments = Mapping[str, Any]
+
+
+class Provider(StrEnum):
+    """What gives entries a meaning to be found by, beside their words."""
+
+    NONE = "none"
+    LOCAL = "local"
+    OPENAI = "openai"
+
+
+_EMBEDDERS: Final = {
+    Provider.NONE: EmbedderName.NONE,
+    Provider.LOCAL: EmbedderName.STATIC,
+    Provider.OPENAI: EmbedderName.OPENAI,
+}
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """The keys of the manifest's `config_schema`, with its defaults."""
+
+    storage_path: str | None = None
+    max_brief_entries: int = 50
+    max_brief_chars: int = 10_000
+    purge_superseded_days: int = 90
+    embedding_provider: Provider = Provider.NONE
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_brief_entries <= BRIEF_LIMIT:
+            raise InvalidRequest(f"max_brief_entries is a number from 1 to {BRIEF_LIMIT:,}.")
+        check_count("max_brief_chars", self.max_brief_chars, least=1)
+        check_days("purge_superseded_days", self.purge_superseded_days)
+
+    @classmethod
+    def read(cls, given: Mapping[str, Json]) -> Config:
+        """The configuration a host hands over; a key that is not ours is refused."""
+        strict = {**manifest.CONFIG, "additionalProperties": False}
+        if wrong := list(faults(given, strict)):
+            raise InvalidRequest(
+                f"The configuration is wrong: {'; '.join(map(str, wrong))}.",
+                hint="The keys are those of config_schema in manifest.json.",
+            )
+        whole = {name: int(one) if isinstance(one, float) else one for name, one in given.items()}
+        return msgspec.convert(whole, cls)
+
+    def settings(self, found: Settings | None = None) -> Settings:
+        """The settings of the engine behind it; `found` are those read already."""
+        if found is None or self.storage_path is not None:
+            home = None if self.storage_path is None else Path(self.storage_path)
+            passphrase = None if found is None else found.passphrase
+            found = reading.read(home=home)
+            found = replace(found, passphrase=found.passphrase or passphrase)
+        chosen = _EMBEDDERS[self.embedding_provider]
+        asked = found.openai
+        if chosen is EmbedderName.OPENAI and not (asked.url and asked.model and asked.dimensions):
+            raise InvalidRequest(
+                "The embedding provider openai has no endpoint.",
+                hint="Set openai.url, openai.model and openai.dimensions in config.toml.",
+            )
+        return replace(found, embedder=chosen)
 
 
 class ScrubjayMemory:
@@ -43,7 +146,7 @@ class ScrubjayMemory:
 
     def manifest(self) -> Mapping[str, Json]:
         """What it provides: four tools and the brief hook."""
-        return schemas.manifest()
+        return manifest.manifest()
 
     def initialize(self, group: str) -> None:
         """Open a group and purge what was superseded long ago, once in the life of the plugin."""
@@ -62,16 +165,16 @@ class ScrubjayMemory:
     ) -> Reply:
         """Carry out one call; an error is a reply, too."""
         try:
-            result = tools.carry_out(self._desk(session, group), tool, arguments)
+            result = self._desk(session, group).carry_out(tool, arguments)
         except ToolError as error:
             return {"ok": False, "error": error.payload()}
         except ScrubjayError as error:
-            return {"ok": False, "error": translated(error).payload()}
+            return {"ok": False, "error": ToolError.of(error).payload()}
         return {"ok": True, "result": result}
 
     def get_brief(self, group: str) -> Mapping[str, Json]:
         """What the agent should know before its first word."""
-        return tools.brief(self._desk(_HOOK, group))
+        return self._desk(_HOOK, group).brief({})
 
     def mark_tainted(self, session: str, group: str, origin: Origin = Origin.WEB) -> Origin:
         """Say that a session has read something of this origin: its writes are trusted no more."""
@@ -84,3 +187,195 @@ class ScrubjayMemory:
 
     def _desk(self, session: str, group: str) -> Desk:
         return Desk(engine=self.engine, scope=scope_of(group), session=session, config=self.config)
+
+
+class Desk(Struct, frozen=True, kw_only=True):
+    """The four tools for one session of one group: from arguments to a verb, and back."""
+
+    engine: Engine
+    scope: Scope
+    session: str
+    config: Config
+
+    def carry_out(self, tool: str, given: Arguments) -> Json:
+        """The result of a call; a ToolError, or an error of the engine, if there is none.
+
+        What a host has checked already is checked again: this plugin does not depend on its host.
+        """
+        work = _TOOLS.get(tool)
+        if work is None:
+            raise ToolError(Code.HANDLER_ERROR, f"Unknown tool: {quoted(tool)}")
+        kind = given.get("type")
+        if isinstance(kind, str) and kind not in manifest.TYPES:
+            raise ToolError(Code.HANDLER_ERROR, f"Invalid entry type: {quoted(kind)}")
+        if wrong := list(faults(given, manifest.TOOLS[tool].arguments)):
+            told = f"Argument validation failed: {'; '.join(map(str, wrong))}"
+            raise ToolError(Code.HANDLER_ERROR, told)
+        try:
+            return work(self, given)
+        except LimitReached as error:
+            # Which allowance it was. Trying again is no use: only another session has more.
+            counted = ["deletes"] if tool == "memory_delete" else ["stores", "supersedes"]
+            spent = self.engine.spent(self.scope, self.session)
+            reached = [name for name in counted if spent.get(name, 0) >= _COUNTED[name][0]]
+            limit, called = _COUNTED[(reached or counted)[0]]
+            message = f"Maximum {limit} {called} per session reached."
+            raise ToolError(Code.RATE_LIMITED, message, retriable=False) from error
+
+    def store(self, given: Arguments) -> Json:
+        """Retain one entry, or supersede one by it; the entry as it was stored."""
+        if given.get("supersedes") is None:
+            request = Retain(
+                content=given["content"],
+                kind=Kind(given["type"]),
+                tags=tuple(given.get("tags", ())),
+                session=self.session,
+                channel=CHANNEL,
+                origin=Origin.AGENT,
+            )
+            public_id = self.engine.retain(self.scope, request, self._caller("stores")).id
+        else:
+            public_id = self._supersede(given)
+        memory = self.engine.get(self.scope, Get(public_id), AGENT)
+        return {
+            **_entry(memory),
+            "supersedes": memory.supersedes,
+            "superseded_by": memory.superseded_by,
+            "session_id": self.session,
+            "group": self.scope.owner,
+            "created_at": stamp(memory.recorded_at),
+        }
+
+    def _supersede(self, given: Arguments) -> str:
+        """Replace an entry; one that was replaced already stands for the newest of its versions.
+
+        Of two that replace the same entry at once, one finds that it has become the older version.
+        """
+        named = quoted(given["supersedes"])
+        for _ in range(_TRIES):
+            try:
+                chain = self.engine.history(self.scope, History(given["supersedes"]), AGENT)
+            except (NotFound, InvalidRequest) as error:
+                message = f"Superseded entry {named} not found"
+                raise ToolError(Code.HANDLER_ERROR, message) from error
+            request = Supersede(
+                id=chain[-1].id,
+                content=given["content"],
+                kind=Kind(given["type"]),
+                tags=tuple(given.get("tags", ())),
+                session=self.session,
+                origin=Origin.AGENT,
+            )
+            caller = self._caller("stores", "supersedes")
+            try:
+                return self.engine.supersede(self.scope, request, caller).id
+            except Forbidden as error:
+                raise ToolError(
+                    Code.HANDLER_ERROR,
+                    f"Entry {quoted(request.id)} comes from somebody trusted more than this "
+                    "session; only they can replace it. Store a new entry, or ask the user.",
+                ) from error
+            except Conflict:
+                continue
+        raise ToolError(
+            Code.HANDLER_ERROR,
+            f"Entry {named} was replaced by one that is gone. "
+            "Store a new entry without supersedes.",
+        )
+
+    def search(self, given: Arguments) -> Json:
+        """Recall by words, or browse the newest where none are asked for."""
+        query = given.get("query", "").strip()
+        limit = int(given.get("limit", manifest.SEARCH_DEFAULT))
+        if limit < 1:
+            message = f"The limit is a number from 1 to {manifest.SEARCH_LIMIT}."
+            raise ToolError(Code.HANDLER_ERROR, message)
+        wanted: dict[str, Any] = {
+            "kinds": frozenset({Kind(given["type"])} if "type" in given else ()),
+            "tags": frozenset(given.get("tags", ())),
+            "superseded": given.get("include_superseded", False),
+            "limit": limit,
+        }
+        if not query:
+            page = self.engine.browse(self.scope, Browse(**wanted), AGENT)
+            found = [(memory, 0.0) for memory in page]
+        else:
+            # Without vectors an entry that holds none of the words has nothing to do with them.
+            by_words = self.config.embedding_provider is Provider.NONE
+            request = Recall(query, worded=by_words, max_bytes=_FOUND_BYTES, **wanted)
+            best = self.engine.full_score(by_words=by_words)
+            # From 0 to 1, using this range, and never making two entries equal by cutting off:
+            # an entry that holds all that was asked for, as well as any does, has about 0.86.
+            found = [
+                (hit.memory, round(-expm1(-2 * hit.score / best), 4))
+                for hit in self.engine.recall(self.scope, request, AGENT)
+            ]
+        return {
+            "results": [
+                {
+                    **_entry(memory),
+                    "created_at": stamp(memory.recorded_at),
+                    "relevance_score": score,
+                }
+                for memory, score in found
+            ]
+        }
+
+    def brief(self, given: Arguments) -> dict[str, Json]:
+        """What the agent should know before its first word, within both limits."""
+        request = BriefRequest(
+            limit=self.config.max_brief_entries,
+            max_chars=self.config.max_brief_chars,
+        )
+        found = self.engine.brief(self.scope, request, AGENT)
+        assert found.made_at is not None
+        entries: list[Json] = []
+        for memory in found:
+            entry = {**_entry(memory), "content": one_line(memory.content)}
+            entry["age_days"] = memory.age_days(found.made_at)
+            if given.get("include_provenance", False):
+                entry |= {"session_id": memory.provenance.session, "group": self.scope.owner}
+            entries.append(entry)
+        return {
+            "entries": entries,
+            "generated_at": stamp(found.made_at),
+            "entry_count": found.total,
+            "brief_count": len(found),
+        }
+
+    def delete(self, given: Arguments) -> Json:
+        """Forget one entry for good."""
+        public_id = given["id"]
+        missing = ToolError(Code.HANDLER_ERROR, f"Memory entry {quoted(public_id)} not found.")
+        try:
+            receipt = self.engine.forget(self.scope, Forget((public_id,)), self._caller("deletes"))
+        except (NotFound, InvalidRequest) as error:
+            raise missing from error
+        if not receipt.erased:
+            raise missing
+        return {"deleted": True, "id": public_id}
+
+    def _caller(self, *names: str) -> Caller:
+        """The agent, and what a success is counted against."""
+        allowances = tuple(
+            Allowance(session=self.session, name=name, limit=_COUNTED[name][0]) for name in names
+        )
+        return Caller(actor=Actor.AGENT, allowances=allowances)
+
+
+_TOOLS: Final[Mapping[str, Callable[[Desk, Arguments], Json]]] = {
+    "memory_store": Desk.store,
+    "memory_search": Desk.search,
+    "memory_brief": Desk.brief,
+    "memory_delete": Desk.delete,
+}
+
+
+def _entry(memory: Memory) -> dict[str, Json]:
+    return {
+        "id": memory.id,
+        "type": memory.kind.value,
+        "content": memory.content,
+        "behavioral": memory.kind.behavioral,
+        "tags": list(memory.tags),
+    }

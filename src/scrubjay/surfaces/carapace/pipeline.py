@@ -8,48 +8,56 @@ and a record of it.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import Future
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from msgspec import Struct
+
+from scrubjay.conversation.outgoing import sanitize
 from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.ports import Clock
 from scrubjay.surfaces.carapace import wire
-from scrubjay.surfaces.carapace.config import scope_of
-from scrubjay.surfaces.carapace.errors import RESERVED, Code, ToolError, translated
-from scrubjay.surfaces.carapace.plugin import MemoryPlugin, Reply, within
-from scrubjay.surfaces.carapace.records import Outcome, Record, Recorder, no_record
-from scrubjay.surfaces.carapace.sanitize import sanitize
-from scrubjay.surfaces.carapace.schemas import PAYLOAD_BYTES, PROVENANCE, TOPIC, Tool
-from scrubjay.surfaces.carapace.tools import stamp
-from scrubjay.surfaces.carapace.validation import Fault, faults, quoted
-from scrubjay.surfaces.carapace.wire import Envelope, Session, Wire
+from scrubjay.surfaces.carapace.manifest import PAYLOAD_BYTES, PROVENANCE, TOPIC, Tool
+from scrubjay.surfaces.carapace.plugin import MemoryPlugin
+from scrubjay.surfaces.carapace.records import CallOutcome, CallRecord, Recorder, no_record
+from scrubjay.surfaces.carapace.validation import faults, quoted
+from scrubjay.surfaces.carapace.wire import (
+    RESERVED,
+    AgentSession,
+    Code,
+    Envelope,
+    ToolError,
+    Wire,
+    scope_of,
+    stamp,
+)
 
 TOOL_SECONDS: Final = 30.0
 _MOST_SESSIONS: Final = 10_000
 _TOPIC_CHARS: Final = 200
 """How much of a topic a reply repeats."""
 _log = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 Confirm = Callable[[Tool, Envelope], bool]
 """Ask a person about a call of high risk; TimeoutError if nobody answers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class OfferedTool(Struct, frozen=True, kw_only=True):
     """A tool, and the plugin that carries it out."""
 
     tool: Tool
     plugin: MemoryPlugin
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(Struct, frozen=True, kw_only=True):
     """What a host allows; by default everything that is of low risk."""
 
-    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    groups: Mapping[str, frozenset[str]] = {}
     """Which groups may use a tool; one that is not named here is for all."""
     calls_per_minute: int | None = None
     """How fast one session may call."""
@@ -62,7 +70,7 @@ class Pipeline:
 
     def __init__(
         self,
-        offers: Mapping[str, Offer],
+        offers: Mapping[str, OfferedTool],
         clock: Clock,
         record: Recorder = no_record,
         rules: Rules | None = None,
@@ -73,7 +81,7 @@ class Pipeline:
         self._rules = rules or Rules()
         self._paces: dict[str, tuple[float, float]] = {}
 
-    def answer(self, message: Wire, session: Session) -> dict[str, Json]:
+    def answer(self, message: Wire, session: AgentSession) -> dict[str, Json]:
         """The envelope of the reply to a message."""
         try:
             envelope = self._construct(message, session)
@@ -82,21 +90,21 @@ class Pipeline:
             self._authorize(envelope, offer.tool)
             self._confirm(envelope, offer.tool)
         except ToolError as error:
-            return self._forward(message, session, error, Outcome.REJECTED)
+            return self._forward(message, session, error, CallOutcome.REJECTED)
         try:
             result = self._route(envelope, offer)
         except ToolError as error:
-            return self._forward(message, session, error, Outcome.ERROR)
-        return self._forward(message, session, result, Outcome.ROUTED)
+            return self._forward(message, session, error, CallOutcome.ERROR)
+        return self._forward(message, session, result, CallOutcome.ROUTED)
 
-    def refuse(self, raw: bytes, session: Session, error: ToolError) -> dict[str, Json]:
+    def refuse(self, raw: bytes, session: AgentSession, error: ToolError) -> dict[str, Json]:
         """The envelope of the reply to what is no message at all."""
         broken = Wire(topic="", correlation=wire.correlation_of(raw), arguments={})
-        return self._forward(broken, session, error, Outcome.REJECTED)
+        return self._forward(broken, session, error, CallOutcome.REJECTED)
 
     # -- there ---------------------------------------------------------------------------
 
-    def _construct(self, message: Wire, session: Session) -> Envelope:
+    def _construct(self, message: Wire, session: AgentSession) -> Envelope:
         """Add what the host knows; the group's name is checked before anything else."""
         try:
             scope_of(session.group)
@@ -113,7 +121,7 @@ class Pipeline:
             arguments=message.arguments,
         )
 
-    def _topic(self, envelope: Envelope) -> Offer:
+    def _topic(self, envelope: Envelope) -> OfferedTool:
         name = envelope.topic.removeprefix(TOPIC)
         if name == envelope.topic or not name:
             message = f'Malformed topic: {quoted(envelope.topic)} (write "{TOPIC}<name>")'
@@ -127,14 +135,19 @@ class Pipeline:
     def _payload(self, envelope: Envelope, tool: Tool) -> None:
         strict = {**tool.arguments, "additionalProperties": False}
         wrong = list(faults(envelope.arguments, strict))
-        if wrong:
-            told = "; ".join(map(_explained, wrong))
-            raise ToolError(
-                Code.VALIDATION_FAILED,
-                f"Argument validation failed: {told}",
-                stage=3,
-                field=wrong[0].field,
-            )
+        if not wrong:
+            return
+        filled_in = tuple(f'field "{name}"' for name in PROVENANCE)
+        told = "; ".join(
+            f"{fault}; the host fills it in" if fault.must.endswith(filled_in) else str(fault)
+            for fault in wrong
+        )
+        raise ToolError(
+            Code.VALIDATION_FAILED,
+            f"Argument validation failed: {told}",
+            stage=3,
+            field=wrong[0].field,
+        )
 
     def _authorize(self, envelope: Envelope, tool: Tool) -> None:
         """Whether the group may; only then it costs the session a call."""
@@ -177,31 +190,76 @@ class Pipeline:
             message = f'"{tool.name}" needs the consent of a person, and did not get it.'
             raise ToolError(Code.CONFIRMATION_DENIED, message, stage=5)
 
-    def _route(self, envelope: Envelope, offer: Offer) -> Json:
+    def _route(self, envelope: Envelope, offer: OfferedTool) -> Json:
         """Have the plugin carry it out; what it raises is told without anything of its inside."""
         name, seconds = offer.tool.name, self._rules.tool_seconds
+
+        def invoke() -> Any:
+            return offer.plugin.invoke(
+                name, envelope.arguments, session=envelope.source, group=envelope.group
+            )
+
         try:
-            reply = within(seconds, lambda: _invoke(offer, envelope))
+            reply = within(seconds, invoke)
         except TimeoutError as error:
             message = f'"{name}" did not end within {seconds:g} s; it may still be carried out.'
             raise ToolError(Code.PLUGIN_TIMEOUT, message) from error
         except ToolError as error:
             raise _of_plugin(error) from error
         except ScrubjayError as error:
-            raise translated(error) from error
+            raise ToolError.of(error) from error
         except Exception as error:  # seam: a defect of a plugin must not end the host
             _log.warning("carapace.plugin_failed", extra={"tool": name, "error": type(error)})
             message = f'The plugin of "{name}" failed. Go on without it, or tell the operator.'
             raise ToolError(Code.PLUGIN_ERROR, message) from error
-        return _result(reply, offer)
+        match reply:
+            case {"ok": True, "result": result}:
+                told: Json = result
+                return told
+            case {"ok": False, "error": {"code": str(code), "message": str(message)} as failed}:
+                known = Code(code) if code in set(Code) else Code.HANDLER_ERROR
+                retriable = failed.get("retriable")
+                refused = ToolError(
+                    known, message, retriable=retriable if isinstance(retriable, bool) else None
+                )
+                # A plugin has limits of its own, and says so with this code; the other reserved
+                # ones are the core's.
+                raise refused if known is Code.RATE_LIMITED else _of_plugin(refused)
+        message = f'The plugin of "{name}" answered with something that is no reply.'
+        raise ToolError(Code.PLUGIN_ERROR, message)
 
     # -- and back ------------------------------------------------------------------------
 
     def _forward(
-        self, message: Wire, session: Session, answer: Json | ToolError, outcome: Outcome
+        self,
+        message: Wire,
+        session: AgentSession,
+        answer: Json | ToolError,
+        outcome: CallOutcome,
     ) -> dict[str, Json]:
-        payload, outcome, code = _payload_of(answer, outcome)
-        self._log(message, session, outcome, code)
+        """Tell the caller, without secrets, and record what came of the call."""
+        code: Code | None = None
+        payload: dict[str, Json] = {"result": None, "error": None}
+        if not isinstance(answer, ToolError):
+            payload["result"], places = sanitize(answer)
+            outcome = CallOutcome.SANITIZED if places else outcome
+            if len(wire.encode(payload["result"]).encode()) > PAYLOAD_BYTES:
+                too_long = "The reply is too long. Ask for less, with a lower limit."
+                answer, outcome = ToolError(Code.HANDLER_ERROR, too_long), CallOutcome.ERROR
+        if isinstance(answer, ToolError):
+            code, payload = answer.code, {"result": None, "error": sanitize(answer.payload())[0]}
+        name = message.topic.removeprefix(TOPIC)
+        record = CallRecord(
+            group=session.group,
+            session=session.id,
+            tool=name if name in self._offers else "",
+            outcome=outcome,
+            code=code,
+        )
+        try:
+            self._record(record)
+        except Exception as error:  # seam: a recorder that fails must not undo what was done
+            _log.warning("carapace.not_recorded", extra={"error": type(error)})
         return {
             "id": self._clock.new_id(),
             "version": wire.VERSION,
@@ -214,64 +272,26 @@ class Pipeline:
             "payload": payload,
         }
 
-    def _log(self, message: Wire, session: Session, outcome: Outcome, code: Code | None) -> None:
-        name = message.topic.removeprefix(TOPIC)
-        known = name if name in self._offers else ""
-        record = Record(
-            group=session.group, session=session.id, tool=known, outcome=outcome, code=code
-        )
-        try:
-            self._record(record)
-        except Exception as error:  # seam: a recorder that fails must not undo what was done
-            _log.warning("carapace.not_recorded", extra={"error": type(error)})
-
-
-def _payload_of(
-    answer: Json | ToolError, outcome: Outcome
-) -> tuple[dict[str, Json], Outcome, Code | None]:
-    """What the caller is told, without secrets, and what the record says of it."""
-    if not isinstance(answer, ToolError):
-        told, places = sanitize(answer)
-        if len(wire.encode(told).encode()) <= PAYLOAD_BYTES:
-            outcome = Outcome.SANITIZED if places else outcome
-            return {"result": told, "error": None}, outcome, None
-        too_long = "The reply is too long. Ask for less, with a lower limit."
-        answer, outcome = ToolError(Code.HANDLER_ERROR, too_long), Outcome.ERROR
-    told, _ = sanitize(answer.payload())
-    return {"result": None, "error": told}, outcome, answer.code
-
-
-def _explained(fault: Fault) -> str:
-    """The fault, and for what the host fills in, that it does."""
-    given = next((name for name in PROVENANCE if fault.must.endswith(f'field "{name}"')), None)
-    return f"{fault}; the host fills it in" if given else str(fault)
-
-
-def _invoke(offer: Offer, envelope: Envelope) -> Reply:
-    return offer.plugin.invoke(
-        offer.tool.name, envelope.arguments, session=envelope.source, group=envelope.group
-    )
-
-
-def _result(reply: Any, offer: Offer) -> Json:
-    """The result in a plugin's reply; ToolError for the error in it, or for what is no reply."""
-    match reply:
-        case {"ok": True, "result": result}:
-            return result  # type: ignore[no-any-return]
-        case {"ok": False, "error": {"code": str(code), "message": str(message)} as error}:
-            known = Code(code) if code in set(Code) else Code.HANDLER_ERROR
-            retriable = error.get("retriable")
-            failed = ToolError(
-                known, message, retriable=retriable if isinstance(retriable, bool) else None
-            )
-            # A plugin has limits of its own, and says so with this code; the others are the core's.
-            raise failed if known is Code.RATE_LIMITED else _of_plugin(failed)
-    message = f'The plugin of "{offer.tool.name}" answered with something that is no reply.'
-    raise ToolError(Code.PLUGIN_ERROR, message)
-
 
 def _of_plugin(error: ToolError) -> ToolError:
     """The error of a plugin, which cannot pass for one of the core's."""
     if error.code in RESERVED:
         return ToolError(Code.HANDLER_ERROR, error.message)
     return ToolError(error.code, error.message, retriable=error.retriable)
+
+
+def within(seconds: float, work: Callable[[], Result]) -> Result:
+    """What `work` returns or raises; TimeoutError if it takes too long.
+
+    Python cannot stop a thread: late work goes on until it ends, and its result is dropped.
+    """
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # seam: whatever it was is raised again by who waits
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True, name="carapace plugin").start()
+    return future.result(timeout=seconds)

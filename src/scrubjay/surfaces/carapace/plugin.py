@@ -6,39 +6,11 @@ needs nothing of this package. `scrubjay.testing.plugin_contract` is the suite t
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
-from queue import Empty, SimpleQueue
-from typing import Final, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Final, Protocol
 
 from scrubjay.model.memory import Json, Kind
-from scrubjay.surfaces.carapace.schemas import Schema
-
-Result = TypeVar("Result")
-
-
-def within(seconds: float, work: Callable[[], Result]) -> Result:
-    """What `work` returns or raises; TimeoutError if it takes too long.
-
-    Python cannot stop a thread: late work goes on until it ends, and its result is dropped.
-    """
-    answers: SimpleQueue[tuple[Result | None, BaseException | None]] = SimpleQueue()
-
-    def run() -> None:
-        try:
-            answers.put((work(), None))
-        except BaseException as error:  # seam: whatever it was is raised again by who waits
-            answers.put((None, error))
-
-    threading.Thread(target=run, daemon=True, name="carapace plugin").start()
-    try:
-        result, error = answers.get(timeout=seconds)
-    except Empty:
-        raise TimeoutError(f"There was no answer within {seconds:g} seconds.") from None
-    if error is not None:
-        raise error
-    return result  # type: ignore[return-value]  # None only if that is what it returned
-
+from scrubjay.surfaces.carapace.manifest import Schema
 
 Reply = Mapping[str, Json]
 """`{"ok": true, "result": …}`, or `{"ok": false, "error": {"code", "message", "retriable"}}`."""

@@ -9,20 +9,18 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import AuditRequest
-from scrubjay.model.results import AuditEvent
-from scrubjay.surfaces.carapace.config import scope_of
-from scrubjay.surfaces.carapace.errors import Code
-from scrubjay.surfaces.carapace.schemas import TOPIC
-from scrubjay.surfaces.carapace.tools import stamp
+from scrubjay.surfaces.carapace.manifest import TOPIC
+from scrubjay.surfaces.carapace.wire import Code, scope_of, stamp
 
 _PREFIX: Final = "carapace."
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,19}")
@@ -31,7 +29,7 @@ _PAGE: Final = 1_000
 _log = logging.getLogger(__name__)
 
 
-class Outcome(StrEnum):
+class CallOutcome(StrEnum):
     """What came of a call."""
 
     ROUTED = "routed"
@@ -41,14 +39,13 @@ class Outcome(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class CallRecord(Struct, frozen=True, kw_only=True):
     """One call; nothing in it says what was stored or found."""
 
     group: str
     session: str
     tool: str
-    outcome: Outcome
+    outcome: CallOutcome
     code: Code | None = None
 
     @property
@@ -59,21 +56,20 @@ class Record:
         return f"{_PREFIX}{tool}.{self.outcome}{code}"
 
 
-Recorder = Callable[[Record], None]
+Recorder = Callable[[CallRecord], None]
 
 
-def no_record(record: Record) -> None:
+def no_record(record: CallRecord) -> None:
     """Keep no record but a line in the log."""
     _log.info("carapace.call", extra={"verb": record.verb, "group": record.group})
 
 
-@dataclass(frozen=True, slots=True)
-class Trail:
+class AuditRecorder(Struct, frozen=True):
     """A recorder that writes to the audit trail of the group's scope."""
 
     engine: Engine
 
-    def __call__(self, record: Record) -> None:
+    def __call__(self, record: CallRecord) -> None:
         """Write one record; a full disk must not keep an agent from reading."""
         try:
             self.engine.note(
@@ -103,23 +99,22 @@ def lines(engine: Engine, group: str) -> Iterator[dict[str, Json]]:
     scope, after, seq = scope_of(group), 0, 0
     while events := engine.audit(scope, AuditRequest(after=after, limit=_PAGE)):
         for event in events:
-            if event.verb.startswith(_PREFIX):
-                seq += 1
-                yield _line(event, group, seq)
+            if not event.verb.startswith(_PREFIX):
+                continue
+            seq += 1
+            tool, outcome, *rest = event.verb.removeprefix(_PREFIX).split(".")
+            code = Code(rest[0].upper()) if rest else None
+            stage = (
+                _STAGES.get(code, "route") if code and outcome == CallOutcome.REJECTED else "route"
+            )
+            told: dict[str, Json] = {
+                "seq": seq,
+                "timestamp": stamp(event.at),
+                "group": group,
+                "source": event.subjects[0] if event.subjects else "",
+                "topic": TOPIC + tool,
+                "stage": stage,
+                "outcome": outcome,
+            }
+            yield told if code is None else {**told, "error": {"code": code.value}}
         after = events[-1].count
-
-
-def _line(event: AuditEvent, group: str, seq: int) -> dict[str, Json]:
-    tool, outcome, *rest = event.verb.removeprefix(_PREFIX).split(".")
-    code = Code(rest[0].upper()) if rest else None
-    rejected = outcome == Outcome.REJECTED and code is not None
-    told: dict[str, Json] = {
-        "seq": seq,
-        "timestamp": stamp(event.at),
-        "group": group,
-        "source": event.subjects[0] if event.subjects else "",
-        "topic": TOPIC + tool,
-        "stage": _STAGES.get(code, "route") if rejected and code else "route",
-        "outcome": outcome,
-    }
-    return told if code is None else {**told, "error": {"code": code.value}}

@@ -13,17 +13,22 @@ import socket
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from types import ModuleType
-from typing import Any, Final
+from typing import Final
+
+from msgspec import Struct
 
 from scrubjay.model.errors import Conflict, InvalidRequest, NotFound
-from scrubjay.surfaces.carapace import wire
-from scrubjay.surfaces.carapace.config import DEFAULT_GROUP, scope_of
-from scrubjay.surfaces.carapace.errors import Code, ToolError
+from scrubjay.model.memory import Json
 from scrubjay.surfaces.carapace.host import Host
-from scrubjay.surfaces.carapace.schemas import PAYLOAD_BYTES
-from scrubjay.surfaces.carapace.wire import Session
+from scrubjay.surfaces.carapace.manifest import PAYLOAD_BYTES
+from scrubjay.surfaces.carapace.wire import (
+    DEFAULT_GROUP,
+    AgentSession,
+    Code,
+    ToolError,
+    encode,
+    scope_of,
+)
 
 SOCKET: Final = "ipc:///run/carapace.sock"
 """Where Carapace's client looks, unless it is told otherwise."""
@@ -35,27 +40,26 @@ _HEX: Final = "zmq-"
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Directory:
+class Directory(Struct, frozen=True, kw_only=True):
     """Which session and group an identity stands for."""
 
     group: str = DEFAULT_GROUP
     """The group of every identity, where there is no table."""
-    groups: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, str] = {}
     """The table: identity → group. With one, an identity that is not in it is nobody."""
 
     def __post_init__(self) -> None:
         for group in (self.group, *self.groups.values()):
             scope_of(group)
 
-    def session(self, identity: bytes) -> Session:
+    def session(self, identity: bytes) -> AgentSession:
         """The session of an identity; ToolError for one that is not to be served."""
         name = session_name(identity)
         if not self.groups:
-            return Session(id=name, group=self.group)
+            return AgentSession(id=name, group=self.group)
         if name not in self.groups:
             raise ToolError(Code.UNAUTHORIZED, "This connection belongs to no session.", stage=1)
-        return Session(id=name, group=self.groups[name])
+        return AgentSession(id=name, group=self.groups[name])
 
     def served(self) -> frozenset[str]:
         """Every group there may be calls of."""
@@ -74,9 +78,16 @@ class Server:
     """Answers on one address, one call after the other, until it is told to stop."""
 
     def __init__(self, host: Host, address: str, directory: Directory | None = None) -> None:
+        try:
+            import zmq
+        except ImportError as error:
+            raise NotFound(
+                "The socket needs pyzmq, which is not installed.",
+                hint="Install scrubjay[carapace]; `scrubjay tool` works without.",
+            ) from error
         self._host = host
         self._directory = directory or Directory()
-        self._zmq = _library()
+        self._zmq = zmq
         self._context = self._zmq.Context()
         self._socket = self._context.socket(self._zmq.ROUTER)
         self._stopping = threading.Event()
@@ -87,9 +98,13 @@ class Server:
             raise
 
     def _bind(self, address: str) -> None:
-        if _is_served(address):
-            # ZeroMQ would take the address over, and the other server would wait for nobody.
-            raise Conflict(f"Somebody serves {address} already.", hint="Stop it, or use another.")
+        if address.startswith("ipc://"):
+            # ZeroMQ would take the address over, and the other server would wait for nobody. A
+            # socket file that nobody listens on any more is free to take.
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(OSError):
+                probe.connect(address.removeprefix("ipc://"))
+                served = f"Somebody serves {address} already."
+                raise Conflict(served, hint="Stop it, or use another.")
         self._socket.setsockopt(self._zmq.LINGER, 0)
         self._socket.setsockopt(self._zmq.MAXMSGSIZE, _SPARE * PAYLOAD_BYTES)
         # A client connects anew for each call, under the identity of the call before.
@@ -120,23 +135,22 @@ class Server:
             _log.warning("carapace.call_failed", extra={"error": type(error)})
             return
         try:
-            self._socket.send_multipart([identity, b"", reply], flags=self._zmq.NOBLOCK)
+            frames = [identity, b"", encode(reply).encode()]
+            self._socket.send_multipart(frames, flags=self._zmq.NOBLOCK)
         except self._zmq.ZMQError as error:
             # Who does not wait for the reply does not get it.
             _log.warning("carapace.not_sent", extra={"errno": error.errno})
 
-    def _reply(self, identity: bytes, payload: bytes, *, well_formed: bool) -> bytes:
-        pipeline = self._host.pipeline
+    def _reply(self, identity: bytes, payload: bytes, *, well_formed: bool) -> dict[str, Json]:
+        session = AgentSession(id=session_name(identity), group="")
         try:
             session = self._directory.session(identity)
+            if not well_formed:
+                told = "Send two frames: an empty one and the message."
+                raise ToolError(Code.VALIDATION_FAILED, told, stage=1)
         except ToolError as error:
-            nobody = Session(id=session_name(identity), group="")
-            return _encoded(pipeline.refuse(payload, nobody, error))
-        if well_formed:
-            return _encoded(self._host.answer(payload, session))
-        told = "Send two frames: an empty one and the message."
-        wrong = ToolError(Code.VALIDATION_FAILED, told, stage=1)
-        return _encoded(pipeline.refuse(payload, session, wrong))
+            return self._host.pipeline.refuse(payload, session, error)
+        return self._host.answer(payload, session)
 
     def stop(self) -> None:
         """End run soon; may be called from another thread or a signal."""
@@ -146,28 +160,3 @@ class Server:
         """Let go of the socket; again is fine."""
         self._socket.close(linger=0)
         self._context.term()
-
-
-def _is_served(address: str) -> bool:
-    """Whether somebody answers at an address of the file system; a file left behind is nobody."""
-    if not address.startswith("ipc://"):
-        return False
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(OSError):
-        probe.connect(address.removeprefix("ipc://"))
-        return True
-    return False
-
-
-def _encoded(reply: dict[str, Any]) -> bytes:
-    return wire.encode(reply).encode()
-
-
-def _library() -> ModuleType:
-    try:
-        import zmq
-    except ImportError as error:
-        raise NotFound(
-            "The socket needs pyzmq, which is not installed.",
-            hint="Install scrubjay[carapace]; `scrubjay tool` works without.",
-        ) from error
-    return zmq

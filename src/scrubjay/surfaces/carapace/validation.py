@@ -1,19 +1,21 @@
-"""Arguments against a JSON Schema: the part of the standard that tools use, and nothing lenient.
+"""JSON Schema validation of arguments: the keywords that tools use, and nothing lenient.
 
-A schema with a word that is not known here is refused when a plugin is loaded, so that no rule
-of a plugin can be passed over in silence.
+A schema with a keyword that is not known here is refused when a plugin is loaded, so that no rule
+of a plugin can be passed over in silence. By hand, because the sentences are what an agent learns
+from: the library `jsonschema` would need this table of sentences as well, passes over keywords it
+does not know, and would bring five packages into every installation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from scrubjay.guard.clean import one_line
+from scrubjay.conversation.outgoing import one_line
 from scrubjay.model.errors import InvalidRequest
+from scrubjay.surfaces.carapace.manifest import Schema
 
 QUOTED_CHARS: Final = 80
-_NOTES: Final = frozenset({"description", "default", "title", "examples", "$schema"})
 
 
 class Fault(NamedTuple):
@@ -36,113 +38,76 @@ def quoted(text: str) -> str:
     return f'"{one_line(text, most=QUOTED_CHARS)}"'
 
 
-def faults(value: object, schema: Mapping[str, Any], path: str = "") -> Iterator[Fault]:
+_TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
+    "object": ((Mapping,), "an object"),
+    "array": ((list,), "a list"),
+    "string": ((str,), "text (leave it out if there is none)"),
+    "boolean": ((bool,), "true or false"),
+    "integer": ((int,), "a whole number"),
+    "number": ((int, float), "a number"),
+}
+"""The types of JSON: what Python reads each as, and what a sentence calls it."""
+_KNOWN: Final = frozenset(
+    {"type", "enum", "maximum", "minimum", "maxLength", "minLength", "maxItems", "items"}
+    | {"properties", "required", "additionalProperties"}
+    | {"description", "default", "title", "examples", "$schema"}
+)
+
+
+def faults(value: Any, schema: Schema, path: str = "") -> Iterator[Fault]:
     """Everything that is wrong with a value."""
-    expected = schema.get("type")
-    if expected is not None and not _TYPES[expected](value):
-        yield Fault(path, f"must be {_CALLED[expected]}")
-        return
-    for word in schema.keys() & _RULES.keys():
-        yield from (Fault(path, must) for must in _RULES[word](value, schema[word]))
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # JSON does not tell 5 from 5.0
+    if (expected := schema.get("type")) is not None:
+        classes, called = _TYPES[expected]
+        # A bool is an int to Python, and nothing but a boolean to JSON.
+        if not isinstance(value, classes) or isinstance(value, bool) is not (bool in classes):
+            yield Fault(path, f"must be {called}")
+            return
+    musts = (_broken(keyword, limit, value) for keyword, limit in schema.items())
+    yield from (Fault(path, must) for must in musts if must is not None)
     if isinstance(value, Mapping):
-        yield from _members(value, schema, path)
+        known = schema.get("properties", {})
+        for name in schema.get("required", ()):
+            if name not in value:
+                yield Fault(path, f'must have the field "{name}"')
+        for name, member in value.items():
+            if name in known:
+                yield from faults(member, known[name], f"{path}/{name}")
+            elif schema.get("additionalProperties") is False:
+                yield Fault(path, f"must not have the field {quoted(name)}")
     if isinstance(value, list) and "items" in schema:
         for place, item in enumerate(value):
             yield from faults(item, schema["items"], f"{path}/{place}")
 
 
-def _members(value: Mapping[str, object], schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
-    known = schema.get("properties", {})
-    for name in schema.get("required", ()):
-        if name not in value:
-            yield Fault(path, f'must have the field "{name}"')
-    for name, member in value.items():
-        if name in known:
-            yield from faults(member, known[name], f"{path}/{name}")
-        elif schema.get("additionalProperties") is False:
-            yield Fault(path, f"must not have the field {quoted(name)}")
+def _broken(keyword: str, limit: Any, value: Any) -> str | None:
+    """What a value must be by one keyword, if it is not."""
+    match keyword, value:
+        case "enum", _ if value not in limit:
+            return f"must be one of {', '.join(map(str, limit))}"
+        case "maximum", int() | float() if value > limit:
+            return f"must be at most {limit}"
+        case "minimum", int() | float() if value < limit:
+            return f"must be at least {limit}"
+        case "maxLength", str() if len(value) > limit:
+            return f"must have at most {limit} characters, but has {len(value)}"
+        case "minLength", str() if len(value) < limit:
+            return f"must have at least {limit} characters"
+        case "maxItems", list() if len(value) > limit:
+            return f"must have at most {limit} items, but has {len(value)}"
+    return None
 
 
-def check_schema(schema: Mapping[str, Any], name: str) -> None:
-    """Refuse a schema with words this validator does not know."""
-    known = {*_RULES, *_NOTES, "type", "properties", "required", "additionalProperties", "items"}
-    if unknown := sorted(set(schema) - known):
+def check_schema(schema: Schema, name: str) -> None:
+    """Refuse a schema with keywords this validator does not know."""
+    if unknown := sorted(set(schema) - _KNOWN):
         raise InvalidRequest(
             f"The schema of {name} uses {quoted(unknown[0])}, which is not understood.",
-            hint=f"Use only: {', '.join(sorted(known))}.",
+            hint=f"Use only: {', '.join(sorted(_KNOWN))}.",
         )
     if schema.get("type", "object") not in _TYPES:
         raise InvalidRequest(f"The schema of {name} has a type that is not understood.")
     inner = [*schema.get("properties", {}).values()]
     for one in [*inner, *([schema["items"]] if "items" in schema else [])]:
         check_schema(one, name)
-
-
-# -- the words ----------------------------------------------------------------------------------
-
-
-def _is_integer(value: object) -> bool:
-    whole = isinstance(value, float) and value.is_integer()  # JSON does not tell 5 from 5.0
-    return (isinstance(value, int) and not isinstance(value, bool)) or whole
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-_TYPES: Final[Mapping[str, Callable[[object], bool]]] = {
-    "object": lambda value: isinstance(value, Mapping),
-    "array": lambda value: isinstance(value, list),
-    "string": lambda value: isinstance(value, str),
-    "boolean": lambda value: isinstance(value, bool),
-    "integer": _is_integer,
-    "number": _is_number,
-}
-_CALLED: Final = {
-    "object": "an object",
-    "array": "a list",
-    "string": "text (leave it out if there is none)",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-}
-
-
-def _one_of(value: object, choices: list[str]) -> Iterator[str]:
-    if value not in choices:
-        yield f"must be one of {', '.join(map(str, choices))}"
-
-
-def _at_most(value: object, most: float) -> Iterator[str]:
-    if isinstance(value, int | float) and value > most:
-        yield f"must be at most {most}"
-
-
-def _at_least(value: object, least: float) -> Iterator[str]:
-    if isinstance(value, int | float) and value < least:
-        yield f"must be at least {least}"
-
-
-def _not_longer(value: object, most: int) -> Iterator[str]:
-    if isinstance(value, str) and len(value) > most:
-        yield f"must have at most {most} characters, but has {len(value)}"
-
-
-def _not_shorter(value: object, least: int) -> Iterator[str]:
-    if isinstance(value, str) and len(value) < least:
-        yield f"must have at least {least} characters"
-
-
-def _not_more(value: object, most: int) -> Iterator[str]:
-    if isinstance(value, list) and len(value) > most:
-        yield f"must have at most {most} items, but has {len(value)}"
-
-
-_RULES: Final[Mapping[str, Callable[[object, Any], Iterator[str]]]] = {
-    "enum": _one_of,
-    "maximum": _at_most,
-    "minimum": _at_least,
-    "maxLength": _not_longer,
-    "minLength": _not_shorter,
-    "maxItems": _not_more,
-}

@@ -21,7 +21,7 @@ _ABOUT: Final = "Private memory: sealed at rest, recalled in milliseconds, forgo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class PlaneOffer:
     """What a plane offers; a pod may want only one side of it."""
 
     recall: bool = True
@@ -40,7 +40,7 @@ class Offer:
             raise InvalidRequest("A memory service offers recall or retain, or both.")
 
     def __repr__(self) -> str:
-        return f"Offer(recall={self.recall}, retain={self.retain})"
+        return f"PlaneOffer(recall={self.recall}, retain={self.retain})"
 
     @property
     def paths(self) -> dict[str, str]:
@@ -49,7 +49,7 @@ class Offer:
         return found | ({"retain": RETAIN, "forget": FORGET} if self.retain else {})
 
 
-def describe(offer: Offer) -> dict[str, Any]:
+def describe(offer: PlaneOffer) -> dict[str, Any]:
     """The descriptor of what is offered."""
     auth = {"type": "bearer", "env": offer.variable} if offer.token else {"type": "none"}
     return {
@@ -61,6 +61,6 @@ def describe(offer: Offer) -> dict[str, Any]:
     }
 
 
-def render(offer: Offer) -> bytes:
+def render(offer: PlaneOffer) -> bytes:
     """The descriptor as the file it is."""
     return (json.dumps(describe(offer), indent=2) + "\n").encode()

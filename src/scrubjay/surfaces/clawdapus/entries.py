@@ -36,8 +36,10 @@ _BEARER: Final = re.compile(r"(?i)\b(Bearer)[ \t]+[A-Za-z0-9._-]{8,}")
 Fields = Mapping[str, Any]
 
 
-class Refused(Exception):  # it is what happened
+class EntryRefused(Exception):  # it is what happened
     """The request is answered with status 400 and this text."""
+
+    code = "400"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,22 +63,14 @@ class Told:
     """How many secrets were taken out: by the proxy, as it says, and here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
-    """What the operator wants forgotten."""
-
-    scope: Scope
-    ids: tuple[str, ...]
-
-
 def decode(raw: bytes, operation: str) -> Fields:
     """The JSON object of a body."""
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"decode {operation} request: it is not JSON") from error
+        raise EntryRefused(f"decode {operation} request: it is not JSON") from error
     if not isinstance(body, dict):
-        raise Refused(f"decode {operation} request: it is not a JSON object")
+        raise EntryRefused(f"decode {operation} request: it is not a JSON object")
     return body
 
 
@@ -97,21 +91,21 @@ def told(body: Fields) -> Told:
     entry = body.get("entry")
     entry_id = entry.get("id") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or not isinstance(entry_id, str) or not entry_id.strip():
-        raise Refused("entry.id is required")
+        raise EntryRefused("entry.id is required")
     if not _succeeded(entry):
         return Told(scope=scope, record=None)
     record, found = _record(entry, entry_id, body.get("metadata"))
     return Told(scope=scope, record=record, removed=found + _removed(body.get("metadata")))
 
 
-def dropped(body: Fields) -> Dropped:
-    """A forget."""
+def dropped(body: Fields) -> tuple[Scope, tuple[str, ...]]:
+    """A forget: whose turns, and which."""
     scope = _scope(body)
     ids = _items(body.get("entry_ids"))
     named = [one for one in ids if isinstance(one, str) and one.strip()]
     if not named:
-        raise Refused("entry_ids is required")
-    return Dropped(scope=scope, ids=tuple(dict.fromkeys(map(turn_id, named))))
+        raise EntryRefused("entry_ids is required")
+    return scope, tuple(dict.fromkeys(map(turn_id, named)))
 
 
 def _items(value: object) -> list[Any]:
@@ -121,7 +115,7 @@ def _items(value: object) -> list[Any]:
 def _scope(body: Fields) -> Scope:
     agent, pod = body.get("agent_id"), body.get("pod")
     if not isinstance(agent, str) or not agent.strip():
-        raise Refused("agent_id is required")
+        raise EntryRefused("agent_id is required")
     return scope_of(agent, pod if isinstance(pod, str) else "")
 
 
@@ -153,7 +147,7 @@ def _record(entry: Fields, entry_id: str, metadata: object) -> tuple[Record, int
             metadata=_notes(metadata),
         )
     except InvalidRequest as error:
-        raise Refused(f"entry: {error.message}") from error
+        raise EntryRefused(f"entry: {error.message}") from error
     return record, in_question + in_answer
 
 

@@ -19,7 +19,7 @@ from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.results import Outcome
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.clawdapus import entries
-from scrubjay.surfaces.clawdapus.entries import Refused
+from scrubjay.surfaces.clawdapus.entries import EntryRefused
 
 PAGE: Final = 1_000
 """The most lines the proxy gives at once."""
@@ -94,7 +94,7 @@ def _replay(engine: Engine, raw: bytes | None, pulled: Pulled, scope: Scope) -> 
     line = _parsed(raw)
     try:
         told = entries.told({"agent_id": pulled.agent, "entry": line})
-    except Refused:
+    except EntryRefused:
         pulled.ignored += 1
         return
     pulled.last = time_of(line) or pulled.last

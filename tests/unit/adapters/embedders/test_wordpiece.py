@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scrubjay.adapters.embedders import wordpiece
-from scrubjay.adapters.embedders.static import HEAD, TABLE
-from scrubjay.adapters.embedders.wordpiece import WordPiece
+from scrubjay.adapters.embedders import static
+from scrubjay.adapters.embedders.static import HEAD, TABLE, WordPiece
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +45,6 @@ def test_a_full_cache_changes_no_answer(
 ) -> None:
     text = " ".join(vocabulary[2000:2100])
     expected = WordPiece(vocabulary).pieces(text)
-    monkeypatch.setattr(wordpiece, "CACHED_WORDS", 7)
+    monkeypatch.setattr(static, "CACHED_WORDS", 7)
     small = WordPiece(vocabulary)
     assert [small.pieces(text) for _ in range(3)] == [expected] * 3

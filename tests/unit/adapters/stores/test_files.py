@@ -13,7 +13,6 @@ from time import monotonic
 import pytest
 from msgspec.structs import replace
 
-from scrubjay.adapters.stores.sqlite.connections import Opening
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.model.errors import NotFound, StoreError
 from scrubjay.model.rows import CatalogEntry, Collection, Row
@@ -292,11 +291,13 @@ def test_a_scope_another_store_removes_while_it_is_read_is_not_found_after(
     other.close()
 
 
-def test_a_connection_is_never_opened_to_a_file_that_is_not_there(tmp_path: Path) -> None:
-    opening = Opening(vfs=None, timeout=1.0, spare=lambda: False)
+def test_a_connection_is_never_opened_to_a_file_that_is_not_there(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    before = sorted(tmp_path.rglob("*"))
     with pytest.raises(NotFound):
-        opening.connect(str(tmp_path / "absent.sqlite"))
-    assert list(tmp_path.iterdir()) == []
+        store._scope_kind.connect(str(tmp_path / "absent.sqlite"))
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_connection_to_a_new_scope_is_not_taken_for_one_to_the_old(

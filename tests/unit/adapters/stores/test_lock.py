@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.adapters.stores.sqlite.lock import FileLock, held
+from scrubjay.adapters.stores.sqlite.files import FileLock, held
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.model.errors import Busy
 from scrubjay.model.rows import Collection, Row

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
 from scrubjay.adapters.stores.sqlite.schema import CATALOG, SCOPE, Schema
 from scrubjay.adapters.stores.sqlite.store import SqliteStore

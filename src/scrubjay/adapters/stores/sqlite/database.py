@@ -1,52 +1,51 @@
-"""One open file: a queue of writers, connections lent to readers, and who still uses it."""
+"""The files open in this process: a queue of writers and lent connections for each of them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import apsw
 
-from scrubjay.adapters.stores.sqlite import connections
-from scrubjay.adapters.stores.sqlite.connections import Readers, discard, shut
-from scrubjay.adapters.stores.sqlite.kind import LOCK, Kind
-from scrubjay.adapters.stores.sqlite.lock import Anchor, FileLock, held
+from scrubjay.adapters.stores.sqlite import faults
+from scrubjay.adapters.stores.sqlite.files import LOCK, FileKind, FileLock, discard, held, shut
+from scrubjay.adapters.stores.sqlite.transaction import SqliteView
 from scrubjay.adapters.stores.sqlite.writer import CommitQueue, FileWriter
+from scrubjay.model.errors import NotFound, StoreError
 
 _SETTLING_MS: Final = 50
+_MAX_READERS: Final = 32
+_MAX_IDLE: Final = 4
 
 
 class Database:
-    """One file of a store, open in this process."""
+    """One file of a store, open in this process: one connection writes, others are lent to read."""
 
-    def __init__(self, kind: Kind, address: str) -> None:
+    def __init__(self, kind: FileKind, address: str) -> None:
         self.address = address
         self.users = 0
         self._kind = kind
         self._path = kind.path(address)
-        self._timeout = kind.opening.timeout
+        self._changed = threading.Condition()
+        self._idle: list[apsw.Connection] = []
+        self._lent: set[apsw.Connection] = set()
+        self._count = 0
         if not os.path.exists(self._path):
-            raise connections.absent()
-        with connections.translated():
-            self._anchor = Anchor(self._path + LOCK)
+            raise faults.absent()
+        with faults.translated():
+            # Never locked: it only tells whether the file was removed.
+            self._anchor = FileLock(self._path + LOCK)
             lock = FileLock(self._path + LOCK)
-        self._readers = Readers(self._connect, self._timeout)
         self._writer = FileWriter(
-            connect=self._connect,
-            begin=kind.begin,
-            lock=lock,
-            ballast=kind.ballast,
-            reach=kind.reach,
-            failed=lambda: self._readers.close(shut),
+            kind, lock, self._connect, failed=lambda: self._close_readers(shut)
         )
-        self._queue = CommitQueue(self._writer, self._timeout)
-        self._try_out()
-
-    def _try_out(self) -> None:
-        """Open the file once, so that whatever is wrong with it shows."""
+        self._queue = CommitQueue(self._writer, kind.timeout)
         try:
-            self.give(self.take())
+            self.give(self.take())  # so that whatever is wrong with the file shows
         except BaseException:  # seam: nobody gets the object that would close the files
             self._writer.close(discard)
             self._anchor.close()
@@ -54,15 +53,56 @@ class Database:
 
     def is_current(self) -> bool:
         """Whether the file was not removed since it was opened."""
-        return self._anchor.holds()
+        return self._anchor.is_named()
 
     def take(self) -> apsw.Connection:
-        """Borrow a connection to read with."""
-        return self._readers.take()
+        """Borrow a connection to read with; Busy when all are lent for too long."""
+        with self._changed:
+            if not self._changed.wait_for(
+                lambda: self._idle or self._count < _MAX_READERS, self._kind.timeout
+            ):
+                raise faults.busy()
+            if self._idle:
+                connection = self._idle.pop()
+                self._lent.add(connection)
+                return connection
+            self._count += 1
+        try:
+            connection = self._connect()
+        except BaseException:  # seam: the place in the pool is free again
+            self._free_place()
+            raise
+        with self._changed:
+            self._lent.add(connection)
+        return connection
 
     def give(self, connection: apsw.Connection, *, sound: bool = True) -> None:
-        """Give back a connection; one that failed is closed."""
-        self._readers.give(connection, sound=sound)
+        """Give back a connection; one that failed, or was disowned, is closed."""
+        with self._changed:
+            ours = connection in self._lent
+            self._lent.discard(connection)
+            if ours and sound and len(self._idle) < _MAX_IDLE:
+                self._idle.append(connection)
+                self._changed.notify()
+                return
+        shut(connection)
+        if ours:
+            self._free_place()
+
+    def _free_place(self) -> None:
+        with self._changed:
+            self._count -= 1
+            self._changed.notify()
+
+    def _close_readers(self, close: Callable[[apsw.Connection], None]) -> None:
+        """Close what is idle; what is lent is closed when it comes back."""
+        with self._changed:
+            idle, self._idle = self._idle, []
+            self._lent.clear()
+            self._count = 0
+            self._changed.notify_all()
+        for connection in idle:
+            close(connection)
 
     def write(self, work: Callable[[Any], Any], *, erasing: bool) -> Any:
         """Run `work` in a transaction; its result once it is durable."""
@@ -75,7 +115,7 @@ class Database:
         connection = self.take()
         sound = False
         try:
-            with connections.translated(), held(self._path + LOCK, self._timeout):
+            with faults.translated(), held(self._path + LOCK, self._kind.timeout):
                 self._checkpoint(connection)
             sound = True
         finally:
@@ -92,32 +132,148 @@ class Database:
                 raise
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
-            connection.set_busy_timeout(int(self._timeout * 1000))
+            connection.set_busy_timeout(int(self._kind.timeout * 1000))
 
     def close(self, *, checkpoint: bool = True) -> None:
         """Close every connection that is not lent; those are closed when they come back."""
         close = shut if checkpoint else discard
         self._writer.close(close)
-        self._readers.close(close)
+        self._close_readers(close)
         self._anchor.close()
 
     def _connect(self) -> apsw.Connection:
-        connection = self._kind.opening.connect(self._path)
+        """A connection to the file as it was opened, migrated to the newest schema."""
+        kind = self._kind
+        connection = kind.connect(self._path)
         try:
             if not self.is_current():
-                raise connections.absent()
-            self._bring_up(connection)
-        except BaseException:  # seam: nobody gets the connection, so it is closed here
+                raise faults.absent()
+            if not kind.schema.is_current(connection):
+                with held(self._path + LOCK, kind.timeout):
+                    kind.schema.migrate(connection, kind.reach)
+        except BaseException as error:  # seam: nobody gets the connection, so it is closed here
+            system = connection.system_errno
             discard(connection)
+            if isinstance(error, apsw.Error | OSError):
+                raise faults.fault(error, system) from error
             raise
         return connection
 
-    def _bring_up(self, connection: apsw.Connection) -> None:
-        schema = self._kind.schema
+
+# Files of a parent process, never to be closed here: SQLite's locks on them are not ours.
+_INHERITED: Final[list[Database]] = []
+
+
+class OpenFiles:
+    """Databases of one kind by address, most recently used last."""
+
+    def __init__(self, kind: FileKind, limit: int) -> None:
+        self._kind = kind
+        self._limit = limit
+        self._pid = os.getpid()
+        self._mutex = threading.Lock()
+        self._opening = threading.Lock()
+        self._files: OrderedDict[str, Database] = OrderedDict()
+        self._closed = False
+
+    def lease(self, address: str) -> Database:
+        """The database of an address, not to be closed before it is released."""
+        self.check()
+        database = self._known(address)
+        if database is None:
+            with self._opening:
+                database = self._known(address) or self._open(address)
+        if database.is_current() or self._is_last_word(database):
+            return database
+        self.withdraw(address)
+        self.release(database)
+        return self.lease(address)
+
+    def _is_last_word(self, database: Database) -> bool:
+        """Whether a removed file says itself that it is destroyed, and no other took its place.
+
+        Then whoever has it open is to read that.
+        """
+        if self._kind.exists(database.address):
+            return False
         try:
-            if schema.is_current(connection):
-                return
-            with held(self._path + LOCK, self._timeout):
-                schema.migrate(connection, self._kind.reach)
-        except (apsw.Error, OSError) as error:
-            raise connections.fault(error, connection.system_errno) from error
+            connection = database.take()
+        except NotFound:  # its connections are all lent, and no more can be opened
+            return False
+        view = SqliteView(connection)
+        try:
+            return view.head().destroyed
+        finally:
+            view.end()
+            database.give(connection, sound=view.failure is None)
+
+    def release(self, database: Database) -> None:
+        """Say that a lease is over."""
+        unused = []
+        with self._mutex:
+            database.users -= 1
+            if not database.users and self._files.get(database.address) is not database:
+                unused.append(database)
+            elif len(self._files) > self._limit:
+                idle = [name for name, one in self._files.items() if not one.users]
+                spare = idle[: len(self._files) - self._limit]
+                unused = [self._files.pop(name) for name in spare]
+        for one in unused:
+            one.close()
+
+    @contextmanager
+    def using(self, address: str) -> Iterator[Database]:
+        """The database of an address for the length of a block."""
+        database = self.lease(address)
+        try:
+            yield database
+        finally:
+            self.release(database)
+
+    def withdraw(self, address: str) -> None:
+        """Close a database as soon as nobody uses it; the next lease opens it anew."""
+        with self._mutex:
+            database = self._files.pop(address, None)
+            idle = database is not None and not database.users
+        if database is not None and idle:
+            database.close()
+
+    def close(self, *, checkpoint: bool = True) -> None:
+        """Close all; what is in use is closed when it is released."""
+        with self._mutex:
+            self._closed = True
+            files, self._files = list(self._files.values()), OrderedDict()
+            idle = [database for database in files if not database.users]
+        if self._pid != os.getpid():
+            _INHERITED.extend(files)
+            return
+        for database in idle:
+            database.close(checkpoint=checkpoint)
+
+    def check(self) -> None:
+        """Raise unless the store can be used in this process."""
+        if self._closed:
+            raise faults.closed()
+        if self._pid != os.getpid():
+            raise StoreError(
+                "The store was opened before this process was forked.",
+                hint="Open a store of its own in every process.",
+            )
+
+    def _known(self, address: str) -> Database | None:
+        with self._mutex:
+            database = self._files.get(address)
+            if database is not None:
+                self._files.move_to_end(address)
+                database.users += 1
+            return database
+
+    def _open(self, address: str) -> Database:
+        database = Database(self._kind, address)
+        database.users = 1
+        with self._mutex:
+            if not self._closed:
+                self._files[address] = database
+                return database
+        database.close()
+        raise faults.closed()

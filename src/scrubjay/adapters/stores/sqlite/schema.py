@@ -1,21 +1,48 @@
-"""The shape of a file and how an older one is brought to it; forward only."""
+"""SQL of the store: its queries, the schema of a file, and the migrations to it; forward only."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import apsw
+from msgspec import Struct
 
-from scrubjay.adapters.stores.sqlite import connections
-from scrubjay.adapters.stores.sqlite.connections import sections
+from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.model.errors import SchemaTooNew
+from scrubjay.model.rows import Collection
 from scrubjay.ports import Failpoint, Reach
 
+_COLUMNS: Final = "seq, id, born, version, epoch, expiry, erased, session, key, cell, vector, blob"
+_HEADING: Final = re.compile(r"^-- ([a-z_]+(?: \d+)?) --\n", re.MULTILINE)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schema:
+
+def _sections(name: str) -> Mapping[str, str]:
+    """The named texts of one SQL file of this package."""
+    # Beside this module: importlib.resources takes longer to import than the rest together.
+    _, *parts = _HEADING.split(Path(__file__).with_name(name).read_text("utf-8"))
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return MappingProxyType({heading: text.strip() for heading, text in pairs})
+
+
+QUERIES: Final = _sections("queries.sql")
+TABLES: Final = MappingProxyType(
+    {
+        table: {
+            name: text.replace("{columns}", _COLUMNS).replace("{table}", table.value)
+            for name, text in QUERIES.items()
+            if "{table}" in text
+        }
+        for table in Collection
+    }
+)
+"""The queries of each collection's table."""
+
+
+class Schema(Struct, frozen=True, kw_only=True):
     """One kind of file: the mark in its header, its newest shape, and the steps that led there.
 
     Step n brings a file of version n - 1 to version n; version 0 is an empty file.
@@ -40,7 +67,7 @@ class Schema:
     def is_current(self, connection: apsw.Connection) -> bool:
         """Whether the file needs no step; raises unless it is one this code may open."""
         if connection.pragma("application_id") != self.mark:
-            raise connections.foreign()
+            raise faults.foreign()
         version = int(connection.pragma("user_version"))
         if version > self.version:
             raise SchemaTooNew(
@@ -60,11 +87,11 @@ class Schema:
 
 
 def _schema(kind: str, mark: bytes) -> Schema:
-    steps = sections("migrations.sql")
+    steps = _sections("migrations.sql")
     count = sum(heading.split()[0] == kind for heading in steps)
     return Schema(
         mark=int.from_bytes(mark),
-        newest=sections("schema.sql")[kind],
+        newest=_sections("schema.sql")[kind],
         steps=tuple(steps[f"{kind} {number}"] for number in range(1, count + 1)),
     )
 

@@ -1,27 +1,25 @@
-"""Sealed rows in SQLite files, one per scope."""
+"""The SQLite store: sealed rows, one file per scope, and the catalog in a file of its own."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from scrubjay.adapters.disk import Disk
-from scrubjay.adapters.stores.sqlite import connections
-from scrubjay.adapters.stores.sqlite.ballast import Ballast
-from scrubjay.adapters.stores.sqlite.catalog import SqliteCatalog
-from scrubjay.adapters.stores.sqlite.connections import Opening
-from scrubjay.adapters.stores.sqlite.database import Database
-from scrubjay.adapters.stores.sqlite.inspection import findings, size
-from scrubjay.adapters.stores.sqlite.kind import Begin, Kind
-from scrubjay.adapters.stores.sqlite.open_files import OpenFiles
-from scrubjay.adapters.stores.sqlite.raw_bytes import residue
-from scrubjay.adapters.stores.sqlite.schema import CATALOG, SCOPE, Schema
-from scrubjay.adapters.stores.sqlite.transaction import Session, SqliteTx, SqliteView
+from scrubjay.adapters.stores.sqlite import faults
+from scrubjay.adapters.stores.sqlite.database import Database, OpenFiles
+from scrubjay.adapters.stores.sqlite.files import Ballast, FileKind
+from scrubjay.adapters.stores.sqlite.inspection import findings, residue
+from scrubjay.adapters.stores.sqlite.schema import CATALOG, QUERIES, SCOPE, Schema
+from scrubjay.adapters.stores.sqlite.transaction import SqliteTx, SqliteView, Statements
 from scrubjay.model.errors import SchemaTooNew, StoreError
+from scrubjay.model.rows import BackupEntry, CatalogEntry
 from scrubjay.ports import Reach, Result, Tx, View, pass_by
 
 BALLAST_BYTES: Final = 4 << 20
@@ -47,28 +45,28 @@ class SqliteStore:
         schema: Schema = SCOPE,
     ) -> None:
         scopes = directory / "scopes"
-        with connections.translated():
+        with faults.translated():
             if not scopes.is_dir():
                 Disk().make_folder(scopes)
-        ballast = Ballast(directory / "ballast", ballast_bytes)
-        opening = Opening(vfs=vfs, timeout=lock_timeout, spare=ballast.release)
-
-        def kind(folder: Path, schema: Schema, begin: Begin) -> Kind:
-            return Kind(
-                folder=os.fspath(folder), schema=schema, begin=begin,
-                opening=opening, ballast=ballast, reach=reach,
-            )  # fmt: skip
-
-        self._scope_kind = kind(scopes, schema, SqliteTx)
-        self._catalog_kind = kind(directory, CATALOG, Session)
+        self._scope_kind = FileKind(
+            folder=os.fspath(scopes),
+            schema=schema,
+            begin=SqliteTx,
+            vfs=vfs,
+            timeout=lock_timeout,
+            ballast=Ballast(directory / "ballast", ballast_bytes),
+            reach=reach,
+        )
+        catalog = replace(
+            self._scope_kind, folder=os.fspath(directory), schema=CATALOG, begin=Statements
+        )
         self._scopes = OpenFiles(self._scope_kind, max_open)
-        self._catalogs = OpenFiles(self._catalog_kind, 1)
-        self._catalog = SqliteCatalog(self._using_catalog)
+        self._catalog = SqliteCatalog(catalog)
 
     @property
     def catalog(self) -> SqliteCatalog:
         """The catalog of this installation."""
-        self._catalogs.check()
+        self._scopes.check()
         return self._catalog
 
     def create(self, address: str) -> None:
@@ -96,7 +94,9 @@ class SqliteStore:
 
     def size(self, address: str) -> int:
         with Reading(self._scopes, address) as view:
-            return size(view)
+            ((pages,),) = view.all(QUERIES["page_count"])
+            ((page_bytes,),) = view.all(QUERIES["page_size"])
+            return int(pages * page_bytes)
 
     def check(self, address: str) -> Sequence[str]:
         try:
@@ -109,9 +109,9 @@ class SqliteStore:
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
         self._scopes.check()
-        with connections.translated():
+        with faults.translated():
             yield from residue(self._scope_kind.path(address))
-            yield from residue(self._catalog_kind.path(_CATALOG))
+            yield from residue(self._catalog.path)
 
     def remove(self, address: str) -> None:
         self._scopes.check()
@@ -120,19 +120,12 @@ class SqliteStore:
 
     def close(self) -> None:
         self._scopes.close()
-        self._catalogs.close()
+        self._catalog.close()
 
     def abandon(self) -> None:
         """Let go of every file as a process that dies does: logs stay as they are."""
         self._scopes.close(checkpoint=False)
-        self._catalogs.close(checkpoint=False)
-
-    @contextmanager
-    def _using_catalog(self) -> Iterator[Database]:
-        self._catalogs.check()
-        self._catalog_kind.create(_CATALOG)
-        with self._catalogs.using(_CATALOG) as database:
-            yield database
+        self._catalog.close(checkpoint=False)
 
 
 class Reading:
@@ -175,3 +168,108 @@ class Reading:
         self._view.end()
         self._database.give(self._connection, sound=self._view.failure is None)
         self._files.release(self._database)
+
+
+class SqliteCatalog:
+    """What is known of all scopes. What an erasure needs to note may use the space in reserve."""
+
+    def __init__(self, kind: FileKind) -> None:
+        self._kind = kind
+        self._files = OpenFiles(kind, 1)
+        self.path = kind.path(_CATALOG)
+
+    def close(self, *, checkpoint: bool = True) -> None:
+        """Close the file; whether its log is brought into it."""
+        self._files.close(checkpoint=checkpoint)
+
+    @contextmanager
+    def _using(self) -> Iterator[Database]:
+        self._files.check()
+        self._kind.create(_CATALOG)
+        with self._files.using(_CATALOG) as database:
+            yield database
+
+    def enroll(self, entry: CatalogEntry) -> CatalogEntry:
+        def work(statements: Statements) -> CatalogEntry:
+            statements.run(
+                QUERIES["enroll"],
+                (
+                    entry.address, entry.name, int(entry.destroyed), entry.audit_count,
+                    entry.audit_mac,
+                ),
+            )  # fmt: skip
+            return _entry(statements.all(QUERIES["entry"], (entry.address,))[0])
+
+        return self._write(work, erasing=False)
+
+    def entry(self, address: str) -> CatalogEntry | None:
+        found = self._all("entry", address)
+        return _entry(found[0]) if found else None
+
+    def entries(self) -> Sequence[CatalogEntry]:
+        return [_entry(columns) for columns in self._all("entries")]
+
+    def mark_destroyed(self, address: str) -> None:
+        self._note("mark_destroyed", address)
+
+    def note_audit(self, address: str, count: int, mac: bytes) -> None:
+        self._note("note_audit", count, mac, address, count)
+
+    def bury(self, address: str, ids: Iterable[bytes]) -> None:
+        wanted = list(ids)
+
+        def work(statements: Statements) -> None:
+            for row_id in wanted:
+                statements.run(QUERIES["bury_in_catalog"], (address, row_id))
+
+        self._write(work, erasing=True)
+
+    def tombstones(self, address: str) -> frozenset[bytes]:
+        return frozenset(found for (found,) in self._all("tombstones_in_catalog", address))
+
+    def add_receipt(self, address: str, cell: bytes) -> None:
+        self._note("add_receipt", address, cell)
+
+    def receipts(self, address: str) -> Sequence[bytes]:
+        return [found for (found,) in self._all("receipts", address)]
+
+    def add_backup(self, backup: BackupEntry) -> None:
+        self._note("add_backup", backup.address, backup.expires, backup.name, erasing=False)
+
+    def backups(self, address: str) -> Sequence[BackupEntry]:
+        return [
+            BackupEntry(address=found, expires=expires, name=name)
+            for found, expires, name in self._all("backups", address)
+        ]
+
+    def remove_backup(self, backup: BackupEntry) -> None:
+        self._note("remove_backup", backup.address, backup.expires, backup.name)
+
+    def _note(self, query: str, *bindings: object, erasing: bool = True) -> None:
+        def work(statements: Statements) -> None:
+            statements.run(QUERIES[query], bindings)
+
+        self._write(work, erasing=erasing)
+
+    def _write(self, work: Callable[[Statements], Result], *, erasing: bool) -> Result:
+        with self._using() as database:
+            result: Result = database.write(work, erasing=erasing)
+            return result
+
+    def _all(self, query: str, *bindings: object) -> list[Any]:
+        with self._using() as database:
+            connection = database.take()
+            statements = Statements(connection)
+            try:
+                return statements.all(QUERIES[query], bindings)
+            finally:
+                statements.end()
+                database.give(connection, sound=statements.failure is None)
+
+
+def _entry(columns: tuple[Any, ...]) -> CatalogEntry:
+    address, name, destroyed, audit_count, audit_mac = columns
+    return CatalogEntry(
+        address=address, name=name, destroyed=destroyed == 1,
+        audit_count=audit_count, audit_mac=audit_mac,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""One state of a scope, as SQLite shows it to a transaction."""
+"""Transactions on a scope's file: statements, a view to read, and a view that may be changed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 import apsw
+from msgspec.structs import replace
 
-from scrubjay.adapters.stores.sqlite import connections
-from scrubjay.adapters.stores.sqlite.connections import QUERIES, TABLES
+from scrubjay.adapters.stores.sqlite import faults
+from scrubjay.adapters.stores.sqlite.schema import QUERIES, TABLES
 from scrubjay.model.errors import Conflict, StoreError
 from scrubjay.model.rows import AuditRow, Collection, Due, Freeze, Head, Position, Row
 
@@ -109,7 +110,7 @@ _MOVE_HEAD: Final = QUERIES["move_head"]
 _APPEND_AUDIT: Final = QUERIES["append_audit"]
 
 
-class Session:
+class Statements:
     """Statements on one connection, each failure of which is an error of the domain."""
 
     __slots__ = ("_cursor", "connection", "failure")
@@ -155,7 +156,7 @@ class Session:
         try:
             return self._cursor.execute(sql, bindings)
         except apsw.Error as error:
-            self.failure = connections.fault(error, self.connection.system_errno)
+            self.failure = faults.fault(error, self.connection.system_errno)
             raise self.failure from error
 
     def all(self, sql: str, bindings: Sequence[Any] = ()) -> list[Any]:
@@ -164,11 +165,11 @@ class Session:
         try:
             return cursor.fetchall()
         except apsw.Error as error:
-            self.failure = connections.fault(error, self.connection.system_errno)
+            self.failure = faults.fault(error, self.connection.system_errno)
             raise self.failure from error
 
 
-class SqliteView(Session):
+class SqliteView(Statements):
     """A scope as of the first read of a transaction."""
 
     __slots__ = ("_head",)
@@ -181,34 +182,47 @@ class SqliteView(Session):
         if self._head is None:
             found = self.all(_HEAD)
             if len(found) != 1:
-                raise connections.damaged()
+                raise faults.damaged()
             self._head = HeadColumns(found[0])
         return self._head
 
     def head(self) -> Head:
         return self._columns().head()
 
+    def _rows(self, collection: Collection, query: str, *bindings: object) -> list[Row]:
+        found = self.all(TABLES[collection][query], bindings)
+        return [
+            Row(
+                id=row_id, version=version, epoch=epoch, cell=cell, vector=vector, blob=blob,
+                session=session, key=key, expiry=expiry, erased=erased == 1, seq=seq, born=born,
+            )
+            for seq, row_id, born, version, epoch, expiry, erased, session, key, cell, vector, blob
+            in found
+        ]  # fmt: skip
+
     def row(self, collection: Collection, row_id: bytes) -> Row | None:
-        return _one(self.all(TABLES[collection].row, (row_id,)))
+        found = self._rows(collection, "row", row_id)
+        return found[0] if found else None
 
     def row_by_key(self, collection: Collection, key: bytes) -> Row | None:
-        return _one(self.all(TABLES[collection].row_by_key, (key,)))
+        found = self._rows(collection, "row_by_key", key)
+        return found[0] if found else None
 
     def rows_of_session(self, collection: Collection, session: bytes) -> Sequence[Row]:
-        return _rows(self.all(TABLES[collection].rows_of_session, (session,)))
+        return self._rows(collection, "rows_of_session", session)
 
     def changes(self, collection: Collection, after: int, limit: int) -> Sequence[Row]:
-        return _rows(self.all(TABLES[collection].changes, (after, limit)))
+        return self._rows(collection, "changes", after, limit)
 
     def latest(self, collection: Collection, before: int, limit: int) -> Sequence[Row]:
-        return _rows(self.all(TABLES[collection].latest, (before, limit)))
+        return self._rows(collection, "latest", before, limit)
 
     def overdue(self, collection: Collection, day: int, limit: int) -> Sequence[Row]:
-        return _rows(self.all(TABLES[collection].overdue, (day, limit)))
+        return self._rows(collection, "overdue", day, limit)
 
     def stale(self, collection: Collection, after: int, limit: int) -> Sequence[Row]:
         epoch = self.head().at(collection).epoch
-        return _rows(self.all(TABLES[collection].stale, (after, epoch, limit)))
+        return self._rows(collection, "stale", after, epoch, limit)
 
     def derived(self, source: bytes) -> Sequence[bytes]:
         return [found for (found,) in self.all(QUERIES["derived"], (source,))]
@@ -279,7 +293,7 @@ class SqliteTx(SqliteView):
         head = self._columns()
         seq = head.seq(collection) + 1
         self.run(
-            TABLES[collection].insert,
+            TABLES[collection]["insert"],
             (
                 seq, row.id, seq, row.version, row.epoch, row.expiry, 0, row.session, row.key,
                 row.cell, row.vector, row.blob,
@@ -287,7 +301,7 @@ class SqliteTx(SqliteView):
         )  # fmt: skip
         born = seq if self.connection.changes() else self._rewrite(collection, row, seq)
         head.next_seq(collection)
-        return _stored(row, seq, born)
+        return replace(row, seq=seq, born=born)
 
     def _rewrite(self, collection: Collection, row: Row, seq: int) -> int:
         """Move the row with this id to `seq` with its new content; the seq it was born at."""
@@ -298,9 +312,9 @@ class SqliteTx(SqliteView):
         known = self.row(collection, row.id)
         if known is None:
             # Nothing but a head behind its rows is left as the reason why it was not inserted.
-            raise connections.damaged()
+            raise faults.damaged()
         self.run(
-            TABLES[collection].rewrite,
+            TABLES[collection]["rewrite"],
             (
                 seq, row.version, row.epoch, row.expiry, row.session, row.key,
                 row.cell, row.vector, row.blob, row.id,
@@ -310,7 +324,7 @@ class SqliteTx(SqliteView):
 
     def reseal(self, collection: Collection, row: Row) -> None:
         found = (row.epoch, row.cell, row.vector, row.blob, row.id, row.version)
-        self.run(TABLES[collection].reseal, found)
+        self.run(TABLES[collection]["reseal"], found)
         if not self.connection.changes():
             raise Conflict("The row to seal anew was changed or erased meanwhile.")
 
@@ -321,13 +335,13 @@ class SqliteTx(SqliteView):
         head = self._columns()
         seq = head.next_seq(collection)
         head.raise_to(collection, ERASED_SEQ, seq)
-        self.run(TABLES[collection].erase, (seq, drop_day, row_id))
+        self.run(TABLES[collection]["erase"], (seq, drop_day, row_id))
         self.run(QUERIES["unlink_source"], (row_id,))
         self.run(QUERIES["unlink_derived"], (row_id,))
         return known
 
     def drop(self, collection: Collection, ids: Iterable[bytes]) -> int:
-        sql = TABLES[collection].drop
+        sql = TABLES[collection]["drop"]
         dropped = [seq for row_id in ids for (seq,) in self.all(sql, (row_id,))]
         if dropped:
             self._columns().raise_to(collection, MIN_SEQ, max(dropped))
@@ -351,29 +365,6 @@ class SqliteTx(SqliteView):
 
     def truncate(self) -> None:
         for queries in TABLES.values():
-            self.run(queries.clear)
+            self.run(queries["clear"])
         for table in ("clear_tombstones", "clear_lineage", "clear_values", "clear_audit"):
             self.run(QUERIES[table])
-
-
-def _row(found: tuple[Any, ...]) -> Row:
-    seq, row_id, born, version, epoch, expiry, erased, session, key, cell, vector, blob = found
-    return Row(
-        id=row_id, version=version, epoch=epoch, cell=cell, vector=vector, blob=blob,
-        session=session, key=key, expiry=expiry, erased=erased == 1, seq=seq, born=born,
-    )  # fmt: skip
-
-
-def _rows(found: list[Any]) -> list[Row]:
-    return [_row(columns) for columns in found]
-
-
-def _one(found: list[Any]) -> Row | None:
-    return _row(found[0]) if found else None
-
-
-def _stored(row: Row, seq: int, born: int) -> Row:
-    return Row(
-        id=row.id, version=row.version, epoch=row.epoch, cell=row.cell, vector=row.vector,
-        blob=row.blob, session=row.session, key=row.key, expiry=row.expiry, seq=seq, born=born,
-    )  # fmt: skip

@@ -6,17 +6,15 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 import apsw
 
-from scrubjay.adapters.stores.sqlite import connections
-from scrubjay.adapters.stores.sqlite.ballast import Ballast
-from scrubjay.adapters.stores.sqlite.connections import discard, shut
-from scrubjay.adapters.stores.sqlite.lock import FileLock
-from scrubjay.adapters.stores.sqlite.transaction import Session
+from scrubjay.adapters.stores.sqlite import faults
+from scrubjay.adapters.stores.sqlite.files import FileKind, FileLock, discard, shut
+from scrubjay.adapters.stores.sqlite.transaction import Statements
 from scrubjay.model.errors import Busy, Full, StoreError
-from scrubjay.ports import Failpoint, Reach
+from scrubjay.ports import Failpoint
 
 
 class Request:
@@ -44,23 +42,10 @@ class Request:
         return self.result
 
 
-class Writer(Protocol):
-    """What a queue leads its requests to."""
-
-    def acquire(self, timeout: float) -> None:
-        """Take the lock all processes share; Busy if it is held for too long."""
-
-    def commit(self, batch: Sequence[Request]) -> None:
-        """Run and commit the batch, setting result or error of each; raises what ends them all."""
-
-    def release(self) -> None:
-        """Give the lock back."""
-
-
 class CommitQueue:
     """The writers of one file in this process."""
 
-    def __init__(self, writer: Writer, timeout: float) -> None:
+    def __init__(self, writer: FileWriter, timeout: float) -> None:
         self._writer = writer
         self._timeout = timeout
         self._mutex = threading.Lock()
@@ -91,50 +76,40 @@ class CommitQueue:
         try:
             request.gate.acquire()
         except BaseException:  # seam: who stops waiting must leave the queue, whatever stopped it
-            self._withdraw(request)
+            with self._mutex:
+                waits = request in self._waiting
+                if waits:
+                    self._waiting.remove(request)
+            if not waits and request.appointed:
+                self._pass_on()
             raise
         return request.appointed
 
-    def _withdraw(self, request: Request) -> None:
-        with self._mutex:
-            if request in self._waiting:
-                self._waiting.remove(request)
-                return
-        if request.appointed:
-            self._pass_on()
-
-    def _lead(self, request: Request) -> None:
-        batch = [request]
+    def _lead(self, leader: Request) -> None:
+        """Commit what waits, as one batch, and hand out what became of it."""
+        batch = [leader]
         try:
             self._leader = threading.get_ident()
-            self._writer.acquire(request.deadline - monotonic())
+            self._writer.acquire(leader.deadline - monotonic())
             try:
-                batch = self._gather(request)
+                with self._mutex:
+                    batch, self._waiting = [leader, *self._waiting], []
                 self._writer.commit(batch)
             finally:
                 self._writer.release()
-        except Busy as error:
-            batch = self._expired(request) if len(batch) == 1 else batch
-            _fail(batch, request, error)
         except BaseException as error:  # seam: the others of the batch must not wait for ever
-            _fail(batch, request, error)
+            if isinstance(error, Busy) and len(batch) == 1:
+                # Those who have waited as long as the leader has are late, too.
+                now = monotonic()
+                with self._mutex:
+                    batch += [request for request in self._waiting if request.deadline <= now]
+                    self._waiting = [one for one in self._waiting if one.deadline > now]
+            _fail(batch, error)
         finally:
             self._pass_on()
-            _hand_out(batch, request)
-
-    def _gather(self, first: Request) -> list[Request]:
-        with self._mutex:
-            batch = [first, *self._waiting]
-            self._waiting = []
-            return batch
-
-    def _expired(self, first: Request) -> list[Request]:
-        """The leader and those who have waited as long as it has."""
-        now = monotonic()
-        with self._mutex:
-            late = [request for request in self._waiting if request.deadline <= now]
-            self._waiting = [request for request in self._waiting if request.deadline > now]
-        return [first, *late]
+            for request in batch:
+                if request is not leader and request.gate is not None:
+                    request.gate.release()
 
     def _pass_on(self) -> None:
         with self._mutex:
@@ -148,30 +123,22 @@ class CommitQueue:
         successor.gate.release()
 
 
-def _fail(batch: Sequence[Request], leader: Request, error: BaseException) -> None:
-    """Give the error to all that have none of their own."""
+def _fail(batch: Sequence[Request], error: BaseException) -> None:
+    """Give the error to all that have none; each thread needs an exception object of its own."""
     for request in batch:
-        if request.error is None:
-            request.error = error if request is leader else _shared(error)
-
-
-def _shared(error: BaseException) -> StoreError:
-    """The same failure for another thread, which needs an exception object of its own."""
-    if isinstance(error, StoreError):
-        copy = type(error)(error.message, hint=error.hint)
-    else:
-        copy = StoreError(
-            "The commit was interrupted; whether it happened is not known.",
-            hint="Read the scope again before repeating the write.",
-        )
-    copy.__cause__ = error.__cause__ if isinstance(error, StoreError) else error
-    return copy
-
-
-def _hand_out(batch: Sequence[Request], leader: Request) -> None:
-    for request in batch:
-        if request is not leader and request.gate is not None:
-            request.gate.release()
+        if request.error is not None:
+            continue
+        if request is batch[0]:
+            request.error = error
+        elif isinstance(error, StoreError):
+            request.error = type(error)(error.message, hint=error.hint)
+            request.error.__cause__ = error.__cause__
+        else:
+            request.error = StoreError(
+                "The commit was interrupted; whether it happened is not known.",
+                hint="Read the scope again before repeating the write.",
+            )
+            request.error.__cause__ = error
 
 
 class FileWriter:
@@ -179,32 +146,29 @@ class FileWriter:
 
     def __init__(
         self,
-        *,
-        connect: Callable[[], apsw.Connection],
-        begin: Callable[[apsw.Connection], Session],
+        kind: FileKind,
         lock: FileLock,
-        ballast: Ballast,
-        reach: Reach,
+        connect: Callable[[], apsw.Connection],
         failed: Callable[[], None],
     ) -> None:
-        self._connect = connect
-        self._begin = begin
+        self._kind = kind
         self._lock = lock
-        self._ballast = ballast
-        self._reach = reach
+        self._connect = connect
         self._failed = failed
-        self._session: Session | None = None
+        self._session: Statements | None = None
         self._wary = False
 
     def acquire(self, timeout: float) -> None:
+        """Take the lock all processes share; Busy if it is held for too long."""
         try:
             if self._session is None:
                 self._session = self._open()
             self._lock.acquire(timeout)
         except OSError as error:
-            raise connections.fault(error) from error
+            raise faults.fault(error) from error
 
     def release(self) -> None:
+        """Give the lock back."""
         self._lock.release()
 
     def close(self, close: Callable[[apsw.Connection], None]) -> None:
@@ -215,15 +179,26 @@ class FileWriter:
         self._lock.close()
 
     def commit(self, batch: Sequence[Request]) -> None:
+        """Run and commit the batch, setting result or error of each; raises what ends them all."""
+        affordable = batch
+        if not all(request.erasing for request in batch):
+            try:
+                self._kind.ballast.demand()
+            except StoreError as error:
+                # While the reserve is used up, only erasing requests may run.
+                affordable = [request for request in batch if request.erasing]
+                for request in batch:
+                    if not request.erasing:
+                        request.error = type(error)(error.message, hint=error.hint)
         try:
-            self._attempt(self._affordable(batch))
+            self._attempt(affordable)
         except Full:
             again = [request for request in batch if request.erasing and request.error is None]
             if not again:
                 raise
             for request in batch:
                 if request not in again and request.error is None:
-                    request.error = connections.full()
+                    request.error = faults.full()
         else:
             # Its work may have found no space for a file of its own on the same disk: a key.
             again = [one for one in batch if one.erasing and isinstance(one.error, Full)]
@@ -231,28 +206,11 @@ class FileWriter:
                 return
             for request in again:
                 request.error = None
-        self._make_room()
+        self._kind.ballast.release()
+        with suppress(apsw.Error):  # the log begins anew in the space it has, if it can
+            self._ready().connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         # What was rolled back runs once more: the only case in which work runs twice.
         self._attempt(again)
-
-    def _make_room(self) -> None:
-        """Give up the reserve, and let the log begin anew in the space it has."""
-        self._ballast.release()
-        with suppress(apsw.Error):
-            _empty_log(self._ready().connection)
-
-    def _affordable(self, batch: Sequence[Request]) -> Sequence[Request]:
-        """The requests that may run: while the reserve is used up, only erasing ones."""
-        if all(request.erasing for request in batch):
-            return batch
-        try:
-            self._ballast.demand()
-        except StoreError as error:
-            for request in batch:
-                if not request.erasing:
-                    request.error = type(error)(error.message, hint=error.hint)
-            return [request for request in batch if request.erasing]
-        return batch
 
     def _attempt(self, batch: Sequence[Request]) -> None:
         if not batch:
@@ -260,18 +218,27 @@ class FileWriter:
         session = self._ready()
         try:
             session.begin()
-            if _run(session, batch):
-                session.flush()
-                self._reach(Failpoint.STORE_BEFORE_COMMIT)
-                session.commit()
+            if len(batch) == 1:
+                _run(session, batch[0], is_own=True)
             else:
+                for request in batch:
+                    saved = session.save()
+                    _run(session, request, is_own=request is batch[0])
+                    if request.error is not None:
+                        session.restore(saved)
+                    session.run("RELEASE request")
+            if len(batch) == 1 and batch[0].error is not None:
                 session.rollback()
+            else:
+                session.flush()
+                self._kind.reach(Failpoint.STORE_BEFORE_COMMIT)
+                session.commit()
         except BaseException as error:  # seam: the transaction ends before the lock is given back
             self._undo(session, error)
             raise
-        self._reach(Failpoint.STORE_AFTER_COMMIT)
+        self._kind.reach(Failpoint.STORE_AFTER_COMMIT)
 
-    def _undo(self, session: Session, error: BaseException) -> None:
+    def _undo(self, session: Statements, error: BaseException) -> None:
         """Roll back; after anything but a lack of space or luck, the connection is not used again.
 
         A sync that failed is never repeated: the kernel may have dropped the pages it could not
@@ -279,7 +246,8 @@ class FileWriter:
         """
         session.end()
         self._session = None
-        sound = not isinstance(error, StoreError) or connections.is_passing(error)
+        passing = isinstance(error.__cause__, apsw.FullError | apsw.BusyError)
+        sound = not isinstance(error, StoreError) or passing
         connection = session.connection
         try:
             if connection.in_transaction:
@@ -287,61 +255,41 @@ class FileWriter:
         except apsw.Error:
             sound = False
         if sound:
-            self._session = self._begin(connection)
+            self._session = self._kind.begin(connection)
         else:
             self._wary = True
             shut(connection)
             self._failed()
 
-    def _open(self) -> Session:
+    def _open(self) -> Statements:
         connection = self._connect()
         connection.pragma("journal_mode", "wal")
-        return self._begin(connection)
+        return self._kind.begin(connection)
 
-    def _ready(self) -> Session:
+    def _ready(self) -> Statements:
         """The session, after a failure only once the log it left is out of the way.
 
         The log may hold a transaction that nobody was told of and that is not on the disk; what
         is appended to it would be lost with it.
         """
-        if self._session is None:
-            self._session = self._open()
-        if self._wary:
-            self._recover(self._session)
-            self._wary = False
-        return self._session
-
-    def _recover(self, session: Session) -> None:
+        session = self._session = self._session or self._open()
+        if not self._wary:
+            return session
         try:
-            _empty_log(session.connection)
+            session.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.BusyError:
             pass  # a reader has kept the index of the log, which does not name the transaction
         except apsw.Error as error:
             self._session = None
-            failure = connections.fault(error, session.connection.system_errno)
+            failure = faults.fault(error, session.connection.system_errno)
             discard(session.connection)
             raise failure from error
+        self._wary = False
+        return session
 
 
-def _empty_log(connection: apsw.Connection) -> None:
-    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-
-
-def _run(session: Session, batch: Sequence[Request]) -> bool:
-    """Run all works; whether there is anything to commit."""
-    if len(batch) == 1:
-        _run_work(session, batch[0], is_own=True)
-        return batch[0].error is None
-    for request in batch:
-        saved = session.save()
-        _run_work(session, request, is_own=request is batch[0])
-        if request.error is not None:
-            session.restore(saved)
-        session.run("RELEASE request")
-    return True
-
-
-def _run_work(session: Session, request: Request, *, is_own: bool) -> None:
+def _run(session: Statements, request: Request, *, is_own: bool) -> None:
+    """Run the work of a request; its error, if any, is raised where it was submitted."""
     try:
         request.result = request.work(session)
     except BaseException as error:  # seam: it is raised where the work was submitted

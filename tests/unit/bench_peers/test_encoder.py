@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scrubjay.adapters.embedders.minilm import MiniLMEmbedder
-from scrubjay.model.errors import EmbedderError
-from scrubjay.testing.clock import FakeClock
+from bench.peers.encoder import SentenceEncoder
 from tests.tiny_model import HEADS, LAYERS, VOCABULARY, WIDTH, tiny_weights, write_tiny_model
 
 
@@ -66,35 +64,11 @@ def test_the_vector_is_the_mean_of_the_last_layer(tmp_path: Path, text: str) -> 
         for place, letter in enumerate(word)
     ]
     marked = [number["[CLS]"], *tokens, number["[SEP]"]]
-    (row,) = MiniLMEmbedder(tmp_path, FakeClock()).embed([text])
+    (row,) = SentenceEncoder(tmp_path).embed([text])
     assert np.allclose(row, slowly(marked), atol=1e-4)
 
 
 def test_what_a_model_was_not_trained_to_read_is_left_out(tmp_path: Path) -> None:
     write_tiny_model(tmp_path)
-    rows = MiniLMEmbedder(tmp_path, FakeClock()).embed(["a " * 254, "a " * 254 + "b " * 500])
+    rows = SentenceEncoder(tmp_path).embed(["a " * 254, "a " * 254 + "b " * 500])
     assert np.array_equal(rows[0], rows[1])
-
-
-def test_other_weights_have_another_identity(tmp_path: Path) -> None:
-    write_tiny_model(tmp_path)
-    before = MiniLMEmbedder(tmp_path, FakeClock()).identity
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-4] + b"\x00\x00\x80\x3f")
-    assert MiniLMEmbedder(tmp_path, FakeClock()).identity != before
-
-
-@pytest.mark.parametrize("name", ["config.json", "vocab.txt", "model.safetensors"])
-@pytest.mark.parametrize("content", [None, b"", b"{}", b"\x00" * 100])
-def test_a_folder_that_holds_no_model_is_an_embedder_error(
-    tmp_path: Path, name: str, content: bytes | None
-) -> None:
-    write_tiny_model(tmp_path)
-    (tmp_path / name).unlink()
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    embedder = MiniLMEmbedder(tmp_path, FakeClock())
-    with pytest.raises(EmbedderError):
-        embedder.embed(["text"])
-    with pytest.raises(EmbedderError):
-        _ = embedder.identity

@@ -1,28 +1,23 @@
-"""A sentence encoder of the BERT family from a folder of weights, in plain numpy.
+"""all-MiniLM-L6-v2, or another sentence encoder of the BERT family, in plain numpy.
 
-The folder is what such models are published as: `config.json`, `vocab.txt`, `model.safetensors`.
-Slower than the static table by a factor of a hundred, and closer in meaning.
+It makes the vectors that all systems of the comparison search with, from a folder as such models
+are published: `config.json`, `vocab.txt`, `model.safetensors`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from scrubjay.adapters.embedders.wordpiece import WordPiece
-from scrubjay.model.errors import EmbedderError, Timeout
-from scrubjay.ports import Clock, Floats
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from scrubjay.adapters.embedders.static import WordPiece
 
+Floats = NDArray[np.float32]
 LONGEST = 256
 """Tokens of a text that are read, as the model was trained."""
 BATCH = 16
@@ -40,72 +35,39 @@ class _Model:
     last: int
 
 
-class MiniLMEmbedder:
-    """An Embedder of some hundred texts per second; the weights are read on first use."""
+class SentenceEncoder:
+    """An encoder of some hundred texts per second."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
-        self._folder = folder
-        self._clock = clock
+    def __init__(self, folder: Path) -> None:
+        config = json.loads((folder / "config.json").read_bytes())
+        words = (folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
+        self._model = _Model(
+            tokenizer=WordPiece(words),
+            weights=_read_weights(folder / "model.safetensors"),
+            layers=config["num_hidden_layers"],
+            heads=config["num_attention_heads"],
+            small=config["layer_norm_eps"],
+            first=words.index("[CLS]"),
+            last=words.index("[SEP]"),
+        )
 
-    @cached_property
-    def identity(self) -> str:
-        """Which vectors these are: those of weights with this hash."""
-        try:
-            with (self._folder / "model.safetensors").open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise EmbedderError("The folder of weights cannot be read.") from error
-        return f"minilm:{self.dimensions}:{digest[:8]}"
-
-    @property
-    def dimensions(self) -> int:
-        """How many numbers a vector has."""
-        return int(self._model.weights["embeddings.word_embeddings.weight"].shape[1])
-
-    @property
-    def costly(self) -> bool:
-        """Asking again would take long."""
-        return True
-
-    def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
+    def embed(self, texts: Sequence[str]) -> Floats:
         """One row per text, in their order, of length 1; zeros where a text has no token."""
-        import numpy as np
-
-        rows = np.zeros((len(texts), self.dimensions), np.float32)
+        width = self._model.weights["embeddings.word_embeddings.weight"].shape[1]
+        rows = np.zeros((len(texts), width), np.float32)
         tokens = [self._model.tokenizer.pieces(text)[: LONGEST - 2] for text in texts]
-        told = sorted((len(own), place) for place, own in enumerate(tokens) if own)
+        by_length = sorted((len(own), place) for place, own in enumerate(tokens) if own)
         # Texts of one length at a time need neither padding nor a mask.
-        for _, group in groupby(told, key=lambda pair: pair[0]):
+        for _, group in groupby(by_length, key=lambda pair: pair[0]):
             places = [place for _, place in group]
             for start in range(0, len(places), BATCH):
-                if deadline is not None and self._clock.monotonic() >= deadline:
-                    raise Timeout("The texts were not embedded by the deadline.")
                 batch = places[start : start + BATCH]
                 rows[batch] = _encode(self._model, np.array([tokens[place] for place in batch]))
         return rows
 
-    @cached_property
-    def _model(self) -> _Model:
-        try:
-            config = json.loads((self._folder / "config.json").read_bytes())
-            words = (self._folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
-            return _Model(
-                tokenizer=WordPiece(words),
-                weights=_read_weights(self._folder / "model.safetensors"),
-                layers=config["num_hidden_layers"],
-                heads=config["num_attention_heads"],
-                small=config["layer_norm_eps"],
-                first=words.index("[CLS]"),
-                last=words.index("[SEP]"),
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise EmbedderError("The folder of weights cannot be read.") from error
-
 
 def _read_weights(path: Path) -> dict[str, Floats]:
     """The tensors of a safetensors file: a length, a JSON header, and the bytes it describes."""
-    import numpy as np
-
     raw = np.memmap(path, np.uint8, "r")
     size = int.from_bytes(raw[:8].tobytes(), "little")
     header = json.loads(raw[8 : 8 + size].tobytes())
@@ -120,8 +82,6 @@ def _read_weights(path: Path) -> dict[str, Floats]:
 
 def _encode(model: _Model, tokens: NDArray[np.int64]) -> Floats:
     """The mean of the last layer over each text's tokens, of length 1."""
-    import numpy as np
-
     count = len(tokens)
     ends = np.full((count, 1), model.first), np.full((count, 1), model.last)
     marked = np.concatenate([ends[0], tokens, ends[1]], axis=1)
@@ -142,8 +102,6 @@ def _encode(model: _Model, tokens: NDArray[np.int64]) -> Floats:
 
 
 def _attend(model: _Model, prefix: str, state: Floats) -> Floats:
-    import numpy as np
-
     count, length, width = state.shape
     query, key, value = (
         _linear(model, f"{prefix}.{part}", state)
@@ -164,8 +122,6 @@ def _linear(model: _Model, name: str, state: Floats) -> Floats:
 
 
 def _norm(model: _Model, name: str, state: Floats) -> Floats:
-    import numpy as np
-
     centered = state - state.mean(axis=-1, keepdims=True)
     spread = np.sqrt((centered**2).mean(axis=-1, keepdims=True) + np.float32(model.small))
     weight, bias = (model.weights[f"{name}.LayerNorm.{part}"] for part in ("weight", "bias"))
@@ -175,8 +131,6 @@ def _norm(model: _Model, name: str, state: Floats) -> Floats:
 
 def _gelu(state: Floats) -> Floats:
     """The exact curve, with the error function to 1.5e-7 (Abramowitz and Stegun 7.1.26)."""
-    import numpy as np
-
     scaled = np.abs(state) * np.float32(0.5**0.5)
     near: Floats = np.reciprocal(1 + np.float32(0.3275911) * scaled)
     powers = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)

@@ -1,0 +1,125 @@
+"""Manifest and skill text of the plugin: the tools, their JSON Schemas and their limits.
+
+`manifest.json` beside this module is the one declaration of tools, arguments and configuration;
+`skill.md` is the text an agent reads, a template whose tables of arguments are made from it. The
+text cannot promise something the tools do not do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from string import Template
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from scrubjay import __version__
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.memory import Json, Kind
+
+Schema = Mapping[str, Any]
+
+PROVENANCE: Final = frozenset({"id", "behavioral", "session_id", "group", "created_at"})
+"""What the host fills in; an agent that supplies one of these is refused, even if it is right."""
+BRIEF_HOOK: Final = "memory_brief"
+TOPIC: Final = "tool.invoke."
+STORES, SUPERSEDES, DELETES = 20, 5, 5
+"""How often one session may do each."""
+PAYLOAD_BYTES: Final = 1024 * 1024
+"""The longest message either way."""
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    """One tool as the manifest declares it."""
+
+    name: str
+    description: str
+    arguments: Schema
+    risk: Literal["low", "high"] = "low"
+
+
+def manifest() -> dict[str, Json]:
+    """The plugin's manifest.json, with the version of this package."""
+    return {**_MANIFEST, "version": __version__}
+
+
+_MANIFEST: Final[dict[str, Any]] = json.loads(
+    Path(__file__).with_name("manifest.json").read_text("utf-8")
+)
+CONFIG: Final[Schema] = _MANIFEST["config_schema"]
+TOOLS: Final = {
+    tool["name"]: Tool(
+        name=tool["name"],
+        description=tool["description"],
+        arguments=tool["arguments_schema"],
+        risk=tool["risk_level"],
+    )
+    for tool in _MANIFEST["provides"]["tools"]
+}
+_SEARCH: Final = TOOLS["memory_search"].arguments["properties"]
+TYPES: Final = tuple(map(Kind, _SEARCH["type"]["enum"]))
+"""The types an agent may store, in the order Carapace lists them."""
+SEARCH_LIMIT: Final[int] = _SEARCH["limit"]["maximum"]
+SEARCH_DEFAULT: Final[int] = _SEARCH["limit"]["default"]
+
+# -- files ----------------------------------------------------------------------------------------
+
+MANIFEST_FILE: Final = "manifest.json"
+SKILL_FILE: Final = "skills/memory.md"
+
+
+def contents() -> dict[str, str]:
+    """Every file by its name below the plugin's folder."""
+    template = Template(Path(__file__).with_name("skill.md").read_text("utf-8"))
+    skill = template.substitute(
+        {name: argument_table(tool.arguments) for name, tool in TOOLS.items()},
+        behavioral=", ".join(kind.value for kind in TYPES if kind.behavioral),
+        facts=", ".join(kind.value for kind in TYPES if not kind.behavioral),
+        stores=STORES,
+        supersedes=SUPERSEDES,
+        deletes=DELETES,
+    )
+    text = json.dumps(manifest(), indent=2, ensure_ascii=False) + "\n"
+    return {MANIFEST_FILE: text, SKILL_FILE: skill}
+
+
+def argument_table(arguments: Schema) -> str:
+    """The arguments of a tool as a Markdown table, with every rule its schema has."""
+    rows = ["| Argument | Type | Required | Description |", "|---|---|---|---|"]
+    for name, schema in arguments["properties"].items():
+        is_list = schema["type"] == "array"
+        kind = f"{schema['items']['type']}[]" if is_list else schema["type"]
+        needed = "Yes" if name in arguments.get("required", ()) else "No"
+        rows.append(f"| `{name}` | {kind} | {needed} | {'. '.join(_rules(schema))}. |")
+    return "\n".join(rows) + "\n"
+
+
+def _rules(schema: Schema) -> Iterator[str]:
+    yield schema["description"]
+    if "enum" in schema:
+        yield "One of " + ", ".join(f"`{choice}`" for choice in schema["enum"])
+    if "maxLength" in schema:
+        yield f"At most {schema['maxLength']} characters"
+    if "maxItems" in schema:
+        longest = schema["items"]["maxLength"]
+        yield f"At most {schema['maxItems']}, each up to {longest} characters"
+    if "maximum" in schema:
+        yield f"At most {schema['maximum']}"
+    if schema.get("default") is not None:
+        yield f"Default: `{json.dumps(schema['default'])}`"
+
+
+def write(folder: Path) -> list[Path]:
+    """Write them; files of these names are replaced."""
+    written = []
+    for name, text in contents().items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        except OSError as error:
+            raise InvalidRequest(f"{path} cannot be written: {error.strerror}.") from error
+        written.append(path)
+    return written
