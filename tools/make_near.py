@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scrubjay.engine.search.analysis import pack, terms
-from scrubjay.engine.search.stopwords import STOP_WORDS
+from scrubjay.engine.search.analysis import pack_near, stop_words, terms
 
 LANGUAGE = "english"
 MOST = 8
@@ -34,7 +33,7 @@ def main(vectors: str, target: str) -> None:
     rows /= np.linalg.norm(rows, axis=1, keepdims=True) + 1e-9
     words = [vocabulary[place] for place in chosen]
     table = neighbors(words, [terms(word, LANGUAGE)[0] for word in words], rows)
-    packed = pack(table)
+    packed = pack_near(table)
     Path(target).write_bytes(packed)
     print(f"{len(table):,} words, {sum(map(len, table.values())):,} pairs, {len(packed):,} bytes")
 
@@ -45,7 +44,7 @@ def usable(word: str) -> bool:
         word.isascii()
         and word.isalpha()
         and len(word) >= SHORTEST
-        and word not in STOP_WORDS[LANGUAGE]
+        and word not in stop_words()[LANGUAGE]
     )
 
 

@@ -17,12 +17,12 @@ from scrubjay.cli import opening, options, render
 from scrubjay.cli import serve as listening
 from scrubjay.cli import serve as serving
 from scrubjay.cli.exits import Exit
+from scrubjay.conversation.replay import PAGE, Pulled
 from scrubjay.engine import Engine
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.clawdapus import history, names
-from scrubjay.surfaces.clawdapus import source as sources
-from scrubjay.surfaces.clawdapus.source import Source
+from scrubjay.surfaces.clawdapus.history import HistorySource
 
 plane = typer.Typer(help="The memory plane of a Clawdapus pod.", no_args_is_help=True)
 _EVERY = 500
@@ -138,15 +138,16 @@ def pull(
 
     Example: scrubjay plane pull --pod desk
     """
-    url = reading.variable(sources.URL_VARIABLE)
-    named = (reading.variable(sources.AGENTS_VARIABLE) or "").split(",")
+    serving.check_installed()
+    url = reading.variable(history.URL_VARIABLE)
+    named = (reading.variable(history.AGENTS_VARIABLE) or "").split(",")
     agents = agent or [one.strip() for one in named if one.strip()]
     if url is None or not agents:
         raise InvalidRequest(
             "Nothing says where the history is, or of which agents.",
             hint="Set CLAW_HISTORY_URL and CLAW_HISTORY_AGENT_IDS, as `claw up` does.",
         )
-    source = Source(url=url, token=reading.variable(sources.TOKEN_VARIABLE))
+    source = HistorySource(url=url, token=reading.variable(history.TOKEN_VARIABLE))
     engine = bootstrap.build(opening.settings())
     try:
         done = [_pull(engine, one, source, pods=pod or (), since=since) for one in agents]
@@ -158,12 +159,17 @@ def pull(
 
 
 def _pull(
-    engine: Engine, agent: str, source: Source, *, pods: Sequence[str], since: datetime | None
-) -> history.Pulled:
+    engine: Engine,
+    agent: str,
+    source: HistorySource,
+    *,
+    pods: Sequence[str],
+    since: datetime | None,
+) -> Pulled:
     try:
         scope = _scope(engine, agent, pods)
     except InvalidRequest as error:
-        return history.Pulled(agent, error=f"{error.message} {error.hint}")
+        return Pulled(agent, error=f"{error.message} {error.hint}")
     return history.pull(engine, agent, source.fetch, scope=scope, after=since, progress=_progress)
 
 
@@ -183,12 +189,12 @@ def _scope(engine: Engine, agent: str, pods: Sequence[str]) -> Scope:
     return known[0]
 
 
-def _progress(pulled: history.Pulled) -> None:
+def _progress(pulled: Pulled) -> None:
     if pulled.seen % _EVERY == 0:
         render.say(f"{pulled.agent}: {pulled.seen:,} entries, up to {pulled.last}")
 
 
-def _tell(done: list[history.Pulled], *, as_json: bool) -> None:
+def _tell(done: list[Pulled], *, as_json: bool) -> None:
     if as_json:
         told = [
             asdict(one)
@@ -208,7 +214,7 @@ def _tell(done: list[history.Pulled], *, as_json: bool) -> None:
         )
         for time in one.crowded:
             render.say(
-                f"{one.agent}: the history gives no more than {history.PAGE:,} lines of one "
+                f"{one.agent}: the history gives no more than {PAGE:,} lines of one "
                 f"second, {time:%Y-%m-%d %H:%M:%S}; `claw memory backfill` has them all."
             )
         if one.error:

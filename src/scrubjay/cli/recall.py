@@ -11,7 +11,7 @@ import typer
 
 from scrubjay.cli import options, render
 from scrubjay.cli.opening import opened
-from scrubjay.conversation import injection
+from scrubjay.conversation import brief_file
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import Recalled
 
@@ -175,13 +175,13 @@ def brief(
     with opened(scope) as jay:
         found = jay.brief(limit=limit, max_chars=max_chars)
     if inject is not None:
-        injection.inject(inject, found.markdown)
+        brief_file.inject(inject, found.markdown)
     told = {
         "markdown": found.markdown,
         "entries": [render.as_object(memory) for memory in found],
         "omitted": found.omitted,
     }
-    text = injection.block(found.markdown) if form is BriefFormat.CLAUDE_MD else found.markdown
+    text = brief_file.block(found.markdown) if form is BriefFormat.CLAUDE_MD else found.markdown
     show = text if inject is None else ""
     render.emit(told, lambda: render.block(show), as_json=as_json)
     if not as_json:

@@ -71,11 +71,11 @@ def _written(exported: Exported, form: Format) -> bytes:
     if form is Format.MARKDOWN:
         from scrubjay.surfaces.imports import markdown
 
-        return markdown.write(bundle.from_json(exported.content))
+        return markdown.write(exported.content)
     if form is Format.SQLITE:
         from scrubjay.surfaces.imports import sqlite
 
-        return sqlite.write(bundle.from_json(exported.content))
+        return sqlite.write(exported.content)
     return exported.content
 
 

@@ -15,8 +15,8 @@ from scrubjay.engine.memories import trust as revoking
 from scrubjay.engine.scope import due_work, lifecycle
 from scrubjay.engine.scope import rotate as rotating
 from scrubjay.engine.scope.open_scope import OpenScope, Ports
-from scrubjay.engine.search import inline_recall
-from scrubjay.engine.search.shelf import Shelf
+from scrubjay.engine.search import shelf
+from scrubjay.engine.search.shelf import Shelf, Short
 from scrubjay.engine.transfer import audit, copies
 from scrubjay.engine.transfer import verify as verifying
 from scrubjay.model.errors import StoreError
@@ -185,7 +185,7 @@ class Extracting:
 
 
 if TYPE_CHECKING:
-    from scrubjay.engine.search.indexing import Indexed
+    from scrubjay.engine.search.open_index import OpenIndex
 
 
 class Engine(Checking, Extracting):
@@ -194,7 +194,7 @@ class Engine(Checking, Extracting):
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._opened: dict[Scope, OpenScope] = {}
-        self._shelf: Shelf[Indexed] = Shelf(ports.policy.shelf_bytes)
+        self._shelf: Shelf[OpenIndex] = Shelf(ports.policy.shelf_bytes)
         self._mutex = threading.RLock()
         self._closed = False
 
@@ -350,7 +350,7 @@ class Engine(Checking, Extracting):
     ) -> tuple[Session, ...]:
         """The sessions of which something is kept, the one that was spoken in last first."""
         from scrubjay.engine.search import (  # load numpy, which many never need
-            indexing,
+            open_index,
             session_list,
         )
 
@@ -360,7 +360,7 @@ class Engine(Checking, Extracting):
                 opened, self._indexed(scope), limit=request.limit, actor=caller.actor
             )
         finally:
-            indexing.let_go(self._shelf.trim())
+            open_index.let_go(self._shelf.trim())
 
     def timeline(
         self, scope: Scope, request: TimelineRequest = TimelineRequest(), caller: Caller = USER
@@ -388,14 +388,16 @@ class Engine(Checking, Extracting):
         `scopes` are others to look in as well. `seconds` bounds the time: what could not be used
         by then is named in `degraded`.
         """
-        from scrubjay.engine.search import indexing, recall  # load numpy, which many never need
+        from scrubjay.engine.search import open_index, recall  # load numpy, which many never need
 
+        scopes = dict.fromkeys((scope, *request.others))
+        for one in scopes:
+            self._begin(one)
         try:
-            scopes = dict.fromkeys((scope, *request.others))
-            wanted = [(self._begin(one), self._indexed(one)) for one in scopes]
-            return recall.recall(wanted, request, caller, local=local, also=also)
+            indexes = [self._indexed(one) for one in scopes]
+            return recall.recall(indexes, request, caller, local=local, also=also)
         finally:
-            indexing.let_go(self._shelf.trim())
+            open_index.let_go(self._shelf.trim())
 
     def full_score(self, *, by_words: bool) -> float:
         """The score of a memory that answers a question fully: by words, or by meaning too."""
@@ -403,25 +405,25 @@ class Engine(Checking, Extracting):
 
         return ranking.full_score(by_words=by_words)
 
-    def at_once(self, scope: Scope) -> inline_recall.Short | None:
+    def at_once(self, scope: Scope) -> Short | None:
         """A recall that takes a few milliseconds now and waits for nobody; None if it would."""
         self._check_open()
         opened = self._opened.get(scope)
         indexed = None if opened is None else self._shelf.find(opened.address)
         if opened is None or indexed is None or self._shelf.full:
             return None
-        return inline_recall.short(opened, indexed)
+        return shelf.short(indexed)
 
     def brief(
         self, scope: Scope, request: BriefRequest = BriefRequest(), caller: Caller = USER
     ) -> Brief:
         """What a session should know before its first word: `.entries`, and as `.markdown`."""
-        from scrubjay.engine.search import brief, indexing  # load numpy, which many never need
+        from scrubjay.engine.search import brief, open_index  # load numpy, which many never need
 
         try:
             return brief.brief(self._begin(scope), self._indexed(scope), request, caller)
         finally:
-            indexing.let_go(self._shelf.trim())
+            open_index.let_go(self._shelf.trim())
 
     def reindex(
         self,
@@ -438,11 +440,11 @@ class Engine(Checking, Extracting):
         indexed = self._indexed(scope)
         return reindex.reindex(opened, indexed, progress=progress, actor=caller.actor)
 
-    def _indexed(self, scope: Scope) -> Indexed:
-        from scrubjay.engine.search.indexing import Indexed
+    def _indexed(self, scope: Scope) -> OpenIndex:
+        from scrubjay.engine.search.open_index import OpenIndex
 
         opened = self._open(scope)
-        return self._shelf.take(opened.address, lambda: Indexed(opened))
+        return self._shelf.take(opened.address, lambda: OpenIndex(opened))
 
     def follow(self, scope: Scope, after: int = 0, *, min_seq: int = 0) -> Changes:
         """What changed after the `seq` and `min_seq` of the last answer, for who keeps a copy."""

@@ -1,9 +1,12 @@
 """Secrets out of a text before it is kept: memory is not a vault.
 
-Rules are data (rules.toml). A `Set` of RE2 says in one pass which of them can match at all; only
-those are run, and RE2 is linear whatever the text is. Found spans are replaced, and what is left is
-looked at again where something was cut out, until nothing more is found; so a second run finds
-nothing, and a placeholder is never taken for a secret.
+Rules are data (rules.toml). They are matched on a normalized view of the text, in which escapes,
+entities and full-width letters are decoded, and on a second one in which percent-encoding is
+decoded too and lines wrapped in the middle of a token are joined; what is found is mapped back and
+cut out of the original. A `Set` of RE2 says in one pass which rules can match at all; only those
+are run, and RE2 is linear whatever the text is. What is left is looked at again where something was
+cut out, until nothing more is found; so a second run finds nothing, and a placeholder is never
+taken for a secret.
 
 Run it on cleaned text: a token with invisible characters in it is none any more.
 """
@@ -11,14 +14,18 @@ Run it on cleaned text: a token with invisible characters in it is none any more
 from __future__ import annotations
 
 import re
+import unicodedata
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from html import unescape
 from math import log2
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from scrubjay.guard.clean import clean
 from scrubjay.model.errors import InvalidRequest
 
 _CARD_ISSUERS: Final = (
@@ -73,15 +80,12 @@ def card(text: str) -> int:
     digits = [int(letter) for letter in text if letter.isdigit()]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
     holds = (sum(doubled) + sum(digits[-1::-2])) % 10 == 0
-    return len(text) if holds and _is_issued(digits) else 0
-
-
-def _is_issued(digits: list[int]) -> bool:
     number = "".join(map(str, digits))
-    return any(
+    is_issued = any(
         low <= int(number[: len(str(low))]) <= high and len(number) in lengths
         for low, high, lengths in _CARD_ISSUERS
     )
+    return len(text) if holds and is_issued else 0
 
 
 def iban(text: str) -> int:
@@ -113,13 +117,11 @@ def three_kinds(text: str) -> int:
 def opaque(text: str) -> int:
     """A token: a long stretch of letters and digits mixed, which words and paths have not."""
     runs = [run for run in _RUN.findall(text) if mixed(run)]
-    whole = any(_is_random(run) for run in runs)
-    return len(text) if whole or (len(text) >= 20 and len(runs) >= 3) else 0
-
-
-def _is_random(run: str) -> bool:
-    digits = sum(map(str.isdigit, run))
-    return (len(run) >= 10 and digits > 1) or (len(run) >= 12 and bool(three_kinds(run)))
+    is_random = any(
+        (len(run) >= 10 and sum(map(str.isdigit, run)) > 1) or (len(run) >= 12 and three_kinds(run))
+        for run in runs
+    )
+    return len(text) if is_random or (len(text) >= 20 and len(runs) >= 3) else 0
 
 
 def chosen(text: str) -> int:
@@ -143,9 +145,15 @@ def strong(text: str) -> int:
 
 
 def words(text: str) -> int:
-    """Recovery words: hardly one of them twice, which a sentence of that length cannot avoid."""
-    spoken = [word for word in re.split(r"[ ,]+", text.lower()) if word]
-    return len(text) if len(set(spoken)) >= len(spoken) - 1 else 0
+    """Recovery words: hardly one of them twice, which a sentence of that length cannot avoid.
+
+    They end with the line that makes their number whole; what follows may be another sentence.
+    """
+    for end in (*(at.start() for at in re.finditer("\n", text)), len(text)):
+        spoken = text[:end].lower().replace(",", " ").split()
+        if end == len(text) or len(spoken) in {12, 15, 18, 21, 24}:
+            return end if len(set(spoken)) >= len(spoken) - 1 else 0
+    return 0
 
 
 def entropy(text: str) -> float:
@@ -177,6 +185,55 @@ OVERLAP: Final = 4 * 1024
 _ANY_TEXT: Final = "surrogatepass"
 """Text that was not cleaned may hold half a surrogate pair; redacting it must not fail."""
 
+# How a character may be written otherwise. Every branch looks back at the first character, as that
+# lets `re` skip to the next of them; and no repeat gives anything back, so that time is linear.
+_NOTATIONS: Final = rb"""
+    (?<=\\) \\*+ (?:
+      (?P<color> (?:x1[bB]|033|e|u001[bB]) \[[0-9;?]{0,32}+[A-Za-z] )
+    | u(?P<unicode>[0-9a-fA-F]{4}) | x(?P<byte>[0-9a-fA-F]{2}) | (?P<mark>["'/&<=>])
+    # A backslash may also stand before a token whose first letter would pass for an escape.
+    | (?P<break>n(?!pm_|tn_|vapi-|f[pcoub]_)|r(?!8_|k_|ubygems_)) | (?P<tab>t(?!gp_|vly-)) )
+  | (?<=\x1b) (?P<sequence> \[[0-9;?]{0,32}+[A-Za-z] ) | (?<=\[) (?P<rest> [0-9;]{1,12}+m )
+  | (?<=&) (?P<entity>quot|apos|amp|lt|gt|equals|colon|\#[0-9]{2,3}|\#x[0-9a-fA-F]{2});
+  | (?P<wide> (?<=\xef)(?:\xbc[\x81-\xbf]|\xbd[\x80-\x9e]) | (?<=\xe3)\x80\x80
+    | (?<=\xf0)\x9d[\x90-\x9f][\x80-\xbf] )
+"""
+# In a password `%` may mean itself, and a line may simply end; so these are decoded in a view of
+# their own. A line is taken for a wrapped one where the next begins with the rest of a token.
+_GUESSES: Final = rb"""
+    (?<=%) (?:25)*+(?P<percent>0[9aAdD]|[2-7][0-9a-fA-F])
+  | (?P<wrap> (?:(?<=[A-Za-z0-9+/=_~.-]\n)|(?<=[A-Za-z0-9+/=_~.-][\\\r])\n) [ \t]{0,16}+
+      (?=[A-Za-z+/_~.-]*+[0-9] | [A-Za-z+/_~.-]*?[a-z][A-Z])
+      (?![0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}\b | [0-9]{1,2}:[0-9]{2}\b)
+      (?=[A-Za-z0-9+/_~.-]++={0,2}+(?:["'`)\],;<&@!\#%\x80-\xff] | [ \t]*+(?:\n|\Z))
+       | (?=[^ \n]*[0-9])(?=[^ \n]*[a-z])(?=[^ \n]*[A-Z])[A-Za-z0-9+/_~.-]{8,}+={0,2}+[ ]) )
+"""
+_DECODED: Final = re.compile(rb"[\\&\x1b\[\xe3\xef\xf0](?:" + _NOTATIONS + rb")", re.VERBOSE)
+_GUESSED: Final = re.compile(
+    rb"[\\&\x1b\[\xe3\xef\xf0%\r\n](?:" + _NOTATIONS + b"|" + _GUESSES + rb")", re.VERBOSE
+)
+_MEANINGS: Final = {
+    "break": b"\n",
+    "tab": b"\t",
+    **dict.fromkeys(("color", "sequence", "rest", "wrap"), b""),
+}
+# What the prefilter says beside the rules, in the same pass: there may be notations, percent
+# signs that encode, wrapped lines, and notations that stand in the middle of a keyword.
+_NOTED: Final = (
+    r"""\\[uxnrt"'/&<=>0e]|&[a-z#][a-zA-Z0-9]{1,5};|\x1b\[|\[[0-9;]{1,12}m"""
+    r"|[\x{ff01}-\x{ff5e}\x{3000}\x{1d400}-\x{1d7ff}]"
+)
+_PERCENT: Final = r"%(?:25)*(?:0[9aAdD]|[2-7][0-9a-fA-F])"
+_WRAPPED: Final = (
+    r"[A-Za-z0-9+/=_~.-][\\\r]?\n[ \t]{0,16}[A-Za-z+/_~.-]*(?:[0-9]|[a-z][A-Z])[A-Za-z0-9+/_~.-]*"
+    r"""(?:$|[="'`)\],;<&@!#%\n \t]|[^\x00-\x7f])"""
+)
+_HIDING: Final = (
+    r"\\u[0-9a-fA-F]{4}|\\x[2-7]|\\[nrt][0-9]{4}|\x1b\[|\[[0-9;]{1,12}m"
+    r"|%(?:25)*(?:2[dDeEfF]|3[0-9aAdD]|[4-7][0-9a-fA-F])"
+    r"|[\x{ff10}-\x{ff19}\x{ff21}-\x{ff3a}\x{ff3f}\x{ff41}-\x{ff5a}\x{1d400}-\x{1d7ff}]"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
@@ -185,11 +242,13 @@ class Rule:
     id: str
     description: str
     regex: str
+    edges: Literal["left", "both", "none"] = "left"
     keywords: tuple[str, ...] = ()
     entropy: float = 0.0
     check: str | None = None
     allowed: tuple[str, ...] = ()
     whole: bool = False
+    wraps: bool = True
     examples: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
 
@@ -209,13 +268,44 @@ class _Span(NamedTuple):
     rule: int
 
 
+class _View:
+    """A text with its notations decoded, and where each part of it stands in the original."""
+
+    def __init__(self, body: bytes, notations: re.Pattern[bytes] | None = None) -> None:
+        self.text = notations.sub(_meaning, body) if notations else body
+        self.body, self._notations = body, notations
+
+    @cached_property
+    def _places(self) -> tuple[list[int], list[int]]:
+        """Twice the end of what was decoded, one less if it left a rest, and the shift from it."""
+        edges, shifts, shift = [], [0], 0
+        for written in self._notations.finditer(self.body) if self._notations else ():
+            meant, (start, end) = _meaning(written), written.span()
+            edges.append(2 * (start - shift + len(meant)) - bool(meant))
+            shift += end - start - len(meant)
+            shifts.append(shift)
+        return edges, shifts
+
+    def original(self, start: int, end: int) -> tuple[int, int]:
+        """The place in the original; what was decoded to nothing counts only inside of it."""
+        edges, shifts = self._places
+        first, last = bisect_right(edges, 2 * start), bisect_right(edges, 2 * end - 1)
+        return start + shifts[first], end + shifts[last]
+
+
 def redact(text: str, placeholder: str = PLACEHOLDER) -> Redacted:
     """The text with every secret replaced; idempotent, and linear in the length of the text."""
     if not placeholder:
         raise InvalidRequest("The placeholder is empty.", hint=f"For example {PLACEHOLDER}.")
     body, mark = text.encode("utf-8", _ANY_TEXT), placeholder.encode("utf-8", _ANY_TEXT)
     counts: Counter[str] = Counter()
-    pieces = [_replaced(piece, mark, counts) for piece in body.split(mark)]
+    pieces: list[bytes] = []
+    for piece in body.split(mark):
+        spans = _search(piece)
+        counts.update(rules()[span.rule].id for span in spans)
+        starts = [0, *(span.end for span in spans)]
+        ends = [*(span.start for span in spans), len(piece)]
+        pieces += (piece[start:end] for start, end in zip(starts, ends, strict=True))
     if not counts:
         return Redacted(text, {})
     return Redacted(mark.join(pieces).decode("utf-8", _ANY_TEXT), dict(counts))
@@ -226,27 +316,15 @@ def rules() -> tuple[Rule, ...]:
     """All rules, in the order in which they name what is found."""
     import tomllib
 
-    text = Path(__file__).with_name("rules.toml").read_text("utf-8")
-    tables = tomllib.loads(text)
-    masks = tuple(tables["allowlist"]["regexes"])
-    return tuple(_rule(table, masks) for table in tables["rules"])
-
-
-def _rule(table: dict[str, Any], masks: tuple[str, ...]) -> Rule:
-    allowed = table.pop("allowlist", {}).get("regexes", ())
-    lists = {name: tuple(value) for name, value in table.items() if isinstance(value, list)}
-    masks = () if table.get("whole") else masks
-    return Rule(**{**table, **lists, "allowed": (*masks, *allowed)})
-
-
-def _replaced(body: bytes, mark: bytes, counts: Counter[str]) -> bytes:
-    spans = _search(body)
-    if not spans:
-        return body
-    counts.update(rules()[span.rule].id for span in spans)
-    starts = [0, *(span.end for span in spans)]
-    ends = [*(span.start for span in spans), len(body)]
-    return mark.join(body[start:end] for start, end in zip(starts, ends, strict=True))
+    tables = tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))
+    known = []
+    for table in tables["rules"]:
+        masks = [] if table.get("whole") else tables["allowlist"]["regexes"]
+        allowed = (*masks, *table.pop("allowlist", {}).get("regexes", ()))
+        lists = {name: tuple(value) for name, value in table.items() if isinstance(value, list)}
+        regex = table["regex"].replace(r"\<", r"(?:\b|_)")
+        known.append(Rule(**{**table, **lists, "regex": regex, "allowed": allowed}))
+    return tuple(known)
 
 
 def _search(body: bytes) -> list[_Span]:
@@ -255,12 +333,21 @@ def _search(body: bytes) -> list[_Span]:
     What was cut out gives its neighbors a new edge, and there may be a secret that begins or ends
     at it; so the ends of each gap are searched again, as if the gap were all there is.
     """
-    found = _disjoint(_matches(body, _windows(len(body))))
+    found = _disjoint(_matches(body))
     gaps = _gaps(0, len(body), found)
     while gaps:
         start, end = gaps.pop()
-        fresh = _disjoint(_matches(body[start:end], _edges(end - start)))
-        fresh = [_Span(start + span.start, start + span.end, span.rule) for span in fresh]
+        # From and to, and where in between a secret may begin; the rest is there to be looked at.
+        ends = [(start, end, start, end)]
+        if end - start > 4 * OVERLAP:
+            head, tail = start + OVERLAP, end - OVERLAP
+            ends = [(start, head + OVERLAP, start, head), (tail - OVERLAP, end, tail, end)]
+        fresh = _disjoint(
+            _Span(at + span.start, at + span.end, span.rule)
+            for at, to, low, high in ends
+            for span in _matches(body[at:to])
+            if low <= at + span.start < high and (at + span.end < to or to == end)
+        )
         found += fresh
         gaps += _gaps(start, end, fresh)
     return sorted(found)
@@ -274,45 +361,69 @@ def _gaps(start: int, end: int, spans: list[_Span]) -> list[tuple[int, int]]:
     return [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
 
 
-def _windows(size: int) -> list[tuple[int, int]]:
-    step = WINDOW - OVERLAP
-    return [(at, min(at + WINDOW, size)) for at in range(0, max(size - OVERLAP, 1), step)]
+def _matches(body: bytes) -> Iterator[_Span]:
+    """What the rules find in each view, by its place in the original."""
+    windows = _candidates(body)
+    seen = {candidate for _, _, candidates in windows for candidate in candidates}
+    first = len(rules())
+    noted, percent, wrapped, hiding = (first + hint in seen for hint in range(4))
+    if not (hiding or wrapped or min(seen, default=first) < first):
+        return
+    if noted:
+        view = _View(body, _DECODED)
+        yield from _found(view, _candidates(view.text))
+    else:
+        yield from _found(_View(body), windows)
+    if percent or wrapped:
+        view = _View(body, _GUESSED)
+        yield from _found(view, _candidates(view.text))
 
 
-def _edges(size: int) -> list[tuple[int, int]]:
-    if size <= 2 * OVERLAP:
-        return [(0, size)]
-    return [(0, OVERLAP), (size - OVERLAP, size)]
+def _candidates(text: bytes) -> list[tuple[int, int, list[int]]]:
+    """Windows over a text, and which rules each of them may have a match of."""
+    size, rules_of = len(text), _prefilter().Match
+    starts = range(0, max(size - OVERLAP, 1), WINDOW - OVERLAP)
+    ends = [min(start + WINDOW, size) for start in starts]
+    return [(at, to, rules_of(text[at:to]) or []) for at, to in zip(starts, ends, strict=True)]
 
 
-def _matches(body: bytes, windows: Iterable[tuple[int, int]]) -> Iterator[_Span]:
-    wholes: set[int] = set()
-    known = rules()
-    for start, end in windows:
-        for rule in _prefilter().Match(body[start:end]) or ():
+def _found(view: _View, windows: list[tuple[int, int, list[int]]]) -> Iterator[_Span]:
+    known, wholes = rules(), set[int]()
+    for start, end, candidates in windows:
+        for rule in candidates:
+            if rule >= len(known):
+                continue
             if known[rule].whole:
                 wholes.add(rule)
             else:
-                yield from _within(body, rule, start, end)
+                yield from _within(view, rule, start, end)
     for rule in sorted(wholes):
-        yield from _within(body, rule, 0, len(body))
+        yield from _within(view, rule, 0, len(view.text))
 
 
-def _within(body: bytes, rule: int, start: int, end: int) -> Iterator[_Span]:
-    """What one rule finds in one window.
+def _within(view: _View, rule: int, start: int, end: int) -> Iterator[_Span]:
+    """What one rule finds in one window of a view.
 
     A match that the window's end may have cut short is left to the next window, which has it whole.
+    A match that is the secret stands alone: neither letter nor digit touches the edges its rule
+    names.
     """
-    kind, at = rules()[rule], start
+    kind, text, at = rules()[rule], view.text, start
     pattern = _compiled(kind.regex)
-    while at < end and (match := pattern.search(body, at, end)):
+    while at < end and (match := pattern.search(text, at, end)):
         group = next((n for n in range(1, pattern.groups + 1) if match.start(n) >= 0), 0)
         first, last = match.span(group)
-        last = first + _judged(kind, body[first:last])
+        touches = not group and (
+            (kind.edges != "none" and text[first - 1 : first].isalnum())
+            or (kind.edges == "both" and text[last : last + 1].isalnum())
+        )
+        last = first if touches else first + _judged(kind, text[first:last])
         at = last if last > first else match.start() + 1
-        is_cut = match.end() == end < len(body) and match.start() > end - OVERLAP
+        is_cut = match.end() == end < len(text) and match.start() > end - OVERLAP
         if last > first and not is_cut:
-            yield _Span(first, last, rule)
+            place = view.original(first, last)
+            if kind.wraps or b"\n" not in view.body[slice(*place)]:
+                yield _Span(*place, rule)
 
 
 def _judged(rule: Rule, secret: bytes) -> int:
@@ -325,6 +436,21 @@ def _judged(rule: Rule, secret: bytes) -> int:
     if allowed and _compiled(allowed).search(secret):
         return 0
     return len(secret) if kept == len(text) else len(text[:kept].encode())
+
+
+def _meaning(written: re.Match[bytes]) -> bytes:
+    """The character that a notation stands for; nothing for what is no character of the text."""
+    kind = written.lastgroup or ""
+    if kind in _MEANINGS:
+        return _MEANINGS[kind]
+    text = (written[0] if kind == "wide" else written[kind]).decode("utf-8", "replace")
+    if kind == "wide":
+        text = unicodedata.normalize("NFKC", text)
+    elif kind == "entity":
+        text = unescape(f"&{text};")
+    elif kind != "mark":
+        text = clean(chr(int(text, 16)))
+    return text.encode()
 
 
 def _disjoint(spans: Iterable[_Span]) -> list[_Span]:
@@ -344,25 +470,26 @@ def _disjoint(spans: Iterable[_Span]) -> list[_Span]:
 def _compiled(regex: str) -> re2._Regexp:
     import re2
 
-    return re2.compile(regex, _options())
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(regex, options)
 
 
 @cache
 def _prefilter() -> re2.Set:
-    """One automaton over all rules: which have a keyword in a text, or match it without one."""
-    import re2
+    """One automaton over all rules: which have a keyword in a text, or match it without one.
 
-    chosen = re2.Set.SearchSet(_options())
-    for rule in rules():
-        words = "|".join(map(re2.escape, rule.keywords))
-        chosen.Add(f"(?i){words}" if words else rule.regex)
-    chosen.Compile()
-    return chosen
-
-
-def _options() -> re2.Options:
+    Behind the rules stand the hints at what has to be decoded first.
+    """
     import re2
 
     options = re2.Options()
     options.log_errors = False
-    return options
+    chosen = re2.Set.SearchSet(options)
+    for rule in rules():
+        words = "|".join(map(re2.escape, rule.keywords))
+        chosen.Add(f"(?i){words}" if words else rule.regex)
+    for hint in (_NOTED, _PERCENT, _WRAPPED, _HIDING):
+        chosen.Add(hint)
+    chosen.Compile()
+    return chosen

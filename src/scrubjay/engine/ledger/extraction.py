@@ -54,7 +54,7 @@ def sift(
     pieces: Sequence[Piece], noted: Sequence[str], placeholder: str
 ) -> tuple[list[Piece], int]:
     """The pieces as they may be kept, numbered anew, and how many only repeat something."""
-    from scrubjay.engine.search.word_match import (
+    from scrubjay.engine.search.analysis import (
         gist,  # loads stemmers, which recording turns does not need
     )
 

@@ -56,7 +56,7 @@ def _turns_before(opened: OpenScope, view: View, request: Forget) -> Iterator[by
 
 def _holding(opened: OpenScope, query: str) -> list[bytes]:
     """The memories that hold all words of a query, and the turns: nobody sees those otherwise."""
-    from scrubjay.engine.search.word_match import (
+    from scrubjay.engine.search.analysis import (
         holds,  # loads stemmers, which other targets do not need
     )
 

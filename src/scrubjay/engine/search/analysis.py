@@ -1,8 +1,9 @@
-"""Words to terms: one analysis for what is stored and for what is asked.
+"""Text analysis: words to terms, alike for what is stored and what is asked, and signs of a text.
 
 A word is case-folded, stemmed in its language and freed of accents. Scripts that put no spaces
 between words yield single characters and pairs of neighbors; languages that write compounds as
 one word also yield the words a long one begins and ends with. A question loses its stop words.
+The words of the languages are in `languages.toml`.
 """
 
 # ruff: noqa: RUF001 - letters of other scripts are meant.
@@ -12,74 +13,16 @@ from __future__ import annotations
 import re
 import struct
 import sys
+import tomllib
 import unicodedata
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import chain, pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from scrubjay.engine.search.stopwords import ASKING, STOP_WORDS
-
-_HEAD = struct.Struct("<4sIIII")
-_MAGIC = b"SJN1"
-
-
-def near_terms(word: str) -> Mapping[str, float]:
-    """The terms near a word and what each counts in its place, below 1; empty when unknown."""
-    places, terms, starts, near, nearness = _table()
-    place = places.get(word)
-    if place is None:
-        return {}
-    return {terms[near[at]]: nearness[at] / 255 for at in range(starts[place], starts[place + 1])}
-
-
-def pack(table: Mapping[str, Mapping[str, float]]) -> bytes:
-    """The file of a table."""
-    words = sorted(word for word in table if table[word])
-    terms = sorted({term for word in words for term in table[word]})
-    places = {term: place for place, term in enumerate(terms)}
-    starts, near, nearness = [0], [], bytearray()
-    for word in words:
-        near += [places[term] for term in table[word]]
-        nearness += bytes(round(255 * share) for share in table[word].values())
-        starts.append(len(near))
-    names = "\n".join(words).encode(), "\n".join(terms).encode()
-    body = (
-        *names,
-        struct.pack(f"<{len(starts)}I", *starts),
-        struct.pack(f"<{len(near)}H", *near),
-        bytes(nearness),
-    )
-    head = _HEAD.pack(_MAGIC, len(names[0]), len(names[1]), len(words), len(near))
-    return head + zlib.compress(b"".join(body), 9)
-
-
-@cache
-def _table() -> tuple[dict[str, int], list[str], array[int], array[int], bytes]:
-    packed = Path(__file__).with_name("near.bin").read_bytes()
-    magic, words_size, terms_size, count, pairs = _HEAD.unpack_from(packed)
-    if magic != _MAGIC:
-        raise ValueError("near.bin is not a table of near words")
-    body = zlib.decompress(packed[_HEAD.size :])
-    at = words_size + terms_size
-    words = body[:words_size].decode().split("\n")
-    terms = body[words_size:at].decode().split("\n")
-    first, last = at + 4 * (count + 1), at + 4 * (count + 1) + 2 * pairs
-    starts, near = _numbers("I", body[at:first]), _numbers("H", body[first:last])
-    return {word: place for place, word in enumerate(words)}, terms, starts, near, body[last:]
-
-
-def _numbers(kind: str, packed: bytes) -> array[int]:
-    """Numbers written little-endian, without an object for each."""
-    found = array(kind, packed)
-    if sys.byteorder == "big":
-        found.byteswap()
-    return found
-
 
 if TYPE_CHECKING:
     from Stemmer import Stemmer
@@ -141,13 +84,25 @@ class Wanted:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in order, case-folded; a run of an unspaced script is one item."""
+    """The words of a text in order, case-folded; a run of an unspaced script is one item.
+
+    Of don't, John's and l'amour the parts that carry meaning are words.
+    """
     if text.isascii():
-        found = _ASCII_WORD.findall(text.lower())
-        return _split_apostrophes(found) if "'" in text else found
-    folded = unicodedata.normalize("NFKC", text).casefold().translate(_APOSTROPHES)
-    found = _WORD.findall(folded)
-    return _split_apostrophes(found) if "'" in folded else found
+        folded = text.lower()
+        found = _ASCII_WORD.findall(folded)
+    else:
+        folded = unicodedata.normalize("NFKC", text).casefold().translate(_APOSTROPHES)
+        found = _WORD.findall(folded)
+    if "'" not in folded:
+        return found
+    parts = []
+    for word in found:
+        pieces = word.split("'")
+        if len(pieces) > 1:
+            pieces = [piece for piece in pieces if len(piece) > 2] or pieces[:1]
+        parts += pieces
+    return parts
 
 
 def terms(text: str, language: str | None = None) -> list[str]:
@@ -170,32 +125,33 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
     """
     found = words(question)
     spoken = recognize(found)
-    stops = STOP_WORDS.get(spoken, frozenset())
-    kept = [word for word in found if not _stops(word, stops)] or found
+    stops = stop_words().get(spoken, frozenset())
+    letters = (word for word in found if len(word) == 1 and word.isascii() and word.isalpha())
+    stops = stops.union(letters)
+    kept = [word for word in found if word not in stops] or found
     stemmed = tuple(dict.fromkeys((spoken, *languages, DEFAULT_LANGUAGE)))
     asked: dict[str, Wanted] = {}
     for word in kept:
-        for item in _asked(word, stemmed):
-            asked.setdefault(item.term, item)
+        if _UNSPACED_START.match(word):
+            for term in _content(word, spoken):
+                asked.setdefault(term, Wanted(term))
+            continue
+        stems = dict.fromkeys(_stem(word, language) for language in stemmed)
+        term = next(iter(stems))
+        near = {**near_terms(word), **dict.fromkeys(stems, 1.0)}
+        compounding = not COMPOUNDING.isdisjoint(stemmed)
+        if compounding and len(term) >= SHORTEST_PART and term.isalpha():
+            # Compounds the word is a part of, and the words that may be parts of it.
+            parts = {part.strip("-") for part in _parts(term)}
+            near = {**dict.fromkeys((f"{term}-", f"-{term}", *parts), PART_SHARE), **near}
+        del near[term]
+        asked.setdefault(term, Wanted(term, 1.0, near))
     return list(asked.values())
 
 
-def _asked(word: str, languages: tuple[str, ...]) -> Iterator[Wanted]:
-    if _UNSPACED_START.match(word):
-        yield from map(Wanted, _content(word, languages[0]))
-        return
-    stems = dict.fromkeys(_stem(word, language) for language in languages)
-    near = {**near_terms(word), **dict.fromkeys(stems, 1.0)}
-    if not COMPOUNDING.isdisjoint(languages):
-        near = {**_kin(next(iter(stems))), **near}
-    term = next(iter(stems))
-    del near[term]
-    yield Wanted(term, 1.0, near)
-
-
 def _content(run: str, language: str) -> Iterator[str]:
-    """The terms of a run without what only makes it a question."""
-    asking = ASKING.get(language)
+    """The terms of a run of an unspaced script without what only makes it a question."""
+    asking = _asking(language)
     pieces = [piece for piece in asking.split(run) if piece] if asking else []
     for piece in pieces or [run]:
         for term in _terms(piece, language):
@@ -204,61 +160,30 @@ def _content(run: str, language: str) -> Iterator[str]:
                 yield term
 
 
-def _kin(stem: str) -> dict[str, float]:
-    """Compounds a word is a part of, and the words that may be parts of it."""
-    if len(stem) < SHORTEST_PART or not stem.isalpha():
-        return {}
-    parts = {part.strip("-") for part in _parts(stem)}
-    return dict.fromkeys((f"{stem}-", f"-{stem}", *parts), PART_SHARE)
+def holds(query: str) -> Callable[[str], bool]:
+    """A test for texts that hold every word of the query, in any of its forms.
+
+    For verbs that must not miss anything, such as forgetting by what was said; no matter of rank.
+    Words that say nothing by themselves are not asked for, unless the query has no other.
+    """
+    asked = words(query)
+    stops = stop_words().get(recognize(asked), ())
+    kept = [word for word in asked if word not in stops] or asked
+
+    def test(text: str) -> bool:
+        found, language = analyze(text)
+        held = set(found)
+        return bool(kept) and all(held.issuperset(terms(word, language)) for word in kept)
+
+    return test
 
 
-def _parts(stem: str) -> Iterator[str]:
-    """What a long word may be made of: every beginning and end that leaves room for another."""
-    for size in range(SHORTEST_PART, min(len(stem) - SHORTEST_PART, LONGEST_PART) + 1):
-        yield f"{stem[:size]}-"
-        yield f"-{stem[-size:]}"
-
-
-def recognize(found: list[str], default: str = DEFAULT_LANGUAGE) -> str:
-    """The language most stop words among the words speak for, or the one its letters are of."""
-    sample = found[:SAMPLE_WORDS]
-    votes: dict[str, int] = {}
-    for speakers in filter(None, map(_SPEAKERS.get, sample)):
-        for language in speakers:
-            votes[language] = votes.get(language, 0) + 1
-    if not votes:
-        return _by_letters(sample) or default
-    best = max(votes.values())
-    return default if votes.get(default) == best else max(votes, key=votes.__getitem__)
-
-
-def _by_letters(found: list[str]) -> str | None:
-    text = "".join(word for word in found if not word.isascii())
-    if not text:
-        return None
-    if _KANA.search(text):
-        return "japanese"
-    for letter in text:
-        for language, first, last in _SCRIPTS:
-            if first <= letter <= last:
-                return language
-    return next((_LETTERS[letter] for letter in text if letter in _LETTERS), None)
-
-
-def _stops(word: str, stops: frozenset[str]) -> bool:
-    return word in stops or (len(word) == 1 and word.isascii() and word.isalpha())
-
-
-def _split_apostrophes(found: list[str]) -> list[str]:
-    """Don't, John's and l'amour: the parts that carry meaning."""
-    parts = []
-    for word in found:
-        if "'" not in word:
-            parts.append(word)
-            continue
-        pieces = word.split("'")
-        parts += [piece for piece in pieces if len(piece) > 2] or pieces[:1]
-    return parts
+def gist(text: str) -> frozenset[str]:
+    """The terms of a text without the words that say nothing by themselves."""
+    found = words(text)
+    language = recognize(found)
+    stops = stop_words().get(language, ())
+    return frozenset(term for word in found if word not in stops for term in terms(word, language))
 
 
 @lru_cache(CACHED_WORDS)
@@ -271,25 +196,17 @@ def _terms(word: str, language: str) -> tuple[str, ...]:
     return (stem,)
 
 
+def _parts(stem: str) -> Iterator[str]:
+    """What a long word may be made of: every beginning and end that leaves room for another."""
+    for size in range(SHORTEST_PART, min(len(stem) - SHORTEST_PART, LONGEST_PART) + 1):
+        yield f"{stem[:size]}-"
+        yield f"-{stem[-size:]}"
+
+
 def _stem(word: str, language: str) -> str:
     if word[0].isdigit():
         return word.replace(",", "")[:LONGEST_WORD]
     return fold(stemmer(language).stemWord(word))[:LONGEST_WORD]
-
-
-def fold(word: str) -> str:
-    """The word without the accents of Latin letters; other scripts keep their marks."""
-    if word.isascii():
-        return word
-    return "".join(_fold_letter(letter) for letter in word)
-
-
-@cache
-def _fold_letter(letter: str) -> str:
-    if letter == "ё":
-        return "е"
-    decomposed = unicodedata.normalize("NFD", letter)
-    return decomposed[0] if decomposed[0].isascii() else letter
 
 
 @cache
@@ -300,12 +217,201 @@ def stemmer(language: str) -> Stemmer:
     return Stemmer(language if language in algorithms() else DEFAULT_LANGUAGE, 0)
 
 
+def fold(word: str) -> str:
+    """The word without the accents of Latin letters; other scripts keep their marks."""
+    return word if word.isascii() else "".join(map(_fold_letter, word))
+
+
+@cache
+def _fold_letter(letter: str) -> str:
+    if letter == "ё":
+        return "е"
+    decomposed = unicodedata.normalize("NFD", letter)
+    return decomposed[0] if decomposed[0].isascii() else letter
+
+
+# -- languages --------------------------------------------------------------------------------
+
+
+@cache
+def _languages() -> dict[str, dict[str, str]]:
+    return tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
+
+
+@cache
+def stop_words() -> dict[str, frozenset[str]]:
+    """Words too common to search for, by language."""
+    return {name: frozenset(listed.split()) for name, listed in _languages()["stop_words"].items()}
+
+
+@cache
 def _speakers() -> dict[str, tuple[str, ...]]:
+    """The languages each stop word is one of."""
     table: dict[str, tuple[str, ...]] = {}
-    for language, stop_words in STOP_WORDS.items():
-        for word in stop_words:
+    for language, listed in stop_words().items():
+        for word in listed:
             table[word] = (*table.get(word, ()), language)
     return table
 
 
-_SPEAKERS = _speakers()
+@cache
+def _asking(language: str) -> re.Pattern[str] | None:
+    pattern = _languages()["asking"].get(language)
+    return re.compile(pattern) if pattern else None
+
+
+def recognize(found: list[str], default: str = DEFAULT_LANGUAGE) -> str:
+    """The language most stop words among the words speak for, or the one its letters are of."""
+    sample = found[:SAMPLE_WORDS]
+    votes: dict[str, int] = {}
+    for speakers in filter(None, map(_speakers().get, sample)):
+        for language in speakers:
+            votes[language] = votes.get(language, 0) + 1
+    if votes:
+        best = max(votes.values())
+        return default if votes.get(default) == best else max(votes, key=votes.__getitem__)
+    text = "".join(word for word in sample if not word.isascii())
+    if _KANA.search(text):
+        return "japanese"
+    for letter in text:
+        for language, first, last in _SCRIPTS:
+            if first <= letter <= last:
+                return language
+    return next((_LETTERS[letter] for letter in text if letter in _LETTERS), default)
+
+
+# -- near words -------------------------------------------------------------------------------
+
+_NEAR_HEAD = struct.Struct("<4sIIII")
+_NEAR_MAGIC = b"SJN1"
+
+
+def near_terms(word: str) -> Mapping[str, float]:
+    """The terms near a word and what each counts in its place, below 1; empty when unknown."""
+    places, terms, starts, near, nearness = _near_table()
+    place = places.get(word)
+    if place is None:
+        return {}
+    return {terms[near[at]]: nearness[at] / 255 for at in range(starts[place], starts[place + 1])}
+
+
+@cache
+def _near_table() -> tuple[dict[str, int], list[str], array[int], array[int], bytes]:
+    packed = Path(__file__).with_name("near.bin").read_bytes()
+    magic, words_size, terms_size, count, pairs = _NEAR_HEAD.unpack_from(packed)
+    if magic != _NEAR_MAGIC:
+        raise ValueError("near.bin is not a table of near words")
+    body = zlib.decompress(packed[_NEAR_HEAD.size :])
+    at = words_size + terms_size
+    words = body[:words_size].decode().split("\n")
+    terms = body[words_size:at].decode().split("\n")
+    first, last = at + 4 * (count + 1), at + 4 * (count + 1) + 2 * pairs
+    # Numbers written little-endian, without an object for each.
+    starts, near = array("I", body[at:first]), array("H", body[first:last])
+    if sys.byteorder == "big":
+        starts.byteswap()
+        near.byteswap()
+    return {word: place for place, word in enumerate(words)}, terms, starts, near, body[last:]
+
+
+def pack_near(table: Mapping[str, Mapping[str, float]]) -> bytes:
+    """The file of a table of near words."""
+    words = sorted(word for word in table if table[word])
+    terms = sorted({term for word in words for term in table[word]})
+    places = {term: place for place, term in enumerate(terms)}
+    starts, near, nearness = [0], [], bytearray()
+    for word in words:
+        near += [places[term] for term in table[word]]
+        nearness += bytes(round(255 * share) for share in table[word].values())
+        starts.append(len(near))
+    names = "\n".join(words).encode(), "\n".join(terms).encode()
+    body = (
+        *names,
+        struct.pack(f"<{len(starts)}I", *starts),
+        struct.pack(f"<{len(near)}H", *near),
+        bytes(nearness),
+    )
+    head = _NEAR_HEAD.pack(_NEAR_MAGIC, len(names[0]), len(names[1]), len(words), len(near))
+    return head + zlib.compress(b"".join(body), 9)
+
+
+# -- signs ------------------------------------------------------------------------------------
+
+SIGNS_VERSION = 2
+"""Stored with the columns: signs of another version must be read again."""
+
+SEEN_CHARS = 1000
+"""Characters looked at; what a long text shows, it shows early."""
+LONGEST_INSTRUCTION = 400
+
+_SIGN_WORD = re.compile(r"\w+")
+_DIGIT = re.compile(r"\d")
+_TIME_PHRASE = re.compile(
+    r"\b(?:(?:in|last|this|next) may|may \d+|(?:this|next) (?:weekend|morning|summer|fall|winter"
+    r"|spring)|last (?:night|weekend|summer|winter|fall|spring))\b"
+)
+_TIME_NUMBER = re.compile(
+    r"\b(?:(?:19|20)\d\d|\d{1,2}(?:st|nd|rd|th)|\d{1,2}/\d{1,2})\b|\d+[年月日号时時]"
+)
+_TIME_ELSEWHERE = re.compile(
+    r"\b(?:недел|месяц)\w*|昨天|前天|今天|明天|上周|下周|上个月|去年|今年|明年|星期|周[一二三四五六日末]"
+    r"|昨日|今日|明日|昨夜|先週|来週|今週|先月|来月|来年|曜日"
+)
+
+_INSTRUCTION = re.compile(
+    r"^\W*(?:always|never|from now on|going forward|in (?:the )?future|remember (?:to|that)"
+    r"|please (?:always|never|remember|don't|do not|keep)|make sure (?:to|you|that you)"
+    r"|(?:don't|do not) ever|whenever|when i ask|stop |avoid )"
+    r"|\b(?:from now on|going forward|when(?:ever)? i (?:ask|want|say|mention)|every time i"
+    r"|i (?:want|need|expect|would like|'d like) you to (?:always|never)"
+    r"|you should (?:always|never)"
+    r"|always (?:include|use|format|provide|mention|give|ask|show|answer|write|keep|explain|respond"
+    r"|reply|call|highlight|start|end|address|remind))\b"
+    r"|^\W*(?:immer|niemals|ab jetzt|ab sofort|toujours|jamais|désormais|siempre|nunca|sempre|mai"
+    r"|всегда|никогда|впредь)\b|\b(?:ab jetzt|ab sofort|désormais|de ahora en adelante|отныне)\b"
+    r"|^(?:请?总是|请?始终|请?记住|永远|以后|从现在起|每次|不要|别)|从现在起"
+    r"|^(?:今後|これから|必ず|いつも|常に)"
+)
+_PREFERENCE = re.compile(
+    r"\b(?:i(?:'d| would| really| much| generally| usually| also)* (?:prefer|rather|favou?r)"
+    r"|my preference|i(?:'ve| have) chosen|i chose"
+    r"|ich bevorzuge|mir ist lieber|je préfère|prefiero|preferisco|prefiro|предпочитаю)\b"
+    r"|我(?:更|比较)?(?:喜欢|偏好|倾向)|の方が好き"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What one text shows at a glance."""
+
+    timed: bool
+    asks: bool
+    instructs: bool
+    prefers: bool
+
+
+@cache
+def _sign_words(name: str) -> frozenset[str]:
+    return frozenset(_languages()["signs"][name].split())
+
+
+def read_signs(text: str) -> Signs:
+    """The signs of a text.
+
+    Most texts show none: words that stand in every English sign spare them the patterns.
+    """
+    seen = text[:SEEN_CHARS].lower().replace("\u2019", "'")
+    found = set(_SIGN_WORD.findall(seen))
+    plain = seen.isascii()
+    return Signs(
+        timed=not found.isdisjoint(_sign_words("times"))
+        or (not found.isdisjoint(_sign_words("time_hints")) and bool(_TIME_PHRASE.search(seen)))
+        or bool(_DIGIT.search(seen) and _TIME_NUMBER.search(seen))
+        or (not plain and bool(_TIME_ELSEWHERE.search(seen))),
+        asks=text.rstrip()[-1:] in {"?", "？"},
+        instructs=len(text) <= LONGEST_INSTRUCTION
+        and not (plain and found.isdisjoint(_sign_words("instruction_hints")))
+        and bool(_INSTRUCTION.search(seen)),
+        prefers=not (plain and found.isdisjoint(_sign_words("preference_hints")))
+        and bool(_PREFERENCE.search(seen)),
+    )
