@@ -19,6 +19,7 @@ from typing import (
     Final,
     Literal,
     TypeGuard,
+    TypeVar,
     Union,
     get_args,
     get_origin,
@@ -29,6 +30,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
 from msgspec.structs import FieldInfo
 
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Memory, Provenance
 from scrubjay.model.records import from_record, to_record
 from scrubjay.model.results import Hit
@@ -180,12 +182,31 @@ def hints(kind: Any) -> Mapping[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
+def help_of(hint: Any) -> str:
+    """The help of a field, from its type hint."""
+    said = (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Meta))
+    return next((one.description or "" for one in said), "")
+
+
 def bare(hint: Any) -> Any:
     """A type hint without what is said of it."""
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 # -- requests ------------------------------------------------------------------------------
+
+Asked = TypeVar("Asked", bound=Struct)
+
+
+def request(kind: type[Asked], fields: Mapping[str, Any]) -> Asked:
+    """A checked request; InvalidRequest if a field is wrong or unknown."""
+    if unknown := fields.keys() - set(kind.__struct_fields__):
+        raise InvalidRequest(f"There is no field {min(unknown)} in this request.")
+    try:
+        return kind(**fields)
+    except TypeError as error:
+        raise InvalidRequest(f"{error}.".replace("argument", "field")) from error
+
 
 Wanted = Mapping[str, tuple[Any, Any]]
 """The fields of a request: each by its type and its default, `...` where it is needed."""

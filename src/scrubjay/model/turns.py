@@ -21,7 +21,6 @@ from msgspec.structs import force_setattr
 from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import (
-    ActingAs,
     ChannelName,
     Content,
     Importance,
@@ -31,7 +30,7 @@ from scrubjay.model.memory import (
     SessionName,
     Tags,
 )
-from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut, WriteOutcome
 
 TEXT_BYTES: Final = 8 * 1024 * 1024
@@ -116,45 +115,47 @@ class Turn(Struct, frozen=True, kw_only=True):
         return place(self.at, self.id)
 
 
-class Record(Struct, frozen=True, kw_only=True):
-    """Write one turn; memories are derived from it at once."""
+class _WithWords(Struct, frozen=True):
+    """Both sides may be given by position, all else by name."""
 
-    id: TurnId
     user: UserText = ""
     assistant: AssistantText = ""
+
+
+class Record(_WithWords, frozen=True, kw_only=True):
+    """Write one turn; memories are derived from it at once."""
+
+    id: Annotated[
+        str | None,
+        Meta(
+            description="The id of the turn: a second write changes nothing; None makes a new id."
+        ),
+    ] = None
     at: Annotated[datetime | None, Meta(description="The time of the turn; None for now.")] = None
     session: SessionName = None
     model: ModelName = None
     channel: ChannelName = None
-    origin: UserOrigin = Origin.USER
-    actor: ActingAs = Actor.AGENT
+    origin: Annotated[
+        OriginArg, Meta(description="The origin of the user's side, which decides trust.")
+    ] = Origin.USER
     metadata: MetadataMap = {}
 
     def __post_init__(self) -> None:
-        text.check_id(self.id)
+        if self.id is not None:
+            text.check_id(self.id)
         for name in ("user", "assistant"):
             _check_said(name, getattr(self, name))
         for name in _NAMES:
             text.check_name(f"The {name}", getattr(self, name))
         _set(self, "at", text.check_time("The time of the turn", self.at))
         _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
-        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
         text.check_metadata(self.metadata)
 
-    def turn(self, now: datetime) -> Turn:
-        """The turn this request describes."""
-        return Turn(
-            id=self.id,
-            at=self.at or now,
-            user=self.user,
-            assistant=self.assistant,
-            session=self.session,
-            model=self.model,
-            channel=self.channel,
-            origin=self.origin,
-            actor=self.actor,
-            metadata=dict(self.metadata),
-        )
+    def turn(self, turn_id: str, now: datetime, actor: Actor) -> Turn:
+        """The turn this request describes; its fields have the names of a turn's."""
+        told = {name: getattr(self, name) for name in self.__struct_fields__}
+        told |= {"id": turn_id, "at": self.at or now, "metadata": dict(self.metadata)}
+        return Turn(**told, actor=actor)
 
 
 class Piece(Struct, frozen=True, kw_only=True):
@@ -337,7 +338,9 @@ def from_record(record: Json) -> Turn:
     fields: dict[str, Any] = dict(record)
     try:
         at = datetime.fromisoformat(fields["at"])
-        return Record(**{**fields, "at": at}).turn(at)
+        actor = text.check_choice("The actor", fields.pop("actor", Actor.AGENT), Actor)
+        turn_id = text.check_id(fields["id"])
+        return Record(**{**fields, "at": at}).turn(turn_id, at, actor)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRequest("The turn has fields a turn does not have, or lacks some.") from error
 

@@ -19,9 +19,9 @@ from scrubjay.bridge import Abandoned
 from scrubjay.model.scope import Scope
 from scrubjay.service.limits import Spent
 from scrubjay.service.problems import Problem
+from scrubjay.service.rest import Operation
 from scrubjay.service.service import Service
 from scrubjay.service.tracing import Span
-from scrubjay.verbs import Operation
 
 Result = TypeVar("Result")
 Take = Callable[[bytes], object]

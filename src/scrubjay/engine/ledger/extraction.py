@@ -34,7 +34,6 @@ from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Extraction, ExtractionStatus, Stopped
 from scrubjay.model.rows import Collection, Freeze, Row
-from scrubjay.model.text import check_count, check_flag, check_seconds
 from scrubjay.model.turns import (
     MODEL_PART,
     MODEL_PIECES,
@@ -78,8 +77,6 @@ def sift(
     return kept[:MODEL_PIECES], repeats
 
 
-TURNS: Final = 100
-SECONDS: Final = 20.0
 _TURN: Final = Collection.TURN
 _log = logging.getLogger(__name__)
 
@@ -101,8 +98,6 @@ def extract(
         raise InvalidRequest(
             "No model is configured.", hint="Set extraction.url and extraction.model."
         )
-    check_count("The limit", limit, least=1)
-    check_seconds("The time allowed", seconds)
     if opened.read(lambda view: view.head().frozen) is not Freeze.NONE:
         raise Frozen(f"The scope {opened.scope} is frozen.")  # before a token is spent
     if again:
@@ -162,7 +157,6 @@ def _waiting(opened: OpenScope, view: View) -> int:
 
 def pause(opened: OpenScope, *, paused: bool, actor: Actor) -> ExtractionStatus:
     """Stop sending turns of this scope to the model, or go on."""
-    check_flag("Paused", paused)
 
     def change(tx: Tx, backlog: Backlog) -> bool:
         if backlog.paused is paused:

@@ -23,18 +23,16 @@ from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit_turn
 from scrubjay.model import echo
-from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken
+from scrubjay.model.errors import KeyMissing, NotFound, SealBroken
 from scrubjay.model.memory import Memory, Provenance
 from scrubjay.model.origin import Actor, Origin, lowest
+from scrubjay.model.requests import Caller
 from scrubjay.model.results import ErasedCell, Outcome
 from scrubjay.model.rows import Collection, Due, Row
-from scrubjay.model.text import check_id, check_limit, check_name, check_time
 from scrubjay.model.turns import (
     EPISODE_PART,
     LOOK_BACK,
-    TIMELINE_LIMIT,
     TURNS_CHARS,
-    TURNS_LIMIT,
     Piece,
     Record,
     Recorded,
@@ -338,12 +336,16 @@ def erase(
 # -- recording -----------------------------------------------------------------------------------
 
 
-def record(opened: OpenScope, request: Record) -> Recorded:
+def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
     """Write a turn; durable when this returns, and only once per id."""
-    row_id = opened.row_id(request.id)
-    if receipt := opened.read(lambda view: _seen_before(view, row_id, request.id)):
+    turn_id = request.id or f"turn-{opened.ports.clock.new_id()}"
+    row_id = opened.row_id(turn_id)
+    if receipt := opened.read(lambda view: _seen_before(view, row_id, turn_id)):
         return receipt  # a replay costs no transaction
-    turn, redacted = _admitted(opened, request)
+    turn = request.turn(turn_id, opened.ports.clock.now(), caller.actor)
+    # No secrets, and nothing that memory itself had put in.
+    turn = replace(turn, user=echo.cut(turn.user), assistant=echo.cut(turn.assistant))
+    turn, redacted = admit_turn(turn, opened.ports.policy.placeholder)
     distilled = distill(opened, turn)
     patience = opened.ports.policy.turn_embed_seconds
     vectors = embedding.vectors_of_pieces(opened, distilled or (), seconds=patience)
@@ -368,13 +370,6 @@ def record(opened: OpenScope, request: Record) -> Recorded:
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
     return receipt
-
-
-def _admitted(opened: OpenScope, request: Record) -> tuple[Turn, Mapping[str, int]]:
-    """The turn as it may be kept: no secrets, and nothing that memory itself had put in."""
-    turn = request.turn(opened.ports.clock.now())
-    turn = replace(turn, user=echo.cut(turn.user), assistant=echo.cut(turn.assistant))
-    return admit_turn(turn, opened.ports.policy.placeholder)
 
 
 def _seen_before(view: View, row_id: bytes, turn_id: str) -> Recorded | None:
@@ -430,12 +425,9 @@ def end(before: datetime | None, before_id: str | None) -> Place:
 
     Of turns of one moment only the id can tell which are still to come.
     """
-    at = check_time("The time before", before)
-    if at is None and before_id is not None:
-        raise InvalidRequest("A turn to go on from is named with its time.", hint="Give before.")
-    if at is None:
+    if before is None:
         return NEVER
-    return (place(at, "")[0], -1) if before_id is None else place(at, check_id(before_id))
+    return (place(before, "")[0], -1) if before_id is None else place(before, before_id)
 
 
 def turns(
@@ -445,8 +437,6 @@ def turns(
 
     At least one if there is one, at most `limit`, and no more than TURNS_CHARS say.
     """
-    check_limit(limit, TURNS_LIMIT)
-    check_name("The session", session)
 
     def look(view: View) -> tuple[Turn, ...]:
         if session is None:
@@ -473,7 +463,6 @@ def turns(
 
 def timeline(opened: OpenScope, *, limit: int, actor: Actor) -> Timeline:
     """When there was a turn, and roughly what about; opens none."""
-    check_limit(limit, TIMELINE_LIMIT)
 
     def look(view: View) -> Timeline:
         line = Line(Notes(opened, view))

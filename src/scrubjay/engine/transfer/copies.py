@@ -22,12 +22,11 @@ from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.results import BackedUp, Loaded
 from scrubjay.model.rows import BackupEntry, Collection, Due
 from scrubjay.model.scope import Scope
-from scrubjay.model.text import check_days, key_name
+from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
 from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES, Mac, Purpose
 
-BACKUP_DAYS = 30
 _ALL = 2**31
 
 
@@ -181,7 +180,7 @@ def _check_successor(old: Memory, successor: str) -> None:
 def backup(
     opened: OpenScope,
     *,
-    days: int = BACKUP_DAYS,
+    days: int,
     deliver: Callable[[bytes], None] = lambda _: None,
     actor: Actor = Actor.USER,
 ) -> tuple[bytes, BackedUp]:
@@ -191,7 +190,6 @@ def backup(
     noted before `deliver` gets it, so that no erasure meanwhile overlooks it; if that fails,
     there is no backup.
     """
-    check_days("days", days, least=1)
     ports, random = opened.ports, opened.ports.clock.random
     key, name = random(KEY_BYTES), random(16).hex()
 
