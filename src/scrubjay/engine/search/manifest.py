@@ -22,7 +22,6 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from scrubjay import vault
-from scrubjay.engine.scope import due
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import Busy, Full, KeyMissing, NotFound, SealBroken
 from scrubjay.model.results import ErasedCell
@@ -271,7 +270,7 @@ def drop(opened: OpenScope) -> None:
     def store(tx: Tx) -> frozenset[str]:
         names = listed(opened, tx)
         write(opened, tx, None)
-        due.leave(opened, tx, Due.SWEEP)
+        opened.leave_due(tx, Due.SWEEP)
         return names
 
     _delete_blobs(opened, opened.write(store, frozen_too=True, erasing=True))

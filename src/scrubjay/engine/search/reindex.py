@@ -8,7 +8,6 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import turns
-from scrubjay.engine.scope import cells
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import embedding, manifest
 from scrubjay.engine.search.open_index import OpenIndex, kept_vector
@@ -87,7 +86,7 @@ def _embed(opened: OpenScope, ids: list[bytes]) -> int:
         for row, packed in zip(bare, made, strict=True):
             now = tx.row(Collection.MEMORY, row.id)
             if now is not None and not now.erased and now.epoch == row.epoch:
-                vector = cells.seal_vector(opened, packed, row.id, row.epoch)
+                vector = opened.seal_vector(packed, row.id, row.epoch)
                 tx.reseal(Collection.MEMORY, replace(now, vector=vector))
                 kept += 1
         return kept
