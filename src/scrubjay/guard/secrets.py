@@ -147,8 +147,11 @@ def strong(text: str) -> int:
 def words(text: str) -> int:
     """Recovery words: hardly one of them twice, which a sentence of that length cannot avoid.
 
-    They end with the line that makes their number whole; what follows may be another sentence.
+    They end with the line that makes their number whole; what follows may be another sentence. A
+    long list with one word in each line is something else.
     """
+    if text.count("\n") > 2:
+        return 0
     for end in (*(at.start() for at in re.finditer("\n", text)), len(text)):
         spoken = text[:end].lower().replace(",", " ").split()
         if end == len(text) or len(spoken) in {12, 15, 18, 21, 24}:

@@ -1,8 +1,10 @@
-"""What tools print: 80 kinds of output of our own making, with the secrets in them marked.
+"""What tools print: some 80 kinds of output of our own making, with the secrets in them marked.
 
 A slot `<<kind>>` is a secret, anything in braces is filled in at random and is none. `vendor` is a
 token of any vendor, `pw` a password of letters and digits, `pw!` one with symbols too.
 """
+
+# ruff: noqa: E501 - lines as tools print them.
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ _NEW_VENDORS = (
     *("PMAT-{upper:26}", "BBDC-{base64:44}", "ABSK{base64:128}=", "sbp_v0_{hex:40}"),
     *("sk-live-{alnum:32}", "csk-{lower32:48}", "napi_{lower32:64}", "re_{alnum:8}_{alnum:24}"),
 )
-_PLACES = {
+PLACES = {
     "host": ("db-1.internal", "api.example.org", "10.0.12.7", "queue.example.net", "localhost"),
     "user": ("app", "deploy", "alice", "svc_backup", "root", "ci-runner"),
     "svc": ("billing", "gateway", "shop", "ingest", "worker", "auth-proxy"),
@@ -198,7 +200,7 @@ def _filled(tool: str, template: str, chance: random.Random) -> Output:
         secrets.append(_secret(slot[1], chance))
         return _wrapped(secrets[-1]) if slot[1] == "wrap" else secrets[-1]
 
-    for name, values in _PLACES.items():
+    for name, values in PLACES.items():
         template = template.replace(f"{{{name}}}", chance.choice(values))
     text = fill(template.replace("{base32:0}", ""), chance)[0]
     return Output(tool, _SLOT.sub(secret, text), tuple(secrets))

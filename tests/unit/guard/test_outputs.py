@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import redact
+from tests.unit.guard.ordinary import ordinary
 from tests.unit.guard.outputs import outputs
 
 
@@ -27,3 +28,13 @@ def test_nineteen_of_twenty_secrets_in_what_tools_print_are_found(
         missed += [(output.tool, secret) for secret in output.secrets if secret in left]
     record_property("recall", f"{1 - len(missed) / count:.4f} of {count}")
     assert len(missed) <= 0.05 * count, Counter(tool for tool, _ in missed)
+
+
+def test_at_most_one_in_a_thousand_ordinary_messages_is_touched(
+    record_property: Callable[[str, object], None],
+) -> None:
+    messages = set(ordinary())
+    assert len(messages) >= 1_000
+    touched = [text for text in messages if redact(clean(text)).found]
+    record_property("touched", f"{len(touched)} of {len(messages)}")
+    assert len(touched) <= len(messages) / 1_000, touched
