@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from typing import Final
 
-from scrubjay.engine.search.stopwords import STOP_WORDS
+from scrubjay.engine.search.analysis import stop_words
 from scrubjay.model.memory import Kind, Memory, Provenance
 
 _VOCABULARY: Final = 30_000
@@ -60,4 +60,4 @@ def _vocabulary(chance: random.Random) -> list[str]:
         invented[
             "".join(chance.choice(onsets) + chance.choice(vowels) for _ in range(syllables))
         ] = None
-    return [*sorted(STOP_WORDS["english"]), *invented]
+    return [*sorted(stop_words("english")), *invented]

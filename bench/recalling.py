@@ -19,8 +19,9 @@ from bench.report import Line, Section, duration
 from bench.subject import scratch
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.search import indexing, recall
+from scrubjay.engine.search import recall
 from scrubjay.engine.search.analysis import terms
+from scrubjay.engine.search.open_index import OpenIndex
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.requests import Forget, Recall
 from scrubjay.model.scope import Scope
@@ -108,8 +109,7 @@ def _engine(folder: Path, policy: Policy | None = None) -> Iterator[Engine]:
 
 def _ratio(engine: Engine, questions: list[str]) -> Comparison:
     opened, indexed = engine._open(_SCOPE), engine._indexed(_SCOPE)
-    ready = recall.catch_up(opened, indexed, [])
-    searched = [recall.Searched(opened=opened, indexed=indexed, ready=ready)]
+    searched = [recall.ScopeSearch(indexed=indexed, snapshot=recall.catch_up(indexed, []))]
     floor = _Floor(indexed, opened.ports.embedder)
     asked = iter(questions * 2)
     again = iter(questions * 2)
@@ -127,12 +127,10 @@ def _ratio(engine: Engine, questions: list[str]) -> Comparison:
 class _Floor:
     """Bare postings and a full dot product: the least that scores every row."""
 
-    def __init__(self, indexed: indexing.Indexed, embedder: object) -> None:
+    def __init__(self, indexed: OpenIndex, embedder: object) -> None:
         parts = indexed.ready._parts
         assert len(parts) == 1
-        assert parts[0].postings is not None
         self._postings = parts[0].postings
-        assert parts[0].vectors is not None
         self._floats = parts[0].vectors.floats()
         self._embedder = embedder
         lengths = self._postings.lengths.astype(np.float32)
@@ -172,9 +170,10 @@ def _open(folder: Path) -> float:
     gc.collect()
     begun = perf_counter()
     with _engine(folder) as engine:
-        opened, indexed = engine._begin(_SCOPE), engine._indexed(_SCOPE)
-        indexing.catch_up(opened, indexed)
-        indexing.settle(opened, indexed)
+        engine._begin(_SCOPE)
+        indexed = engine._indexed(_SCOPE)
+        indexed.catch_up()
+        indexed.settle()
         return perf_counter() - begun
 
 

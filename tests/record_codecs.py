@@ -22,7 +22,7 @@ from scrubjay.engine.scope import lifecycle as scopes
 from scrubjay.engine.scope.open_scope import Ports
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import manifest
-from scrubjay.engine.search.manifest import Listed, Manifest
+from scrubjay.engine.search.manifest import Manifest, SegmentBlobs
 from scrubjay.engine.transfer import bundle
 from scrubjay.engine.transfer.bundle import Content
 from scrubjay.model import records, turns
@@ -84,7 +84,7 @@ def turn(fields: Fields) -> Turn:
 
 
 def _encode_record(value: Memory) -> bytes:
-    return json.dumps(bundle.record(value), ensure_ascii=False).encode()
+    return json.dumps(records.export_record(value), ensure_ascii=False).encode()
 
 
 def _encode_turn_record(value: Turn) -> bytes:
@@ -285,7 +285,7 @@ def _decode_root(raw: bytes) -> dict[str, Any]:
 
 def listing(fields: Fields) -> Manifest:
     """A manifest of plain fields."""
-    listed = [Listed(**{**one, "dead": tuple(one["dead"])}) for one in fields["segments"]]
+    listed = [SegmentBlobs(**{**one, "dead": tuple(one["dead"])}) for one in fields["segments"]]
     return Manifest(**{**fields, "segments": tuple(listed)})
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from scrubjay import vault
+from scrubjay.adapters.keyrings.file import write_line
 from scrubjay.adapters.keyrings.passphrase import Cost, recovery_text, stretch
-from scrubjay.adapters.keyrings.slots import write_line
 from scrubjay.model.scope import Scope
 from scrubjay.vault import CHUNK_BYTES, OVERHEAD, Purpose, Sealer
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.embedders.static import StaticEmbedder
-from scrubjay.engine.search import analysis, columns, postings, question, rank_columns, ranking
+from scrubjay.engine.search import analysis, question, ranking
+from scrubjay.engine.search.postings import Postings, Terms
 from scrubjay.engine.search.ranking import WEIGHTS, Weights
 
 HELD = {"later": -2.0, "age": -0.5, "importance": 0.3, "distrust": -0.5, "pinned": 0.1}
@@ -111,7 +112,7 @@ class Haystack:
         texts = [turn["text"] for turn in turns]
         self.rows = {turn["id"]: row for row, turn in enumerate(turns)}
         said = [f"{turn['speaker']}: {turn['text']}" for turn in turns]
-        self.terms = postings.Terms.of([postings.build([analysis.terms(text) for text in said])])
+        self.terms = Terms.of([Postings.of([analysis.terms(text) for text in said])])
         vectors = np.asarray(embed(texts), np.float32)
         self.mean = vectors.mean(0)
         self.vectors = unit(vectors - self.mean)
@@ -119,13 +120,13 @@ class Haystack:
         self.times = [moment(turn["time"]) for turn in turns]
         self.columns = self.arrange(turns, texts)
 
-    def arrange(self, turns, texts) -> rank_columns.Columns:
+    def arrange(self, turns, texts) -> ranking.RankColumns:
         """The columns of the turns."""
         sessions = list(dict.fromkeys(turn["session"] for turn in turns))
         codes = {session: code for code, session in enumerate(sessions)}
-        shown = [columns.read(text) for text in texts]
+        shown = [analysis.read_signs(text) for text in texts]
         speaker = np.array([self.speakers.index(turn["speaker"]) for turn in turns], np.int32)
-        return rank_columns.arrange(
+        return ranking.arrange(
             session=np.array([codes[turn["session"]] for turn in turns], np.int32),
             position=np.array([turn["position"] for turn in turns], np.int32),
             speaker=speaker,
@@ -133,7 +134,7 @@ class Haystack:
             length=np.array([len(text) for text in texts], np.float32),
             signs={
                 field.name: np.array([getattr(each, field.name) for each in shown])
-                for field in fields(columns.Signs)
+                for field in fields(analysis.Signs)
             },
         )
 
@@ -145,7 +146,7 @@ class Haystack:
             asked_at=moment(asked["asked_at"]) if asked["asked_at"] else None,
             latest=max(self.times),
         )
-        matched = postings.match(self.terms, analysis.wanted(asked["question"]))
+        matched = self.terms.match(analysis.wanted(asked["question"]))
         vector = unit(np.asarray(embed([asked["question"]]), np.float32)[0] - self.mean)
         found = ranking.compute(
             parsed,

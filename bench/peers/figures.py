@@ -9,8 +9,7 @@ from statistics import mean, median
 from bench.peers.material import Question
 from bench.peers.roster import Entrant
 from bench.peers.trial import LIMIT, Result
-from scrubjay.surfaces.evaluation.estimates import Estimate, estimate, quantile
-from scrubjay.surfaces.evaluation.report import all_at, recall_at
+from scrubjay.surfaces.evaluation.report import Estimate, all_at, estimate, quantile, recall_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

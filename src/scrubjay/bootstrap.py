@@ -100,9 +100,9 @@ def make_extractor(settings: Settings, clock: Clock) -> Extractor | None:
     asked = settings.extraction
     if not asked.url:
         return None
-    from scrubjay.adapters.distillers.chat import ChatExtractor, Model
+    from scrubjay.adapters.distillers.chat import ChatExtractor, ChatModel
 
-    model = Model(
+    model = ChatModel(
         base_url=asked.url,
         name=asked.model,
         dialect=asked.dialect,

@@ -4,7 +4,7 @@ Reads and writes have threads of their own. What goes over a whole scope, be it 
 it, takes turns in one thread: it may take minutes, and must not keep recall from its own.
 
 The one thing that does not cross is a recall so short that the crossing would cost more
-(`engine/search/inline_recall.py`).
+(`engine/search/shelf.py`).
 
 A read nobody waits for any more is left behind; its thread ends by itself. A write is carried to
 its end whatever becomes of who asked for it: it may be in doubt to them, never to the store.

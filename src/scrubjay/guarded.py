@@ -13,7 +13,7 @@ from scrubjay.access import Grant, Issued, Key, Keys
 from scrubjay.engine import Engine
 from scrubjay.engine.ledger.extraction import SECONDS, TURNS
 from scrubjay.engine.memories import receipts
-from scrubjay.engine.search.inline_recall import Short
+from scrubjay.engine.search.shelf import Short
 from scrubjay.model.errors import Forbidden, NotFound
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.origin import Actor, Origin, lowest

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
+
+from msgspec.structs import replace
 
 from scrubjay import bootstrap, files, settings
 from scrubjay.engine import Engine

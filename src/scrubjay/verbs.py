@@ -18,7 +18,7 @@ from scrubjay import access as keyring
 from scrubjay import codec, guarded
 from scrubjay.access import Grant, Key, Keys
 from scrubjay.engine import Engine
-from scrubjay.engine.search.inline_recall import Short
+from scrubjay.engine.search.shelf import Short
 from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
 

@@ -6,12 +6,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from scrubjay.engine import Engine
-from scrubjay.engine.search import manifest, postings
+from scrubjay.engine.search import manifest
 from scrubjay.engine.search.analysis import terms
-from scrubjay.engine.search.stopwords import STOP_WORDS
+from scrubjay.engine.search.postings import Postings
 from scrubjay.model.errors import SealBroken
 from scrubjay.model.rows import Collection
 from scrubjay.model.scope import Scope
+
+LANGUAGES = (
+    *("english", "german", "french", "spanish", "italian", "portuguese"),
+    *("dutch", "swedish", "russian"),
+)
 
 
 def words_left(engine: Engine, scope: Scope, words: Iterable[str]) -> set[str]:
@@ -37,15 +42,15 @@ def _opened(engine: Engine, scope: Scope) -> Iterator[bytes]:
                 yield b"".join(seal.unseal_stream(stream, row_id=name.encode(), version=0))
 
 
-def _postings(raw: Iterable[bytes]) -> Iterator[postings.Segment]:
+def _postings(raw: Iterable[bytes]) -> Iterator[Postings]:
     for one in raw:
         with suppress(ValueError):
-            yield postings.unpack(one)
+            yield Postings.unpack(one)
 
 
-def _holds(part: postings.Segment, word: str) -> bool:
+def _holds(part: Postings, word: str) -> bool:
     """Whether the word is a term, in whatever language its text was taken to be."""
-    forms = {term for language in STOP_WORDS for term in terms(word, language)[:1]}
+    forms = {term for language in LANGUAGES for term in terms(word, language)[:1]}
     return any(len(part.find(form)[0]) for form in forms)
 
 

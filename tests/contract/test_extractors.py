@@ -8,7 +8,7 @@ import pytest
 
 from scrubjay.adapters import distillers
 from scrubjay.adapters.clock import SystemClock
-from scrubjay.adapters.distillers.chat import ChatExtractor, Model
+from scrubjay.adapters.distillers.chat import ChatExtractor, ChatModel
 from scrubjay.model.endpoints import ModelDialect
 from scrubjay.ports import Extractor
 from scrubjay.testing.distiller_contract import ExtractorContract
@@ -29,7 +29,7 @@ class TestChatExtractor(ExtractorContract):
     def extractor(self, server: ModelServer, request: pytest.FixtureRequest) -> Extractor:
         is_openai = request.param is ModelDialect.OPENAI
         url = server.openai_url if is_openai else server.anthropic_url
-        model = Model(base_url=url, name="m", dialect=request.param)
+        model = ChatModel(base_url=url, name="m", dialect=request.param)
         return ChatExtractor(model, clock=SystemClock(), sleep=lambda _: None)
 
 

@@ -11,8 +11,7 @@ from scrubjay.adapters import stores
 from scrubjay.adapters.stores.memory import MemoryStore
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.ports import Store
-from scrubjay.testing.store_contract import DurableStoreContract, StoreContract
-from scrubjay.testing.store_transactions import OpenStore
+from scrubjay.testing.store_contract import DurableStoreContract, OpenStore, StoreContract
 from tests.support.registry import implementations
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.conversation.injection import BEGIN, END, inject
+from scrubjay.conversation.brief_file import BEGIN, END, inject
 from scrubjay.model.errors import InvalidRequest
 
 BLOCK = f"{BEGIN}\nbrief\n{END}\n"

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.search import indexing
 from scrubjay.model.errors import Conflict, NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.requests import Forget, Recall, Retain, Supersede
@@ -94,7 +93,7 @@ def ask(engine: Engine, query: str) -> Recalled:
 def from_rows(home: MemoryHome) -> Engine:
     """An engine that has its index from the rows, whatever segments there are."""
     engine = home.engine(Policy(segment_rows=10**9))
-    indexing.start_over(engine._open(ALICE), engine._indexed(ALICE))
+    engine._indexed(ALICE).start_over()
     return engine
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from scrubjay.adapters.stores.memory import State
+from scrubjay.adapters.stores.memory import ScopeState
 from scrubjay.engine import Engine
 from scrubjay.handle import Jay
 from scrubjay.model.errors import (
@@ -145,7 +145,7 @@ def everything(home: MemoryHome) -> Any:
     return rows, kept, dict(home.keyring._slots), dict(home.blobs._blobs)
 
 
-def without_trail(state: State) -> tuple[object, ...]:
+def without_trail(state: ScopeState) -> tuple[object, ...]:
     head = state.head
     positions = (head.memory, head.turn, head.session, head.frozen, head.destroyed, head.due)
     return positions, state.rows, state.tombstones, state.links

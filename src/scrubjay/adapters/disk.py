@@ -12,13 +12,14 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
 from typing import Final
 
-from scrubjay.model.errors import Full, ScrubjayError, StoreError
+from msgspec import Struct
+
+from scrubjay.model.errors import Full, StoreError
 
 LEFTOVER: Final = ".new."
 Noise = Callable[[int], bytes]
@@ -57,22 +58,18 @@ def failures(place: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _translated(place, error) from error
+        if error.errno in NO_SPACE:
+            raise Full(f"No space is left for the {place}.") from error
+        if error.errno in DENIED:
+            raise StoreError(
+                f"The system does not allow this in the {place}.",
+                hint=f"Check who owns the {place}, its permissions, and that it is not read-only.",
+            ) from error
+        reason = os.strerror(error.errno or errno.EIO)
+        raise StoreError(f"The {place} failed: {reason}.") from error
 
 
-def _translated(place: str, error: OSError) -> ScrubjayError:
-    if error.errno in NO_SPACE:
-        return Full(f"No space is left for the {place}.")
-    if error.errno in DENIED:
-        return StoreError(
-            f"The system does not allow this in the {place}.",
-            hint=f"Check who owns the {place}, its permissions, and that it is not read-only.",
-        )
-    return StoreError(f"The {place} failed: {os.strerror(error.errno or errno.EIO)}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Disk:
+class Disk(Struct, frozen=True):
     """Durable file operations; all of them raise OSError."""
 
     watch: Watch = unwatched
@@ -137,7 +134,8 @@ class Disk:
     def shred(self, path: Path, noise: Noise) -> None:
         """Overwrite a file and unlink it; an absent one is fine. The folder is not synced."""
         with suppress(FileNotFoundError):
-            self._overwrite(path, noise)
+            with _opened(path, os.O_WRONLY | os.O_NOFOLLOW) as fd:
+                self._drown(fd, path, noise)
             self._unlink(path)
 
     def delete(self, path: Path) -> None:
@@ -160,9 +158,16 @@ class Disk:
     def sweep(self, folder: Path) -> None:
         """Unlink what writers that died left in a folder; those at work are not disturbed."""
         for name in self.names(folder):
-            if name.startswith(LEFTOVER):
-                with suppress(FileNotFoundError):
-                    self._sweep(folder / name)
+            if not name.startswith(LEFTOVER):
+                continue
+            with (
+                suppress(FileNotFoundError, BlockingIOError),
+                _opened(folder / name, os.O_WRONLY | os.O_NOFOLLOW) as fd,
+            ):
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # The name may belong to a newer file by now; its writer holds the lock on it.
+                if os.fstat(fd).st_ino == (folder / name).stat().st_ino:
+                    self._unlink(folder / name)
 
     def sync_folder(self, folder: Path) -> None:
         """Make the names in a folder durable."""
@@ -202,35 +207,18 @@ class Disk:
                 fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             except FileExistsError:
                 continue
-            if self._is_ours(fd, draft):
+            try:
+                self.watch(Step.CLAIM, draft)
+                fcntl.flock(fd, fcntl.LOCK_EX)
+            except OSError:
+                os.close(fd)
+                draft.unlink(missing_ok=True)
+                raise
+            if os.fstat(fd).st_nlink > 0:
                 return fd, draft
+            # A sweep took it for a leftover before it was locked.
             os.close(fd)
         raise AssertionError("unreachable: count() does not end")
-
-    def _is_ours(self, fd: int, draft: Path) -> bool:
-        """Lock a new file against sweeps; whether none took it for a leftover before that."""
-        try:
-            self.watch(Step.CLAIM, draft)
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        except OSError:
-            os.close(fd)
-            draft.unlink(missing_ok=True)
-            raise
-        return os.fstat(fd).st_nlink > 0
-
-    def _sweep(self, leftover: Path) -> None:
-        with _opened(leftover, os.O_WRONLY | os.O_NOFOLLOW) as fd:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return
-            # The name may belong to a newer file by now; its writer holds the lock on that one.
-            if os.fstat(fd).st_ino == leftover.stat().st_ino:
-                self._unlink(leftover)
-
-    def _overwrite(self, path: Path, noise: Noise) -> None:
-        with _opened(path, os.O_WRONLY | os.O_NOFOLLOW) as fd:
-            self._drown(fd, path, noise)
 
     def _drown(self, fd: int, path: Path, noise: Noise) -> None:
         self.watch(Step.OVERWRITE, path)

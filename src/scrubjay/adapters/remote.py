@@ -1,18 +1,19 @@
-"""Asking an endpoint on another machine: one POST, patient, bounded, and discreet.
+"""HTTP client of an endpoint on another machine: one POST with retries, a deadline, a size limit.
 
 Whoever configures an endpoint trusts it with what is sent there. Neither that, nor the key, nor
-what the endpoint answered is ever part of an error or a log line.
+what the endpoint answered is ever part of an error or a log line. No redirect is followed.
+
+It is the standard library's client: httpx bounds the time of each read, not that of the whole
+answer, so the loop that reads would stay, and the package would need it without an extra.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from socket import socket
+from collections.abc import Callable, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from scrubjay.model.endpoints import is_loopback
 from scrubjay.model.errors import InvalidRequest
@@ -32,21 +33,13 @@ class Late(Unanswered):
     """It took too long."""
 
 
-class Refused(Unanswered):
+class BadStatus(Unanswered):
     """It answered, but not with what was asked for."""
 
     def __init__(self, status: int, wait: float | None) -> None:
         super().__init__(f"answered {status}.")
         self.status = status
         self.wait = wait
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long one attempt may take, and how many there are."""
-
-    seconds: float
-    attempts: int = 3
 
 
 class Remote:
@@ -57,13 +50,22 @@ class Remote:
         base_url: str,
         *,
         name: str,
-        patience: Patience,
+        seconds: float,
+        attempts: int,
         clock: Clock,
         sleep: Sleep,
         log: logging.Logger,
     ) -> None:
-        self._url = _checked(base_url, name)
-        self._patience = patience
+        self._url = url = urlsplit(base_url)
+        if url.query or url.fragment or url.username or not url.hostname:
+            raise InvalidRequest(f"The address of the {name} is not a plain URL.")
+        if url.scheme != "https" and not (url.scheme == "http" and is_loopback(url.hostname)):
+            raise InvalidRequest(
+                f"The {name} is not reached over https.",
+                hint="Use an https address; plain http works only to this machine.",
+            )
+        self._seconds = seconds
+        self._attempts = attempts
         self._clock = clock
         self._sleep = sleep
         self._log = log
@@ -82,29 +84,32 @@ class Remote:
         `deadline` is a reading of the clock's `monotonic`.
         """
         sent = {"Content-Type": "application/json", "Accept": "application/json", **headers}
-        for attempt in range(1, self._patience.attempts + 1):
+        for attempt in range(1, self._attempts + 1):
+            wait = 0.0
             try:
                 return self._ask(path, body, sent, most_bytes, deadline)
-            except Refused as refused:
-                self._log.warning("remote.refused status=%d attempt=%d", refused.status, attempt)
-                failure: Exception = refused
-                if refused.status not in PASSING:
+            except BadStatus as error:
+                self._log.warning("remote.refused status=%d attempt=%d", error.status, attempt)
+                failure: Exception = error
+                wait = error.wait or 0.0
+                if error.status not in PASSING:
                     break
             except (OSError, HTTPException) as error:
                 kind = type(error).__name__
                 self._log.warning("remote.failed error=%s attempt=%d", kind, attempt)
                 failure = error
-            if attempt < self._patience.attempts:
-                self._pause(attempt, getattr(failure, "wait", None), deadline)
-        raise _told(failure) from failure
-
-    def _pause(self, attempt: int, wished: float | None, deadline: float | None) -> None:
-        """Wait longer each time, by chance more or less, so that many callers spread out."""
-        chance = 0.5 + int.from_bytes(self._clock.random(2)) / 2**17
-        pause = min(max(FIRST_PAUSE * 2 ** (attempt - 1) * chance, wished or 0.0), LONGEST_PAUSE)
-        if deadline is not None and self._clock.monotonic() + pause >= deadline:
-            raise Late("did not answer by the deadline.")
-        self._sleep(pause)
+            if attempt < self._attempts:
+                # Longer each time, by chance more or less, so that many callers spread out.
+                chance = 0.5 + int.from_bytes(self._clock.random(2)) / 2**17
+                pause = min(max(FIRST_PAUSE * 2 ** (attempt - 1) * chance, wait), LONGEST_PAUSE)
+                if deadline is not None and self._clock.monotonic() + pause >= deadline:
+                    raise Late("did not answer by the deadline.")
+                self._sleep(pause)
+        if isinstance(failure, Unanswered):
+            raise failure
+        if isinstance(failure, TimeoutError):
+            raise Late("did not answer in time.") from failure
+        raise Unanswered("cannot be reached.") from failure
 
     def _ask(
         self,
@@ -114,65 +119,32 @@ class Remote:
         most_bytes: int,
         deadline: float | None,
     ) -> bytes:
-        until = self._clock.monotonic() + self._patience.seconds
+        until = self._clock.monotonic() + self._seconds
         until = until if deadline is None else min(until, deadline)
-        connection = self._connect(self._left(until))
+        kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
+        connection = kind(self._url.hostname or "", self._url.port, timeout=self._left(until))
+        raw = bytearray()
         try:
             whole = f"{self._url.path.rstrip('/')}{path}"
             connection.request("POST", whole, body=body, headers=dict(headers))
             sock = connection.sock
             with connection.getresponse() as response:
-                raw = b"".join(self._read(sock, response, until, most_bytes))
+                # Piece by piece: neither longer nor later than it may be.
+                while chunk := response.read1(65_536):
+                    raw += chunk
+                    if len(raw) > most_bytes:
+                        raise Unanswered("answered with too much.")
+                    if not response.isclosed():
+                        sock.settimeout(self._left(until))
         finally:
             connection.close()
         if response.status != 200:
-            raise Refused(response.status, _seconds(response.getheader("Retry-After")))
-        return raw
-
-    def _read(
-        self, sock: socket, response: HTTPResponse, until: float, room: int
-    ) -> Iterator[bytes]:
-        """The answer piece by piece: neither longer nor later than it may be."""
-        while chunk := response.read1(65_536):
-            room -= len(chunk)
-            if room < 0:
-                raise Unanswered("answered with too much.")
-            yield chunk
-            if not response.isclosed():
-                sock.settimeout(self._left(until))
+            after = response.getheader("Retry-After") or ""  # a number of seconds, or a date
+            raise BadStatus(response.status, float(after) if after.isdecimal() else None)
+        return bytes(raw)
 
     def _left(self, until: float) -> float:
         left = until - self._clock.monotonic()
         if left <= 0:
             raise TimeoutError
         return left
-
-    def _connect(self, seconds: float) -> HTTPConnection:
-        kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
-        return kind(self._url.hostname or "", self._url.port, timeout=seconds)
-
-
-def _told(failure: Exception) -> Unanswered:
-    """What the caller is told of the last attempt; never what the endpoint wrote."""
-    if isinstance(failure, Unanswered):
-        return failure
-    if isinstance(failure, TimeoutError):
-        return Late("did not answer in time.")
-    return Unanswered("cannot be reached.")
-
-
-def _seconds(header: str | None) -> float | None:
-    """The wait a header asks for, unless it names a date."""
-    return float(header) if header and header.isdecimal() else None
-
-
-def _checked(base_url: str, name: str) -> SplitResult:
-    url = urlsplit(base_url)
-    if url.query or url.fragment or url.username or not url.hostname:
-        raise InvalidRequest(f"The address of the {name} is not a plain URL.")
-    if url.scheme != "https" and not (url.scheme == "http" and is_loopback(url.hostname)):
-        raise InvalidRequest(
-            f"The {name} is not reached over https.",
-            hint="Use an https address; plain http works only to this machine.",
-        )
-    return url

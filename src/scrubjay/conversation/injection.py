@@ -1,54 +1,274 @@
-"""A brief within a file such as CLAUDE.md: between two marks, and replaced the next time."""
+"""Injection: what memory puts before a model, as blocks of one line each, within a budget.
+
+It is a mix of what matches the question, what matters whatever is asked, the last turns, and a
+timeline of the rest. The best comes first, so that a tighter limit cuts off the least.
+"""
 
 from __future__ import annotations
 
-import os
-import re
-from pathlib import Path
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Final
 
-from scrubjay import files
-from scrubjay.model.errors import InvalidRequest, NotFound
+from scrubjay.engine import Engine
+from scrubjay.guard.clean import one_line
+from scrubjay.model import echo
+from scrubjay.model.errors import NotFound
+from scrubjay.model.memory import Kind, Memory
+from scrubjay.model.origin import Actor
+from scrubjay.model.requests import Recall
+from scrubjay.model.results import Hit
+from scrubjay.model.scope import Scope
+from scrubjay.model.turns import EPISODE_TURNS, Moment, State, Timeline
 
-BEGIN: Final = "<!-- scrubjay brief: begin -->"
-END: Final = "<!-- scrubjay brief: end -->"
-_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
+_SEARCH: Final = 0.6
+"""The share of the time of an answer that the search may take."""
+_SALIENT: Final = "salient"
+_FEELING: Final = 0.9
+"""From this importance on, a turn that stays worth telling is one that moved somebody."""
+_TIMELINE_BYTES: Final = 1_200
+_MOMENTS: Final = 200
+_FOUND: Final = 12
+_EVIDENCE: Final = ("coverage", "dated")
+"""The parts of a score that say that a memory is about the question."""
+_GIST: Final = 60
+_NOISE: Final = 10
+"""From so many turns on that nothing is kept of, their number is worth telling."""
+_COMPARED: Final = 4_000
 
 
-def block(markdown: str) -> str:
-    """The brief between its marks."""
-    return f"{BEGIN}\n{markdown}{END}\n"
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many blocks of one sort there are, and how long each may be."""
+
+    blocks: int
+    bytes: int
 
 
-def inject(path: Path, markdown: str) -> None:
-    """Put the brief into a file, in place of the one before; all else in it stays as it is.
+MATCHED: Final = Share(3, 1_000)
+SALIENT: Final = Share(2, 600)
+RECENT: Final = Share(2, 1_300)
 
-    The marks count only as whole lines. A line of a brief begins with a list's mark or a heading's,
-    so that no memory can pass for one.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptContext:
+    """What a model is about to be asked, and what it has before it already."""
+
+    scope: Scope
+    query: str
+    """The last thing the user said; nothing if there is none."""
+    present: tuple[str, ...] = ()
+    """What users said before that: the model has it before it, with what was answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One line to be put before a model.
+
+    Its kind is that of the memory, or for a turn: `decision`, `feeling`, `recent`, `episode`; or
+    `timeline` and `routine` for what is told of many turns.
     """
-    target = path.resolve()  # a link stays a link
-    try:
-        before = files.read(target).decode()
-    except NotFound:
-        before = ""
-    except UnicodeDecodeError as error:
-        raise InvalidRequest("The file is not UTF-8 text.", hint="Nothing was changed.") from error
-    mode = target.stat().st_mode & 0o777 if target.exists() else None
-    files.write(target, _with(before, markdown).encode())
-    if mode is not None:
-        os.chmod(target, mode)  # noqa: PTH101 - as Path.chmod, but of the file just replaced
+
+    text: str
+    kind: str
+    at: datetime | None = None
+    score: float = 0.0
 
 
-def _with(text: str, markdown: str) -> str:
-    lines = _LINE.findall(text)
-    begins = [at for at, line in enumerate(lines) if line.strip() == BEGIN]
-    ends = [at for at, line in enumerate(lines) if line.strip() == END]
-    if not begins and not ends:
-        gap = "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
-        return f"{text}{gap}{block(markdown)}"
-    if len(begins) != 1 or len(ends) != 1 or begins[0] > ends[0]:
-        raise InvalidRequest(
-            "The marks of the brief in this file do not make a pair.",
-            hint="Leave one begin and one end, or take both out. Nothing was changed.",
+def fitted(blocks: Iterable[Block], *, most: int, most_bytes: int) -> list[Block]:
+    """The first blocks within a budget; one that is too long is skipped, a later one still tried.
+
+    No block can end the fence it is put into.
+    """
+    kept: list[Block] = []
+    for block in blocks:
+        safe = replace(block, text=echo.defuse(block.text))
+        size = len(safe.text.encode())
+        if len(kept) < most and size <= most_bytes and safe.text:
+            kept.append(safe)
+            most_bytes -= size
+    return kept
+
+
+class Mixer:
+    """Chooses the blocks for one question; no turn is told of twice."""
+
+    def __init__(self, engine: Engine, context: PromptContext, seconds: float) -> None:
+        self._engine = engine
+        self._context = context
+        self._seconds = seconds * _SEARCH
+        self._present = {_plain(one) for one in context.present}
+        timeline = engine.timeline(context.scope, _MOMENTS, actor=Actor.AGENT)
+        self._episodes = Episodes(timeline)
+        kept = [one for one in timeline.moments if one.state is State.KEPT]
+        begins = [(one.id, _plain(one.gist)) for one in kept] if self._present else []
+        self._shown = {
+            id for id, gist in begins if any(one.startswith(gist) for one in self._present)
+        }
+        """The turns that the conversation itself holds, and those a block tells of."""
+        self._latest = [one for one in kept if one.id not in self._shown][-RECENT.blocks :]
+
+    def blocks(self, most: int) -> list[Block]:
+        """What is best, first; how many turns were routine, if there are fewer than `most`."""
+        hits = [hit for hit in self._search() if not hit.memory.quarantined]
+        about = [hit for hit in hits if any(hit.why.get(part, 0) > 0 for part in _EVIDENCE)]
+        chosen: list[Block] = []
+        for hit in self._news(about if self._context.query else [], MATCHED.blocks):
+            sources = hit.memory.sources
+            is_latest = any(one.id in sources for one in self._latest)
+            size = RECENT.bytes if is_latest else MATCHED.bytes
+            around = self._episodes.around(sources)
+            chosen.append(self._block(hit.memory, size, score=hit.score, around=around))
+        for hit in self._news([one for one in hits if _SALIENT in one.memory.tags], SALIENT.blocks):
+            chosen.append(self._block(hit.memory, SALIENT.bytes))
+        for moment in [one for one in reversed(self._latest) if one.id not in self._shown]:
+            with suppress(NotFound):  # forgotten by itself, or since we looked
+                memory = self._engine.get(self._context.scope, moment.memory, actor=Actor.AGENT)
+                if self._is_news(memory):
+                    chosen.append(replace(self._block(memory, RECENT.bytes), kind="recent"))
+        if text := self._episodes.tell(self._shown, _TIMELINE_BYTES):
+            chosen.append(Block(text=text, kind="timeline"))
+        if len(chosen) < most and (text := self._episodes.noise()):
+            chosen.append(Block(text=text, kind="routine"))
+        return chosen
+
+    def _search(self) -> tuple[Hit, ...]:
+        """What one search finds: what is about the question, and what matters whatever it is.
+
+        Nothing of it leaves the machine, and no embedder is asked that could take long.
+        """
+        query = self._context.query
+        salient = frozenset({_SALIENT})
+        request = Recall(
+            query=query or _SALIENT,
+            tags=frozenset() if query else salient,
+            also=salient if query else frozenset(),
+            limit=_FOUND,
+            seconds=self._seconds,
+            local=True,
+            actor=Actor.AGENT,
         )
-    return "".join([*lines[: begins[0]], block(markdown), *lines[ends[0] + 1 :]])
+        return self._engine.recall(self._context.scope, request).hits
+
+    def _news(self, hits: Sequence[Hit], most: int) -> list[Hit]:
+        """The first hits that nothing has told of yet."""
+        found: list[Hit] = []
+        for hit in hits:
+            if len(found) < most and self._is_news(hit.memory):
+                found.append(hit)
+        return found
+
+    def _is_news(self, memory: Memory) -> bool:
+        """Whether neither a block nor the conversation itself has told of it; then one will."""
+        ids = set(memory.sources) or {memory.id}
+        said = _plain(memory.content.partition("\n→ ")[0])
+        if not ids.isdisjoint(self._shown) or said in self._present:
+            return False
+        self._shown |= ids
+        return True
+
+    def _block(self, memory: Memory, most: int, *, score: float = 0.0, around: str = "") -> Block:
+        kind = memory.kind.value
+        if memory.kind is Kind.EPISODE and _SALIENT in memory.tags:
+            kind = "feeling" if memory.importance >= _FEELING else "decision"
+        elif memory.kind is Kind.EPISODE and self._episodes.is_open(memory.sources):
+            kind = "recent"
+        text = one_line(echo.cut(memory.content))
+        text = f"{text} {around}" if around else text
+        return Block(text=_fit(text, most), kind=kind, at=memory.said_at, score=score)
+
+
+class Episodes:
+    """The latest episodes of a conversation; the first may lack its beginning.
+
+    All are closed, by a pause or by their number of turns, but for the last one: what is told
+    of a closed one stays the same however the conversation goes on.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        groups = timeline.episodes()
+        self._cut = groups.pop(0) if timeline.begun and groups else []
+        self._groups = groups
+        self._of = {one.id: group for group in groups for one in group}
+        last = (groups or [self._cut])[-1]
+        begun = timeline.begun if last and last[0] is timeline.moments[0] else 0
+        self._open = [] if begun + len(last) == EPISODE_TURNS else last
+        self._told: set[str] = set()
+
+    def is_open(self, turns: Collection[str]) -> bool:
+        """Whether one of the turns is of the episode that still goes on."""
+        return not {one.id for one in self._open}.isdisjoint(turns)
+
+    def around(self, turns: Collection[str]) -> str:
+        """What else a closed episode of one of the turns was about; said once for each."""
+        group = next((self._of[one] for one in turns if one in self._of), [])
+        others = [one for one in group if one.state is State.KEPT and one.id not in turns]
+        if not others or group is self._open or group[0].id in self._told:
+            return ""
+        self._told.add(group[0].id)
+        gists = "; ".join(one_line(one.gist, most=_GIST) for one in others)
+        return f"(one of {_number(group)}, {_time(group)}; also: {gists})"
+
+    def tell(self, shown: Collection[str], most: int) -> str:
+        """Episodes of which something was not shown yet, oldest first; nothing if there is none.
+
+        Where they do not all fit, the oldest ones are only counted.
+        """
+        told, lines = [], []
+        for group in self._groups:
+            kept = [one for one in group if one.state is State.KEPT]
+            if group[0].id in self._told or all(one.id in shown for one in kept):
+                continue
+            routine = len(group) - len(kept)
+            number = _number(group) + (f", {routine} of them routine" if routine else "")
+            told.append(group)
+            lines.append(f"{_time(group)} ({number}): {one_line(kept[0].gist, most=_GIST)}")
+        counted, since = self._timeline.earlier + len(self._cut), self._timeline.since
+        if not lines and not counted:
+            return ""
+        text = ""
+        for cut in range(len(lines) + 1):
+            counts = [f"{counted:,} turns since {since:%Y-%m-%d}"] if since and counted else []
+            text = "Earlier: " + "; ".join([*counts, *lines[cut:]])
+            if len(text.encode()) <= most:
+                break
+            counted += len(told[cut]) if cut < len(told) else 0
+        return _fit(text, most)
+
+    def noise(self) -> str:
+        """How many of the latest turns were routine, where these are many."""
+        moments = self._timeline.moments
+        routine = [one for one in moments if one.state in (State.REPEATED, State.TRIVIAL)]
+        if len(routine) < _NOISE:
+            return ""
+        last = routine[-1].at.astimezone(UTC)
+        return (
+            f"{len(routine)} of the last {len(moments)} turns were routine or said nothing new, "
+            f"the last of them at {last:%Y-%m-%d %H:%M}."
+        )
+
+
+def _number(group: list[Moment]) -> str:
+    return f"{len(group)} turn{'s' * (len(group) > 1)}"
+
+
+def _time(group: list[Moment]) -> str:
+    first, last = group[0].at.astimezone(UTC), group[-1].at.astimezone(UTC)
+    until = f"\u2013{last:%H:%M}" if f"{first:%H:%M}" != f"{last:%H:%M}" else ""
+    return f"{first:%Y-%m-%d %H:%M}{until}"
+
+
+def _fit(text: str, most: int) -> str:
+    """The text in at most so many bytes; what is cut short says so."""
+    raw = text.encode()
+    if len(raw) <= most:
+        return text
+    return raw[: most - 4].decode("utf-8", "ignore").rstrip() + " …"
+
+
+def _plain(text: str) -> str:
+    """A text as it is compared: without spaces and case, and only its beginning."""
+    return " ".join(text[:_COMPARED].split()).lower()[:500]

@@ -8,16 +8,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from scrubjay.engine.ledger import extraction, sessions, turns
-from scrubjay.engine.memories import amend, read, receipts, targets, trust
 from scrubjay.engine.memories import forget as forgetting
 from scrubjay.engine.memories import purge as purging
+from scrubjay.engine.memories import read, receipts, trust
 from scrubjay.engine.memories import retain as retaining
 from scrubjay.engine.memories import trust as revoking
 from scrubjay.engine.scope import due_work, lifecycle
 from scrubjay.engine.scope import rotate as rotating
 from scrubjay.engine.scope.open_scope import OpenScope, Ports
-from scrubjay.engine.search import inline_recall
-from scrubjay.engine.search.shelf import Shelf
+from scrubjay.engine.search import shelf
+from scrubjay.engine.search.shelf import Shelf, Short
 from scrubjay.engine.transfer import audit, copies
 from scrubjay.engine.transfer import verify as verifying
 from scrubjay.model.errors import StoreError
@@ -153,7 +153,7 @@ class Extracting:
 
 
 if TYPE_CHECKING:
-    from scrubjay.engine.search.indexing import Indexed
+    from scrubjay.engine.search.open_index import OpenIndex
 
 
 class Engine(Checking, Extracting):
@@ -162,7 +162,7 @@ class Engine(Checking, Extracting):
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._opened: dict[Scope, OpenScope] = {}
-        self._shelf: Shelf[Indexed] = Shelf(ports.policy.shelf_bytes)
+        self._shelf: Shelf[OpenIndex] = Shelf(ports.policy.shelf_bytes)
         self._mutex = threading.RLock()
         self._closed = False
 
@@ -213,7 +213,7 @@ class Engine(Checking, Extracting):
             if self._closed:
                 return
             for opened in self._opened.values():
-                audit.leave(opened)
+                opened.close()
             self._closed = True
             self._opened.clear()
             self._ports.store.close()
@@ -237,7 +237,7 @@ class Engine(Checking, Extracting):
 
     def amend(self, scope: Scope, request: Amend) -> Memory:
         """Pin or unpin a memory, or set when it expires; null lifts that."""
-        return amend.amend(self._begin(scope), request)
+        return retaining.amend(self._begin(scope), request)
 
     def pin(
         self, scope: Scope, public_id: str, *, pinned: bool = True, actor: Actor = Actor.USER
@@ -255,7 +255,7 @@ class Engine(Checking, Extracting):
         self, scope: Scope, level: Freeze = Freeze.WRITES, *, actor: Actor = Actor.USER
     ) -> Freeze:
         """Stop writes, or writes and recall; `none` lifts it. Returns the level before."""
-        return amend.freeze(self._begin(scope), level, actor=actor)
+        return retaining.freeze(self._begin(scope), level, actor=actor)
 
     def mark_tainted(
         self,
@@ -328,7 +328,7 @@ class Engine(Checking, Extracting):
     ) -> tuple[Session, ...]:
         """The sessions of which something is kept, the one that was spoken in last first."""
         from scrubjay.engine.search import (  # load numpy, which many never need
-            indexing,
+            open_index,
             session_list,
         )
 
@@ -336,7 +336,7 @@ class Engine(Checking, Extracting):
         try:
             return session_list.sessions(opened, self._indexed(scope), limit=limit, actor=actor)
         finally:
-            indexing.let_go(self._shelf.trim())
+            open_index.let_go(self._shelf.trim())
 
     def timeline(self, scope: Scope, limit: int = 50, *, actor: Actor = Actor.USER) -> Timeline:
         """When there were turns, and roughly what about."""
@@ -348,14 +348,15 @@ class Engine(Checking, Extracting):
 
     def recall(self, scope: Scope, request: Recall) -> Recalled:
         """The memories that answer a question, best first."""
-        from scrubjay.engine.search import indexing, recall  # load numpy, which many never need
+        from scrubjay.engine.search import open_index, recall  # load numpy, which many never need
 
-        lifecycle = dict.fromkeys((scope, *request.scopes))
+        scopes = dict.fromkeys((scope, *request.scopes))
+        for one in scopes:
+            self._begin(one)
         try:
-            wanted = [(self._begin(one), self._indexed(one)) for one in lifecycle]
-            return recall.recall(wanted, request)
+            return recall.recall([self._indexed(one) for one in scopes], request)
         finally:
-            indexing.let_go(self._shelf.trim())
+            open_index.let_go(self._shelf.trim())
 
     def full_score(self, *, by_words: bool) -> float:
         """The score of a memory that answers a question fully: by words, or by meaning too."""
@@ -363,23 +364,23 @@ class Engine(Checking, Extracting):
 
         return ranking.full_score(by_words=by_words)
 
-    def at_once(self, scope: Scope) -> inline_recall.Short | None:
+    def at_once(self, scope: Scope) -> Short | None:
         """A recall that takes a few milliseconds now and waits for nobody; None if it would."""
         self._check_open()
         opened = self._opened.get(scope)
         indexed = None if opened is None else self._shelf.find(opened.address)
         if opened is None or indexed is None or self._shelf.full:
             return None
-        return inline_recall.short(opened, indexed)
+        return shelf.short(indexed)
 
     def brief(self, scope: Scope, request: BriefRequest) -> Brief:
         """What a session should know before its first word."""
-        from scrubjay.engine.search import brief, indexing  # load numpy, which many never need
+        from scrubjay.engine.search import brief, open_index  # load numpy, which many never need
 
         try:
             return brief.brief(self._begin(scope), self._indexed(scope), request)
         finally:
-            indexing.let_go(self._shelf.trim())
+            open_index.let_go(self._shelf.trim())
 
     def reindex(
         self, scope: Scope, *, progress: Progress = no_progress, actor: Actor = Actor.USER
@@ -390,11 +391,11 @@ class Engine(Checking, Extracting):
         opened = self._begin(scope)
         return reindex.reindex(opened, self._indexed(scope), progress=progress, actor=actor)
 
-    def _indexed(self, scope: Scope) -> Indexed:
-        from scrubjay.engine.search.indexing import Indexed
+    def _indexed(self, scope: Scope) -> OpenIndex:
+        from scrubjay.engine.search.open_index import OpenIndex
 
         opened = self._open(scope)
-        return self._shelf.take(opened.address, lambda: Indexed(opened))
+        return self._shelf.take(opened.address, lambda: OpenIndex(opened))
 
     def follow(self, scope: Scope, after: int = 0, *, min_seq: int = 0) -> Changes:
         """What changed after the `seq` and `min_seq` of the last answer, for who keeps a copy."""
@@ -408,7 +409,7 @@ class Engine(Checking, Extracting):
 
     def preview(self, scope: Scope, request: Forget) -> Preview:
         """What a forget would erase, and the token that confirms exactly that."""
-        return targets.preview(self._begin(scope), request)
+        return forgetting.preview(self._begin(scope), request)
 
     def revoke(self, scope: Scope, request: Revoke) -> Erasure:
         """Undo what one session or channel wrote, with everything derived from it."""
@@ -487,5 +488,5 @@ class Engine(Checking, Extracting):
             if opened := self._opened.pop(scope, None):
                 # The rows may be made anew, and their numbers then mean other changes.
                 self._shelf.drop(opened.address)
-                audit.leave(opened)
+                opened.close()
             return copies.restore(ports, scope, raw, key=key, anew=anew, origin=origin, actor=actor)

@@ -17,6 +17,9 @@ from scrubjay.model.memory import Json, Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
 
 Record = dict[str, Json]
+EXPORT: Final = "scrubjay-export"
+"""The format an export as readable JSON names itself by."""
+EXPORT_VERSION: Final = 1
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _PROVENANCE: Final = ("session", "channel", "message_id", "reason")
 _OPTIONAL: Final = ("speaker", "position", "approved", "key", "supersedes", "superseded_by")
@@ -66,6 +69,11 @@ def to_record(memory: Memory) -> Record:
     if memory.metadata:
         record["metadata"] = dict(memory.metadata)
     return record
+
+
+def export_record(memory: Memory) -> Record:
+    """The memory as an export or a bundle carries it: with its row's number and version."""
+    return {**to_record(memory), "number": memory.number, "version": memory.version}
 
 
 def _provenance_record(provenance: Provenance) -> Record:

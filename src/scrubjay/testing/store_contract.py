@@ -11,16 +11,17 @@ the same scopes each time it is called, as another process would.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Protocol
 
 import pytest
 from msgspec.structs import replace
 
-from scrubjay.model.errors import NotFound
-from scrubjay.model.rows import CatalogEntry
-from scrubjay.ports import Store, Tx
-from scrubjay.testing.store_catalog import CatalogContract
+from scrubjay.model.errors import NotFound, StoreError
+from scrubjay.model.rows import BackupEntry, CatalogEntry
+from scrubjay.ports import Failpoint, Reach, Store, Tx, pass_by
 from scrubjay.testing.store_model import check_model
 from scrubjay.testing.store_rows import (
     ALICE,
@@ -30,12 +31,370 @@ from scrubjay.testing.store_rows import (
     ErasureContract,
     RowContract,
     a_row,
+    erase,
     head,
     look,
     put,
 )
-from scrubjay.testing.store_scopes import ScopeContract
-from scrubjay.testing.store_transactions import OpenStore, TransactionContract
+
+PATIENCE: Final = 30.0
+OVERLAP: Final = 64
+
+
+class OpenStore(Protocol):
+    """How to open the store under test."""
+
+    def __call__(self, *, reach: Reach = pass_by) -> Store:
+        """A store that calls `reach` at each failpoint."""
+
+
+class Stop(BaseException):
+    """What a test raises where a process would die."""
+
+
+class TransactionContract:
+    """Reads beside writes, and writes that happen once, alone, wholly or not at all."""
+
+    def test_a_write_returns_what_its_work_returns(self, store: Store) -> None:
+        assert store.write(ALICE, lambda tx: (tx.head().memory.seq, "result")) == (0, "result")
+
+    @pytest.mark.parametrize("kind", [ValueError, NotFound, Stop, KeyboardInterrupt])
+    def test_what_work_raises_is_raised_and_nothing_is_kept(
+        self, store: Store, kind: type[BaseException]
+    ) -> None:
+        runs = []
+
+        def work(tx: Tx) -> None:
+            runs.append(1)
+            tx.put(MEMORY, a_row("one", key=b"k"))
+            tx.bury([b"t"])
+            tx.link(b"s", b"d")
+            tx.append_audit(b"cell", b"m" * 32)
+            raise kind("on purpose")
+
+        before = head(store)
+        with pytest.raises(kind, match="on purpose"):
+            store.write(ALICE, work)
+        assert runs == [1]
+        assert head(store) == before
+        assert look(store, lambda view: view.changes(MEMORY, 0, ANY)) == []
+        assert look(store, lambda view: (view.tombstones(), view.derived(b"s"))) == ([], [])
+        assert put(store, a_row("two"))[0].seq == 1
+
+    def test_nothing_is_kept_of_what_fails_before_the_commit(self, open_store: OpenStore) -> None:
+        store = _stopping(open_store, Failpoint.STORE_BEFORE_COMMIT)
+        with pytest.raises(Stop):
+            put(store, a_row("one"))
+        assert look(store, lambda view: view.changes(MEMORY, 0, ANY)) == []
+        store.close()
+
+    def test_what_fails_after_the_commit_is_kept(self, open_store: OpenStore) -> None:
+        store = _stopping(open_store, Failpoint.STORE_AFTER_COMMIT)
+        with pytest.raises(Stop):
+            put(store, a_row("one"))
+        assert len(look(store, lambda view: view.changes(MEMORY, 0, ANY))) == 1
+        store.close()
+
+    def test_a_view_does_not_see_what_is_written_later(self, store: Store) -> None:
+        put(store, a_row("one"))
+        with store.read(ALICE) as view:
+            before = view.head(), view.changes(MEMORY, 0, ANY), view.tombstones()
+            put(store, a_row("two"))
+            erase(store, a_row("one"))
+            store.write(ALICE, lambda tx: tx.bury([b"t"]))
+            after = view.head(), view.changes(MEMORY, 0, ANY), view.tombstones()
+        assert after == before
+        assert head(store).memory.seq == 3
+
+    def test_a_view_is_of_the_moment_of_its_first_read(self, store: Store) -> None:
+        with store.read(ALICE) as view:
+            put(store, a_row("one"))
+            assert view.head().memory.seq == 1
+
+    def test_reads_go_on_beside_a_write(self, store: Store) -> None:
+        put(store, a_row("one"))
+
+        def work(tx: Tx) -> int:
+            tx.put(MEMORY, a_row("two"))
+            with ThreadPoolExecutor(1) as pool:
+                return pool.submit(head, store).result(PATIENCE).memory.seq
+
+        assert store.write(ALICE, work) == 1
+
+    def test_a_write_inside_a_write_is_refused(self, store: Store) -> None:
+        with pytest.raises(StoreError):
+            store.write(ALICE, lambda _: put(store, a_row("inner")))
+        assert put(store, a_row("one"))[0].seq == 1
+
+    def test_writes_of_many_threads_run_once_each_and_one_at_a_time(self, store: Store) -> None:
+        inside = threading.Lock()
+        runs: list[int] = []
+
+        def write(number: int) -> int:
+            def work(tx: Tx) -> int:
+                assert inside.acquire(blocking=False), "two works at the same time"
+                try:
+                    runs.append(number)
+                    tx.append_audit(b"cell", b"m" * 32)
+                    return tx.put(MEMORY, a_row(f"row {number}")).seq
+                finally:
+                    inside.release()
+
+            return store.write(ALICE, work)
+
+        with ThreadPoolExecutor(16) as pool:
+            seqs = list(pool.map(write, range(320)))
+        assert sorted(seqs) == list(range(1, 321))
+        assert sorted(runs) == list(range(320))
+        assert (head(store).memory.seq, head(store).audit_count) == (320, 320)
+        assert len(look(store, lambda view: view.changes(MEMORY, 0, ANY))) == 320
+
+    def test_a_failing_write_does_not_hurt_those_beside_it(self, store: Store) -> None:
+        def write(number: int) -> bool:
+            def work(tx: Tx) -> None:
+                tx.put(MEMORY, a_row(f"row {number}"))
+                if number % 3 == 0:
+                    raise (ValueError if number % 2 else Stop)(number)
+
+            try:
+                store.write(ALICE, work)
+            except (ValueError, Stop) as error:
+                return error.args != (number,)
+            return True
+
+        with ThreadPoolExecutor(12) as pool:
+            kept = list(pool.map(write, range(120)))
+        assert kept == [number % 3 != 0 for number in range(120)]
+        rows = look(store, lambda view: view.changes(MEMORY, 0, ANY))
+        assert sorted(row.seq for row in rows) == list(range(1, 81))
+        assert {row.id for row in rows} == {
+            a_row(f"row {number}").id for number in range(120) if number % 3
+        }
+
+    def test_views_of_many_threads_are_each_of_one_moment(self, store: Store) -> None:
+        def write(number: int) -> None:
+            put(store, a_row(f"one {number}"), a_row(f"two {number}"))
+
+        def read(_: int) -> bool:
+            with store.read(ALICE) as view:
+                seq = view.head().memory.seq
+                return seq % 2 == 0 and len(view.changes(MEMORY, 0, ANY)) == seq
+
+        with ThreadPoolExecutor(8) as pool:
+            writes = [pool.submit(write, number) for number in range(40)]
+            assert all(pool.map(read, range(80)))
+            for done in writes:
+                done.result()
+
+
+def _stopping(open_store: OpenStore, failpoint: Failpoint) -> Store:
+    armed = False
+
+    def reach(reached: Failpoint) -> None:
+        if armed and reached is failpoint:
+            raise Stop
+
+    store = open_store(reach=reach)
+    store.create(ALICE)
+    armed = True
+    return store
+
+
+class ScopeContract:
+    """Scopes, their bytes and the end of a store."""
+
+    def test_a_scope_exists_from_creation_to_removal(self, store: Store) -> None:
+        assert not store.exists("carol")
+        store.create("carol")
+        assert store.exists("carol")
+        store.remove("carol")
+        assert not store.exists("carol")
+        store.remove("carol")
+
+    def test_creating_what_exists_changes_nothing(self, store: Store) -> None:
+        put(store, a_row("one"))
+        store.create(ALICE)
+        assert head(store).memory.seq == 1
+
+    def test_of_many_who_create_a_scope_at_once_all_get_the_same(self, store: Store) -> None:
+        def create_and_put(number: int) -> int:
+            address = f"scope-{number // 8}"
+            store.create(address)
+            return store.write(address, lambda tx: tx.put(MEMORY, a_row(f"row {number}"))).seq
+
+        with ThreadPoolExecutor(8) as pool:
+            seqs = list(pool.map(create_and_put, range(160)))
+        assert sorted(seqs) == sorted([*range(1, 9)] * 20)
+
+    def test_a_scope_made_anew_is_empty(self, store: Store) -> None:
+        put(store, a_row("one"))
+        store.remove(ALICE)
+        store.create(ALICE)
+        assert look(store, lambda view: view.changes(MEMORY, 0, ANY)) == []
+        assert put(store, a_row("one"))[0].seq == 1
+
+    def test_scopes_do_not_mix(self, store: Store) -> None:
+        put(store, a_row("one"))
+        with store.read(BOB) as view:
+            assert view.changes(MEMORY, 0, ANY) == []
+        store.remove(BOB)
+        assert head(store).memory.seq == 1
+
+    @pytest.mark.parametrize("verb", ["read", "write", "settle", "size", "check"])
+    def test_an_absent_scope_is_not_found(self, store: Store, verb: str) -> None:
+        calls: dict[str, Callable[[], object]] = {
+            "read": lambda: store.read("carol").__enter__().head(),
+            "write": lambda: store.write("carol", lambda _: None),
+            "settle": lambda: store.settle("carol"),
+            "size": lambda: store.size("carol"),
+            "check": lambda: store.check("carol"),
+        }
+        with pytest.raises(NotFound):
+            calls[verb]()
+        assert not store.exists("carol")
+
+    def test_a_sound_scope_has_nothing_wrong(self, store: Store) -> None:
+        put(store, a_row("one", key=b"k"), a_row("two"))
+        erase(store, a_row("one"))
+        store.write(ALICE, lambda tx: tx.append_audit(b"cell", b"m" * 32))
+        assert store.check(ALICE) == []
+
+    def test_size_grows_with_what_is_stored(self, store: Store) -> None:
+        before = store.size(ALICE)
+        put(store, a_row("one", cell=bytes(200_000)))
+        assert store.size(ALICE) > before + 150_000
+
+    def test_raw_shows_every_byte_kept(self, store: Store) -> None:
+        row = a_row("one", cell=b"needle cell", vector=b"needle vector", blob="needle-blob")
+        put(store, row)
+        store.write(ALICE, lambda tx: tx.append_audit(b"needle audit", b"m" * 32))
+        store.catalog.enroll(CatalogEntry(address=ALICE, name=b"needle name"))
+        store.catalog.add_receipt(ALICE, b"needle receipt")
+        kept = b"\n".join(piece for _, piece in store.raw(ALICE))
+        for needle in ("cell", "vector", "audit", "name", "receipt"):
+            assert b"needle " + needle.encode() in kept
+        assert b"needle-blob" in kept
+
+    def test_raw_pieces_of_one_place_overlap(self, store: Store) -> None:
+        marks = [b"<mark %06d of a long cell>" % number for number in range(100_000)]
+        put(store, a_row("long", cell=b"".join(marks)))
+        store.settle(ALICE)
+        last: dict[str, bytes] = {}
+        for place, piece in store.raw(ALICE):
+            if last.get(place):
+                assert piece.startswith(last[place][-OVERLAP:])
+            last[place] = piece
+
+    def test_what_was_erased_is_gone_once_settled(self, store: Store) -> None:
+        rows = [a_row(f"row {n}", cell=b"<needle %d>" % n * 50, key=b"k%d" % n) for n in range(40)]
+        put(store, *rows)
+        put(store, *(a_row(f"other {n}", cell=b"other" * 50) for n in range(40)))
+        store.settle(ALICE)
+        erase(store, *rows)
+        store.settle(ALICE)
+        kept = b"\n".join(piece for _, piece in store.raw(ALICE))
+        assert b"needle" not in kept
+        assert b"other" in kept
+
+    def test_settling_tolerates_a_reader(self, store: Store) -> None:
+        put(store, a_row("one"))
+        with store.read(ALICE) as view:
+            before = view.changes(MEMORY, 0, ANY)
+            erase(store, a_row("one"))
+            store.settle(ALICE)
+            assert view.changes(MEMORY, 0, ANY) == before
+
+    def test_nothing_is_left_of_a_removed_scope_but_the_catalog(self, store: Store) -> None:
+        store.catalog.enroll(CatalogEntry(address=ALICE, name=b"needle name"))
+        put(store, a_row("one", cell=b"needle cell"))
+        store.remove(ALICE)
+        kept = b"\n".join(piece for _, piece in store.raw(ALICE))
+        assert b"needle cell" not in kept
+        assert b"needle name" in kept
+
+    def test_a_closed_store_is_an_error_to_use(self, store: Store) -> None:
+        put(store, a_row("one"))
+        store.close()
+        store.close()
+        calls: tuple[Callable[[], object], ...] = (
+            lambda: store.create("carol"),
+            lambda: store.exists(ALICE),
+            lambda: store.read(ALICE).__enter__(),
+            lambda: put(store, a_row("two")),
+            lambda: list(store.raw(ALICE)),
+            lambda: store.remove(ALICE),
+            lambda: store.catalog,
+        )
+        for call in calls:
+            with pytest.raises(StoreError):
+                call()
+
+
+class CatalogContract:
+    """The catalog: what is known of all scopes."""
+
+    def test_an_address_is_enrolled_once(self, store: Store) -> None:
+        first = CatalogEntry(address=ALICE, name=b"sealed name")
+        assert store.catalog.entry(ALICE) is None
+        assert store.catalog.enroll(first) == first
+        assert store.catalog.enroll(CatalogEntry(address=ALICE, name=b"another")) == first
+        assert store.catalog.entry(ALICE) == first
+
+    def test_of_many_who_enroll_at_once_all_get_the_same(self, store: Store) -> None:
+        wanted = [CatalogEntry(address=ALICE, name=bytes([number])) for number in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            held = set(pool.map(store.catalog.enroll, wanted))
+        assert held == {store.catalog.entry(ALICE)}
+
+    def test_entries_come_by_address(self, store: Store) -> None:
+        for address in ("b", "c", "a"):
+            store.catalog.enroll(CatalogEntry(address=address, name=b"name"))
+        assert [entry.address for entry in store.catalog.entries()] == ["a", "b", "c"]
+
+    def test_a_scope_is_marked_destroyed_for_good(self, store: Store) -> None:
+        for address in (ALICE, BOB):
+            store.catalog.enroll(CatalogEntry(address=address, name=b"name"))
+        store.catalog.mark_destroyed(ALICE)
+        held = store.catalog.enroll(CatalogEntry(address=ALICE, name=b"name"))
+        assert held.destroyed
+        assert [entry.destroyed for entry in store.catalog.entries()] == [True, False]
+
+    def test_an_older_copy_of_the_audit_head_is_ignored(self, store: Store) -> None:
+        store.catalog.enroll(CatalogEntry(address=ALICE, name=b"name"))
+        for count, mac in ((2, b"two"), (5, b"five"), (3, b"three"), (5, b"other")):
+            store.catalog.note_audit(ALICE, count, mac)
+        held = store.catalog.entry(ALICE)
+        assert held == CatalogEntry(address=ALICE, name=b"name", audit_count=5, audit_mac=b"five")
+
+    def test_notes_on_an_unknown_address_change_nothing(self, store: Store) -> None:
+        store.catalog.note_audit(ALICE, 1, b"mac")
+        store.catalog.mark_destroyed(ALICE)
+        assert store.catalog.entries() == []
+
+    def test_tombstones_outlive_the_scope(self, store: Store) -> None:
+        store.catalog.bury(ALICE, [b"one", b"two"])
+        store.catalog.bury(ALICE, [b"two", b"three"])
+        store.catalog.bury(BOB, [])
+        store.remove(ALICE)
+        assert store.catalog.tombstones(ALICE) == {b"one", b"two", b"three"}
+        assert store.catalog.tombstones(BOB) == frozenset()
+
+    def test_receipts_come_oldest_first(self, store: Store) -> None:
+        for cell in (b"first", b"second", b"first"):
+            store.catalog.add_receipt(ALICE, cell)
+        store.catalog.add_receipt(BOB, b"of bob")
+        assert list(store.catalog.receipts(ALICE)) == [b"first", b"second", b"first"]
+
+    def test_backups_come_by_expiry_until_they_are_struck(self, store: Store) -> None:
+        late = BackupEntry(address=ALICE, name="late", expires=30)
+        soon = BackupEntry(address=ALICE, name="soon", expires=10)
+        for backup in (late, soon, BackupEntry(address=BOB, name="soon", expires=10), soon):
+            store.catalog.add_backup(backup)
+        assert list(store.catalog.backups(ALICE)) == [soon, late]
+        store.catalog.remove_backup(soon)
+        store.catalog.remove_backup(soon)
+        assert list(store.catalog.backups(ALICE)) == [late]
+        assert len(store.catalog.backups(BOB)) == 1
 
 
 class StoreContract(

@@ -142,14 +142,15 @@ def _apply(tx: Tx, verb: str, arguments: tuple[Any, ...]) -> object:
                 (collection,) = arguments
                 position = tx.head().at(collection)
                 moved = replace(position, epoch=position.epoch + 1)
-                return tx.set_head(tx.head().moved(collection, moved))  # type: ignore[func-returns-value]
+                tx.set_head(tx.head().moved(collection, moved))
             case "destroy":
                 tx.truncate()
-                return tx.set_head(replace(tx.head(), destroyed=True))  # type: ignore[func-returns-value]
+                tx.set_head(replace(tx.head(), destroyed=True))
             case _:
                 return getattr(tx, verb)(*arguments)
     except Conflict:
         return "conflict"
+    return None
 
 
 def _about(collection: Collection) -> tuple[Callable[[View], object], ...]:

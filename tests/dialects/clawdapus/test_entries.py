@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.conversation import streams
+from scrubjay.conversation.messages import answer_text
 from scrubjay.engine import Engine
 from scrubjay.surfaces.clawdapus.entries import asked, told
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line
@@ -28,7 +28,7 @@ def said(text: str) -> str:
 
 
 def heard(stream: str) -> str:
-    return streams.answer({"format": "sse", "text": stream})
+    return answer_text(stream)
 
 
 # -- names and fields -----------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from functools import partial
 from random import Random
 from urllib.parse import urlsplit
 
+from msgspec.structs import force_setattr
+
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.scope.lifecycle import locate
@@ -229,7 +231,7 @@ class Scene:
 def paused(home: MemoryHome, director: Baton, policy: Policy) -> Engine:
     """An engine that hands the baton back before every call of a port, and distills."""
     engine = baton.engine(home, director, policy)
-    object.__setattr__(engine._ports, "distiller", home.distiller)
+    force_setattr(engine._ports, "distiller", home.distiller)
     return engine
 
 

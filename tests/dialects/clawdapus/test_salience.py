@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scrubjay.conversation.injection import Block
 from scrubjay.engine import Engine
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
 from scrubjay.model.requests import Retain
 from scrubjay.model.turns import Piece, State, Turn
-from scrubjay.surfaces.clawdapus.blocks import Block, render
+from scrubjay.surfaces.clawdapus.plane import render
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line, within_the_limits
 from tests.dialects.clawdapus.pod import Json, user
 from tests.support.engines import MemoryHome
@@ -258,7 +259,7 @@ def test_whatever_blocks_there_are_an_answer_keeps_to_the_limits(text: str) -> N
 
 def test_a_block_that_does_not_fit_is_skipped_and_a_smaller_one_still_tried() -> None:
     sizes = [5_000, 4_000, 3_000, 1_000]
-    kept = within_the_limits(render(Block(text="x" * size, kind="fact") for size in sizes).body)
+    kept = within_the_limits(render([Block(text="x" * size, kind="fact") for size in sizes]).body)
     assert [len(one["text"]) for one in kept] == [5_000, 3_000]
 
 

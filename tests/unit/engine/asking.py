@@ -7,8 +7,8 @@ from typing import Any
 
 from scrubjay.adapters.blobs.memory import MemoryBlobs
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.search import indexing, manifest
-from scrubjay.engine.search.manifest import Listed, Manifest
+from scrubjay.engine.search import manifest
+from scrubjay.engine.search.manifest import Manifest, SegmentBlobs
 from scrubjay.model.errors import Busy, Full
 from scrubjay.model.requests import Recall
 from scrubjay.model.results import Recalled
@@ -48,7 +48,7 @@ def fill(engine: Engine, count: int, *, first: int = 0, scope: Scope = ALICE) ->
 def rows_alone(home: MemoryHome) -> Engine:
     """A fresh engine whose index is made from the rows, whatever segments there are."""
     engine = home.engine(LAZY)
-    indexing.start_over(engine._open(ALICE), engine._indexed(ALICE))
+    engine._indexed(ALICE).start_over()
     return engine
 
 
@@ -58,7 +58,7 @@ def listing(home: MemoryHome, scope: Scope = ALICE) -> Manifest | None:
     return opened.read(lambda view: manifest.read(opened, view))
 
 
-def listed(home: MemoryHome, scope: Scope = ALICE) -> tuple[Listed, ...]:
+def listed(home: MemoryHome, scope: Scope = ALICE) -> tuple[SegmentBlobs, ...]:
     """The segments on disk, oldest first."""
     found = listing(home, scope)
     return () if found is None else found.segments

@@ -184,7 +184,7 @@ def test_a_brief_needs_columns_only(home: MemoryHome) -> None:
     assert says(fresh) == ORDER
     index = fresh._indexed(ALICE).index
     assert index is not None
-    assert [part.postings for part in index._parts] == [None]
+    assert [part.rest for part in index._parts] == [None]
 
 
 def test_a_brief_writes_no_segment(home: MemoryHome) -> None:

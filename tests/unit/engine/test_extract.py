@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from scrubjay.adapters.distillers.chat import ChatExtractor, Model
+from scrubjay.adapters.distillers.chat import ChatExtractor, ChatModel
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import Frozen, InvalidRequest
 from scrubjay.model.memory import Kind
@@ -38,7 +38,7 @@ def model() -> Iterator[ModelServer]:
 @pytest.fixture
 def home(model: ModelServer) -> MemoryHome:
     home = MemoryHome()
-    asked = Model(base_url=model.openai_url, name="m", attempts=1, seconds=5)
+    asked = ChatModel(base_url=model.openai_url, name="m", attempts=1, seconds=5)
     home.extractor = ChatExtractor(asked, clock=home.clock, sleep=lambda _: None)
     return home
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.search import indexing, manifest, segment, segments
+from scrubjay.engine.search import manifest, segment
 from scrubjay.model.errors import Busy, Changed, Full
 from scrubjay.model.results import Recalled
 from scrubjay.model.rows import Due, Freeze
@@ -476,7 +476,7 @@ def test_who_comes_late_with_a_segment_gives_up_and_reads_that_of_the_other(
     found = listing(home)
     index = engine._indexed(ALICE)
     assert index.index is not None
-    assert segments.publish(engine._open(ALICE), index.index, None) is None
+    assert manifest.publish(engine._open(ALICE), index.index, None) is None
     assert listing(home) == found
 
 
@@ -505,9 +505,9 @@ def test_a_key_that_is_rotated_away_while_a_segment_is_built_is_no_error(home: M
     keyring = Overtaken(home.keyring)
     engine = Engine(replace(home.ports(LAZY), keyring=cast(Keyring, keyring)))
     assert len(answers(engine)) == 10
-    opened, index = engine._open(ALICE), engine._indexed(ALICE)
+    index = engine._indexed(ALICE)
     keyring.action = lambda: other.rotate(ALICE)
-    indexing.publish(opened, index)
+    index.publish()
     assert keyring.action is None
     assert home.blobs.names(address(home)) == []
     assert len(answers(engine)) == 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -174,7 +173,7 @@ def alter_trail(home: MemoryHome, edit: Callable[[list], object], *, move_head: 
     new_head = state.head
     if move_head:
         new_head = replace(new_head, audit_count=trail[-1].count, audit_mac=trail[-1].mac)
-    home.store._scopes[place] = dataclasses.replace(state, audit=tuple(trail), head=new_head)
+    home.store._scopes[place] = replace(state, audit=tuple(trail), head=new_head)
 
 
 def test_a_tail_cut_off_with_the_head_is_found_by_the_catalog(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import httpx2
 import pytest
 
-from scrubjay.adapters.distillers.chat import ChatExtractor, Model
+from scrubjay.adapters.distillers.chat import ChatExtractor, ChatModel
 from scrubjay.engine import Engine
 from scrubjay.model.requests import Recall, Retain
 from scrubjay.model.scope import Scope
@@ -38,7 +38,7 @@ def model() -> Iterator[ModelServer]:
 @pytest.fixture
 def home(model: ModelServer) -> MemoryHome:
     home = MemoryHome()
-    asked = Model(base_url=model.openai_url, name="m", attempts=1)
+    asked = ChatModel(base_url=model.openai_url, name="m", attempts=1)
     home.extractor = ChatExtractor(asked, clock=home.clock, sleep=lambda _: None)
     return home
 

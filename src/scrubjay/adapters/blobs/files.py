@@ -30,8 +30,13 @@ class FileBlobs:
         path = self._path(address, name)
         with failures(_PLACE):
             for _ in range(_TRIES):
-                if self._written(path, content):
+                self._disk.make_folder(path.parent)
+                try:
+                    self._disk.sweep(path.parent)
+                    self._disk.replace(path, content)
                     return
+                except FileNotFoundError:
+                    continue  # somebody removed the folder meanwhile
         raise StoreError("The blobs folder was removed again and again while it was written to.")
 
     def get(self, address: str, name: str) -> bytes:
@@ -73,16 +78,6 @@ class FileBlobs:
             for name in self.names(address):
                 self._disk.delete(folder / name)
             self._disk.remove_folder(folder)
-
-    def _written(self, path: Path, content: bytes) -> bool:
-        """Write the blob; whether its folder stayed there meanwhile."""
-        self._disk.make_folder(path.parent)
-        try:
-            self._disk.sweep(path.parent)
-            self._disk.replace(path, content)
-        except FileNotFoundError:
-            return False
-        return True
 
     def _folder(self, address: str) -> Path:
         return self._directory / check_place("address", address)

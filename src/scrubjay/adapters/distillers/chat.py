@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count, islice
+from math import inf
 from typing import Any, Final
 
-from scrubjay.adapters.remote import Patience, Remote, Sleep, Unanswered
+from scrubjay.adapters.remote import Remote, Sleep, Unanswered
 from scrubjay.model.endpoints import ModelDialect
 from scrubjay.model.errors import ExtractorError, InvalidRequest
 from scrubjay.model.memory import Kind
@@ -88,7 +89,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class ChatModel:
     """Which model to ask, where, and how patient to be with it."""
 
     base_url: str
@@ -105,7 +106,7 @@ class Model:
 class ChatExtractor:
     """An Extractor that asks a language model about one turn at a time."""
 
-    def __init__(self, model: Model, *, clock: Clock, sleep: Sleep) -> None:
+    def __init__(self, model: ChatModel, *, clock: Clock, sleep: Sleep) -> None:
         if min(model.attempts, model.seconds) <= 0:
             raise InvalidRequest("The limits of the model must be above zero.")
         self._model = model
@@ -113,7 +114,8 @@ class ChatExtractor:
         self._remote = Remote(
             model.base_url,
             name="model",
-            patience=Patience(seconds=model.seconds, attempts=model.attempts),
+            seconds=model.seconds,
+            attempts=model.attempts,
             clock=clock,
             sleep=sleep,
             log=log,
@@ -129,7 +131,14 @@ class ChatExtractor:
         self, turn: Turn, noted: Sequence[str], *, deadline: float | None = None
     ) -> Extracted:
         """What the model finds in a turn beyond what is noted of it."""
-        shown = _shown(turn, noted)
+        # One JSON object, so that no text can look like another.
+        exchange = {
+            "at": turn.at.isoformat(),
+            "user": _cut(turn.user),
+            "assistant": _cut(turn.assistant),
+            "already_noted": list(noted),
+        }
+        shown = json.dumps(exchange, ensure_ascii=False)
         body = json.dumps(self._talk.body(shown)).encode()
         try:
             raw = self._remote.post(
@@ -141,17 +150,15 @@ class ChatExtractor:
             )
         except Unanswered as error:
             raise ExtractorError(f"The model {error}") from error
-        return self._read(raw, len(body))
-
-    def _read(self, raw: bytes, asked: int) -> Extracted:
         answer = _attempt(lambda: json.loads(raw))
         used = _attempt(lambda: self._talk.used(answer)) or (None, None)
-        notes = _notes(_attempt(lambda: self._talk.said(answer)))
+        notes = _attempt(lambda: self._talk.said(answer)["memories"])
+        usable = isinstance(notes, list)
         return Extracted(
-            pieces=() if notes is None else tuple(_pieces(notes)),
-            usable=notes is not None,
+            pieces=tuple(islice(_pieces(notes), MODEL_PIECES)) if usable else (),
+            usable=usable,
             # Who does not say what it cost is not free: the limit of a day must hold.
-            tokens_in=_count(used[0], asked),
+            tokens_in=_count(used[0], len(body)),
             tokens_out=_count(used[1], len(raw)),
         )
 
@@ -164,7 +171,7 @@ class _OpenAI:
 
     path = "/chat/completions"
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: ChatModel) -> None:
         self._model = model
 
     def headers(self) -> dict[str, str]:
@@ -197,7 +204,7 @@ class _Anthropic:
 
     path = "/v1/messages"
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: ChatModel) -> None:
         self._model = model
 
     def headers(self) -> dict[str, str]:
@@ -232,17 +239,6 @@ _TALKS: Final[Mapping[ModelDialect, type[_OpenAI] | type[_Anthropic]]] = {
 # -- there and back ------------------------------------------------------------------------------
 
 
-def _shown(turn: Turn, noted: Sequence[str]) -> str:
-    """The turn as the model sees it: one JSON object, so that no text can look like another."""
-    exchange = {
-        "at": turn.at.isoformat(),
-        "user": _cut(turn.user),
-        "assistant": _cut(turn.assistant),
-        "already_noted": list(noted),
-    }
-    return json.dumps(exchange, ensure_ascii=False)
-
-
 def _cut(said: str) -> str:
     said = said.strip()
     if len(said) <= SIDE_CHARS:
@@ -258,41 +254,29 @@ def _attempt(read: Callable[[], Any]) -> Any:
         return None
 
 
-def _notes(said: Any) -> list[Any] | None:
-    """The list in an answer; None if it has none."""
-    notes = said.get("memories") if isinstance(said, dict) else None
-    return notes if isinstance(notes, list) else None
-
-
 def _pieces(notes: list[Any]) -> Iterator[Piece]:
-    good = (piece for note in notes if (piece := _piece(note)) is not None)
-    for number, piece in zip(range(MODEL_PIECES), good, strict=False):
+    """The entries of an answer, as far as they are some."""
+    number = count()
+    for note in notes:
+        if not isinstance(note, dict) or note.get("kind") not in KINDS:
+            continue
+        content, about = _line(note.get("content")), _line(note.get("about")).lower()
+        if not 0 < len(content) <= CONTENT_CHARS:
+            continue
+        kind = Kind(note["kind"])
+        share: Any = note.get("importance")
+        is_number = isinstance(share, int | float) and not isinstance(share, bool)
+        if not is_number or not -inf < share < inf:
+            share = 0.5
         yield Piece(
-            part=f"{MODEL_PART}{number}",
-            kind=piece.kind,
-            content=piece.content,
+            part=f"{MODEL_PART}{next(number)}",
+            kind=kind,
+            content=content,
             said_by_user=False,
-            slot=piece.slot,
-            importance=piece.importance,
+            # Apart from what rules found: their chains follow from the turns alone.
+            slot=f"model: {kind.value}: {about}" if 0 < len(about) <= ABOUT_CHARS else None,
+            importance=float(min(max(share, 0), 1)),
         )
-
-
-def _piece(note: Any) -> Piece | None:
-    """One entry of an answer, as far as it is one."""
-    if not isinstance(note, dict) or note.get("kind") not in KINDS:
-        return None
-    content = _line(note.get("content"))
-    if not 0 < len(content) <= CONTENT_CHARS:
-        return None
-    kind, about = Kind(note["kind"]), _line(note.get("about")).lower()
-    return Piece(
-        part="",
-        kind=kind,
-        content=content,
-        # Apart from what rules found: their chains follow from the turns alone.
-        slot=f"model: {kind.value}: {about}" if 0 < len(about) <= ABOUT_CHARS else None,
-        importance=_share(note.get("importance")),
-    )
 
 
 def _line(value: object) -> str:
@@ -300,12 +284,6 @@ def _line(value: object) -> str:
         return ""
     # A model can write half a surrogate pair as an escape, which no store can keep.
     return " ".join(value.encode("utf-8", "ignore").decode().split())
-
-
-def _share(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return 0.5
-    return min(max(float(value), 0.0), 1.0)
 
 
 def _count(value: object, characters: int) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scrubjay.adapters.remote import Late, Patience, Remote, Sleep, Unanswered
+from scrubjay.adapters.remote import Late, Remote, Sleep, Unanswered
 from scrubjay.model.errors import EmbedderError, InvalidRequest, Timeout
 from scrubjay.ports import Clock, Floats
 
@@ -50,7 +50,8 @@ class OpenAIEmbedder:
         self._remote = Remote(
             endpoint.base_url,
             name="embedding endpoint",
-            patience=Patience(seconds=endpoint.seconds, attempts=endpoint.attempts),
+            seconds=endpoint.seconds,
+            attempts=endpoint.attempts,
             clock=clock,
             sleep=sleep,
             log=log,
@@ -86,30 +87,24 @@ class OpenAIEmbedder:
         return rows
 
     def _embed(self, texts: Sequence[str], deadline: float | None) -> Floats:
+        asked = self._endpoint
+        wanted: dict[str, Any] = {"model": asked.model, "input": texts, "encoding_format": "float"}
+        if asked.shorten:
+            wanted["dimensions"] = asked.dimensions
+        headers = {"Authorization": f"Bearer {asked.api_key}"} if asked.api_key else {}
         room = ANSWER_BYTES + len(texts) * self.dimensions * ANSWER_BYTES_PER_NUMBER
-        body, headers = self._body(texts), self._headers()
         try:
             raw = self._remote.post(
-                "/embeddings", body, headers, most_bytes=room, deadline=deadline
+                "/embeddings",
+                json.dumps(wanted).encode(),
+                headers,
+                most_bytes=room,
+                deadline=deadline,
             )
         except Unanswered as error:
             kind = Timeout if isinstance(error, Late) else EmbedderError
             raise kind(f"The embedding endpoint {error}") from error
         return self._vectors(raw, len(texts))
-
-    def _body(self, texts: Sequence[str]) -> bytes:
-        wanted: dict[str, Any] = {
-            "model": self._endpoint.model,
-            "input": texts,
-            "encoding_format": "float",
-        }
-        if self._endpoint.shorten:
-            wanted["dimensions"] = self.dimensions
-        return json.dumps(wanted).encode()
-
-    def _headers(self) -> dict[str, str]:
-        key = self._endpoint.api_key
-        return {"Authorization": f"Bearer {key}"} if key else {}
 
     def _vectors(self, raw: bytes, count: int) -> Floats:
         import numpy as np

@@ -13,11 +13,12 @@ from __future__ import annotations
 import struct
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from scrubjay.model.errors import EmbedderError, Timeout
 from scrubjay.ports import Clock, Floats
@@ -78,15 +79,15 @@ class WordPiece:
         found: list[int] = []
         folded = unicodedata.normalize("NFD", text.lower()).translate(self._folding)
         for word in folded.split():
-            found += self._cache.get(word) or self._remember(word)
+            pieces = self._cache.get(word)
+            if pieces is None:
+                if len(self._cache) >= CACHED_WORDS:
+                    # Emptied, not trimmed: the words of a language are soon back, and reads take
+                    # no lock.
+                    self._cache = {}
+                self._cache[word] = pieces = self._split(word)
+            found += pieces
         return found
-
-    def _remember(self, word: str) -> list[int]:
-        if len(self._cache) >= CACHED_WORDS:
-            # Emptied, not trimmed: the words of a language are soon back, and reads take no lock.
-            self._cache = {}
-        self._cache[word] = pieces = self._split(word)
-        return pieces
 
     def _split(self, word: str) -> list[int]:
         if len(word) > LONGEST_WORD:
@@ -105,8 +106,7 @@ class WordPiece:
         return pieces
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
+class _Table(Struct, frozen=True, kw_only=True):
     tokenizer: WordPiece
     scale: NDArray[np.float32]
     steps: NDArray[np.int8]

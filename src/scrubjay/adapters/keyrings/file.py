@@ -1,18 +1,218 @@
-"""The default keyring: a key file, readable by its owner only, wraps the slots beside it."""
+"""Keyrings over a keys folder; the default one wraps its slots by a key file beside them.
+
+`<keys>/slots/<address>/<purpose>` is one wrapped slot. Whoever adds or reads shares `<keys>/lock`;
+whoever deletes or wraps anew holds it alone. So a leftover found while deleting belongs to nobody,
+and nobody reads a slot that is being overwritten.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from scrubjay.adapters.disk import Disk
-from scrubjay.adapters.keyrings.slots import KeysFolder, SlotKeyring, read_line, unhex, write_line
-from scrubjay.model.errors import KeyMissing, Locked
+from scrubjay import vault
+from scrubjay.adapters.disk import LEFTOVER, Disk, failures
+from scrubjay.model.errors import (
+    InvalidRequest,
+    KeyMissing,
+    Locked,
+    SchemaTooNew,
+    SealBroken,
+    StoreError,
+)
+from scrubjay.model.scope import check_place
 from scrubjay.ports import Clock
-from scrubjay.vault import KEY_BYTES
 
 KEY_FILE: Final = "key"
 PHRASE_FILE: Final = "passphrase"
+PLACE: Final = "keys folder"
+VERSION: Final = "1"
+_CHECK_DIGITS: Final = 8
+_INSTALLATION: Final = ("installation", "root")
+
+
+def write_line(kind: str, *words: str) -> bytes:
+    """The file that says these words."""
+    text = " ".join((f"scrubjay-{kind}", VERSION, *words))
+    return f"{text} {_check(text)}\n".encode("ascii")
+
+
+def read_line(raw: bytes, kind: str, count: int) -> list[str]:
+    """The words a file of this kind says; SealBroken if it is damaged."""
+    text, _, check = raw.decode("ascii", "replace").removesuffix("\n").rpartition(" ")
+    if not text.startswith(f"scrubjay-{kind} ") or _check(text) != check:
+        raise damaged(kind)
+    version, *words = text.split(" ")[1:]
+    if version != VERSION:
+        raise SchemaTooNew(f"The {kind} file was written by a newer scrubjay.")
+    if len(words) != count:
+        raise damaged(kind)
+    return words
+
+
+def unhex(word: str, kind: str, size: int) -> bytes:
+    """The bytes of a hexadecimal word; SealBroken if there are not as many."""
+    try:
+        raw = bytes.fromhex(word)
+    except ValueError as error:
+        raise damaged(kind) from error
+    if len(raw) != size:
+        raise damaged(kind)
+    return raw
+
+
+def damaged(kind: str) -> SealBroken:
+    """The error for a file that is not what was written."""
+    return SealBroken(
+        f"The {kind} file in the keys folder is damaged.",
+        hint=f"Put an undamaged copy of the {kind} file back; nothing was changed.",
+    )
+
+
+def _check(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:_CHECK_DIGITS]
+
+
+class SlotKeyring(ABC):
+    """A Keyring over a keys folder; what it is made of says where the wrapping key comes from."""
+
+    def __init__(self, directory: Path, clock: Clock, disk: Disk | None = None) -> None:
+        self._directory = directory
+        self._slots = directory / "slots"
+        self._lock = directory / "lock"
+        self._clock = clock
+        self._disk = disk or Disk()
+
+    @abstractmethod
+    def _wrapping_key(self) -> bytes:
+        """The key that wraps the slots; called while the folder is held."""
+
+    @abstractmethod
+    def _admit(self) -> None:
+        """Raise what keeps this keyring from being used at all, such as Locked."""
+
+    def installation(self) -> bytes:
+        """The installation key, made on first use; every process gets the same one."""
+        try:
+            return self.get(*_INSTALLATION)
+        except KeyMissing:
+            return self.add(*_INSTALLATION, self._clock.random(vault.KEY_BYTES))
+
+    def add(self, address: str, purpose: str, key: bytes) -> bytes:
+        """Keep `key` unless the slot is taken; returns the key the slot holds, durable."""
+        self._admit()
+        if len(key) != vault.KEY_BYTES:
+            raise InvalidRequest(f"A key has {vault.KEY_BYTES} bytes.")
+        path = self._path(address, purpose)
+        with self._changing(shared=True):
+            secret = self._wrapping_key()
+            self._disk.make_folder(self._slots)
+            self._disk.make_folder(path.parent)
+            wrapped = self._wrapped(secret, key, address, purpose)
+            self._disk.add(path, wrapped, self._clock.random)
+            kept = self._disk.read(path)
+        if kept is None:
+            raise StoreError("A key slot vanished while it was added.")
+        return vault.unwrap(secret, kept, address=address, purpose=purpose)
+
+    def get(self, address: str, purpose: str) -> bytes:
+        """The key in a slot; KeyMissing if there is none."""
+        self._admit()
+        with self._reading():
+            slot = self._slot(address, purpose)
+            secret = self._wrapping_key()
+        return vault.unwrap(secret, slot, address=address, purpose=purpose)
+
+    def delete(self, address: str, purpose: str) -> None:
+        """Delete a slot for good, durably, with what writing it left; an absent one is fine."""
+        self._admit()
+        with self._changing():
+            self._shred(self._path(address, purpose))
+
+    def purposes(self, address: str) -> Sequence[str]:
+        """The purposes of an address that have a slot, sorted."""
+        self._admit()
+        with self._reading():
+            found = self._disk.names(self._slots / check_place("address", address))
+        return [name for name in found if not name.startswith(".")]
+
+    def remove(self, address: str) -> None:
+        """Delete every slot of an address for good, durably."""
+        self._admit()
+        with self._changing():
+            folder = self._slots / check_place("address", address)
+            for name in self._disk.names(folder):
+                self._disk.shred(folder / name, self._clock.random)
+            self._disk.remove_folder(folder)
+
+    # -- the keys folder ---------------------------------------------------------------
+
+    @contextmanager
+    def _changing(self, *, shared: bool = False) -> Iterator[None]:
+        """Have the folder, which is made if need be, alone, or with others who add or read."""
+        with failures(PLACE):
+            self._disk.make_folder(self._directory)
+            with self._disk.locked(self._lock, shared=shared):
+                yield
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Share the folder with others who add or read."""
+        with failures(PLACE):
+            # No lock file: nothing was ever deleted here, and the folder may be read-only.
+            if not self._lock.exists():
+                yield
+                return
+            with self._disk.locked(self._lock, shared=True):
+                yield
+
+    def _file(self, name: str) -> bytes | None:
+        """A file of the folder itself; None if it is not there."""
+        with failures(PLACE):
+            try:
+                return self._disk.read(self._directory / name)
+            except PermissionError as error:
+                raise KeyMissing(
+                    f"The {name} file in the keys folder may not be read.",
+                    hint=f"Give the user scrubjay runs as the right to read the {name} file.",
+                ) from error
+
+    def _file_key(self) -> bytes | None:
+        """The key in the key file; None if there is no file, SealBroken if it is damaged."""
+        raw = self._file(KEY_FILE)
+        if raw is None:
+            return None
+        (word,) = read_line(raw, KEY_FILE, 1)
+        return unhex(word, KEY_FILE, vault.KEY_BYTES)
+
+    def _path(self, address: str, purpose: str) -> Path:
+        return self._slots / check_place("address", address) / check_place("purpose", purpose)
+
+    def _slot(self, address: str, purpose: str) -> bytes:
+        slot = self._disk.read(self._path(address, purpose))
+        if slot is None:
+            raise KeyMissing("There is no such key slot.")
+        return slot
+
+    def _wrapped(self, secret: bytes, key: bytes, address: str, purpose: str) -> bytes:
+        nonce = self._clock.random(vault.NONCE_BYTES)
+        return vault.wrap(secret, key, address=address, purpose=purpose, nonce=nonce)
+
+    def _shred(self, path: Path) -> None:
+        """Overwrite a file and what writing it left, and delete them, durably."""
+        for name in self._disk.names(path.parent):
+            if name.startswith(LEFTOVER):
+                target = name.removeprefix(LEFTOVER).rpartition(".")[0]
+            else:
+                target = name
+            if target == path.name:
+                self._disk.shred(path.parent / name, self._clock.random)
+        if path.parent.is_dir():
+            self._disk.sync_folder(path.parent)
 
 
 class FileKeyring(SlotKeyring):
@@ -21,35 +221,22 @@ class FileKeyring(SlotKeyring):
     It protects copies of the data, not data and keys taken together.
     """
 
-    def __init__(self, directory: Path, clock: Clock, *, disk: Disk | None = None) -> None:
-        super().__init__(KeysFolder(directory, clock, disk), clock)
-
     def _admit(self) -> None:
-        if self._folder.file(PHRASE_FILE) is not None:
+        if self._file(PHRASE_FILE) is not None:
             raise Locked("These keys are locked by a passphrase.")
 
     def _wrapping_key(self) -> bytes:
         # Asked and read anew each time: a passphrase may take the key file's place meanwhile.
         self._admit()
-        return read_key(self._folder) or self._made_key()
-
-    def _made_key(self) -> bytes:
-        if not self._folder.addresses():
-            new = self._clock.random(KEY_BYTES).hex()
-            self._folder.add_file(KEY_FILE, write_line(KEY_FILE, new))
+        if (key := self._file_key()) is not None:
+            return key
+        if not self._disk.names(self._slots):
+            line = write_line(KEY_FILE, self._clock.random(vault.KEY_BYTES).hex())
+            self._disk.add(self._directory / KEY_FILE, line, self._clock.random)
         # Another process may have made the key, and slots, since it was missed.
-        if (key := read_key(self._folder)) is None:
+        if (key := self._file_key()) is None:
             raise KeyMissing(
                 "The key file that opens this keys folder is gone.",
                 hint="Put the file named key back into the keys folder; no new one was made.",
             )
         return key
-
-
-def read_key(folder: KeysFolder) -> bytes | None:
-    """The key in the key file; None if there is no file, SealBroken if it is damaged."""
-    raw = folder.file(KEY_FILE)
-    if raw is None:
-        return None
-    (word,) = read_line(raw, KEY_FILE, 1)
-    return unhex(word, KEY_FILE, KEY_BYTES)

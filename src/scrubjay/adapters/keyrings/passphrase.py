@@ -13,18 +13,20 @@ import hashlib
 import hmac
 import threading
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+from msgspec import Struct
 
 from scrubjay import vault
 from scrubjay.adapters.disk import Disk, failures
-from scrubjay.adapters.keyrings.file import KEY_FILE, PHRASE_FILE, read_key
-from scrubjay.adapters.keyrings.slots import (
+from scrubjay.adapters.keyrings.file import (
+    KEY_FILE,
+    PHRASE_FILE,
     PLACE,
-    KeysFolder,
     SlotKeyring,
     damaged,
     read_line,
@@ -44,8 +46,7 @@ _MASTER: Final = "master"
 _LOOKALIKES: Final = str.maketrans("018", "OIB", "- \t\r\n")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(Struct, frozen=True, kw_only=True):
     """How much work Argon2id makes of one guess."""
 
     memory_kib: int = 64 * 1024
@@ -71,7 +72,7 @@ class PassphraseKeyring(SlotKeyring):
     def __init__(
         self, directory: Path, clock: Clock, *, cost: Cost = STRONG, disk: Disk | None = None
     ) -> None:
-        super().__init__(KeysFolder(directory, clock, disk), clock)
+        super().__init__(directory, clock, disk)
         self._cost = cost
         self._master: bytearray | None = None
         self._mutex = threading.Lock()
@@ -88,10 +89,10 @@ class PassphraseKeyring(SlotKeyring):
     ) -> tuple[Self, str]:
         """A new keyring in an empty keys folder, unlocked, and its recovery key."""
         keyring = cls(directory, clock, cost=cost, disk=disk)
-        with keyring._folder.alone():
-            if keyring._folder.file(KEY_FILE) is not None:
+        with keyring._changing():
+            if keyring._file(KEY_FILE) is not None:
                 raise Conflict("This keys folder has a key file.", hint="Adopt it instead.")
-            if keyring._folder.addresses():
+            if keyring._disk.names(keyring._slots):
                 raise KeyMissing("This keys folder has slots, but no key.")
             return keyring, keyring._found(passphrase)
 
@@ -111,11 +112,12 @@ class PassphraseKeyring(SlotKeyring):
         next unlock does.
         """
         keyring = cls(directory, clock, cost=cost, disk=disk)
-        with keyring._folder.alone():
-            old = read_key(keyring._folder)
+        with keyring._changing():
+            old = keyring._file_key()
             if old is None:
                 raise KeyMissing("This keys folder has no key file to adopt.")
-            keyring._check_slots(old)
+            for address, purpose in keyring._all_slots():
+                keyring._unwrapped(old, address, purpose)
             recovery = keyring._found(passphrase)
             keyring._take_over()
         return keyring, recovery
@@ -130,14 +132,25 @@ class PassphraseKeyring(SlotKeyring):
 
     def unlock(self, passphrase: str) -> None:
         """Open the keyring; Locked if the passphrase is another one."""
-        cost, salt, slot = self._passphrase_file()
-        secret = stretch(passphrase, salt, cost)
-        self._open(secret, slot, PHRASE_FILE, "That passphrase does not open it.")
+        raw = self._file(PHRASE_FILE)
+        if raw is None:
+            raise KeyMissing("The passphrase file is not in the keys folder.")
+        kind, *numbers, salt, slot = read_line(raw, PHRASE_FILE, 6)
+        if kind != "argon2id" or not all(number.isdecimal() for number in numbers):
+            raise damaged(PHRASE_FILE)
+        memory, passes, lanes = map(int, numbers)
+        cost = Cost(memory_kib=memory, passes=passes, lanes=lanes)
+        salted, wrapped = (
+            unhex(salt, PHRASE_FILE, _SALT_BYTES),
+            unhex(slot, PHRASE_FILE, _SLOT_BYTES),
+        )
+        secret = stretch(passphrase, salted, cost)
+        self._open(secret, wrapped, PHRASE_FILE, "That passphrase does not open it.")
 
     def unlock_with_recovery(self, text: str) -> None:
         """Open the keyring with the printed key; InvalidRequest if it is mistyped."""
         secret = recovery_bytes(text)
-        raw = self._folder.file(RECOVERY_FILE)
+        raw = self._file(RECOVERY_FILE)
         if raw is None:
             raise KeyMissing("The recovery file is not in the keys folder.")
         (word,) = read_line(raw, RECOVERY_FILE, 1)
@@ -155,13 +168,13 @@ class PassphraseKeyring(SlotKeyring):
         """Let `new` open the keyring instead of the old passphrase; slots are not touched."""
         master = self._wrapping_key()
         line = self._passphrase_line(master, new)
-        with self._folder.alone():
-            self._folder.replace_file(PHRASE_FILE, line)
+        with self._changing():
+            self._disk.exchange(self._directory / PHRASE_FILE, line, self._clock.random)
 
     def renew_recovery(self) -> str:
         """A new recovery key; the old one opens nothing any more."""
         master = self._wrapping_key()
-        with self._folder.alone():
+        with self._changing():
             return self._write_recovery(master)
 
     # -- inside ------------------------------------------------------------------------
@@ -182,92 +195,64 @@ class PassphraseKeyring(SlotKeyring):
             raise Locked(refusal, hint="Nothing was changed; try again.") from error
         with self._mutex:
             self._master = bytearray(master)
-        if self._folder.file(KEY_FILE) is not None:
-            with self._folder.alone():
+        if self._file(KEY_FILE) is not None:
+            with self._changing():
                 self._take_over()
 
     def _found(self, passphrase: str) -> str:
         """Make the master key and write both files; the passphrase file, the last, decides."""
-        if self._folder.file(PHRASE_FILE) is not None:
+        if self._file(PHRASE_FILE) is not None:
             raise Conflict("This keys folder is locked by a passphrase already.")
         master = self._clock.random(vault.KEY_BYTES)
         line = self._passphrase_line(master, passphrase)
         recovery = self._write_recovery(master)
-        self._folder.add_file(PHRASE_FILE, line)
+        self._disk.add(self._directory / PHRASE_FILE, line, self._clock.random)
         with self._mutex:
             self._master = bytearray(master)
         return recovery
-
-    def _passphrase_file(self) -> tuple[Cost, bytes, bytes]:
-        raw = self._folder.file(PHRASE_FILE)
-        if raw is None:
-            raise KeyMissing("The passphrase file is not in the keys folder.")
-        kind, *numbers, salt, slot = read_line(raw, PHRASE_FILE, 6)
-        if kind != "argon2id" or not all(number.isdecimal() for number in numbers):
-            raise damaged(PHRASE_FILE)
-        memory, passes, lanes = map(int, numbers)
-        return (
-            Cost(memory_kib=memory, passes=passes, lanes=lanes),
-            unhex(salt, PHRASE_FILE, _SALT_BYTES),
-            unhex(slot, PHRASE_FILE, _SLOT_BYTES),
-        )
 
     def _passphrase_line(self, master: bytes, passphrase: str) -> bytes:
         salt = self._clock.random(_SALT_BYTES)
         secret = stretch(passphrase, salt, self._cost)
         numbers = (self._cost.memory_kib, self._cost.passes, self._cost.lanes)
-        slot = self._wrapped(secret, master, PHRASE_FILE)
+        slot = self._wrapped(secret, master, PHRASE_FILE, _MASTER)
         return write_line(PHRASE_FILE, "argon2id", *map(str, numbers), salt.hex(), slot.hex())
 
     def _write_recovery(self, master: bytes) -> str:
         secret = self._clock.random(RECOVERY_BYTES)
-        slot = self._wrapped(secret, master, RECOVERY_FILE)
-        self._folder.replace_file(RECOVERY_FILE, write_line(RECOVERY_FILE, slot.hex()))
+        slot = self._wrapped(secret, master, RECOVERY_FILE, _MASTER)
+        line = write_line(RECOVERY_FILE, slot.hex())
+        self._disk.exchange(self._directory / RECOVERY_FILE, line, self._clock.random)
         return recovery_text(secret)
-
-    def _wrapped(self, secret: bytes, master: bytes, name: str) -> bytes:
-        nonce = self._clock.random(vault.NONCE_BYTES)
-        return vault.wrap(secret, master, address=name, purpose=_MASTER, nonce=nonce)
-
-    def _check_slots(self, key: bytes) -> None:
-        for address, purpose in self._all_slots():
-            self._unwrapped(key, address, purpose)
 
     def _take_over(self) -> None:
         """Wrap what the key file still wraps under the master key, then shred the key file."""
         master = self._wrapping_key()
-        foreign = [slot for slot in self._all_slots() if not self._opens(master, *slot)]
+        foreign = []
+        for slot in self._all_slots():
+            try:
+                self._unwrapped(master, *slot)
+            except SealBroken:
+                foreign.append(slot)
         # A crash may have left the key file half overwritten, but only once no slot needed it.
-        old = read_key(self._folder) if foreign else None
+        old = self._file_key() if foreign else None
         if old is not None:
             for address, purpose in foreign:
-                if self._opens(old, address, purpose):
-                    self._rewrap(old, master, address, purpose)
-        self._folder.shred_file(KEY_FILE)
-
-    def _opens(self, key: bytes, address: str, purpose: str) -> bool:
-        try:
-            self._unwrapped(key, address, purpose)
-        except SealBroken:
-            return False
-        return True
-
-    def _rewrap(self, old: bytes, master: bytes, address: str, purpose: str) -> None:
-        key = self._unwrapped(old, address, purpose)
-        nonce = self._clock.random(vault.NONCE_BYTES)
-        new = vault.wrap(master, key, address=address, purpose=purpose, nonce=nonce)
-        self._folder.exchange(address, purpose, new)
+                with suppress(SealBroken):
+                    key = self._unwrapped(old, address, purpose)
+                    new = self._wrapped(master, key, address, purpose)
+                    self._disk.exchange(self._path(address, purpose), new, self._clock.random)
+        self._shred(self._directory / KEY_FILE)
 
     def _unwrapped(self, key: bytes, address: str, purpose: str) -> bytes:
-        slot = self._folder.get(address, purpose)
+        slot = self._slot(address, purpose)
         return vault.unwrap(key, slot, address=address, purpose=purpose)
 
-    def _all_slots(self) -> list[tuple[str, str]]:
-        return [
-            (address, purpose)
-            for address in self._folder.addresses()
-            for purpose in self._folder.purposes(address)
-        ]
+    def _all_slots(self) -> Iterator[tuple[str, str]]:
+        for address in self._disk.names(self._slots):
+            for purpose in self._disk.names(self._slots / address):
+                if not purpose.startswith("."):
+                    yield address, purpose
 
 
 def stretch(passphrase: str, salt: bytes, cost: Cost) -> bytes:

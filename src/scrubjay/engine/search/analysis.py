@@ -1,8 +1,9 @@
-"""Words to terms: one analysis for what is stored and for what is asked.
+"""Text analysis: words to terms, alike for what is stored and what is asked, and signs of a text.
 
 A word is case-folded, stemmed in its language and freed of accents. Scripts that put no spaces
 between words yield single characters and pairs of neighbors; languages that write compounds as
 one word also yield the words a long one begins and ends with. A question loses its stop words.
+The words of the languages are in `languages.toml`.
 """
 
 # ruff: noqa: RUF001 - letters of other scripts are meant.
@@ -12,74 +13,16 @@ from __future__ import annotations
 import re
 import struct
 import sys
+import tomllib
 import unicodedata
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import chain, pairwise, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from scrubjay.engine.search.stopwords import ASKING, STOP_WORDS
-
-_HEAD = struct.Struct("<4sIIII")
-_MAGIC = b"SJN1"
-
-
-def near_terms(word: str) -> Mapping[str, float]:
-    """The terms near a word and what each counts in its place, below 1; empty when unknown."""
-    places, terms, starts, near, nearness = _table()
-    place = places.get(word)
-    if place is None:
-        return {}
-    return {terms[near[at]]: nearness[at] / 255 for at in range(starts[place], starts[place + 1])}
-
-
-def pack(table: Mapping[str, Mapping[str, float]]) -> bytes:
-    """The file of a table."""
-    words = sorted(word for word in table if table[word])
-    terms = sorted({term for word in words for term in table[word]})
-    places = {term: place for place, term in enumerate(terms)}
-    starts, near, nearness = [0], [], bytearray()
-    for word in words:
-        near += [places[term] for term in table[word]]
-        nearness += bytes(round(255 * share) for share in table[word].values())
-        starts.append(len(near))
-    names = "\n".join(words).encode(), "\n".join(terms).encode()
-    body = (
-        *names,
-        struct.pack(f"<{len(starts)}I", *starts),
-        struct.pack(f"<{len(near)}H", *near),
-        bytes(nearness),
-    )
-    head = _HEAD.pack(_MAGIC, len(names[0]), len(names[1]), len(words), len(near))
-    return head + zlib.compress(b"".join(body), 9)
-
-
-@cache
-def _table() -> tuple[dict[str, int], list[str], array[int], array[int], bytes]:
-    packed = Path(__file__).with_name("near.bin").read_bytes()
-    magic, words_size, terms_size, count, pairs = _HEAD.unpack_from(packed)
-    if magic != _MAGIC:
-        raise ValueError("near.bin is not a table of near words")
-    body = zlib.decompress(packed[_HEAD.size :])
-    at = words_size + terms_size
-    words = body[:words_size].decode().split("\n")
-    terms = body[words_size:at].decode().split("\n")
-    first, last = at + 4 * (count + 1), at + 4 * (count + 1) + 2 * pairs
-    starts, near = _numbers("I", body[at:first]), _numbers("H", body[first:last])
-    return {word: place for place, word in enumerate(words)}, terms, starts, near, body[last:]
-
-
-def _numbers(kind: str, packed: bytes) -> array[int]:
-    """Numbers written little-endian, without an object for each."""
-    found = array(kind, packed)
-    if sys.byteorder == "big":
-        found.byteswap()
-    return found
-
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from Stemmer import Stemmer
@@ -141,13 +84,25 @@ class Wanted:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in order, case-folded; a run of an unspaced script is one item."""
+    """The words of a text in order, case-folded; a run of an unspaced script is one item.
+
+    Of don't, John's and l'amour the parts that carry meaning are words.
+    """
     if text.isascii():
-        found = _ASCII_WORD.findall(text.lower())
-        return _split_apostrophes(found) if "'" in text else found
-    folded = unicodedata.normalize("NFKC", text).casefold().translate(_APOSTROPHES)
-    found = _WORD.findall(folded)
-    return _split_apostrophes(found) if "'" in folded else found
+        folded = text.lower()
+        found = _ASCII_WORD.findall(folded)
+    else:
+        folded = unicodedata.normalize("NFKC", text).casefold().translate(_APOSTROPHES)
+        found = _WORD.findall(folded)
+    if "'" not in folded:
+        return found
+    parts = []
+    for word in found:
+        pieces = word.split("'")
+        if len(pieces) > 1:
+            pieces = [piece for piece in pieces if len(piece) > 2] or pieces[:1]
+        parts += pieces
+    return parts
 
 
 def terms(text: str, language: str | None = None) -> list[str]:
@@ -170,95 +125,65 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
     """
     found = words(question)
     spoken = recognize(found)
-    stops = STOP_WORDS.get(spoken, frozenset())
-    kept = [word for word in found if not _stops(word, stops)] or found
+    letters = (word for word in found if len(word) == 1 and word.isascii() and word.isalpha())
+    stops = stop_words(spoken).union(letters)
+    kept = [word for word in found if word not in stops] or found
     stemmed = tuple(dict.fromkeys((spoken, *languages, DEFAULT_LANGUAGE)))
     asked: dict[str, Wanted] = {}
     for word in kept:
-        for item in _asked(word, stemmed):
-            asked.setdefault(item.term, item)
+        if _UNSPACED_START.match(word):
+            for term in _content(word, spoken):
+                asked.setdefault(term, Wanted(term))
+            continue
+        stems = dict.fromkeys(_stem(word, language) for language in stemmed)
+        term = next(iter(stems))
+        near = {**near_terms(word), **dict.fromkeys(stems, 1.0)}
+        compounding = not COMPOUNDING.isdisjoint(stemmed)
+        if compounding and len(term) >= SHORTEST_PART and term.isalpha():
+            # Compounds the word is a part of, and the words that may be parts of it.
+            parts = {part.strip("-") for part in _parts(term)}
+            near = {**dict.fromkeys((f"{term}-", f"-{term}", *parts), PART_SHARE), **near}
+        del near[term]
+        asked.setdefault(term, Wanted(term, 1.0, near))
     return list(asked.values())
 
 
-def _asked(word: str, languages: tuple[str, ...]) -> Iterator[Wanted]:
-    if _UNSPACED_START.match(word):
-        yield from map(Wanted, _content(word, languages[0]))
-        return
-    stems = dict.fromkeys(_stem(word, language) for language in languages)
-    near = {**near_terms(word), **dict.fromkeys(stems, 1.0)}
-    if not COMPOUNDING.isdisjoint(languages):
-        near = {**_kin(next(iter(stems))), **near}
-    term = next(iter(stems))
-    del near[term]
-    yield Wanted(term, 1.0, near)
-
-
 def _content(run: str, language: str) -> Iterator[str]:
-    """The terms of a run without what only makes it a question."""
-    asking = ASKING.get(language)
-    pieces = [piece for piece in asking.split(run) if piece] if asking else []
-    for piece in pieces or [run]:
+    """The terms of a run of an unspaced script without what only makes it a question."""
+    pieces = [run]
+    if language in _languages()["asking"]:
+        pieces = [piece for piece in pattern("asking", language).split(run) if piece] or [run]
+    for piece in pieces:
         for term in _terms(piece, language):
             # One kana is a sound, not a word.
             if len(term) > 1 or len(run) == 1 or not _KANA.match(term):
                 yield term
 
 
-def _kin(stem: str) -> dict[str, float]:
-    """Compounds a word is a part of, and the words that may be parts of it."""
-    if len(stem) < SHORTEST_PART or not stem.isalpha():
-        return {}
-    parts = {part.strip("-") for part in _parts(stem)}
-    return dict.fromkeys((f"{stem}-", f"-{stem}", *parts), PART_SHARE)
+def holds(query: str) -> Callable[[str], bool]:
+    """A test for texts that hold every word of the query, in any of its forms.
+
+    For verbs that must not miss anything, such as forgetting by what was said; no matter of rank.
+    Words that say nothing by themselves are not asked for, unless the query has no other.
+    """
+    asked = words(query)
+    stops = stop_words(recognize(asked))
+    kept = [word for word in asked if word not in stops] or asked
+
+    def test(text: str) -> bool:
+        found, language = analyze(text)
+        held = set(found)
+        return bool(kept) and all(held.issuperset(terms(word, language)) for word in kept)
+
+    return test
 
 
-def _parts(stem: str) -> Iterator[str]:
-    """What a long word may be made of: every beginning and end that leaves room for another."""
-    for size in range(SHORTEST_PART, min(len(stem) - SHORTEST_PART, LONGEST_PART) + 1):
-        yield f"{stem[:size]}-"
-        yield f"-{stem[-size:]}"
-
-
-def recognize(found: list[str], default: str = DEFAULT_LANGUAGE) -> str:
-    """The language most stop words among the words speak for, or the one its letters are of."""
-    sample = found[:SAMPLE_WORDS]
-    votes: dict[str, int] = {}
-    for speakers in filter(None, map(_SPEAKERS.get, sample)):
-        for language in speakers:
-            votes[language] = votes.get(language, 0) + 1
-    if not votes:
-        return _by_letters(sample) or default
-    best = max(votes.values())
-    return default if votes.get(default) == best else max(votes, key=votes.__getitem__)
-
-
-def _by_letters(found: list[str]) -> str | None:
-    text = "".join(word for word in found if not word.isascii())
-    if not text:
-        return None
-    if _KANA.search(text):
-        return "japanese"
-    for letter in text:
-        for language, first, last in _SCRIPTS:
-            if first <= letter <= last:
-                return language
-    return next((_LETTERS[letter] for letter in text if letter in _LETTERS), None)
-
-
-def _stops(word: str, stops: frozenset[str]) -> bool:
-    return word in stops or (len(word) == 1 and word.isascii() and word.isalpha())
-
-
-def _split_apostrophes(found: list[str]) -> list[str]:
-    """Don't, John's and l'amour: the parts that carry meaning."""
-    parts = []
-    for word in found:
-        if "'" not in word:
-            parts.append(word)
-            continue
-        pieces = word.split("'")
-        parts += [piece for piece in pieces if len(piece) > 2] or pieces[:1]
-    return parts
+def gist(text: str) -> frozenset[str]:
+    """The terms of a text without the words that say nothing by themselves."""
+    found = words(text)
+    language = recognize(found)
+    stops = stop_words(language)
+    return frozenset(term for word in found if word not in stops for term in terms(word, language))
 
 
 @lru_cache(CACHED_WORDS)
@@ -271,25 +196,17 @@ def _terms(word: str, language: str) -> tuple[str, ...]:
     return (stem,)
 
 
+def _parts(stem: str) -> Iterator[str]:
+    """What a long word may be made of: every beginning and end that leaves room for another."""
+    for size in range(SHORTEST_PART, min(len(stem) - SHORTEST_PART, LONGEST_PART) + 1):
+        yield f"{stem[:size]}-"
+        yield f"-{stem[-size:]}"
+
+
 def _stem(word: str, language: str) -> str:
     if word[0].isdigit():
         return word.replace(",", "")[:LONGEST_WORD]
     return fold(stemmer(language).stemWord(word))[:LONGEST_WORD]
-
-
-def fold(word: str) -> str:
-    """The word without the accents of Latin letters; other scripts keep their marks."""
-    if word.isascii():
-        return word
-    return "".join(_fold_letter(letter) for letter in word)
-
-
-@cache
-def _fold_letter(letter: str) -> str:
-    if letter == "ё":
-        return "е"
-    decomposed = unicodedata.normalize("NFD", letter)
-    return decomposed[0] if decomposed[0].isascii() else letter
 
 
 @cache
@@ -300,12 +217,158 @@ def stemmer(language: str) -> Stemmer:
     return Stemmer(language if language in algorithms() else DEFAULT_LANGUAGE, 0)
 
 
+def fold(word: str) -> str:
+    """The word without the accents of Latin letters; other scripts keep their marks."""
+    return word if word.isascii() else "".join(map(_fold_letter, word))
+
+
+@cache
+def _fold_letter(letter: str) -> str:
+    if letter == "ё":
+        return "е"
+    decomposed = unicodedata.normalize("NFD", letter)
+    return decomposed[0] if decomposed[0].isascii() else letter
+
+
+# -- languages --------------------------------------------------------------------------------
+
+
+@cache
+def _languages() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
+
+
+@cache
+def _listed(table: str, name: str) -> frozenset[str]:
+    return frozenset(_languages()[table][name].split())
+
+
+@cache
+def pattern(table: str, name: str) -> re.Pattern[str]:
+    """A regular expression of `languages.toml`; those of questions match capitals or not."""
+    flags = re.IGNORECASE if table == "question" else re.NOFLAG
+    return re.compile("|".join(map("".join, _languages()[table][name])), flags)
+
+
+def stop_words(language: str) -> frozenset[str]:
+    """Words of a language too common to search for; none of one without a list."""
+    known = language in _languages()["stop_words"]
+    return _listed("stop_words", language) if known else frozenset()
+
+
+@cache
 def _speakers() -> dict[str, tuple[str, ...]]:
+    """The languages each stop word is one of."""
     table: dict[str, tuple[str, ...]] = {}
-    for language, stop_words in STOP_WORDS.items():
-        for word in stop_words:
+    for language in _languages()["stop_words"]:
+        for word in stop_words(language):
             table[word] = (*table.get(word, ()), language)
     return table
 
 
-_SPEAKERS = _speakers()
+def recognize(found: list[str], default: str = DEFAULT_LANGUAGE) -> str:
+    """The language most stop words among the words speak for, or the one its letters are of."""
+    sample = found[:SAMPLE_WORDS]
+    votes: dict[str, int] = {}
+    for speakers in filter(None, map(_speakers().get, sample)):
+        for language in speakers:
+            votes[language] = votes.get(language, 0) + 1
+    if votes:
+        best = max(votes.values())
+        return default if votes.get(default) == best else max(votes, key=votes.__getitem__)
+    text = "".join(word for word in sample if not word.isascii())
+    if _KANA.search(text):
+        return "japanese"
+    for letter in text:
+        for language, first, last in _SCRIPTS:
+            if first <= letter <= last:
+                return language
+    return next((_LETTERS[letter] for letter in text if letter in _LETTERS), default)
+
+
+# -- near words -------------------------------------------------------------------------------
+
+_NEAR_HEAD = struct.Struct("<4sIIII")
+_NEAR_MAGIC = b"SJN1"
+
+
+def near_terms(word: str) -> Mapping[str, float]:
+    """The terms near a word and what each counts in its place, below 1; empty when unknown.
+
+    `tools/make_near.py` wrote the table.
+    """
+    places, terms, starts, near, nearness = _near_table()
+    place = places.get(word)
+    if place is None:
+        return {}
+    return {terms[near[at]]: nearness[at] / 255 for at in range(starts[place], starts[place + 1])}
+
+
+@cache
+def _near_table() -> tuple[dict[str, int], list[str], array[int], array[int], bytes]:
+    packed = Path(__file__).with_name("near.bin").read_bytes()
+    magic, words_size, terms_size, count, pairs = _NEAR_HEAD.unpack_from(packed)
+    if magic != _NEAR_MAGIC:
+        raise ValueError("near.bin is not a table of near words")
+    body = zlib.decompress(packed[_NEAR_HEAD.size :])
+    at = words_size + terms_size
+    words = body[:words_size].decode().split("\n")
+    terms = body[words_size:at].decode().split("\n")
+    first, last = at + 4 * (count + 1), at + 4 * (count + 1) + 2 * pairs
+    # Numbers written little-endian, without an object for each.
+    starts, near = array("I", body[at:first]), array("H", body[first:last])
+    if sys.byteorder == "big":
+        starts.byteswap()
+        near.byteswap()
+    return {word: place for place, word in enumerate(words)}, terms, starts, near, body[last:]
+
+
+# -- signs ------------------------------------------------------------------------------------
+
+SIGNS_VERSION = 2
+"""Stored with the columns: signs of another version must be read again."""
+
+SEEN_CHARS = 1000
+"""Characters looked at; what a long text shows, it shows early."""
+LONGEST_INSTRUCTION = 400
+
+_SIGN_WORD = re.compile(r"\w+")
+_DIGIT = re.compile(r"\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What one text shows at a glance."""
+
+    timed: bool
+    asks: bool
+    instructs: bool
+    prefers: bool
+
+
+def read_signs(text: str) -> Signs:
+    """The signs of a text.
+
+    Most texts show none: words that stand in every English sign spare them the patterns.
+    """
+    seen = text[:SEEN_CHARS].lower().replace("\u2019", "'")
+    found = set(_SIGN_WORD.findall(seen))
+    plain = seen.isascii()
+
+    def hinted(name: str) -> bool:
+        return not found.isdisjoint(_listed("sign_words", name))
+
+    def shown(name: str) -> bool:
+        return pattern("signs", name).search(seen) is not None
+
+    return Signs(
+        timed=hinted("times")
+        or (hinted("time_hints") and shown("time_phrase"))
+        or (_DIGIT.search(seen) is not None and shown("time_number"))
+        or (not plain and shown("time_elsewhere")),
+        asks=text.rstrip()[-1:] in {"?", "？"},
+        instructs=len(text) <= LONGEST_INSTRUCTION
+        and (not plain or hinted("instruction_hints"))
+        and shown("instruction"),
+        prefers=(not plain or hinted("preference_hints")) and shown("preference"),
+    )

@@ -54,6 +54,6 @@ def vectors_of_pieces(
 
 def pack(identity: str, floats: Floats) -> bytes:
     """A vector as it is kept: a byte per dimension, a scale, and who made it."""
-    from scrubjay.engine.search import vectors  # loads numpy
+    from scrubjay.engine.search.segment import Vectors  # loads numpy
 
-    return vectors.pack(vectors.quantize(identity, floats))
+    return Vectors.quantize(identity, floats).pack()

@@ -1,31 +1,49 @@
-"""The manifest: which segments make up the index of a scope, in one sealed value.
+"""The manifest: which segments make up the index of a scope, and these segments, sealed on disk.
 
-It changes only inside a transaction, beside the head: so what it lists is always an index of the
-rows as they were at its `upto`, without anything that was erased up to its `known`.
+The manifest is one sealed value that changes only inside a transaction, beside the head: so what
+it lists is always an index of the rows as they were at its `upto`, without anything that was erased
+up to its `known`. Segments are written late and rarely, read when a scope is opened. One is
+published in a transaction that checks three things: nobody else changed the manifest meanwhile,
+the key is still the present one, and the writer knows of every erasure. Whoever comes late gives
+up; the rows hold everything anyway. docs/protocol.md has the races.
+
+Most verbs only ask whether there is a manifest: what loads numpy is imported where a segment is
+opened.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from scrubjay import vault
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.model.errors import KeyMissing, SealBroken
+from scrubjay.model.errors import Busy, Full, KeyMissing, NotFound, SealBroken
 from scrubjay.model.results import ErasedCell
-from scrubjay.model.rows import Collection, Head
-from scrubjay.ports import Tx, View
+from scrubjay.model.rows import Collection, Due, Head
+from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import Purpose, Sealer
+
+if TYPE_CHECKING:
+    from scrubjay.engine.search.scope_index import Rest, ScopeIndex
+    from scrubjay.engine.search.segment import Columns
 
 NAME = "segments"
 _PLACE = b"segments"
+_PAGE = 4096
+_TRIES = 5
 _log = logging.getLogger(__name__)
+Packed = TypeVar("Packed")
+Unpacked = TypeVar("Unpacked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class SegmentBlobs:
     """One segment: the blobs its three parts are in, and its rows that count no more."""
 
     columns: str
@@ -52,7 +70,7 @@ class Manifest:
     """No row that was erased up to this change is in the segments."""
     analyzer: str
     """Which version of the analysis made them."""
-    segments: tuple[Listed, ...] = ()
+    segments: tuple[SegmentBlobs, ...] = ()
 
     @property
     def blobs(self) -> frozenset[str]:
@@ -63,6 +81,9 @@ class Manifest:
         """Whether it is sealed under the present key and holds nothing that was erased."""
         position = head.memory
         return self.epoch == position.epoch and self.known >= position.erased_seq
+
+
+# -- reading ----------------------------------------------------------------------------------
 
 
 def read(opened: OpenScope, view: View) -> Manifest | None:
@@ -79,9 +100,65 @@ def read(opened: OpenScope, view: View) -> Manifest | None:
         return None
     found = json.loads(raw)
     found["segments"] = tuple(
-        Listed(**{**listed, "dead": tuple(listed["dead"])}) for listed in found["segments"]
+        SegmentBlobs(**{**listed, "dead": tuple(listed["dead"])}) for listed in found["segments"]
     )
     return Manifest(**found)
+
+
+def sealer(opened: OpenScope, epoch: int) -> Sealer:
+    """What seals segments and their manifest."""
+    return opened.sealer(Collection.MEMORY, Purpose.SEGMENT, epoch)
+
+
+def listed(opened: OpenScope, view: View) -> frozenset[str]:
+    """The blobs the manifest names, as far as one can be read."""
+    found = read(opened, view)
+    return frozenset() if found is None else found.blobs
+
+
+def load(opened: OpenScope, base: Manifest, index: ScopeIndex) -> None:
+    """Fill an empty index with the segments of a manifest; SealBroken if one is damaged."""
+    for one in base.segments:
+        held = _columns(opened, base.epoch, one)
+        index.load(held, one.dead, one, partial(_rest, opened, base.epoch, one))
+    index.seq = base.upto
+
+
+def _columns(opened: OpenScope, epoch: int, one: SegmentBlobs) -> Columns:
+    from scrubjay.engine.search.segment import Columns
+
+    return _parsed(Columns.unpack, _open(opened, epoch, one.columns))
+
+
+def _rest(opened: OpenScope, epoch: int, one: SegmentBlobs) -> Rest:
+    from scrubjay.engine.search.postings import Postings
+    from scrubjay.engine.search.segment import Vectors
+
+    postings = _parsed(Postings.unpack, _open(opened, epoch, one.postings))
+    return postings, _parsed(Vectors.unpack, _open(opened, epoch, one.vectors))
+
+
+def _open(opened: OpenScope, epoch: int, name: str) -> bytes:
+    stream = _stream(opened, name)
+    cells = sealer(opened, epoch).unseal_stream(stream, row_id=name.encode(), version=0)
+    return b"".join(cells)
+
+
+def _stream(opened: OpenScope, name: str) -> bytes:
+    try:
+        return opened.ports.blobs.get(opened.address, name)
+    except NotFound as error:
+        raise SealBroken("A segment of the index is missing.") from error
+
+
+def _parsed(unpack: Callable[[Packed], Unpacked], raw: Packed) -> Unpacked:
+    try:
+        return unpack(raw)
+    except (ValueError, KeyError, TypeError) as error:
+        raise SealBroken("A segment of the index cannot be read.") from error
+
+
+# -- writing ----------------------------------------------------------------------------------
 
 
 def write(opened: OpenScope, tx: Tx, manifest: Manifest | None) -> None:
@@ -95,9 +172,117 @@ def write(opened: OpenScope, tx: Tx, manifest: Manifest | None) -> None:
     tx.set_value(NAME, seal.seal(raw, row_id=_PLACE, version=0, nonce=nonce))
 
 
-def sealer(opened: OpenScope, epoch: int) -> Sealer:
-    """What seals segments and their manifest."""
-    return opened.sealer(Collection.MEMORY, Purpose.SEGMENT, epoch)
+@dataclass(frozen=True, slots=True)
+class _SealedSegment:
+    """A segment ready to be written."""
+
+    listed: SegmentBlobs
+    streams: Sequence[bytes]
+
+
+def publish(opened: OpenScope, index: ScopeIndex, base: Manifest | None) -> Manifest | None:
+    """Write what is in no segment yet; returns the manifest now, or None if it came too late.
+
+    `base` is the manifest the index was loaded from or last wrote.
+    """
+    from scrubjay.engine.search.segment import VERSION
+
+    head = opened.read(lambda view: view.head())
+    anew = base is None or not base.current(head) or base.analyzer != VERSION
+    plan = index.plan(anew=anew)
+    if plan is None:
+        return base
+    epoch = opened.epoch(Collection.MEMORY)
+    sealed = _seal(opened, epoch, plan.segment.pack())
+    opened.ports.reach(Failpoint.SEGMENT_BUILT)
+    kept = []
+    for token, rows in zip(plan.kept, index.dead(), strict=False):
+        assert isinstance(token, SegmentBlobs)
+        kept.append(replace(token, dead=tuple(rows)))
+    written = Manifest(
+        id=opened.ports.clock.new_id(),
+        epoch=epoch,
+        upto=index.seq,
+        known=index.seq,
+        analyzer=VERSION,
+        segments=(*kept, sealed.listed),
+    )
+    if not _replace(opened, base, written, [sealed], appending=bool(kept), erasing=False):
+        _log.info("index.segment_came_late")
+        return None
+    index.adopt(plan, written.segments)
+    return written
+
+
+def _seal(opened: OpenScope, epoch: int, parts: Sequence[bytes]) -> _SealedSegment:
+    random = opened.ports.clock.random
+    seal = sealer(opened, epoch)
+    names, streams = [], []
+    for part in parts:
+        name = random(16).hex()
+        names.append(name)
+        streams.append(seal.seal_stream(part, row_id=name.encode(), version=0, random=random))
+    columns, postings, vectors = names
+    blobs = SegmentBlobs(columns=columns, postings=postings, vectors=vectors)
+    return _SealedSegment(blobs, streams)
+
+
+def _replace(
+    opened: OpenScope,
+    base: Manifest | None,
+    written: Manifest,
+    sealed: Sequence[_SealedSegment],
+    *,
+    appending: bool = False,
+    erasing: bool = True,
+) -> bool:
+    """Put a manifest in the place of `base`, unless something came in between; then False."""
+
+    def store(tx: Tx) -> bool:
+        found, head = read(opened, tx), tx.head()
+        late = (found and found.id) != (base and base.id) or not written.current(head)
+        if late or (appending and not (base and base.current(head))):
+            return False
+        # Inside the transaction, so that a sweep never meets a blob that is not yet listed.
+        for one in sealed:
+            for name, stream in zip(one.listed.blobs, one.streams, strict=True):
+                opened.ports.blobs.put(opened.address, name, stream)
+        opened.ports.reach(Failpoint.SEGMENT_WRITTEN)
+        write(opened, tx, written)
+        return True
+
+    try:
+        if not opened.write(store, frozen_too=True, erasing=erasing):
+            return False
+    except (Busy, Full):
+        # Rolled back: what was written of it is listed nowhere, and takes space others need.
+        _delete_blobs(opened, (name for one in sealed for name in one.listed.blobs))
+        raise
+    opened.ports.reach(Failpoint.SEGMENT_PUBLISHED)
+    before = base.blobs if base else frozenset()
+    _delete_blobs(opened, before - written.blobs)
+    return True
+
+
+def drop(opened: OpenScope) -> None:
+    """Remove all segments; they are derived, and the rows stay."""
+
+    def store(tx: Tx) -> frozenset[str]:
+        names = listed(opened, tx)
+        write(opened, tx, None)
+        opened.leave_due(tx, Due.SWEEP)
+        return names
+
+    _delete_blobs(opened, opened.write(store, frozen_too=True, erasing=True))
+
+
+def _delete_blobs(opened: OpenScope, names: Iterable[str]) -> None:
+    """Delete blobs that no manifest lists any more."""
+    for name in names:
+        opened.ports.blobs.delete(opened.address, name)
+
+
+# -- after an erasure or a rotation -------------------------------------------------------------
 
 
 def outdated(view: View) -> bool:
@@ -107,43 +292,126 @@ def outdated(view: View) -> bool:
 
 
 def renew(opened: OpenScope) -> None:
-    """Have the segments written anew if they are under an old key or hold what was erased."""
+    """Write the segments anew if they are under an old key or hold what was erased.
 
-    def due(view: View) -> bool:
-        found = read(opened, view)
-        return outdated(view) or (found is not None and not found.current(view.head()))
+    Where that cannot be done the segments go: the next recall makes them again from the rows.
+    """
 
-    if opened.read(due):
-        from scrubjay.engine.search import segments  # loads numpy, which few scopes need for this
+    def look(view: View) -> tuple[Head, Manifest | None, set[bytes]]:
+        head, base = view.head(), read(opened, view)
+        erased: set[bytes] = set()
+        if base is not None and not base.current(head):
+            after = base.upto
+            while rows := view.changes(Collection.MEMORY, after, _PAGE):
+                erased.update(row.id for row in rows if row.erased)
+                after = rows[-1].seq
+        return head, base, erased
 
-        segments.renew(opened)
+    for _ in range(_TRIES):
+        head, base, erased = opened.read(look)
+        if base is None or base.current(head):
+            break
+        if _renewed(opened, head, base, erased):
+            return
+    else:
+        drop(opened)
+        return
+    if opened.read(outdated):
+        drop(opened)
+
+
+def _renewed(opened: OpenScope, head: Head, base: Manifest, erased: set[bytes]) -> bool:
+    """Whether the segments were written anew; False if something came in between."""
+    try:
+        if base.known < head.memory.min_seq:
+            raise SealBroken("The segments slept across a clean-up.")
+        epoch = head.memory.epoch
+        sealed = [_cleansed(opened, base.epoch, epoch, one, erased) for one in base.segments]
+        written = replace(
+            base,
+            id=opened.ports.clock.new_id(),
+            epoch=epoch,
+            known=head.memory.seq,
+            segments=tuple(one.listed for one in sealed),
+        )
+        opened.ports.reach(Failpoint.SEGMENT_BUILT)
+        return _replace(opened, base, written, sealed)
+    except (SealBroken, KeyMissing, Full) as error:
+        _log.warning("index.segments_dropped", extra={"code": error.code})
+        drop(opened)
+        return True
+
+
+def _cleansed(
+    opened: OpenScope, old: int, epoch: int, listed: SegmentBlobs, erased: set[bytes]
+) -> _SealedSegment:
+    """A segment under a new key, without the rows that were erased, dead or alive."""
+    import numpy as np
+
+    from scrubjay.engine.search.segment import Columns, Segment
+
+    parts: Sequence[bytes] = [_open(opened, old, name) for name in listed.blobs]
+    gone = _rows_of(_parsed(Columns.unpack, parts[0]), erased)
+    if not gone:
+        sealed = _seal(opened, epoch, parts)
+        return replace(sealed, listed=replace(sealed.listed, dead=listed.dead))
+    one = _parsed(Segment.unpack, parts)
+    keep = np.ones(len(one), np.bool_)
+    keep[gone] = False
+    keep[list(listed.dead)] = False
+    return _seal(opened, epoch, Segment.merge([one], [keep]).pack())
+
+
+def _rows_of(held: Columns, ids: Iterable[bytes]) -> list[int]:
+    return [int(row) for row_id in ids for row in held.places(row_id)]
 
 
 def check(opened: OpenScope, view: View) -> list[str]:
-    """What is wrong with the segments, one sentence each."""
+    """What is wrong with the segments, one sentence each: damage, or they hold what was erased."""
     if view.value(NAME) is None:
         return []
-    from scrubjay.engine.search import segments  # loads numpy, which few scopes need for this
-
-    return list(segments.check(opened, view))
+    base = read(opened, view)
+    if base is None:
+        return ["The list of segments does not open; reindex makes the index again."]
+    problems = []
+    for number, one in enumerate(base.segments, start=1):
+        try:
+            held = _columns(opened, base.epoch, one)
+            _rest(opened, base.epoch, one)
+        except SealBroken as error:
+            problems.append(f"Segment {number}: {error.message} Reindex makes it again.")
+            continue
+        ids = [row_id.tobytes() for row_id in held.row_id]
+        if base.current(view.head()) and (gone := view.buried(ids)):
+            problems.append(f"Segment {number} holds {len(gone)} memories that were forgotten.")
+    return problems
 
 
 def erased_cells(opened: OpenScope, ids: Iterable[bytes]) -> list[ErasedCell]:
     """The cells of the segments that hold some rows, as a receipt names them."""
-    if opened.read(lambda view: view.value(NAME)) is None:
-        return []
-    from scrubjay.engine.search import segments  # loads numpy, which few scopes need for this
+    wanted = set(ids)
 
-    return list(segments.erased_cells(opened, ids))
+    def look(view: View) -> list[ErasedCell]:
+        base = read(opened, view)
+        if base is None:
+            return []
+        cells: list[ErasedCell] = []
+        holding: list[str] = []
+        for one in base.segments:
+            # Of a segment that does not open nobody can say that it holds none of the rows.
+            with suppress(SealBroken, KeyMissing):
+                if not _rows_of(_columns(opened, base.epoch, one), wanted):
+                    continue
+            holding += one.blobs
+        for name in holding:
+            # One that is missing has no cells: damage, or another process was faster.
+            with suppress(SealBroken):
+                for nonce in vault.stream_nonces(_stream(opened, name)):
+                    cells.append(
+                        ErasedCell(
+                            collection=Collection.MEMORY.value, epoch=base.epoch, nonce=nonce.hex()
+                        )
+                    )
+        return cells
 
-
-def listed(opened: OpenScope, view: View) -> frozenset[str]:
-    """The blobs the manifest names, as far as one can be read."""
-    found = read(opened, view)
-    return frozenset() if found is None else found.blobs
-
-
-def delete_blobs(opened: OpenScope, names: Iterable[str]) -> None:
-    """Delete blobs that no manifest lists any more."""
-    for name in names:
-        opened.ports.blobs.delete(opened.address, name)
+    return opened.read(look)

@@ -1,8 +1,8 @@
-"""Which rows hold a term, and how well every row answers weighted terms (BM25).
+"""Inverted index: which rows hold a term, and how well every row answers weighted terms (BM25).
 
-A segment is immutable and packs into bytes. It knows terms by a number of 64 bits made of each: so
-it holds no words, is read without making a table of them, and is merged without comparing any.
-Rows are numbered through all segments in order. Deleted rows stay until a merge leaves them out.
+Postings are immutable and pack into bytes. They know terms by a hash of 64 bits: so they hold no
+words, are read without making a table of them, and are merged without comparing any. Rows are
+numbered through all segments in order. Deleted rows stay until a merge leaves them out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ Counts: TypeAlias = NDArray[np.uint16]
 Mask: TypeAlias = NDArray[np.bool_]
 Number = TypeVar("Number", np.uint16, np.uint32, np.uint64)
 
-Found: TypeAlias = tuple[Rows, Counts]
+TermCounts: TypeAlias = tuple[Rows, Counts]
 """The rows that hold a term, and how often each does."""
 
 K1 = 1.0
@@ -45,19 +45,19 @@ def key(term: str) -> int:
     return int.from_bytes(blake2b(term.encode(), digest_size=8).digest())
 
 
-class Part(Protocol):
-    """Some rows and the terms they hold; `find` numbers rows from 0 within the part."""
+class TermRows(Protocol):
+    """Some rows and the terms they hold; `find` numbers rows from 0 within them."""
 
     @property
     def lengths(self) -> Rows:
         """How many terms each row holds."""
 
-    def find(self, term: str) -> tuple[Rows, Counts]:
+    def find(self, term: str) -> TermCounts:
         """The rows that hold the term, ascending, and how often each does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Postings:
     """Rows that no longer change: `rows[starts[i]:starts[i + 1]]` hold the term of `keys[i]`."""
 
     keys: Keys
@@ -66,13 +66,89 @@ class Segment:
     counts: Counts
     lengths: Rows
 
+    @classmethod
+    def of(cls, documents: Iterable[Sequence[str]]) -> Postings:
+        """The postings of these rows, each given as its terms."""
+        found: list[int] = []
+        lengths: list[int] = []
+        for terms in documents:
+            found += map(key, terms)
+            lengths.append(len(terms))
+        rows = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
+        counts = np.ones(len(rows), np.uint16)
+        return cls._gather(np.array(found, np.uint64), rows, counts, np.array(lengths, np.uint32))
+
+    @classmethod
+    def merge(cls, parts: Sequence[Postings], keep: Sequence[Mask]) -> Postings:
+        """One of several in order; rows outside `keep` are left out and leave no trace."""
+        keys, rows, counts, base = [np.empty(0, np.uint64)], [], [], 0
+        for part, mask in zip(parts, keep, strict=True):
+            keys.append(np.repeat(part.keys, np.diff(part.starts)))
+            if mask.all():
+                rows.append(part.rows + np.uint32(base))
+                counts.append(part.counts)
+            else:
+                alive = mask[part.rows]
+                moved = (np.cumsum(mask) - 1 + base).astype(np.uint32)
+                keys[-1] = keys[-1][alive]
+                rows.append(moved[part.rows[alive]])
+                counts.append(part.counts[alive])
+            base += int(mask.sum())
+        lengths = [part.lengths[mask] for part, mask in zip(parts, keep, strict=True)]
+        return cls._gather(_join(keys), _join(rows), _join(counts), _join(lengths))
+
+    @classmethod
+    def _gather(cls, keys: Keys, rows: Rows, counts: Counts, lengths: Rows) -> Postings:
+        """The postings of these occurrences, whose rows ascend for each key."""
+        # Stable, so rows stay in order; and quick, because what is merged is in order by parts.
+        order = np.argsort(keys, kind="stable")
+        keys, rows, counts = keys[order], rows[order], counts[order]
+        other = _differs(keys)
+        first = np.flatnonzero(other | _differs(rows))
+        summed = np.add.reduceat(counts, first, dtype=np.uint32) if len(first) else counts[:0]
+        starts = np.flatnonzero(other[first])
+        return cls(
+            keys=keys[first][starts],
+            starts=np.append(starts, len(first)).astype(np.uint32),
+            rows=rows[first],
+            counts=np.minimum(summed, MOST_COUNTED).astype(np.uint16),
+            lengths=lengths.astype(np.uint32),
+        )
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Postings:
+        """The postings that `pack` wrote; refuses anything else with ValueError."""
+        if len(packed) < _HEAD.size or packed[:4] != _MAGIC:
+            raise ValueError("these bytes are no postings")
+        _, occurrences, terms, rows = _HEAD.unpack_from(packed)
+        held: list[NDArray[Any]] = []
+        at = _HEAD.size
+        layout = (("<u8", terms), ("<u4", terms + 1), ("<u4", rows), ("<u4", occurrences))
+        for kind, count in (*layout, ("<u2", occurrences)):
+            held.append(np.frombuffer(packed, kind, count, at))
+            at += held[-1].nbytes
+        return cls(keys=held[0], starts=held[1], lengths=held[2], rows=held[3], counts=held[4])
+
+    def pack(self) -> bytes:
+        """The postings as bytes: a head, then the arrays, little-endian."""
+        head = _HEAD.pack(_MAGIC, len(self.rows), len(self.keys), len(self.lengths))
+        arrays = (self.starts, self.lengths, self.rows)
+        return b"".join(
+            (
+                head,
+                self.keys.astype("<u8").tobytes(),
+                *(array.astype("<u4").tobytes() for array in arrays),
+                self.counts.astype("<u2").tobytes(),
+            )
+        )
+
     @property
     def nbytes(self) -> int:
         """How many bytes it takes in memory."""
         arrays = (self.keys, self.starts, self.rows, self.counts, self.lengths)
         return sum(array.nbytes for array in arrays)
 
-    def find(self, term: str) -> tuple[Rows, Counts]:
+    def find(self, term: str) -> TermCounts:
         """The rows that hold the term, ascending, and how often each does."""
         wanted = np.uint64(key(term))
         place = int(self.keys.searchsorted(wanted))
@@ -80,56 +156,6 @@ class Segment:
             return _NOTHING
         first, last = self.starts[place], self.starts[place + 1]
         return self.rows[first:last], self.counts[first:last]
-
-
-def build(documents: Iterable[Sequence[str]]) -> Segment:
-    """The segment of these rows, each given as its terms."""
-    found: list[int] = []
-    lengths: list[int] = []
-    for terms in documents:
-        found += map(key, terms)
-        lengths.append(len(terms))
-    rows = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
-    counts = np.ones(len(rows), np.uint16)
-    return _gathered(np.array(found, np.uint64), rows, counts, np.array(lengths, np.uint32))
-
-
-def merge(segments: Sequence[Segment], keep: Sequence[Mask] | None = None) -> Segment:
-    """One segment of several in order; rows outside `keep` are left out and leave no trace."""
-    kept = list(keep) if keep else [np.ones(len(part.lengths), np.bool_) for part in segments]
-    keys, rows, counts, base = [np.empty(0, np.uint64)], [], [], 0
-    for part, mask in zip(segments, kept, strict=True):
-        keys.append(np.repeat(part.keys, np.diff(part.starts)))
-        if mask.all():
-            rows.append(part.rows + np.uint32(base))
-            counts.append(part.counts)
-        else:
-            alive = mask[part.rows]
-            moved = (np.cumsum(mask) - 1 + base).astype(np.uint32)
-            keys[-1] = keys[-1][alive]
-            rows.append(moved[part.rows[alive]])
-            counts.append(part.counts[alive])
-        base += int(mask.sum())
-    lengths = [part.lengths[mask] for part, mask in zip(segments, kept, strict=True)]
-    return _gathered(_join(keys), _join(rows), _join(counts), _join(lengths))
-
-
-def _gathered(keys: Keys, rows: Rows, counts: Counts, lengths: Rows) -> Segment:
-    """The segment of these occurrences, whose rows ascend for each key."""
-    # Stable, so rows stay in order; and quick, because what is merged is in order by parts.
-    order = np.argsort(keys, kind="stable")
-    keys, rows, counts = keys[order], rows[order], counts[order]
-    other = _differs(keys)
-    first = np.flatnonzero(other | _differs(rows))
-    summed = np.add.reduceat(counts, first, dtype=np.uint32) if len(first) else counts[:0]
-    starts = np.flatnonzero(other[first])
-    return Segment(
-        keys=keys[first][starts],
-        starts=np.append(starts, len(first)).astype(np.uint32),
-        rows=rows[first],
-        counts=np.minimum(summed, MOST_COUNTED).astype(np.uint16),
-        lengths=lengths.astype(np.uint32),
-    )
 
 
 def _differs(values: NDArray[Number]) -> Mask:
@@ -144,38 +170,6 @@ def _join(arrays: Sequence[NDArray[Number]]) -> NDArray[Number]:
     return np.concatenate(arrays) if arrays else np.empty(0, np.uint32)
 
 
-def pack(segment: Segment) -> bytes:
-    """The segment as bytes: a head, then the arrays, little-endian."""
-    occurrences, terms, rows = len(segment.rows), len(segment.keys), len(segment.lengths)
-    arrays = (segment.starts, segment.lengths, segment.rows)
-    return b"".join(
-        (
-            _HEAD.pack(_MAGIC, occurrences, terms, rows),
-            segment.keys.astype("<u8").tobytes(),
-            *(array.astype("<u4").tobytes() for array in arrays),
-            segment.counts.astype("<u2").tobytes(),
-        )
-    )
-
-
-def unpack(packed: bytes) -> Segment:
-    """The segment that `pack` wrote; refuses anything else with ValueError."""
-    if len(packed) < _HEAD.size or packed[:4] != _MAGIC:
-        raise ValueError("these bytes are no postings")
-    _, occurrences, terms, rows = _HEAD.unpack_from(packed)
-    keys = np.frombuffer(packed, "<u8", terms, _HEAD.size)
-    at = _HEAD.size + 8 * terms
-    starts, at = _take(packed, at, terms + 1)
-    lengths, at = _take(packed, at, rows)
-    held, at = _take(packed, at, occurrences)
-    counts = np.frombuffer(packed, "<u2", occurrences, at)
-    return Segment(keys=keys, starts=starts, rows=held, counts=counts, lengths=lengths)
-
-
-def _take(packed: bytes, at: int, count: int) -> tuple[Rows, int]:
-    return np.frombuffer(packed, "<u4", count, at), at + 4 * count
-
-
 @dataclass(frozen=True, slots=True)
 class Match:
     """How well every row answers: BM25, and the share of the wanted information it holds.
@@ -188,39 +182,16 @@ class Match:
     coverage: Floats
 
 
-def match(terms: Terms, wanted: Sequence[Wanted]) -> Match:
-    """Match every row with the wanted terms.
-
-    A near term counts instead of the wanted one where it gives more, damped by its nearness and
-    never as rarer than the wanted one, so that near words cannot outweigh the word itself.
-    """
-    scores, coverage = np.zeros(terms.rows, np.float32), np.zeros(terms.rows, np.float32)
-    known = {item.term for item in wanted}
-    whole = 0.0
-    for item in wanted:
-        own = terms.find(item.term)
-        rarity = terms.rarity(len(own[0]))
-        near = [(terms.find(term), share) for term, share in item.near.items() if term not in known]
-        near = [(found, share) for found, share in near if len(found[0])]
-        if not near and not len(own[0]):
-            continue
-        rows, best, held = terms.weigh(own, near, rarity)
-        whole += item.weight * rarity
-        scores[rows] += np.float32(item.weight) * best
-        coverage[rows] += np.float32(item.weight * rarity) * held
-    return Match(scores, coverage / np.float32(whole) if whole else coverage)
-
-
 @dataclass(frozen=True, slots=True)
 class Terms:
     """All parts of one scope, their rows numbered through; made once, for many questions."""
 
-    parts: Sequence[Part]
+    parts: Sequence[TermRows]
     bases: Sequence[int]
     norms: Floats
 
     @classmethod
-    def of(cls, parts: Sequence[Part]) -> Terms:
+    def of(cls, parts: Sequence[TermRows]) -> Terms:
         """The terms of these parts."""
         lengths = [part.lengths for part in parts]
         joined = _join(lengths)
@@ -233,7 +204,31 @@ class Terms:
         """How many rows there are."""
         return len(self.norms)
 
-    def find(self, term: str) -> tuple[Rows, Counts]:
+    def match(self, wanted: Sequence[Wanted]) -> Match:
+        """Match every row with the wanted terms.
+
+        A near term counts instead of the wanted one where it gives more, damped by its nearness and
+        never as rarer than the wanted one, so that near words cannot outweigh the word itself.
+        """
+        scores, coverage = np.zeros(self.rows, np.float32), np.zeros(self.rows, np.float32)
+        known = {item.term for item in wanted}
+        whole = 0.0
+        for item in wanted:
+            own = self.find(item.term)
+            rarity = self.rarity(len(own[0]))
+            near = [
+                (self.find(term), share) for term, share in item.near.items() if term not in known
+            ]
+            near = [(found, share) for found, share in near if len(found[0])]
+            if not near and not len(own[0]):
+                continue
+            rows, best, held = self.weigh(own, near, rarity)
+            whole += item.weight * rarity
+            scores[rows] += np.float32(item.weight) * best
+            coverage[rows] += np.float32(item.weight * rarity) * held
+        return Match(scores, coverage / np.float32(whole) if whole else coverage)
+
+    def find(self, term: str) -> TermCounts:
         """The rows that hold the term, ascending, and how often each does."""
         found = [
             (rows + np.uint32(base) if base else rows, counts)
@@ -250,7 +245,7 @@ class Terms:
         return math.log1p((self.rows - holding + 0.5) / (holding + 0.5))
 
     def weigh(
-        self, own: Found, near: Sequence[tuple[Found, float]], rarity: float
+        self, own: TermCounts, near: Sequence[tuple[TermCounts, float]], rarity: float
     ) -> tuple[Rows | slice, Floats, Floats | float]:
         """BM25 of one wanted term, and how much of the term is held: for its rows, or for all."""
         rows, counts = own

@@ -5,13 +5,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Final
 
-from scrubjay.engine.search.dates import Window, windows
-from scrubjay.engine.search.rank_columns import NONE
+from scrubjay.engine.search.analysis import pattern
+
+NONE = -1
+"""The code of no session, no speaker; the row of no neighbor."""
 
 _USERS = (
     "user human customer client me nutzer benutzer utilisateur usuario utente пользователь 用户"
@@ -28,43 +32,14 @@ SHORTEST_NICKNAME = 3
 _WORD = re.compile(r"[^\W_]+")
 _HAN = re.compile("[\u3400-\u9fff]{3,4}")
 _CASE_ENDING = re.compile("(?<=[а-я]{2})(?:[аоуыиеьюя]|ом|ем|ой|ей|ою|ею)$")
-_TOLD = (
-    r"(?:recommend|suggest|advis|propos|tell|told|said|say|mention|gave|give|provid|list|explain"
-    r"|describ|show|help|creat|wrote|write|shar|made|make|generat|compar|outlin|use|offer|respond"
-    r"|answer|refer|includ|highlight|point|walk|discuss|cover|come up)\w*"
-)
-_SECOND_PERSON = re.compile(
-    rf"\b(?:did|have|had|were|was)\s+you\b|\byou\s+(?:just\s+|also\s+|had\s+|have\s+|previously\s+"
-    rf"|earlier\s+|once\s+|'d\s+|'ve\s+)?(?:recommended|suggested|advised|proposed|told|said"
-    rf"|mentioned|gave|provided|listed|explained|described|showed|helped|created|wrote|shared|made"
-    rf"|generated|compared|outlined|used|offered|answered|referred|included|highlighted)\b"
-    rf"|\byour\s+(?:previous|earlier|last|first|second)?\s*{_TOLD}"
-    rf"|\b(?:hast|hattest)\s+du\b|\bas-tu\b|\btu\s+m'as\b|\bhai\s+(?:detto|consigliato)\b"
-    rf"|\bты\s+(?:\w+\s+)?(?:сказал|совет|рекоменд|предл)\w*|你.{{0,4}}(?:推荐|建议|说|提|给|告诉|列)"
-    rf"|あなた.{{0,6}}(?:勧め|提案|言)",
-    re.IGNORECASE,
-)
-_WHEN = re.compile(
-    r"\bwhen\b|\b(?:what|which)\s+(?:date|day|month|year|time|week|season)\b|\bhow\s+long\b"
-    r"|\bhow\s+many\s+(?:days?|weeks?|months?|years?|hours?)\b|\bhow\s+old\b|\bhow\s+soon\b"
-    r"|\bwann\b|\bwie\s+lange\b|\bquand\b|\bcuándo\b|\bquando\b|\bwanneer\b|\bnär\b|\bкогда\b"
-    r"|\bво?\s+сколько\b|什么时候|何时|几[号点月]|哪[天年]|多久|いつ|何[日月年時曜]",
-    re.IGNORECASE,
-)
-_REQUEST = re.compile(
-    r"^(?:can|could|would|will|please|help|show|give|suggest|recommend|explain|walk|how\s+(?:can|do"
-    r"|should|would|could|might)\s+(?:i|we|you)|what\s+(?:should|can|would|could|are\s+some|is\s+the"
-    r"\s+best)|which\s+\w+\s+(?:should|would)|where\s+(?:should|can|do\s+you)|do\s+you\s+have|any"
-    r"|i'm|i\s+am|i\s+want|i\s+need|i'd|i've\s+been|if\s+i)\b",
-    re.IGNORECASE,
-)
-_ADVICE = re.compile(
-    r"\b(?:suggest|recommend|advice|advise|tips?|ideas?|options?|should\s+i|can\s+i|could\s+i|do\s+i"
-    r"|how\s+to|help\s+me|do\s+you\s+think|walk\s+me|show\s+me"
-    r"|kannst\s+du|könntest\s+du|soll(?:te)?\s+ich|hilf\s+mir|tipps?|посоветуй|порекомендуй|помоги"
-    r"|подскажи)\b|帮我|应该怎么|有什么(?:建议|推荐)|能.{0,4}(?:推荐|建议)|おすすめ|べきですか|手伝って",
-    re.IGNORECASE,
-)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A span of time: from `start` up to, not including, `end`."""
+
+    start: datetime
+    end: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,19 +65,34 @@ def parse(
     latest: datetime | None = None,
 ) -> ParsedQuery:
     """Read a question against a scope: its speakers by code, the time of its latest memory."""
+    assistants = _in_role(speakers, ASSISTANT_NAMES)
+    asked = _named(question, speakers)
+    if not asked and pattern("question", "second_person").search(question):
+        asked = assistants
+    elif not asked and (users := _in_role(speakers, USER_NAMES)):
+        # What nobody in particular said, such as a bare fact, is kept for the user like theirs.
+        asked = users | {NONE}
     return ParsedQuery(
-        asked=_named(question, speakers) or _by_role(question, speakers),
-        assistants=_in_role(speakers, ASSISTANT_NAMES),
+        asked=asked,
+        assistants=assistants,
         windows=tuple(windows(question, asked_at, latest)),
         asked_at=asked_at,
-        when=bool(_WHEN.search(question)),
+        when=bool(pattern("question", "when").search(question)),
         advice=asks_advice(question),
     )
 
 
 def asks_advice(question: str) -> bool:
     """Whether the question wants something made or advised now, not something remembered."""
-    return bool(_REQUEST.search(question.strip()) or _ADVICE.search(question))
+    request, advice = pattern("question", "request"), pattern("question", "advice")
+    return bool(request.search(question.strip()) or advice.search(question))
+
+
+# -- who --------------------------------------------------------------------------------------
+
+
+def _in_role(speakers: Mapping[int, str], names: frozenset[str]) -> frozenset[int]:
+    return frozenset(code for code, name in speakers.items() if name.casefold() in names)
 
 
 def _named(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
@@ -111,7 +101,7 @@ def _named(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
     Where a word is written like a name ("Will" in "what will Will do"), only such words count,
     and a nickname must be: "the" is not Theo.
     """
-    callings = _callings(tuple(speakers.items()))
+    callings = _Callings.of(tuple(speakers.items()))
     words = [(match.start(), match[0]) for match in _WORD.finditer(question)]
     proper = [form for at, word in words if at and word[0].isupper() for form in _forms(word)]
     found = _called(proper, callings.nicknames) | _called(proper, callings.names)
@@ -143,43 +133,291 @@ class _Callings:
     caseless: tuple[tuple[str, int], ...]
     """Names in scripts without capitals, which may have no spaces around them either."""
 
-
-@lru_cache(64)
-def _callings(speakers: tuple[tuple[int, str], ...]) -> _Callings:
-    names: dict[str, frozenset[int]] = {}
-    nicknames: dict[str, frozenset[int]] = {}
-    caseless = []
-    for code, name in speakers:
-        parts = {part.casefold() for part in _WORD.findall(name)}
-        if parts & (USER_NAMES | ASSISTANT_NAMES):
-            continue
-        if name.upper() == name.lower() and len(name) > 1:
-            caseless += [(calling, code) for calling in (name, *_given_names(name))]
-        for part in parts | {_CASE_ENDING.sub("", part) for part in parts}:
-            names[part] = names.get(part, frozenset()) | {code}
-            # At least three letters and about half of the name.
-            for end in range(max(SHORTEST_NICKNAME, len(part) // 2), len(part)):
-                nicknames[part[:end]] = nicknames.get(part[:end], frozenset()) | {code}
-    return _Callings(names, nicknames, tuple(caseless))
-
-
-def _given_names(name: str) -> tuple[str, ...]:
-    """What a full name in Han characters is shortened to: 小明 for 王小明, 田中 for 田中太郎."""
-    if not _HAN.fullmatch(name):
-        return ()
-    return (name[1:],) if len(name) == 3 else (name[:2], name[2:])
+    @staticmethod
+    @lru_cache(64)
+    def of(speakers: tuple[tuple[int, str], ...]) -> _Callings:
+        """The callings of these speakers, given by code and name."""
+        names: dict[str, frozenset[int]] = {}
+        nicknames: dict[str, frozenset[int]] = {}
+        caseless = []
+        for code, name in speakers:
+            parts = {part.casefold() for part in _WORD.findall(name)}
+            if parts & (USER_NAMES | ASSISTANT_NAMES):
+                continue
+            if name.upper() == name.lower() and len(name) > 1:
+                caseless.append((name, code))
+                if _HAN.fullmatch(name):
+                    # What a full name is shortened to: 小明 for 王小明, 田中 for 田中太郎.
+                    short = (name[1:],) if len(name) == 3 else (name[:2], name[2:])
+                    caseless += [(calling, code) for calling in short]
+            for part in parts | {_CASE_ENDING.sub("", part) for part in parts}:
+                names[part] = names.get(part, frozenset()) | {code}
+                # At least three letters and about half of the name.
+                for end in range(max(SHORTEST_NICKNAME, len(part) // 2), len(part)):
+                    nicknames[part[:end]] = nicknames.get(part[:end], frozenset()) | {code}
+        return _Callings(names, nicknames, tuple(caseless))
 
 
-def _by_role(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
-    """What-did-you questions are after the assistant's words, all others after the user's.
+# -- when: dates of other languages in English, so that one reader serves them all ---------------
 
-    What nobody in particular said, such as a bare fact, is kept for the user like their words.
+_ENGLISH = "january february march april may june july august september october november december"
+MONTHS: Final = tuple(_ENGLISH.split())
+_FOREIGN: Final = (
+    "januar februar märz april mai juni juli august september oktober november dezember",
+    "январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь",
+    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+    "январе феврале марте апреле мае июне июле августе сентябре октябре ноябре декабре",
+    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+)
+_IN_ENGLISH: Final = {
+    foreign: english
+    for line in _FOREIGN
+    for foreign, english in zip(line.split(), MONTHS, strict=True)
+    if foreign not in {english, "mars"}  # in French a month, in English a planet
+}
+_FOREIGN_WORDS: Final = frozenset(
+    word
+    for line in (
+        *_FOREIGN,
+        "gestern heute ayer hoy tag tagen woche wochen monat monaten jahr jahren",
+    )
+    for word in line.split()
+    if word.isascii()
+)
+"""The words of other languages in English letters that may name a time."""
+_LINKS: Final = {"im": "in", "en": "in", "в": "in", "de": "of"}
+_FOREIGN_MONTH: Final = re.compile(
+    r"(?:(?<=\d)\.\s*)?(?:\b(im|en|в|de)\s+)?\b("
+    + "|".join(_IN_ENGLISH)
+    + r")\b(?:\s+de\s+(?=\d))?"
+)
+_FOREIGN_UNITS: Final = {
+    **dict.fromkeys(("天", "日", "tag", "tagen", "дня", "дней"), "days"),
+    **dict.fromkeys(
+        ("周", "週間", "星期", "woche", "wochen", "неделю", "недели", "недель"), "weeks"
+    ),
+    **dict.fromkeys(
+        ("月", "か月", "ヶ月", "monat", "monaten", "месяц", "месяца", "месяцев"), "months"
+    ),
+    **dict.fromkeys(("年", "jahr", "jahren", "год", "года", "лет"), "years"),
+}
+_FOREIGN_UNIT: Final = "|".join(sorted(_FOREIGN_UNITS, key=len, reverse=True))
+_DIGITS: Final = {"两": 2} | {digit: n for n, digit in enumerate("一二三四五六七八九十", 1)}
+_FOREIGN_AGO: Final = re.compile(
+    rf"(\d+|[{''.join(_DIGITS)}])个?({_FOREIGN_UNIT})前"
+    rf"|\bvor (\d+) ({_FOREIGN_UNIT})\b|\b(\d+) ({_FOREIGN_UNIT}) назад\b"
+)
+_SPANS: Final = tuple(
+    (re.compile(pattern), english)
+    for pattern, english in (
+        (r"\bletzte[nr]? woche\b|\bна прошлой неделе\b|上个?(?:星期|周)|先週", " last week "),
+        (r"\bletzten monat\b|\bв прошлом месяце\b|上个?月|先月", " last month "),
+        (r"\bletzte[ns] jahr\b|\bв прошлом году\b|去年|昨年", " last year "),
+        (r"\bdiese[r]? woche\b|\bна этой неделе\b|这个?(?:星期|周)|今週", " this week "),
+        (r"\bgestern\b|\bвчера\b|\bayer\b|昨天|昨日", " yesterday "),
+        (r"\bheute\b|\bсегодня\b|\bhoy\b|今天|今日", " today "),
+    )
+)
+_EASTERN: Final = re.compile(
+    r"(?:((?:19|20)\d\d)年)?(?:(1[0-2]|[1-9])月(?:([12]\d|3[01]|[1-9])[日号])?)?"
+)
+
+
+def _in_english(text: str) -> str:
+    """The text, in lower case, with the dates it names in English; all else as it was."""
+
+    def month(match: re.Match[str]) -> str:
+        link = f" {_LINKS[match[1]]} " if match[1] else " "
+        return f"{link}{_IN_ENGLISH[match[2]]} "
+
+    def ago(match: re.Match[str]) -> str:
+        count, unit = (group for group in match.groups() if group)
+        return f" {_DIGITS.get(count, count)} {_FOREIGN_UNITS[unit]} ago "
+
+    def eastern(match: re.Match[str]) -> str:
+        """A date with the year first, the day last, and any but one of them left out."""
+        year, month, day = match.groups()
+        if month is None:
+            return f" in {year} " if year else match[0]
+        named = f"{MONTHS[int(month) - 1]} {day}" if day else f"in {MONTHS[int(month) - 1]}"
+        return f" {named} {year or ''} "
+
+    text = _FOREIGN_MONTH.sub(month, text)
+    text = _FOREIGN_AGO.sub(ago, unicodedata.normalize("NFKC", text))
+    for foreign, english in _SPANS:
+        text = foreign.sub(english, text)
+    return _EASTERN.sub(eastern, text) if "年" in text or "月" in text else text
+
+
+# -- when: the spans of time a question names ----------------------------------------------------
+
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_COUNTED = "one two three four five six seven eight nine ten eleven twelve"
+NUMBERS = {
+    **{word: number for number, word in enumerate(_COUNTED.split(), 1)},
+    "a": 1,
+    "an": 1,
+    "couple of": 2,
+    "a couple of": 2,
+    "few": 3,
+    "a few": 3,
+}
+MOST_DAYS = 365_000
+"""About a thousand years: nothing said is older, whatever a question says."""
+UNIT_DAYS = {
+    "day": 1,
+    "night": 1,
+    "week": 7,
+    "weekend": 7,
+    "fortnight": 14,
+    "month": 30.4,
+    "year": 365.25,
+}
+
+_MONTH = "|".join(f"{month[:3]}(?:{month[3:]})?" if len(month) > 3 else month for month in MONTHS)
+_COUNT = r"(\d+|" + "|".join(sorted(NUMBERS, key=len, reverse=True)) + ")"
+_UNIT = r"(day|night|week|weekend|fortnight|month|year)s?"
+_YEAR = r"((?:19|20)\d\d)"
+_DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
+
+_ISO = re.compile(r"\b((?:19|20)\d\d)-(\d\d)-(\d\d)\b")
+_MONTH_DAY = re.compile(rf"\b({_MONTH})\.?\s+{_DAY}\b(?!:)(?:,?\s+{_YEAR})?")
+_DAY_MONTH = re.compile(rf"\b{_DAY}\s+(?:of\s+)?({_MONTH})\b\.?(?:,?\s+{_YEAR})?")
+_MONTH_ONLY = re.compile(
+    rf"\b(?:(in|during|since|of|for|last|this|early|late|mid|by|until|through|before|after)[\s-]+)?"
+    rf"({_MONTH})\b(?:\s+(?:of\s+)?{_YEAR}|(?!\s+\d))"
+)
+_SEASON = re.compile(rf"\b(spring|summer|autumn|fall|winter)(?:\s+(?:of\s+)?{_YEAR})?\b")
+_YEAR_ONLY = re.compile(rf"\b(?:in|during|of|for)\s+{_YEAR}\b")
+_AGO = re.compile(rf"\b{_COUNT}\s+{_UNIT}\s+(?:ago|before|earlier|back)\b")
+_PAST = re.compile(rf"\b(?:past|last|previous)\s+{_COUNT}\s+{_UNIT}\b")
+_LAST = re.compile(r"\b(last|past|previous|this|current)\s+(night|week|weekend|month|year)\b")
+_LAST_DAY = re.compile(rf"\b(?:last|past|this|on)\s+({'|'.join(DAYS)})\b")
+_NEAR = re.compile(r"\b(yesterday|today|tonight|this morning|recently)\b")
+
+
+_LETTERS = re.compile(r"[a-z]+")
+_TIME_WORDS = frozenset(
+    {*MONTHS, *(month[:3] for month in MONTHS), *SEASONS, *DAYS, *_FOREIGN_WORDS}
+    | {*UNIT_DAYS, *(f"{unit}s" for unit in UNIT_DAYS)}
+    | {"yesterday", "today", "tonight", "morning", "recently"}
+)
+
+
+def windows(question: str, asked_at: datetime | None, latest: datetime | None) -> list[Window]:
+    """The spans of time a question names: "last week", "in May 2023", "three days ago".
+
+    Relative ones count from `asked_at`, else are not understood. A date without a year is the last
+    one before `asked_at`, or before the latest memory.
     """
-    if _SECOND_PERSON.search(question):
-        return _in_role(speakers, ASSISTANT_NAMES)
-    users = _in_role(speakers, USER_NAMES)
-    return users | {NONE} if users else users
+    text = question.lower()
+    # Most questions name no time, and a dozen patterns take longer to say so than this does.
+    digits = any(map(text.__contains__, "0123456789"))
+    if text.isascii() and not digits and _TIME_WORDS.isdisjoint(_LETTERS.findall(text)):
+        return []
+    text = _in_english(text)
+    found = list(_absolute(text, asked_at or latest))
+    if asked_at is not None:
+        found += _relative(text, asked_at)
+    return found
 
 
-def _in_role(speakers: Mapping[int, str], names: frozenset[str]) -> frozenset[int]:
-    return frozenset(code for code, name in speakers.items() if name.casefold() in names)
+def _absolute(text: str, anchor: datetime | None) -> Iterator[Window]:
+    for match in _ISO.finditer(text):
+        yield from _day(int(match[1]), int(match[2]), int(match[3]))
+    for match in _MONTH_DAY.finditer(text):
+        yield from _dated(_month(match[1]), int(match[2]), match[3], anchor)
+    for match in _DAY_MONTH.finditer(text):
+        yield from _dated(_month(match[2]), int(match[1]), match[3], anchor)
+    rest = _DAY_MONTH.sub(" ", _MONTH_DAY.sub(" ", text))
+    for match in _MONTH_ONLY.finditer(rest):
+        month = _month(match[2])
+        # "may" and "march" are words of their own unless something makes them a month.
+        if match[1] or match[3] or month not in {3, 5}:
+            yield from _months(month, 1, match[3], anchor)
+    for match in _SEASON.finditer(rest):
+        if match[1] != "fall" or match[2]:
+            yield from _months(SEASONS[match[1]], 3, match[2], anchor)
+    for match in _YEAR_ONLY.finditer(_SEASON.sub(" ", _MONTH_ONLY.sub(" ", rest))):
+        yield Window(_at(int(match[1]), 1, 1), _at(int(match[1]) + 1, 1, 1))
+
+
+def _relative(text: str, asked_at: datetime) -> Iterator[Window]:
+    today = asked_at.replace(hour=0, minute=0, second=0, microsecond=0)
+    for match in _AGO.finditer(text):
+        # Give or take: the vaguer the unit, the wider.
+        count, unit = _count(match[1]), UNIT_DAYS[match[2]]
+        slack = 1 if unit == 1 and count < 10 else max(2, unit * 0.5)
+        yield _span(today, count * unit + slack, count * unit - slack - 1)
+    for match in _PAST.finditer(text):
+        yield _span(today, _count(match[1]) * UNIT_DAYS[match[2]] + 1, -1)
+    for match in _LAST.finditer(text):
+        yield _last(today, match[1], match[2])
+    for match in _LAST_DAY.finditer(text):
+        back = (today.weekday() - DAYS.index(match[1])) % 7 or 7
+        yield _span(today, back, back - 1)
+    for match in _NEAR.finditer(text):
+        first, last = {"yesterday": (1, 0), "recently": (21, -1)}.get(match[1], (0, -1))
+        yield _span(today, first, last)
+
+
+def _last(today: datetime, which: str, unit: str) -> Window:
+    """Last week, this month, ..., generously: people count loosely."""
+    days = UNIT_DAYS[unit]
+    if which in {"this", "current"}:
+        return _span(today, days, -1)
+    if unit == "night":
+        return _span(today, 1, 0)
+    if unit == "month":
+        end = today.replace(day=1)
+        return Window((end - timedelta(days=1)).replace(day=1), end + timedelta(days=3))
+    if unit == "year":
+        return Window(_at(today.year - 1, 1, 1), _at(today.year, 1, 1))
+    return _span(today, days + today.weekday() / 2 + 2, 0)
+
+
+def _span(today: datetime, first: float, last: float) -> Window:
+    """From so many days before to so many; the calendar ends somewhere, a question may not."""
+    start, end = (today - timedelta(days=min(days, MOST_DAYS)) for days in (first, last))
+    return Window(start, end)
+
+
+def _dated(month: int, day: int, year: str | None, anchor: datetime | None) -> Iterator[Window]:
+    if year is not None:
+        yield from _day(int(year), month, day)
+    elif anchor is not None:
+        for window in _day(anchor.year, month, day):
+            late = window.start > anchor
+            yield from _day(anchor.year - 1, month, day) if late else [window]
+
+
+def _day(year: int, month: int, day: int) -> Iterator[Window]:
+    if 1 <= month <= 12 and 1 <= day <= 31:
+        start = _at(year, month, 1) + timedelta(days=day - 1)
+        yield Window(start, start + timedelta(days=1))
+
+
+def _months(first: int, count: int, year: str | None, anchor: datetime | None) -> Iterator[Window]:
+    """So many months from a first one; without a year, of the last such before the anchor."""
+    if year is not None:
+        chosen = int(year)
+    elif anchor is not None:
+        chosen = anchor.year - (_at(anchor.year, first, 1) > anchor)
+    else:
+        return
+    after = first + count - 1
+    yield Window(_at(chosen, first, 1), _at(chosen + after // 12, after % 12 + 1, 1))
+
+
+def _month(name: str) -> int:
+    return next(n for n, month in enumerate(MONTHS, 1) if month.startswith(name[:3]))
+
+
+def _count(text: str) -> float:
+    return NUMBERS.get(text) or float(text)
+
+
+def _at(year: int, month: int, day: int) -> datetime:
+    return datetime(year, month, day, tzinfo=UTC)

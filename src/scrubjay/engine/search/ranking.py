@@ -1,15 +1,26 @@
-"""The features of the ranking: each an array over all rows, from 0 to about 1."""
+"""The ranking: features of every row, from 0 to about 1, and their weighted sum.
+
+What the ranking knows of each row besides its text (who, when, where in which session) is arranged
+once after a change; each question then computes its features over all rows at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scrubjay.engine.search.question import ParsedQuery
-from scrubjay.engine.search.rank_columns import Columns, Floats, Mask
+from scrubjay.engine.search.question import NONE, ParsedQuery
+
+Floats: TypeAlias = NDArray[np.float32]
+Times: TypeAlias = NDArray[np.float64]
+Codes: TypeAlias = NDArray[np.int32]
+Places: TypeAlias = NDArray[np.intp]
+"""Rows to gather by: as wide as an address, since numpy would widen them at every use."""
+Mask: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,27 +67,131 @@ class Weights:
         """Each feature's name and weight."""
         return [(name, getattr(self, name)) for name in _NAMES]
 
+    @property
+    def ceiling(self) -> float:
+        """The most a row can have; scores are shares of it."""
+        return sum(weight for _, weight in self.items() if weight > 0)
+
 
 _NAMES: Final = tuple(field.name for field in fields(Weights))
 WEIGHTS = Weights()
 
 
+# -- what is known of every row ---------------------------------------------------------------
+
+QUOTABLE = 250
+"""Characters up to which a turn passes its whole evidence to its neighbors."""
+SHORT = 120
+LEAST = 5
+"""Below this many characters a turn is not counted as even shorter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankColumns:
+    """One array per property, a row per memory; made once, used by every query until a write."""
+
+    speaker: Codes
+    time: Times
+    """Seconds since 1970; NaN where unknown."""
+    latest: float
+    """The last of these times: a question asked after it need not be told from later ones."""
+    timed: Mask
+    instructs: Mask
+    prefers: Mask
+    previous: Places
+    following: Places
+    by_session: Places
+    """All rows, session after session."""
+    session_starts: Places
+    """Where each session begins in `by_session`."""
+    session_of: Places
+    """Which of these sessions each row belongs to."""
+    gate: Floats
+    """How much of its evidence a turn may pass to its neighbors, by length."""
+    replies: Mask
+    """Turns that answer somebody else's question."""
+    manner: Mapping[str, Floats]
+    """The features no question changes, by name; those that are 0 everywhere are left out."""
+
+    def __len__(self) -> int:
+        return len(self.speaker)
+
+
+def arrange(
+    *,
+    session: Codes,
+    position: Codes,
+    speaker: Codes,
+    time: Times,
+    length: Floats,
+    signs: Mapping[str, Mask],
+    importance: Floats | None = None,
+    trust: Floats | None = None,
+    pinned: Mask | None = None,
+) -> RankColumns:
+    """Columns of these rows; a row of no session is a session of its own.
+
+    `signs` holds what the text shows (`timed`, `asks`, `instructs`, `prefers`);
+    importance and trust run from 0 to 1 with 0.5 and 1 as the usual ones.
+    """
+    rows = len(session)
+    own = np.where(session == NONE, -1 - np.arange(rows), session)  # as wide as an address
+    order = _by_session(own, position)
+    first = np.ones(rows, np.bool_)
+    first[1:] = own[order[1:]] != own[order[:-1]]
+    session_of = np.empty(rows, np.intp)
+    session_of[order] = np.cumsum(first) - 1
+    previous, following = np.full(rows, NONE, np.intp), np.full(rows, NONE, np.intp)
+    inner = ~first[1:]
+    previous[order[1:][inner]] = order[:-1][inner]
+    following[order[:-1][inner]] = order[1:][inner]
+    asks = signs["asks"]
+    # Very short turns seldom hold the answer; questions neither.
+    size = np.log(np.maximum(length, LEAST)).astype(np.float32)
+    manner = {
+        "short": np.maximum(np.float32(np.log(SHORT)) - size, 0),
+        "question": asks.astype(np.float32),
+    }
+    if importance is not None:
+        manner["importance"] = importance - np.float32(0.5)
+    if trust is not None:
+        manner["distrust"] = 1 - trust
+    if pinned is not None:
+        manner["pinned"] = pinned.astype(np.float32)
+    return RankColumns(
+        speaker=speaker,
+        time=time,
+        latest=float(np.fmax.reduce(time, initial=-np.inf)),
+        timed=signs["timed"],
+        instructs=signs["instructs"],
+        prefers=signs["prefers"],
+        previous=previous,
+        following=following,
+        by_session=order,
+        session_starts=np.flatnonzero(first),
+        session_of=session_of,
+        gate=np.minimum(1, QUOTABLE / np.maximum(length, 1)).astype(np.float32),
+        replies=(previous != NONE) & asks[previous] & (speaker[previous] != speaker),
+        manner={name: values for name, values in manner.items() if values.any()},
+    )
+
+
+def _by_session(session: Places, position: Codes) -> Places:
+    """The rows by session, then position; equal ones as they come."""
+    if not len(session):
+        return np.empty(0, np.intp)
+    least, most = int(position.min()), int(position.max())
+    span = most - least + 1
+    if span * max(int(session.max()), -int(session.min()), 1) >= 2**62:
+        return np.lexsort((position, session))
+    # As one number: rows mostly come in this order, and a stable sort of those is one pass.
+    return np.argsort(session * span + (position - least), kind="stable")
+
+
+# -- features ---------------------------------------------------------------------------------
+
 WORD_SHARE = 0.75
 """How much of the evidence that neighbors and sessions pass on comes from words, not meaning."""
-
-
-def full_score(*, by_words: bool, weights: Weights = WEIGHTS) -> float:
-    """The score of a row that holds all a question asks for, as well as any row does.
-
-    `by_words`: where there are no vectors, so that meaning adds nothing.
-    """
-    ceiling = sum(weight for _, weight in weights.items() if weight > 0)
-    words = weights.words + weights.coverage
-    if by_words:
-        return (words + WORD_SHARE * weights.session) / ceiling
-    return (words + weights.meaning + weights.session) / ceiling
-
-
 BROAD = 0.5
 """A date window that holds a larger share of all rows says nothing."""
 DAY = 86400.0
@@ -95,111 +210,87 @@ class Evidence:
     """Cosine to the query with the scope's mean vector removed; None when there are no vectors."""
 
 
-def compute(query: ParsedQuery, columns: Columns, evidence: Evidence) -> Mapping[str, Floats]:
+def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Mapping[str, Floats]:
     """All features by name; those that are 0 for every row are left out."""
-    words = _to_one(evidence.words)
-    meaning = np.zeros_like(words) if evidence.meaning is None else _spread(evidence.meaning)
+    words, coverage = evidence.words, evidence.coverage
+    if (top := float(words.max(initial=0))) > 0:
+        words = words / np.float32(top)
+    meaning = np.zeros_like(words)
+    if evidence.meaning is not None and len(words):
+        low, high = float(evidence.meaning.min()), float(evidence.meaning.max())
+        if high > low:
+            meaning = (evidence.meaning - np.float32(low)) / np.float32(high - low)
     own = WORD_SHARE * words + (1 - WORD_SHARE) * meaning
-    found = {
-        "words": words,
-        "coverage": evidence.coverage,
-        "meaning": meaning,
-    }
-    found |= _surroundings(columns, own, evidence.coverage)
-    found |= _aims(query, columns)
-    found |= columns.manner
-    found |= _age(query, columns)
-    found |= _standing(query, columns)
-    return found
-
-
-def _surroundings(columns: Columns, own: Floats, coverage: Floats) -> dict[str, Floats]:
-    """What the turns around a row and its session add."""
+    found = {"words": words, "coverage": coverage, "meaning": meaning}
+    # What the turns around a row and its session add.
     held = _passed(coverage, columns)
     around = np.maximum(held[columns.previous], held[columns.following])
     passed = _passed(own, columns)[columns.previous]
-    return {
-        "answers": passed * columns.gate * columns.replies,
-        "session": _best_of_session(columns, own),
-        "nearby": np.maximum(around * columns.gate - coverage, 0),
-    }
+    found["answers"] = passed * columns.gate * columns.replies
+    if len(own):
+        best = np.maximum.reduceat(own[columns.by_session], columns.session_starts)
+        found["session"] = best[columns.session_of]
+    found["nearby"] = np.maximum(around * columns.gate - coverage, 0)
+    masks = _aims(query, columns)
+    found |= {name: mask.astype(np.float32) for name, mask in masks.items()}
+    found |= columns.manner
+    if query.asked_at is not None:
+        # How long ago a row was said when the question is asked: a day 0.1, a month 0.6, a year 1.
+        days = ((query.asked_at.timestamp() - columns.time) / DAY).astype(np.float32)
+        # A float's `log` is vectorized where `log1p` is not; below a day both say next to nothing.
+        age = np.log(np.fmax(days, 0) + np.float32(1)) / np.float32(np.log1p(OLD_DAYS))
+        found["age"] = np.minimum(age, 1)
+    return found
 
 
-def _passed(values: Floats, columns: Columns) -> Floats:
+def _passed(values: Floats, columns: RankColumns) -> Floats:
     """What each row passes to its neighbors; the row at the end, that of no neighbor, nothing."""
     passed = np.zeros(len(values) + 1, np.float32)
     np.multiply(values, columns.gate, out=passed[:-1])
     return passed
 
 
-def _best_of_session(columns: Columns, own: Floats) -> Floats:
-    """For each row the best one of its session."""
-    if not len(own):
-        return own
-    best: Floats = np.maximum.reduceat(own[columns.by_session], columns.session_starts)
-    return best[columns.session_of]
-
-
-def _aims(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
-    """What the question is after: a speaker, a time."""
+def _aims(query: ParsedQuery, columns: RankColumns) -> dict[str, Mask]:
+    """Which rows are what the question is after: of a speaker, of a time, a standing wish."""
     found: dict[str, Mask] = {}
     if query.asked:
         found["speaker"] = _said_by(columns, query.asked)
     if query.windows:
-        found["dated"] = _within(query, columns)
+        inside = np.zeros(len(columns), np.bool_)
+        for window in query.windows:
+            first, last = window.start.timestamp(), window.end.timestamp()
+            inside |= (columns.time >= first) & (columns.time < last)
+        if len(inside) and inside.mean() <= BROAD:
+            found["dated"] = inside
     if query.asked_at is not None and query.asked_at.timestamp() < columns.latest:
         found["later"] = columns.time > query.asked_at.timestamp()
     if query.when:
         found["when"] = columns.timed
-    return {name: mask.astype(np.float32) for name, mask in found.items()}
+    if query.advice:
+        # Standing instructions and wishes count where help is asked, similar or not.
+        people = ~_said_by(columns, query.assistants)
+        found["instruction"] = columns.instructs & people
+        found["preference"] = columns.prefers & people
+    return found
 
 
-def _said_by(columns: Columns, speakers: Iterable[int]) -> Mask:
+def _said_by(columns: RankColumns, speakers: Iterable[int]) -> Mask:
     said = np.zeros(len(columns), np.bool_)
     for speaker in speakers:
         said |= columns.speaker == speaker
     return said
 
 
-def _within(query: ParsedQuery, columns: Columns) -> Mask:
-    inside = np.zeros(len(columns), np.bool_)
-    for window in query.windows:
-        first, last = window.start.timestamp(), window.end.timestamp()
-        inside |= (columns.time >= first) & (columns.time < last)
-    return inside if inside.mean() <= BROAD else np.zeros_like(inside)
+def total(features: Mapping[str, Floats], weights: Weights, rows: int) -> Floats:
+    """The weighted sum of the features for every row."""
+    sums = np.zeros(rows, np.float32)
+    for name, weight in weights.items():
+        if name in features and weight:
+            sums += np.float32(weight) * features[name]
+    return sums
 
 
-def _age(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
-    """How long ago a row was said when the question is asked: a day 0.1, a month 0.6, a year 1."""
-    if query.asked_at is None:
-        return {}
-    days = ((query.asked_at.timestamp() - columns.time) / DAY).astype(np.float32)
-    # A float's `log` is vectorized where `log1p` is not; below a day both say next to nothing.
-    age = np.log(np.fmax(days, 0) + np.float32(1)) / np.float32(np.log1p(OLD_DAYS))
-    return {"age": np.minimum(age, 1)}
-
-
-def _standing(query: ParsedQuery, columns: Columns) -> dict[str, Floats]:
-    """Standing instructions and wishes: they count where help is asked, similar or not."""
-    if not query.advice:
-        return {}
-    people = ~_said_by(columns, query.assistants)
-    return {
-        "instruction": (columns.instructs & people).astype(np.float32),
-        "preference": (columns.prefers & people).astype(np.float32),
-    }
-
-
-def _to_one(values: Floats) -> Floats:
-    top = float(values.max(initial=0))
-    return values / np.float32(top) if top > 0 else values
-
-
-def _spread(values: Floats) -> Floats:
-    if not len(values):
-        return values
-    low, high = float(values.min()), float(values.max())
-    return (values - np.float32(low)) / np.float32(high - low) if high > low else values * 0
+# -- the best rows ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +304,7 @@ class Ranked:
 
 def rank(
     query: ParsedQuery,
-    columns: Columns,
+    columns: RankColumns,
     evidence: Evidence,
     *,
     limit: int,
@@ -225,53 +316,39 @@ def rank(
     sums = total(features, weights, len(columns))
     if allowed is not None:
         sums = np.where(allowed, sums, -np.inf)
-    rows = [row for row in _best(sums, limit) if sums[row] > -np.inf]
-    parts = _parts(rows, features, weights)
-    # Summed anew in double precision, so that what is shown adds up and never rises.
-    order = sorted(rows, key=lambda row: (-sum(parts[row].values()), row))
-    return [_bounded(row, parts[row]) for row in order]
-
-
-def total(features: Mapping[str, Floats], weights: Weights, rows: int) -> Floats:
-    """The weighted sum of the features for every row."""
-    sums = np.zeros(rows, np.float32)
-    for name, weight in weights.items():
-        if name in features and weight:
-            sums += np.float32(weight) * features[name]
-    return sums
-
-
-def _best(sums: Floats, limit: int) -> list[int]:
+    candidates = np.arange(len(sums))
     if limit < len(sums):
         # Ties at the edge are settled by row, so that the answer never depends on the partition.
         edge = np.partition(sums, len(sums) - limit)[len(sums) - limit]
         candidates = np.flatnonzero(sums >= edge)
-    else:
-        candidates = np.arange(len(sums))
-    order = np.argsort(-sums[candidates], kind="stable")[:limit]
-    return [int(row) for row in candidates[order]]
-
-
-def _parts(
-    rows: Sequence[int], features: Mapping[str, Floats], weights: Weights
-) -> dict[int, dict[str, float]]:
-    """The parts of each row's score, but for those that add nothing."""
-    ceiling = sum(weight for _, weight in weights.items() if weight > 0)
-    found: dict[int, dict[str, float]] = {row: {} for row in rows}
+    order = candidates[np.argsort(-sums[candidates], kind="stable")[:limit]]
+    rows = [int(row) for row in order if sums[row] > -np.inf]
+    ceiling = weights.ceiling
+    parts: dict[int, dict[str, float]] = {row: {} for row in rows}
     for name, weight in weights.items():
-        if name not in features:
-            continue
-        share = weight / ceiling
-        for row, value in zip(rows, features[name][rows].tolist(), strict=True):
-            if part := share * value:
-                found[row][name] = part
-    return found
+        if name in features:
+            share = weight / ceiling
+            for row, value in zip(rows, features[name][rows].tolist(), strict=True):
+                if part := share * value:
+                    parts[row][name] = part
+    ranked = []
+    # Summed anew in double precision, so that what is shown adds up and never rises.
+    for row in sorted(rows, key=lambda row: (-sum(parts[row].values()), row)):
+        score = sum(parts[row].values())
+        bounded = min(max(score, 0.0), 1.0)
+        if bounded != score:
+            # What had to be cut off is a part of its own.
+            parts[row]["bound"] = bounded - score
+        ranked.append(Ranked(row=row, score=bounded, parts=parts[row]))
+    return ranked
 
 
-def _bounded(row: int, parts: dict[str, float]) -> Ranked:
-    """A score from 0 to 1; what had to be cut off is a part of its own."""
-    score = sum(parts.values())
-    bounded = min(max(score, 0.0), 1.0)
-    if bounded != score:
-        parts = parts | {"bound": bounded - score}
-    return Ranked(row=row, score=bounded, parts=parts)
+def full_score(*, by_words: bool, weights: Weights = WEIGHTS) -> float:
+    """The score of a row that holds all a question asks for, as well as any row does.
+
+    `by_words`: where there are no vectors, so that meaning adds nothing.
+    """
+    words = weights.words + weights.coverage
+    if by_words:
+        return (words + WORD_SHARE * weights.session) / weights.ceiling
+    return (words + weights.meaning + weights.session) / weights.ceiling

@@ -7,30 +7,28 @@ costs the part of the score that needs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.search import columns as index_columns
-from scrubjay.engine.search import indexing, question, ranking
+from scrubjay.engine.search import question, ranking
 from scrubjay.engine.search.analysis import wanted
-from scrubjay.engine.search.columns import KINDS, ORIGINS, Columns
-from scrubjay.engine.search.indexing import Indexed, Peek, Ready
+from scrubjay.engine.search.open_index import OpenIndex, Peek
+from scrubjay.engine.search.postings import Floats, Mask
 from scrubjay.engine.search.question import ParsedQuery
-from scrubjay.engine.search.rank_columns import Columns as Arranged
-from scrubjay.engine.search.ranking import Evidence, Ranked
+from scrubjay.engine.search.ranking import Evidence, RankColumns, Ranked
+from scrubjay.engine.search.scope_index import Snapshot, arrange
+from scrubjay.engine.search.segment import KINDS, ORIGINS, Columns
 from scrubjay.model.errors import EmbedderError, Frozen
 from scrubjay.model.memory import Memory
 from scrubjay.model.requests import Recall
 from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.rows import Freeze
-from scrubjay.model.scope import Scope
 
 SHARE: Final = 0.3
 """How much of an answer's characters may come from one untrusted source."""
@@ -58,10 +56,20 @@ def fit(hits: Sequence[Hit], request: Recall) -> list[Hit]:
     chosen = _within(left, request)
     if 2 * sum(hit.memory.origin.trusted for hit in hits) < request.limit:
         return chosen
-    while (excess := _excess(chosen)) is not None:
+    while True:
+        total = sum(len(hit.memory.content) for hit in chosen)
+        said: dict[Source, int] = {}
+        worst: dict[Source, Hit] = {}
+        for hit in chosen:
+            if not hit.memory.origin.trusted:
+                source = (hit.memory.origin.value, hit.memory.provenance.channel)
+                said[source] = said.get(source, 0) + len(hit.memory.content)
+                worst[source] = hit
+        excess = next((worst[one] for one in said if said[one] > SHARE * total), None)
+        if excess is None:
+            return chosen
         left.remove(excess)
         chosen = _within(left, request)
-    return chosen
 
 
 def _within(hits: Iterable[Hit], request: Recall) -> list[Hit]:
@@ -81,19 +89,6 @@ def _within(hits: Iterable[Hit], request: Recall) -> list[Hit]:
     return chosen
 
 
-def _excess(chosen: Sequence[Hit]) -> Hit | None:
-    """The worst hit of a source that has more than its share; None if none has."""
-    total = sum(len(hit.memory.content) for hit in chosen)
-    said: dict[Source, int] = {}
-    worst: dict[Source, Hit] = {}
-    for hit in chosen:
-        if not hit.memory.origin.trusted:
-            source = (hit.memory.origin.value, hit.memory.provenance.channel)
-            said[source] = said.get(source, 0) + len(hit.memory.content)
-            worst[source] = hit
-    return next((worst[one] for one in said if said[one] > SHARE * total), None)
-
-
 QUERY_CHARS = 4_000
 """How much of a query is used: what it asks, it asks early."""
 _SPARE = 100
@@ -106,44 +101,62 @@ _AKIN = 0.3
 """or how near its meaning is to the question's."""
 _BEHAVIORAL = np.array([kind.behavioral for kind in KINDS])
 _TRUSTED = np.array([origin.trusted for origin in ORIGINS])
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
+class ScopeSearch:
     """One scope of a recall: what is read of it, and where its rows begin among those of all."""
 
-    opened: OpenScope
-    indexed: Indexed
-    ready: Ready
+    indexed: OpenIndex
+    snapshot: Snapshot
     base: int = 0
+
+    @property
+    def opened(self) -> OpenScope:
+        """The scope."""
+        return self.indexed.opened
 
     @property
     def held(self) -> Columns:
         """Its columns."""
-        return self.ready.index.columns
+        return self.snapshot.columns
 
 
 @dataclass(slots=True)
-class Found:
+class Candidates:
     """Everything needed to rank all rows of all scopes."""
 
     columns: Columns
-    arranged: Arranged
+    arranged: RankColumns
     evidence: Evidence
     allowed: Mask
 
+    def best(self, query: ParsedQuery, count: int, allowed: Mask | None = None) -> list[Ranked]:
+        """The best rows, of those the filter lets through or of some others."""
+        chosen = self.allowed if allowed is None else allowed
+        return ranking.rank(query, self.arranged, self.evidence, limit=count, allowed=chosen)
 
-def recall(scopes: Sequence[tuple[OpenScope, Indexed]], request: Recall) -> Recalled:
+
+def recall(scopes: Sequence[OpenIndex], request: Recall) -> Recalled:
     """The memories of one or several scopes that answer the question."""
-    first, clock = scopes[0][0], scopes[0][0].ports.clock
+    first = scopes[0].opened
+    clock, embedder = first.ports.clock, first.ports.embedder
     deadline = None if request.seconds is None else clock.monotonic() + request.seconds
     degraded: list[str] = []
-    searched = _caught_up(scopes, deadline, degraded)
-    vector = _embed(first, request, deadline, degraded)
+    searched: list[ScopeSearch] = []
+    for indexed in scopes:
+        base = searched[-1].base + len(searched[-1].held) if searched else 0
+        snapshot = catch_up(indexed, degraded, deadline)
+        searched.append(ScopeSearch(indexed=indexed, snapshot=snapshot, base=base))
+    vector: Floats | None = None
+    if embedder.dimensions and not (request.local and embedder.costly):
+        try:
+            vector = embedder.embed([request.query[:QUERY_CHARS]], deadline=deadline)[0]
+        except EmbedderError as error:
+            degraded.append(f"By words alone: {error.message}")
     found = search(searched, request, vector)
     query = parse(searched, request, clock.now())
-    hits = _hits(searched, request, query, found)
+    hits = _hits(searched, request, query, found) if found.allowed.any() else []
     for one in searched:
         if broken := len(one.indexed.broken):
             degraded.append(f"{broken:,} memories could not be opened; run verify.")
@@ -154,100 +167,63 @@ def recall(scopes: Sequence[tuple[OpenScope, Indexed]], request: Recall) -> Reca
 # -- scores -----------------------------------------------------------------------------------
 
 
-def _caught_up(
-    scopes: Sequence[tuple[OpenScope, Indexed]], deadline: float | None, told: list[str]
-) -> list[Searched]:
-    """What to search in: every index up to its head; `told` is what could not be used."""
-    searched: list[Searched] = []
-    base = 0
-    for opened, indexed in scopes:
-        ready = catch_up(opened, indexed, told, deadline)
-        searched.append(Searched(opened=opened, indexed=indexed, ready=ready, base=base))
-        base += len(ready.index.columns)
-    return searched
+def catch_up(indexed: OpenIndex, told: list[str], deadline: float | None = None) -> Snapshot:
+    """What to rank one scope by; `told` takes in what could not be used.
 
-
-def catch_up(
-    opened: OpenScope, indexed: Indexed, told: list[str], deadline: float | None = None
-) -> Ready:
-    """What to rank one scope by; the index is locked only until then, so that others may rank."""
+    The index is locked only until then, so that others may rank.
+    """
     with indexed.lock:
-        left = indexing.catch_up(opened, indexed, deadline=deadline)
-        if opened.frozen is Freeze.ALL:
-            raise Frozen(f"The scope {opened.scope} is frozen, recall included.")
-        indexing.settle(opened, indexed, write=not left)
-        told += _shortcomings(indexed, left)
-        return indexed.made()
+        left = indexed.catch_up(deadline=deadline)
+        if indexed.opened.frozen is Freeze.ALL:
+            raise Frozen(f"The scope {indexed.opened.scope} is frozen, recall included.")
+        indexed.settle(write=not left)
+        if left:
+            told.append(f"{left:,} changes were not looked at in the time allowed.")
+        if indexed.bare:
+            told.append(f"{indexed.bare:,} memories have no vector, because the embedder failed.")
+        if foreign := indexed.ready.foreign:
+            told.append(f"{foreign:,} memories have vectors of another embedder; run reindex.")
+        return indexed.snapshot()
 
 
-def search(
-    searched: Sequence[Searched], request: Recall, vector: NDArray[np.float32] | None
-) -> Found:
+def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | None) -> Candidates:
     """Score every memory of indexes that are caught up, and say which the filter lets through."""
-    query = request.query[:QUERY_CHARS]
-    evidence = [_evidence(one.ready, query, vector) for one in searched]
-    single = len(searched) == 1
-    whole = searched[0].held if single else index_columns.join([one.held for one in searched])
-    joined = evidence[0] if single else _joined(evidence)
-    allowed = _allowed(whole, request, searched[0].opened)
-    return Found(
-        columns=whole,
-        arranged=searched[0].ready.arranged
-        if single
-        else indexing.arrange(_apart(searched, whole)),
-        evidence=joined,
-        allowed=allowed & (joined.words > 0) if request.worded else allowed,
-    )
+    evidence = []
+    for snapshot in (one.snapshot for one in searched):
+        match = snapshot.match(wanted(request.query[:QUERY_CHARS], snapshot.languages))
+        meaning = None if vector is None else snapshot.cosine(vector)
+        evidence.append(Evidence(words=match.scores, coverage=match.coverage, meaning=meaning))
+    if len(searched) == 1:
+        whole, joined, arranged = searched[0].held, evidence[0], searched[0].snapshot.arranged
+    else:
+        whole = Columns.join([one.held for one in searched])
+        meanings = [one.meaning for one in evidence if one.meaning is not None]
+        joined = Evidence(
+            words=np.concatenate([one.words for one in evidence]),
+            coverage=np.concatenate([one.coverage for one in evidence]),
+            meaning=np.concatenate(meanings) if meanings else None,
+        )
+        # Sessions are told apart: one name in two scopes means two of them.
+        scope = np.repeat(np.arange(len(searched)), [len(one.held) for one in searched])
+        moved = whole.session + scope * len(whole.names)
+        apart = np.where(whole.session < 0, -1, moved).astype(np.int32)
+        arranged = arrange(replace(whole, session=apart))
+    allowed = _allowed(whole, request, searched[0].opened.ports.clock.now())
+    if request.worded:
+        allowed &= joined.words > 0
+    return Candidates(columns=whole, arranged=arranged, evidence=joined, allowed=allowed)
 
 
-def _apart(searched: Sequence[Searched], whole: Columns) -> Columns:
-    """The columns with the sessions told apart: one name in two scopes means two of them."""
-    scope = np.repeat(np.arange(len(searched)), [len(one.held) for one in searched])
-    moved = whole.session + scope * len(whole.names)
-    return replace(whole, session=np.where(whole.session < 0, -1, moved).astype(np.int32))
-
-
-def _shortcomings(indexed: Indexed, left: int) -> Iterator[str]:
-    if left:
-        yield f"{left:,} changes were not looked at in the time allowed."
-    if indexed.bare:
-        yield f"{indexed.bare:,} memories have no vector, because the embedder failed."
-    if indexed.ready.foreign:
-        yield f"{indexed.ready.foreign:,} memories have vectors of another embedder; run reindex."
-
-
-def _embed(
-    opened: OpenScope, request: Recall, deadline: float | None, degraded: list[str]
-) -> NDArray[np.float32] | None:
-    embedder, query = opened.ports.embedder, request.query[:QUERY_CHARS]
-    if not embedder.dimensions or (request.local and embedder.costly):
-        return None
-    try:
-        vector: NDArray[np.float32] = embedder.embed([query], deadline=deadline)[0]
-        return vector
-    except EmbedderError as error:
-        degraded.append(f"By words alone: {error.message}")
-        return None
-
-
-def _evidence(ready: Ready, query: str, vector: NDArray[np.float32] | None) -> Evidence:
-    match = ready.index.match(wanted(query, ready.languages))
-    meaning = None if vector is None else ready.index.cosine(vector)
-    return Evidence(words=match.scores, coverage=match.coverage, meaning=meaning)
-
-
-def _joined(evidence: Sequence[Evidence]) -> Evidence:
-    meanings = [one.meaning for one in evidence if one.meaning is not None]
-    return Evidence(
-        words=np.concatenate([one.words for one in evidence]),
-        coverage=np.concatenate([one.coverage for one in evidence]),
-        meaning=np.concatenate(meanings) if meanings else None,
-    )
-
-
-def _allowed(held: Columns, request: Recall, opened: OpenScope) -> Mask:
+def _allowed(held: Columns, request: Recall, now: datetime) -> Mask:
     """Which rows the filter lets through; what is unsealed is checked again, exactly."""
-    mask = _shown(held, request, opened.ports.clock.now())
+    mask: Mask
+    if request.as_of is not None:
+        moment = request.as_of.timestamp()
+        mask = (held.recorded <= moment) & (held.retired > moment) & (held.expires > moment)
+    else:
+        mask = held.expires > now.timestamp()
+        if not request.superseded:
+            mask &= np.isinf(held.retired)
     if request.kinds:
         mask &= np.isin(held.kind, [KINDS.index(kind) for kind in request.kinds])
     if request.tags:
@@ -261,29 +237,20 @@ def _allowed(held: Columns, request: Recall, opened: OpenScope) -> Mask:
     return mask
 
 
-def _shown(held: Columns, request: Recall, now: datetime) -> Mask:
-    if request.as_of is not None:
-        moment = request.as_of.timestamp()
-        visible: Mask = (
-            (held.recorded <= moment) & (held.retired > moment) & (held.expires > moment)
-        )
-        return visible
-    current = held.expires > now.timestamp()
-    return current if request.superseded else current & np.isinf(held.retired)
-
-
 # -- ranking ----------------------------------------------------------------------------------
 
 
-def parse(searched: Sequence[Searched], request: Recall, now: datetime) -> ParsedQuery:
+def parse(searched: Sequence[ScopeSearch], request: Recall, now: datetime) -> ParsedQuery:
     """What the question is after; without a time of its own it is asked now.
 
     Dates in it count from the latest memory then: who asks about "last week" in a conversation
     of years ago means a week of that conversation.
     """
-    single = len(searched) == 1
-    times = [time for one in searched if (time := one.ready.latest) is not None]
-    speakers = searched[0].ready.speakers if single else _speakers(searched)
+    times = [time for one in searched if (time := one.snapshot.latest) is not None]
+    speakers = searched[0].snapshot.speakers
+    if len(searched) > 1:
+        joined = Columns.join([one.held for one in searched])
+        speakers = joined.coded(joined.speaker)
     read = partial(question.parse, request.query[:QUERY_CHARS], speakers)
     try:
         query = read(asked_at=request.asked_at, latest=max(times, default=None))
@@ -293,18 +260,13 @@ def parse(searched: Sequence[Searched], request: Recall, now: datetime) -> Parse
     return replace(query, asked_at=request.asked_at or now)
 
 
-def _speakers(searched: Sequence[Searched]) -> Mapping[int, str]:
-    joined = index_columns.join([one.held for one in searched])
-    return joined.coded(joined.speaker)
-
-
-def rank(query: ParsedQuery, found: Found, limit: int, count: int) -> list[Ranked]:
+def rank(query: ParsedQuery, found: Candidates, limit: int, count: int) -> list[Ranked]:
     """The best `count` rows, with places among the first `limit` kept for standing wishes.
 
     Instructions and preferences are seldom similar to the question they are about, so the best
     ones on its topic get the last places where the ranking alone would leave them out.
     """
-    ranked = _best(query, found, count, found.allowed)
+    ranked = found.best(query, count)
     topical = found.evidence.coverage >= _TOPICAL
     if found.evidence.meaning is not None:
         topical |= found.evidence.meaning >= _AKIN
@@ -314,79 +276,60 @@ def rank(query: ParsedQuery, found: Found, limit: int, count: int) -> list[Ranke
         return ranked
     first = {one.row for one in ranked[:limit]}
     missing = _STANDING - sum(bool(standing[row]) for row in first)
-    kept = [one for one in _best(query, found, _STANDING, standing) if one.row not in first]
+    kept = [one for one in found.best(query, _STANDING, standing) if one.row not in first]
     kept = kept[: max(missing, 0)]
     rest = [one for one in ranked if one not in kept]
     return [*rest[: limit - len(kept)], *kept, *rest[limit - len(kept) :]]
-
-
-def _best(query: ParsedQuery, found: Found, count: int, allowed: Mask) -> list[Ranked]:
-    return ranking.rank(query, found.arranged, found.evidence, limit=count, allowed=allowed)
 
 
 # -- hits -------------------------------------------------------------------------------------
 
 
 def _hits(
-    searched: Sequence[Searched], request: Recall, query: ParsedQuery, found: Found
+    searched: Sequence[ScopeSearch], request: Recall, query: ParsedQuery, found: Candidates
 ) -> list[Hit]:
     """The best that keep to the budgets; more are looked at only if some of the first do not."""
-    if not found.allowed.any():
-        return []
-    ranked = rank(query, found, request.limit, request.limit)
+    limit = request.limit
+    ranked = rank(query, found, limit, limit)
     fitting = fit(_unseal(searched, request, ranked), request)
     # Whether an untrusted source has to leave room shows only when others were looked at, too.
-    whole = len(fitting) == min(request.limit, len(ranked))
+    whole = len(fitting) == min(limit, len(ranked))
     if not whole or not all(hit.memory.origin.trusted for hit in fitting):
-        fitting = fit(_unseal(searched, request, _more(query, found, request)), request)
-    fitting += _also(searched, request, query, found, {hit.memory.id for hit in fitting})
+        # More rows, with as many trusted ones among them as could fill the answer.
+        ranked = rank(query, found, limit, limit + _SPARE)
+        known = {one.row for one in ranked}
+        trusted = found.best(query, limit, found.allowed & _TRUSTED[found.columns.origin])
+        ranked += [one for one in trusted if one.row not in known]
+        fitting = fit(_unseal(searched, request, ranked), request)
+    if request.also:
+        # The best of those with the tags that are wanted besides, ranked by the same evidence.
+        tagged = found.best(query, limit, found.allowed & found.columns.tagged(request.also))
+        there = {hit.memory.id for hit in fitting}
+        hits = fit(_unseal(searched, request, tagged), request)
+        fitting += [hit for hit in hits if hit.memory.id not in there]
     return sorted(fitting, key=lambda hit: -hit.score)
 
 
-def _also(
-    searched: Sequence[Searched],
-    request: Recall,
-    query: ParsedQuery,
-    found: Found,
-    known: set[str],
+def _unseal(
+    searched: Sequence[ScopeSearch], request: Recall, ranked: Sequence[Ranked]
 ) -> list[Hit]:
-    """The best of those with the tags that are wanted besides, ranked by the same evidence."""
-    if not request.also:
-        return []
-    ranked = _best(query, found, request.limit, found.allowed & found.columns.tagged(request.also))
-    hits = fit(_unseal(searched, request, ranked), request)
-    return [hit for hit in hits if hit.memory.id not in known]
-
-
-def _more(query: ParsedQuery, found: Found, request: Recall) -> list[Ranked]:
-    """More rows, with as many trusted ones among them as could fill the answer."""
-    ranked = rank(query, found, request.limit, request.limit + _SPARE)
-    known = {one.row for one in ranked}
-    trusted = found.allowed & _TRUSTED[found.columns.origin]
-    others = [one for one in _best(query, found, request.limit, trusted) if one.row not in known]
-    return [*ranked, *others]
-
-
-def _unseal(searched: Sequence[Searched], request: Recall, ranked: Sequence[Ranked]) -> list[Hit]:
     """The memories of the best rows as they are now; what no longer fits the filter is left out."""
-    found: dict[int, Memory] = {}
-    for one in searched:
-        held = one.held
-        rows = [r.row for r in ranked if one.base <= r.row < one.base + len(held)]
-        ids = {row: held.row_id[row - one.base].tobytes() for row in rows}
-        found |= indexing.read(one.indexed, partial(_memories, ids))
     now = searched[0].opened.ports.clock.now()
-    return [
-        Hit(memory=memory, score=r.score, why=r.parts, scope=_scope_of(searched, r.row))
-        for r in ranked
-        if (memory := found.get(r.row)) is not None and request.accepts(memory, now)
-    ]
+    hits: dict[int, Hit] = {}
+    for one in searched:
+        ids = {
+            r.row: one.held.row_id[r.row - one.base].tobytes()
+            for r in ranked
+            if one.base <= r.row < one.base + len(one.held)
+        }
 
+        def peek_all(peek: Peek, ids: dict[int, bytes] = ids) -> dict[int, Memory | None]:
+            return {row: peek(row_id) for row, row_id in ids.items()}
 
-def _memories(ids: dict[int, bytes], peek: Peek) -> dict[int, Memory]:
-    found = {number: peek(row_id) for number, row_id in ids.items()}
-    return {number: memory for number, memory in found.items() if memory is not None}
-
-
-def _scope_of(searched: Sequence[Searched], row: int) -> Scope:
-    return next(one.opened.scope for one in reversed(searched) if row >= one.base)
+        memories = one.indexed.read(peek_all)
+        for r in ranked:
+            memory = memories.get(r.row)
+            if memory is not None and request.accepts(memory, now):
+                scope = one.opened.scope
+                hits[r.row] = Hit(memory=memory, score=r.score, why=r.parts, scope=scope)
+    return [hits[r.row] for r in ranked if r.row in hits]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import turns
-from scrubjay.engine.scope import cells
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.search import embedding, indexing, segments
-from scrubjay.engine.search.indexing import Indexed
+from scrubjay.engine.search import embedding, manifest
+from scrubjay.engine.search.open_index import OpenIndex, kept_vector
 from scrubjay.model.errors import Changed, SealBroken
 from scrubjay.model.memory import Memory, wording
 from scrubjay.model.origin import Actor
@@ -21,7 +21,9 @@ from scrubjay.ports import Progress, Tx, View
 _BATCH = 64
 
 
-def reindex(opened: OpenScope, indexed: Indexed, *, progress: Progress, actor: Actor) -> Reindexed:
+def reindex(
+    opened: OpenScope, indexed: OpenIndex, *, progress: Progress, actor: Actor
+) -> Reindexed:
     """Give every memory a vector of the present embedder and write the segments anew.
 
     Turns of which nothing could be derived are tried again first, unless the scope is frozen.
@@ -31,47 +33,48 @@ def reindex(opened: OpenScope, indexed: Indexed, *, progress: Progress, actor: A
     if opened.read(lambda view: view.head()).frozen is Freeze.NONE:
         turns.derive_failed(opened, actor=actor)
     total = max(1, opened.read(lambda view: view.head()).memory.seq)
-    embedded = _embed_all(opened, progress, total) if opened.ports.embedder.costly else 0
+    after, embedded = 0, 0
+
+    def batch(view: View) -> Sequence[Row]:
+        return view.changes(Collection.MEMORY, after, _BATCH)
+
+    while opened.ports.embedder.costly and (rows := opened.read(batch)):
+        after = rows[-1].seq
+        embedded += _embed(opened, [row.id for row in rows if not row.erased])
+        progress(min(after, total), total)
     with indexed.lock:
-        indexing.start_over(opened, indexed)
+        indexed.start_over()
         indexed.ready.settle()
         memories = len(indexed.ready.columns())
         if memories:
-            indexing.publish(opened, indexed)
+            indexed.publish()
         else:
-            segments.drop(opened)
+            manifest.drop(opened)
             indexed.reset()
     opened.write(lambda tx: opened.trail.record(tx, "reindex", actor), frozen_too=True)
     progress(total, total)
     return Reindexed(memories=memories, embedded=embedded)
 
 
-def _embed_all(opened: OpenScope, progress: Progress, total: int) -> int:
-    after, count = 0, 0
-    while rows := opened.read(lambda view, at=after: view.changes(Collection.MEMORY, at, _BATCH)):  # type: ignore[misc]
-        after = rows[-1].seq
-        count += _embed(opened, [row.id for row in rows if not row.erased])
-        progress(min(after, total), total)
-    return count
-
-
-def _bare(opened: OpenScope, view: View, ids: list[bytes]) -> dict[Row, Memory]:
-    """The memories among these that have no vector of the present embedder, but open."""
-    rows = (view.row(Collection.MEMORY, row_id) for row_id in ids)
-    found: dict[Row, Memory] = {}
-    for row in rows:
-        if row is not None and not row.erased:
-            # One that is damaged is none of our business: verify names it.
-            with suppress(SealBroken):
-                memory = opened.unseal(row)
-                if _vector(opened, row) is None:
-                    found[row] = memory
-    return found
-
-
 def _embed(opened: OpenScope, ids: list[bytes]) -> int:
     """Give the rows of one batch that need it a vector; what changed meanwhile is left alone."""
-    bare = opened.read(lambda view: _bare(opened, view, ids))
+
+    def look(view: View) -> dict[Row, Memory]:
+        """The memories that have no vector of the present embedder, but open."""
+        found: dict[Row, Memory] = {}
+        for row in (view.row(Collection.MEMORY, row_id) for row_id in ids):
+            if row is not None and not row.erased:
+                vector = None
+                # One that is damaged is none of our business: verify names it.
+                with suppress(SealBroken):
+                    memory = opened.unseal(row)
+                    with suppress(Changed):
+                        vector = kept_vector(opened, row)
+                    if vector is None:
+                        found[row] = memory
+        return found
+
+    bare = opened.read(look)
     if not bare:
         return 0
     texts = [wording(memory.content, memory.tags) for memory in bare.values()]
@@ -83,15 +86,9 @@ def _embed(opened: OpenScope, ids: list[bytes]) -> int:
         for row, packed in zip(bare, made, strict=True):
             now = tx.row(Collection.MEMORY, row.id)
             if now is not None and not now.erased and now.epoch == row.epoch:
-                vector = cells.seal_vector(opened, packed, row.id, row.epoch)
+                vector = opened.seal_vector(packed, row.id, row.epoch)
                 tx.reseal(Collection.MEMORY, replace(now, vector=vector))
                 kept += 1
         return kept
 
     return opened.write(store, frozen_too=True)
-
-
-def _vector(opened: OpenScope, row: Row) -> object | None:
-    with suppress(Changed):
-        return indexing.kept_vector(opened, row)
-    return None

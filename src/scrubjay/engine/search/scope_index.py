@@ -1,38 +1,147 @@
 """The index of one scope in memory: segments, the newest memories, and which rows count.
 
 A memory that changes is added anew and its old row no longer counts; one that is erased only
-stops counting here, and is left out of every segment that is written from then on.
+stops counting here, and is left out of every segment that is written from then on. A question is
+ranked by a snapshot, which stays as it is while the index moves on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scrubjay.engine.search import columns, postings, segment, vectors
-from scrubjay.engine.search.columns import Columns, Entry
-from scrubjay.engine.search.postings import Part as Terms
-from scrubjay.engine.search.segment import Mask, Segment
-from scrubjay.engine.search.snapshot import Dense, Snapshot
-from scrubjay.engine.search.vectors import Vectors
+from scrubjay.engine.search import ranking
+from scrubjay.engine.search.analysis import Wanted
+from scrubjay.engine.search.postings import (
+    Floats,
+    Mask,
+    Match,
+    Postings,
+    Rows,
+    TermCounts,
+    TermRows,
+    Terms,
+)
+from scrubjay.engine.search.ranking import RankColumns
+from scrubjay.engine.search.segment import ORIGINS, SIGNS, Columns, IndexEntry, Segment, Vectors
 
-Floats = NDArray[np.float32]
-Vectorize = Callable[[Sequence[Entry]], Floats]
-Rest = tuple[postings.Segment, Vectors]
+Vectorize = Callable[[Sequence[IndexEntry]], Floats]
+Rest = tuple[Postings, Vectors]
+"""What is loaded of a segment when something is recalled."""
+CountedVectors = tuple[Vectors, Mask | None]
+"""Vectors, and which of them count; None where all do."""
 _ROW_BYTES: Final = 110
 _ENTRY_BYTES: Final = 2_000
 _HOLLOW: Final = 0.5
 """A segment of which fewer rows than this share count is worth writing anew."""
 _GROWTH: Final = 2
 """How much larger than the new rows a segment must be not to be merged with them."""
+_RARE: Final = 50
+"""A language is one of the scope's when at least one memory in this many is written in it."""
+_LAST: Final = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
+
+
+def moment(seconds: float) -> datetime:
+    """A time of a column."""
+    # The last moment there is, as a float, would be one of the year 10000.
+    return datetime.fromtimestamp(min(seconds, _LAST), UTC)
+
+
+def arrange(held: Columns) -> RankColumns:
+    """The columns of an index as the ranking wants them."""
+    return ranking.arrange(
+        session=held.session,
+        # Where nothing says which turn came first, the order of writing does.
+        position=np.where(held.position < 0, held.born, held.position).astype(np.int64),
+        speaker=held.speaker,
+        time=held.said,
+        length=held.length.astype(np.float32),
+        signs={name: held.shows(name) for name in SIGNS},
+        importance=held.importance,
+        trust=1 - held.origin.astype(np.float32) / np.float32(len(ORIGINS) - 1),
+        pinned=held.pinned,
+    )
+
+
+class Snapshot:
+    """Every row of a scope that counted at one moment; never changes, so any thread may use it."""
+
+    def __init__(
+        self,
+        *,
+        columns: Columns,
+        terms: Terms,
+        vectors: Sequence[CountedVectors],
+        squares: Sequence[Floats],
+        mean: Floats,
+    ) -> None:
+        self.columns = columns
+        self.arranged = arrange(columns)
+        """The columns as the ranking wants them."""
+        counts = np.bincount(columns.language, minlength=len(columns.names))
+        common = np.flatnonzero(counts * _RARE >= max(len(columns), 1))
+        self.languages = tuple(columns.names[code] for code in common)
+        """The languages the scope is written in."""
+        self.speakers = columns.coded(columns.speaker)
+        """The names of all speakers by their codes."""
+        self.latest = moment(columns.said.max()) if len(columns) else None
+        """When the latest memory was said."""
+        self._terms = terms
+        self._vectors = vectors
+        self._squares = squares
+        self._mean = mean
+        """What the vectors of all rows have in common."""
+        self._nearness: Floats | None = None
+        """One over each vector's distance from the mean; 0 for a row that has none."""
+
+    def match(self, wanted: Sequence[Wanted]) -> Match:
+        """How well every row answers the wanted terms."""
+        return self._terms.match(wanted)
+
+    def cosine(self, vector: Floats) -> Floats:
+        """The cosine of every row with a vector, both seen from the mean.
+
+        Turning bytes into floats is most of the work of a product, so the first question measures
+        the distances from the mean as well, at hardly any cost.
+        """
+        mean = self._mean
+        turned = vector - mean
+        length = float(np.sqrt(turned @ turned))
+        if not length or not vector.any() or not self._vectors:
+            return np.zeros(len(self.columns), np.float32)
+        turned /= np.float32(length)
+        nearness = self._nearness
+        if nearness is None:
+            both = self._dot(np.stack([turned, mean], axis=1))
+            dots = both[:, 0]
+            pairs = zip(self._squares, self._vectors, strict=True)
+            own = _joined([(squares, alive) for squares, (_, alive) in pairs])
+            spread = own - 2 * both[:, 1] + np.float32(mean @ mean)
+            distance = np.sqrt(np.maximum(spread, 0))
+            nearness = np.zeros_like(distance)
+            np.divide(1, distance, out=nearness, where=(own > 0) & (distance > 0))
+            self._nearness = nearness
+        else:
+            dots = self._dot(turned)
+        return (dots - np.float32(mean @ turned)) * nearness
+
+    def _dot(self, query: Floats) -> Floats:
+        """The products of every vector that counts with the query, or with each of its columns."""
+        return _joined([(held.dot(query), alive) for held, alive in self._vectors])
+
+
+def _joined(parts: Sequence[tuple[Floats, Mask | None]]) -> Floats:
+    """The values that count, of all parts in a row."""
+    pieces = [values if alive is None else values[alive] for values, alive in parts]
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 @dataclass(slots=True)
-class Part:
+class LoadedSegment:
     """A segment in memory, and which of its rows still count."""
 
     columns: Columns
@@ -41,19 +150,40 @@ class Part:
     """How to get at the rest of the segment, until something is recalled."""
     token: object | None = None
     """What the segment is on disk; None if it is only in memory."""
-    postings: postings.Segment | None = None
-    vectors: Vectors | None = None
+    rest: Rest | None = None
     _total: Floats | None = None
     _squares: Floats | None = None
-    _counting: _Counting | None = None
+    _counting: _CountedPostings | None = None
 
     @property
     def size(self) -> int:
         """Roughly how many bytes it takes."""
         size = _ROW_BYTES * len(self.columns)
-        if self.vectors is not None and self.postings is not None:
+        if self.rest is not None:
             size += self.vectors.steps.nbytes + self.postings.nbytes
         return size
+
+    @property
+    def postings(self) -> Postings:
+        """Its postings, once they are loaded."""
+        assert self.rest is not None
+        return self.rest[0]
+
+    @property
+    def vectors(self) -> Vectors:
+        """Its vectors, once they are loaded."""
+        assert self.rest is not None
+        return self.rest[1]
+
+    @property
+    def whole(self) -> bool:
+        """Whether every row counts."""
+        return bool(self.alive.all())
+
+    @property
+    def counting(self) -> int:
+        """How many rows count."""
+        return int(self.alive.sum())
 
     def erase(self, row_id: bytes) -> None:
         """Have the rows of one id count no more."""
@@ -64,60 +194,44 @@ class Part:
             self.alive[rows] = False
             self._total = self._counting = None
 
-    @property
-    def whole(self) -> bool:
-        """Whether every row counts."""
-        return bool(self.alive.all())
-
-    def dense(self) -> Dense:
-        """Its vectors, and which of them count."""
-        assert self.vectors is not None
-        return self.vectors, None if self.whole else self.alive
-
-    def terms(self) -> Terms:
+    def terms(self) -> TermRows:
         """Its postings without the rows that count no more."""
-        assert self.postings is not None
         if self.whole:
             return self.postings
         if self._counting is None:
-            self._counting = _Counting.of(self.postings, self.alive)
+            numbers = (np.cumsum(self.alive) - 1).astype(np.uint32)
+            lengths = self.postings.lengths[self.alive]
+            self._counting = _CountedPostings(self.postings, self.alive, lengths, numbers)
         return self._counting
 
     def total(self) -> Floats:
         """The sum of the vectors of the rows that count; made once."""
-        assert self.vectors is not None
         if self._total is None:
             held = self.vectors
-            self._total = (held if self.whole else vectors.join([held], [self.alive])).total()
+            self._total = (held if self.whole else Vectors.join([held], [self.alive])).total()
         return self._total
 
     def squares(self) -> Floats:
         """The squared lengths of its vectors; made once."""
-        assert self.vectors is not None
         if self._squares is None:
             self._squares = self.vectors.squares()
         return self._squares
 
 
 @dataclass(frozen=True, slots=True)
-class _Counting:
+class _CountedPostings:
     """Postings without the rows that count no more; those that do are numbered through."""
 
-    held: postings.Segment
+    held: Postings
     alive: Mask
-    lengths: postings.Rows
-    _numbers: postings.Rows
+    lengths: Rows
+    numbers: Rows
 
-    @classmethod
-    def of(cls, held: postings.Segment, alive: Mask) -> _Counting:
-        numbers = (np.cumsum(alive) - 1).astype(np.uint32)
-        return cls(held, alive, held.lengths[alive], numbers)
-
-    def find(self, term: str) -> tuple[postings.Rows, postings.Counts]:
+    def find(self, term: str) -> TermCounts:
         """The rows that hold the term, ascending, and how often each does."""
         rows, counts = self.held.find(term)
         kept = self.alive[rows]
-        return self._numbers[rows[kept]], counts[kept]
+        return self.numbers[rows[kept]], counts[kept]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +241,7 @@ class Plan:
     kept: tuple[object, ...]
     segment: Segment
     first: int
-    """The place of the first part the new segment stands for."""
+    """The place of the first segment the new one stands for."""
 
 
 @dataclass(slots=True)
@@ -143,8 +257,8 @@ class ScopeIndex:
     min_seq: int = 0
     foreign: int = 0
     """How many rows were loaded with vectors of another embedder, which count as none."""
-    _parts: list[Part] = field(default_factory=list)
-    _fresh: dict[bytes, Entry] = field(default_factory=dict)
+    _parts: list[LoadedSegment] = field(default_factory=list)
+    _fresh: dict[bytes, IndexEntry] = field(default_factory=dict)
     _columns: Columns | None = None
     _snapshot: Snapshot | None = None
 
@@ -171,10 +285,10 @@ class ScopeIndex:
         """Take in a segment from disk, newer than all before it, without its dead rows."""
         alive = np.ones(len(loaded), np.bool_)
         alive[list(dead)] = False
-        self._parts.append(Part(loaded, alive, rest, token))
+        self._parts.append(LoadedSegment(loaded, alive, rest, token))
         self._changed()
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[IndexEntry]) -> None:
         """Take in memories that are new or have changed."""
         for entry in entries:
             if not entry.new:
@@ -194,33 +308,12 @@ class ScopeIndex:
         """Bring everything to where it can be recalled: the newest as a segment in memory."""
         for part in self._parts:
             self._complete(part)
-        if self._fresh:
-            entries = list(self._fresh.values())
-            self._push(segment.build(entries, self.vectorize(entries), self.identity))
-            self._fresh = {}
-            self._merge_small()
-
-    def _complete(self, part: Part) -> None:
-        if part.load is not None:
-            part.postings, made = part.load()
-            part.vectors = self._comparable(made)
-            part.load = None
-
-    def _comparable(self, made: Vectors) -> Vectors:
-        """The vectors; those of another embedder compare with none of ours and count as none."""
-        if made.identity == self.identity:
-            return made
-        self.foreign += len(made)
-        none = np.zeros((len(made), self.dimensions), np.float32)
-        return vectors.quantize(self.identity, none)
-
-    def _push(self, one: Segment) -> None:
-        alive = np.ones(len(one), np.bool_)
-        self._parts.append(Part(one.columns, alive, None, None, one.postings, one.vectors))
-        self._columns = self._snapshot = None
-
-    def _merge_small(self) -> None:
-        """Merge neighbors of like size that are only in memory, so that there are few parts."""
+        if not self._fresh:
+            return
+        entries = list(self._fresh.values())
+        self._push(Segment.of(entries, self.vectorize(entries), self.identity))
+        self._fresh = {}
+        # Neighbors of like size that are only in memory are merged, so that there are few.
         while len(self._parts) > 1:
             before, last = self._parts[-2:]
             if before.token is not None or len(before.columns) > _GROWTH * len(last.columns):
@@ -229,53 +322,62 @@ class ScopeIndex:
             del self._parts[-2:]
             self._push(merged)
 
-    def _merged(self, parts: Sequence[Part]) -> Segment:
-        return segment.merge([self._segment(part) for part in parts], [p.alive for p in parts])
+    def _complete(self, part: LoadedSegment) -> None:
+        """Load the rest; vectors of another embedder compare with none of ours, count as none."""
+        if part.load is None:
+            return
+        postings, made = part.load()
+        if made.identity != self.identity:
+            self.foreign += len(made)
+            none = np.zeros((len(made), self.dimensions), np.float32)
+            made = Vectors.quantize(self.identity, none)
+        part.rest, part.load = (postings, made), None
 
-    def _segment(self, part: Part) -> Segment:
-        self._complete(part)
-        assert part.postings is not None
-        assert part.vectors is not None
-        return Segment(columns=part.columns, postings=part.postings, vectors=part.vectors)
+    def _push(self, one: Segment) -> None:
+        alive = np.ones(len(one), np.bool_)
+        self._parts.append(LoadedSegment(one.columns, alive, rest=(one.postings, one.vectors)))
+        self._changed()
+
+    def _merged(self, parts: Sequence[LoadedSegment]) -> Segment:
+        for part in parts:
+            self._complete(part)
+        whole = [Segment(columns=p.columns, postings=p.postings, vectors=p.vectors) for p in parts]
+        return Segment.merge(whole, [part.alive for part in parts])
 
     def _changed(self) -> None:
         self._columns = self._snapshot = None
 
     # -- giving out --------------------------------------------------------------------
 
-    def fresh(self) -> list[Entry]:
+    def fresh(self) -> list[IndexEntry]:
         """The newest memories, which are in no segment yet."""
         return list(self._fresh.values())
 
     def columns(self) -> Columns:
         """The columns of every row in a segment that counts, numbered like all scores."""
         if self._columns is None:
-            parts = self._parts
-            counting = [p.columns if p.whole else columns.pick(p.columns, p.alive) for p in parts]
-            self._columns = columns.join(counting) if parts else columns.build([], [])
+            kept = [part.columns.pick(part.alive) for part in self._parts]
+            self._columns = Columns.join(kept) if kept else Columns.of([], [])
         return self._columns
 
     def snapshot(self) -> Snapshot:
         """Everything a question is ranked by, as it is now; the same one until a change."""
         self.settle()
         if self._snapshot is None:
+            # The mean vector of the rows that have one: what all memories have in common.
+            total, count = np.zeros(self.dimensions, np.float32), 0
+            for part in self._parts:
+                total += part.total()
+                squares = part.squares() if part.whole else part.squares()[part.alive]
+                count += int(np.count_nonzero(squares))
             self._snapshot = Snapshot(
                 columns=self.columns(),
-                terms=postings.Terms.of([part.terms() for part in self._parts]),
-                vectors=[part.dense() for part in self._parts],
+                terms=Terms.of([part.terms() for part in self._parts]),
+                vectors=[(p.vectors, None if p.whole else p.alive) for p in self._parts],
                 squares=[part.squares() for part in self._parts],
-                mean=self._mean(),
+                mean=total / np.float32(max(count, 1)),
             )
         return self._snapshot
-
-    def _mean(self) -> Floats:
-        """The mean vector of the rows that have one: what all memories have in common."""
-        total, count = np.zeros(self.dimensions, np.float32), 0
-        for part in self._parts:
-            total += part.total()
-            squares = part.squares() if part.whole else part.squares()[part.alive]
-            count += int(np.count_nonzero(squares))
-        return total / np.float32(max(count, 1))
 
     # -- to disk -----------------------------------------------------------------------
 
@@ -288,21 +390,21 @@ class ScopeIndex:
         self.settle()
         loose = [place for place, part in enumerate(self._parts) if part.token is None]
         first = loose[0] if loose else len(self._parts)
-        size = sum(int(part.alive.sum()) for part in self._parts[first:])
-        while first and (anew or self._joins(self._parts[first - 1], size)):
+        size = sum(part.counting for part in self._parts[first:])
+        while first:
+            before = self._parts[first - 1]
+            hollow = before.counting < _HOLLOW * len(before.columns)
+            if not (anew or hollow or before.counting <= _GROWTH * size):
+                break
             first -= 1
-            size += int(self._parts[first].alive.sum())
+            size += before.counting
         if first == len(self._parts):
             return None
         kept = tuple(part.token for part in self._parts[:first])
         return Plan(kept=kept, segment=self._merged(self._parts[first:]), first=first)
 
-    def _joins(self, part: Part, size: int) -> bool:
-        counting = int(part.alive.sum())
-        return counting <= _GROWTH * size or counting < _HOLLOW * len(part.columns)
-
     def dead(self) -> list[list[int]]:
-        """For every part, the rows that count no more."""
+        """For every segment, the rows that count no more."""
         return [np.flatnonzero(~part.alive).tolist() for part in self._parts]
 
     def adopt(self, plan: Plan, tokens: Sequence[object]) -> None:
@@ -311,4 +413,3 @@ class ScopeIndex:
         self._push(plan.segment)
         for part, token in zip(self._parts, tokens, strict=True):
             part.token = token
-        self._changed()

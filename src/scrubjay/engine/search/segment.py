@@ -1,27 +1,370 @@
-"""A segment: the index of some memories, immutable, in three parts sealed apart.
+"""A segment: the index of some memories, immutable, in three parts that are sealed apart.
 
-Columns alone serve the brief; postings and vectors are loaded when something is recalled.
+Columns hold one array for each property of the memories and alone serve the brief; postings and
+vectors are loaded when something is recalled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from math import inf
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrubjay.engine.search import columns, postings, vectors
-from scrubjay.engine.search.analysis import ANALYZER_VERSION, analyze
-from scrubjay.engine.search.columns import SIGNS_VERSION, Columns, Entry
-from scrubjay.engine.search.vectors import Vectors
-from scrubjay.model.memory import Memory, wording
+from scrubjay.engine.search.analysis import (
+    ANALYZER_VERSION,
+    SIGNS_VERSION,
+    Signs,
+    analyze,
+    read_signs,
+)
+from scrubjay.engine.search.postings import Floats, Mask, Postings
+from scrubjay.model.memory import Kind, Memory, wording
+from scrubjay.model.origin import Origin
 
-Mask = NDArray[np.bool_]
-Piece = TypeVar("Piece")
+Array: TypeAlias = NDArray[Any]
+Codes: TypeAlias = NDArray[np.int32]
+
 VERSION: Final = f"{ANALYZER_VERSION}.{SIGNS_VERSION}"
 """Which analysis made a segment: one of another version is made again from the rows."""
+NOTHING: Final = -1
+"""The code of a name that a memory does not have, and the position of one without."""
+KINDS: Final = tuple(Kind)
+ORIGINS: Final = tuple(Origin)
+SIGNS: Final = tuple(field.name for field in fields(Signs))
+_ID_BYTES: Final = 16
+_INSTRUCTING_KINDS: Final = frozenset({Kind.INSTRUCTION, Kind.CORRECTION, Kind.PROCEDURE})
+_CODED: Final = ("session", "speaker", "language")
+
+
+# -- arrays as bytes --------------------------------------------------------------------------
+
+_HEAD = struct.Struct("<4sI")
+_MAGIC = b"SJA1"
+_ALIGN = 8
+
+
+def pack_arrays(arrays: Mapping[str, Array], note: Mapping[str, Any]) -> bytes:
+    """Named arrays, little-endian and aligned, behind a description; `note` is any small JSON."""
+    plain = {
+        name: np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False))
+        for name, array in arrays.items()
+    }
+    shapes = [[name, array.dtype.str, list(array.shape)] for name, array in plain.items()]
+    described = json.dumps({"arrays": shapes, "note": dict(note)}).encode()
+    pieces = [_HEAD.pack(_MAGIC, len(described)) + described]
+    pieces += [array.tobytes() for array in plain.values()]
+    return b"".join(piece + bytes(-len(piece) % _ALIGN) for piece in pieces)
+
+
+def unpack_arrays(raw: bytes) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The arrays, sharing the bytes, and the note; ValueError if `pack_arrays` did not write it."""
+    if len(raw) < _HEAD.size or raw[:4] != _MAGIC:
+        raise ValueError("these bytes are no arrays")
+    _, size = _HEAD.unpack_from(raw)
+    at = _HEAD.size + size
+    described = json.loads(raw[_HEAD.size : at])
+    arrays: dict[str, Array] = {}
+    for name, kind, shape in described["arrays"]:
+        at += -at % _ALIGN
+        count = int(np.prod(shape, dtype=np.int64))
+        arrays[name] = np.frombuffer(raw, kind, count, at).reshape(shape)
+        at += count * np.dtype(kind).itemsize
+    return arrays, described["note"]
+
+
+# -- columns ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexEntry:
+    """One memory as an index takes it in."""
+
+    row_id: bytes
+    seq: int
+    memory: Memory
+    vector: Floats | None = None
+    """The vector kept with the memory, where its embedder is too costly to ask again."""
+
+    @property
+    def new(self) -> bool:
+        """Whether it was never written before: then no index holds an earlier state of it."""
+        return self.seq == self.memory.number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The properties of some memories; the i-th item of every array belongs to the i-th one.
+
+    Times are seconds since 1970, infinite where there is none. `session`, `speaker`, `language`
+    and `tags` are codes into `names`; the tags of row i are those between `tag_starts[i]` and
+    `tag_starts[i + 1]`.
+    """
+
+    row_id: NDArray[np.uint8]
+    born: NDArray[np.int64]
+    session: Codes
+    speaker: Codes
+    language: Codes
+    position: Codes
+    said: NDArray[np.float64]
+    recorded: NDArray[np.float64]
+    retired: NDArray[np.float64]
+    expires: NDArray[np.float64]
+    kind: NDArray[np.uint8]
+    origin: NDArray[np.uint8]
+    importance: Floats
+    pinned: Mask
+    approved: Mask
+    length: Codes
+    signs: NDArray[np.uint8]
+    """What the text shows: a bit for each of SIGNS."""
+    tags: Codes
+    tag_starts: Codes
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, entries: Sequence[IndexEntry], languages: Sequence[str]) -> Columns:
+        """The columns of these memories, in their order, each with the language it is in."""
+        codes: dict[str, int] = {}
+        memories = [entry.memory for entry in entries]
+        ids = b"".join(entry.row_id for entry in entries)
+        # Codes are given in this order: it is that of the names in the bytes.
+        tags = [[_code(codes, tag) for tag in memory.tags] for memory in memories]
+        session = [_code(codes, memory.provenance.session) for memory in memories]
+        speaker = [_code(codes, memory.speaker) for memory in memories]
+        position = [
+            NOTHING if memory.position is None else min(memory.position, 2**31 - 1)
+            for memory in memories
+        ]
+        return cls(
+            row_id=np.frombuffer(ids, np.uint8).reshape(-1, _ID_BYTES),
+            born=np.array([memory.number for memory in memories], np.int64),
+            session=np.array(session, np.int32),
+            speaker=np.array(speaker, np.int32),
+            language=np.array([_code(codes, language) for language in languages], np.int32),
+            position=np.array(position, np.int32),
+            said=np.array([memory.said_at.timestamp() for memory in memories], np.float64),
+            recorded=np.array([memory.recorded_at.timestamp() for memory in memories], np.float64),
+            retired=np.array([_seconds(memory.retired_at) for memory in memories], np.float64),
+            expires=np.array([_seconds(memory.expires_at) for memory in memories], np.float64),
+            kind=np.array([KINDS.index(memory.kind) for memory in memories], np.uint8),
+            origin=np.array([ORIGINS.index(memory.origin) for memory in memories], np.uint8),
+            importance=np.array([memory.importance for memory in memories], np.float32),
+            pinned=np.array([memory.pinned for memory in memories], np.bool_),
+            approved=np.array([memory.approved is not None for memory in memories], np.bool_),
+            length=np.array([len(memory.content) for memory in memories], np.int32),
+            signs=np.array([_sign_bits(memory) for memory in memories], np.uint8),
+            tags=np.array([code for some in tags for code in some], np.int32),
+            tag_starts=_starts([len(some) for some in tags]),
+            names=tuple(codes),
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence[Columns], keep: Sequence[Mask] | None = None) -> Columns:
+        """The columns of several parts in order; rows outside `keep` are left out."""
+        kept = [part.pick(mask) for part, mask in zip(parts, keep, strict=True)] if keep else parts
+        if len(kept) == 1:
+            return kept[0]
+        codes = {name: code for code, name in enumerate(kept[0].names)}
+        # The first part keeps its codes; those of the others are looked up.
+        maps = [
+            np.array([_code(codes, n) for n in p.names] + [NOTHING], np.int32) for p in kept[1:]
+        ]
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in kept])
+            for name in _ARRAYS
+            if name not in {*_CODED, "tags", "tag_starts"}
+        }
+        for name in (*_CODED, "tags"):
+            pieces = [m[getattr(p, name)] for m, p in zip(maps, kept[1:], strict=True)]
+            joined[name] = np.concatenate([getattr(kept[0], name), *pieces])
+        sizes = np.concatenate([np.diff(part.tag_starts) for part in kept])
+        return cls(**joined, tag_starts=_starts(sizes), names=tuple(codes))
+
+    def pick(self, mask: Mask) -> Columns:
+        """The rows that are in the mask; names nobody has any more are gone, too."""
+        if mask.all():
+            return self
+        sizes = np.diff(self.tag_starts)
+        tags = self.tags[np.repeat(mask, sizes)]
+        chosen = {
+            name: getattr(self, name)[mask]
+            for name in _ARRAYS
+            if name not in {"tags", "tag_starts"}
+        }
+        used = np.unique(np.concatenate([*(chosen[name] for name in _CODED), tags]))
+        used = used[used != NOTHING]
+        fresh = np.full(len(self.names) + 1, NOTHING, np.int32)
+        fresh[used] = np.arange(len(used), dtype=np.int32)
+        for name in _CODED:
+            chosen[name] = fresh[chosen[name]]
+        names = tuple(self.names[code] for code in used)
+        return Columns(**chosen, tags=fresh[tags], tag_starts=_starts(sizes[mask]), names=names)
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> Columns:
+        """The columns that `pack` wrote; ValueError for anything else."""
+        held, note = unpack_arrays(raw)
+        return cls(**held, names=tuple(note["names"]))
+
+    def pack(self) -> bytes:
+        """The columns as bytes."""
+        held = {name: getattr(self, name) for name in _ARRAYS}
+        return pack_arrays(held, {"names": list(self.names)})
+
+    def __len__(self) -> int:
+        return len(self.born)
+
+    def code(self, name: str) -> int:
+        """The code of a name; NOTHING if no memory has it."""
+        return self.names.index(name) if name in self.names else NOTHING
+
+    def coded(self, codes: Codes) -> dict[int, str]:
+        """The names of the codes in one of the columns."""
+        counts = np.bincount(codes[codes != NOTHING], minlength=1)
+        return {int(code): self.names[code] for code in np.flatnonzero(counts)}
+
+    def shows(self, sign: str) -> Mask:
+        """Which memories show one of SIGNS."""
+        return np.asarray((self.signs >> SIGNS.index(sign)) & 1, np.bool_)
+
+    def places(self, row_id: bytes) -> NDArray[np.intp]:
+        """The rows of one id."""
+        first, second = np.frombuffer(row_id, np.uint64)
+        halves = self.row_id.view(np.uint64)
+        return np.flatnonzero((halves[:, 0] == first) & (halves[:, 1] == second))
+
+    def tagged(self, tags: Iterable[str]) -> Mask:
+        """Which memories have all of these tags."""
+        mask = np.ones(len(self), np.bool_)
+        owners = np.repeat(np.arange(len(self)), np.diff(self.tag_starts))
+        for tag in tags:
+            has = np.zeros(len(self), np.bool_)
+            has[owners[self.tags == self.code(tag)]] = True
+            mask &= has
+        return mask
+
+
+_ARRAYS: Final = tuple(field.name for field in fields(Columns) if field.name != "names")
+
+
+def _code(codes: dict[str, int], name: str | None) -> int:
+    return NOTHING if name is None else codes.setdefault(name, len(codes))
+
+
+def _seconds(time: datetime | None) -> float:
+    return inf if time is None else time.timestamp()
+
+
+def _starts(sizes: Sequence[int] | Codes) -> Codes:
+    starts = np.zeros(len(sizes) + 1, np.int32)
+    np.cumsum(sizes, out=starts[1:])
+    return starts
+
+
+def _sign_bits(memory: Memory) -> int:
+    """What the text shows, a bit for each of SIGNS; its kind can say the same."""
+    shown = read_signs(memory.content)
+    bits = {name: getattr(shown, name) for name in SIGNS}
+    bits["instructs"] |= memory.kind in _INSTRUCTING_KINDS
+    bits["prefers"] |= memory.kind is Kind.PREFERENCE
+    return sum(1 << place for place, name in enumerate(SIGNS) if bits[name])
+
+
+# -- vectors ----------------------------------------------------------------------------------
+
+_STEPS = 127
+_CHUNK = 2048
+"""Rows turned into floats at a time: two megabytes at 256 dimensions, about a cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vectors:
+    """One vector per memory, quantized to a byte per dimension; zeros where there is none.
+
+    They are turned into floats a few thousand at a time: for many rows that is faster than keeping
+    floats, which have to come from memory each time, and takes a quarter of the space.
+    """
+
+    identity: str
+    """Which embedder made them: vectors of two do not compare."""
+    steps: NDArray[np.int8]
+    scale: Floats
+
+    @classmethod
+    def quantize(cls, identity: str, floats: Floats) -> Vectors:
+        """Vectors in a byte per dimension; their directions move by less than half a percent."""
+        peak = np.abs(floats).max(axis=1, initial=0.0)
+        scale = (peak / _STEPS).astype(np.float32)
+        divisor = np.where(scale > 0, scale, 1.0)[:, None]
+        steps = np.rint(floats / divisor).astype(np.int8)
+        return cls(identity=identity, steps=steps, scale=scale)
+
+    @classmethod
+    def join(cls, parts: Sequence[Vectors], keep: Sequence[Mask]) -> Vectors:
+        """The vectors of several parts in order; rows outside `keep` are left out."""
+        pairs = list(zip(parts, keep, strict=True))
+        return cls(
+            identity=parts[0].identity,
+            steps=np.concatenate([part.steps[mask] for part, mask in pairs]),
+            scale=np.concatenate([part.scale[mask] for part, mask in pairs]),
+        )
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> Vectors:
+        """The vectors that `pack` wrote; ValueError for anything else."""
+        held, note = unpack_arrays(raw)
+        return cls(identity=note["identity"], steps=held["steps"], scale=held["scale"])
+
+    def pack(self) -> bytes:
+        """The vectors as bytes."""
+        return pack_arrays({"steps": self.steps, "scale": self.scale}, {"identity": self.identity})
+
+    def __len__(self) -> int:
+        return len(self.scale)
+
+    def floats(self) -> Floats:
+        """The vectors as numbers one can calculate with."""
+        return self.steps.astype(np.float32) * self.scale[:, None]
+
+    def dot(self, query: Floats) -> Floats:
+        """The dot product of every vector with the query, or with each column of several."""
+        found = np.empty((len(self), *query.shape[1:]), np.float32)
+        for rows, floats in self._chunks():
+            np.dot(floats, query, out=found[rows])
+        found *= self.scale if query.ndim == 1 else self.scale[:, None]
+        return found
+
+    def total(self) -> Floats:
+        """The sum of all vectors."""
+        found = np.zeros(self.steps.shape[1], np.float32)
+        for rows, floats in self._chunks():
+            found += self.scale[rows] @ floats
+        return found
+
+    def squares(self) -> Floats:
+        """The squared length of every vector."""
+        found = np.einsum("ij,ij->i", self.steps, self.steps, dtype=np.int32)
+        return np.asarray(found * self.scale**2, np.float32)
+
+    def _chunks(self) -> Iterator[tuple[slice, Floats]]:
+        """The steps as floats, some rows at a time; each time the same floats are written over."""
+        buffer = np.empty((min(_CHUNK, len(self)), self.steps.shape[1]), np.float32)
+        for first in range(0, len(self), _CHUNK):
+            rows = slice(first, min(first + _CHUNK, len(self)))
+            floats = buffer[: rows.stop - first]
+            floats[...] = self.steps[rows]
+            yield rows, floats
+
+
+# -- the three of them ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,52 +372,47 @@ class Segment:
     """The index of some memories."""
 
     columns: Columns
-    postings: postings.Segment
+    postings: Postings
     vectors: Vectors
+
+    @classmethod
+    def of(cls, entries: Sequence[IndexEntry], floats: Floats, identity: str) -> Segment:
+        """The segment of these memories and their vectors.
+
+        A memory is found by who said it, what it says, and its tags.
+        """
+        analyzed = []
+        for memory in (entry.memory for entry in entries):
+            said = wording(memory.content, memory.tags)
+            analyzed.append(analyze(f"{memory.speaker}: {said}" if memory.speaker else said))
+        return cls(
+            columns=Columns.of(entries, [language for _, language in analyzed]),
+            postings=Postings.of(terms for terms, _ in analyzed),
+            vectors=Vectors.quantize(identity, floats),
+        )
+
+    @classmethod
+    def merge(cls, segments: Sequence[Segment], keep: Sequence[Mask]) -> Segment:
+        """One segment of several; nothing of the rows outside `keep` is left in it."""
+        return cls(
+            columns=Columns.join([one.columns for one in segments], keep),
+            postings=Postings.merge([one.postings for one in segments], keep),
+            vectors=Vectors.join([one.vectors for one in segments], keep),
+        )
+
+    @classmethod
+    def unpack(cls, parts: Sequence[bytes]) -> Segment:
+        """The segment that `pack` wrote; ValueError for anything else."""
+        columns, postings, vectors = parts
+        return cls(
+            columns=Columns.unpack(columns),
+            postings=Postings.unpack(postings),
+            vectors=Vectors.unpack(vectors),
+        )
+
+    def pack(self) -> tuple[bytes, bytes, bytes]:
+        """Columns, postings and vectors as bytes."""
+        return self.columns.pack(), self.postings.pack(), self.vectors.pack()
 
     def __len__(self) -> int:
         return len(self.columns)
-
-
-def _text(memory: Memory) -> str:
-    """What a memory is found by: who said it, what it says, and its tags."""
-    said = wording(memory.content, memory.tags)
-    return f"{memory.speaker}: {said}" if memory.speaker else said
-
-
-def build(entries: Sequence[Entry], floats: NDArray[np.float32], identity: str) -> Segment:
-    """The segment of these memories and their vectors."""
-    analyzed = [analyze(_text(entry.memory)) for entry in entries]
-    return Segment(
-        columns=columns.build(entries, [language for _, language in analyzed]),
-        postings=postings.build(terms for terms, _ in analyzed),
-        vectors=vectors.quantize(identity, floats),
-    )
-
-
-def merge(segments: Sequence[Segment], keep: Sequence[Mask]) -> Segment:
-    """One segment of several, without the rows outside `keep`: nothing of those is left in it."""
-    return Segment(
-        columns=columns.join([one.columns for one in segments], keep),
-        postings=postings.merge([one.postings for one in segments], keep),
-        vectors=vectors.join([one.vectors for one in segments], keep),
-    )
-
-
-def pack(segment: Segment) -> tuple[bytes, bytes, bytes]:
-    """Columns, postings and vectors as bytes."""
-    return (
-        columns.pack(segment.columns),
-        postings.pack(segment.postings),
-        vectors.pack(segment.vectors),
-    )
-
-
-def unpack(parts: Sequence[bytes]) -> Segment:
-    """The segment that `pack` wrote; ValueError for anything else."""
-    first, second, third = parts
-    return Segment(
-        columns=columns.unpack(first),
-        postings=postings.unpack(second),
-        vectors=vectors.unpack(third),
-    )

@@ -17,9 +17,9 @@ from scrubjay.engine.ledger.sessions import tainted
 from scrubjay.engine.ledger.timeline import Line
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
-from scrubjay.engine.search import indexing
-from scrubjay.engine.search.columns import NOTHING, Columns, Entry
-from scrubjay.engine.search.indexing import Indexed
+from scrubjay.engine.search.open_index import OpenIndex
+from scrubjay.engine.search.scope_index import moment
+from scrubjay.engine.search.segment import NOTHING, Columns
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Session
 from scrubjay.model.rows import Collection
@@ -30,33 +30,42 @@ from scrubjay.ports import View
 SESSIONS_LIMIT = 100_000
 _PAGE = 256
 
-Found = dict[str, Session]
+Sessions = dict[str, Session]
 
 
 def sessions(
-    opened: OpenScope, indexed: Indexed, *, limit: int, actor: Actor
+    opened: OpenScope, indexed: OpenIndex, *, limit: int, actor: Actor
 ) -> tuple[Session, ...]:
     """The sessions of which something is kept, the one that was spoken in last first."""
     check_limit(limit, SESSIONS_LIMIT)
     now = opened.ports.clock.now()
     with indexed.lock:
-        indexing.catch_up(opened, indexed)
+        indexed.catch_up()
         held, fresh = indexed.ready.columns(), indexed.ready.fresh()
-    written = _joined([*_in_columns(held, now), *_in_entries(fresh, now)])
-    found = opened.read(lambda view: _listed(opened, view, written, limit))
+    newest = [
+        Session(name=name, first=memory.said_at, last=memory.said_at, memories=1)
+        for memory in (entry.memory for entry in fresh)
+        if (name := memory.provenance.session) is not None
+        and memory.live
+        and not memory.expired(now)
+    ]
+    written = _joined([*_in_columns(held, now), *newest])
+
+    def look(view: View) -> tuple[Session, ...]:
+        known = _joined([*written.values(), *_in_ledger(opened, view, written)])
+        newest = sorted(known.values(), key=lambda one: (one.last, one.name), reverse=True)
+        return tuple(
+            replace(one, tainted=tainted(opened, view, one.name)) for one in newest[:limit]
+        )
+
+    found = opened.read(look)
     opened.note_read("sessions", actor)
     return found
 
 
-def _listed(opened: OpenScope, view: View, written: Found, limit: int) -> tuple[Session, ...]:
-    found = _joined([*written.values(), *_in_ledger(opened, view, written)])
-    newest = sorted(found.values(), key=lambda one: (one.last, one.name), reverse=True)
-    return tuple(replace(one, tainted=tainted(opened, view, one.name)) for one in newest[:limit])
-
-
-def _joined(parts: Iterable[Session]) -> Found:
+def _joined(parts: Iterable[Session]) -> Sessions:
     """What several sources know of the sessions, by their names."""
-    found: Found = {}
+    found: Sessions = {}
     for one in parts:
         known = found.get(one.name)
         found[one.name] = (
@@ -84,18 +93,10 @@ def _in_columns(held: Columns, now: datetime) -> Iterator[Session]:
     for place, code in enumerate(codes):
         yield Session(
             name=held.names[code],
-            first=indexing.moment(first[place]),
-            last=indexing.moment(last[place]),
+            first=moment(first[place]),
+            last=moment(last[place]),
             memories=int(sizes[place]),
         )
-
-
-def _in_entries(fresh: Iterable[Entry], now: datetime) -> Iterator[Session]:
-    """Of the memories that are current and in no segment yet."""
-    for memory in (entry.memory for entry in fresh):
-        name = memory.provenance.session
-        if name is not None and memory.live and not memory.expired(now):
-            yield Session(name=name, first=memory.said_at, last=memory.said_at, memories=1)
 
 
 def _in_ledger(opened: OpenScope, view: View, names: Iterable[str]) -> Iterator[Session]:

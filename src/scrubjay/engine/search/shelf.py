@@ -1,11 +1,27 @@
-"""The shelf: open things by name, the least recently used ones let go when space runs out."""
+"""The shelf: open indexes by name, an LRU cache within a budget of bytes; and recalls on the spot.
+
+A recall is short where it takes but a few milliseconds now and waits for nobody. A surface with an
+event loop may then do it right there. The work is nearly all Python and small calls of numpy, each
+of which lets go of the interpreter and wants it back: on a thread of its own, it and the loop would
+take it from each other dozens of times, which costs as much again.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from scrubjay.model.errors import ScrubjayError
+from scrubjay.model.requests import Recall
+from scrubjay.model.results import Recalled
+from scrubjay.model.scope import Scope
+
+if TYPE_CHECKING:
+    from scrubjay.engine.search.open_index import OpenIndex
 
 
 class Sized(Protocol):
@@ -94,3 +110,64 @@ class Shelf(Generic[Item]):
         if item is not None:
             self._sizes[name] = item.size
         self._total += self._sizes.get(name, 0) - before
+
+
+# -- a recall on the spot -----------------------------------------------------------------------
+
+ROWS: Final = 10_000
+"""A scope of more memories is ranked elsewhere: that takes longer, most of it outside Python."""
+CHANGES: Final = 32
+"""How many changes may be taken in on the way."""
+
+
+class Short:
+    """A recall of one scope that is at hand; its index is held until the end of the block.
+
+    It works on what it holds and on nothing else: it neither advances what is due nor makes room
+    for others, which may take long. The next recall on a thread does.
+    """
+
+    def __init__(self, indexed: OpenIndex, held: ExitStack) -> None:
+        self._indexed = indexed
+        self._held = held
+
+    def __enter__(self) -> Short:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._held.close()
+
+    def recall(self, scope: Scope, request: Recall) -> Recalled:
+        """The memories that answer a question, best first."""
+        from scrubjay.engine.search import recall  # loaded already, since the index was used
+
+        assert scope == self._indexed.opened.scope
+        assert not request.scopes
+        return recall.recall([self._indexed], request)
+
+
+def short(indexed: OpenIndex) -> Short | None:
+    """A recall of the scope, ready to be done; None if it would take long, or wait."""
+    opened = indexed.opened
+    if opened.ports.embedder.costly or not indexed.lock.acquire(blocking=False):
+        return None
+    with ExitStack() as held:
+        held.callback(indexed.lock.release)
+        index = indexed.index
+        if index is None or indexed.late or not indexed.used or len(index) > ROWS:
+            return None
+        if index.unwritten + CHANGES > opened.ports.policy.segment_rows:
+            return None  # a segment may be written
+        try:
+            head = opened.read(lambda view: view.head())
+        except ScrubjayError:
+            return None  # the recall itself will say what is wrong
+        # What is due is for a thread to advance: were it never asked, it would stay due.
+        if not head.due and 0 <= head.memory.seq - index.seq <= CHANGES:
+            return Short(indexed, held.pop_all())
+    return None

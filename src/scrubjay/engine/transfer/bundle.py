@@ -17,14 +17,13 @@ from msgspec import Struct
 from scrubjay.model import turns
 from scrubjay.model.errors import InvalidRequest, SealBroken
 from scrubjay.model.memory import Json, Memory
-from scrubjay.model.records import from_record, to_record
+from scrubjay.model.records import EXPORT, EXPORT_VERSION, export_record, from_record
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Turn
 from scrubjay.vault import CHUNK_BYTES, KEY_BYTES, OVERHEAD, Purpose, Random, Sealer
 
 BUNDLE: Final = "scrubjay-bundle"
-EXPORT: Final = "scrubjay-export"
-VERSION: Final = 1
+VERSION: Final = EXPORT_VERSION
 _HEADER_LIMIT: Final = 1024
 
 
@@ -41,11 +40,6 @@ class Content(Struct, frozen=True, kw_only=True):
     extraction: Mapping[str, Json] | None = None
 
 
-def record(memory: Memory) -> dict[str, Json]:
-    """A memory as a bundle carries it: with its row's version and place in the order."""
-    return {**to_record(memory), "number": memory.number, "version": memory.version}
-
-
 # -- readable JSON ------------------------------------------------------------------------
 
 
@@ -57,7 +51,7 @@ def to_json(content: Content) -> bytes:
         "scope": str(content.scope),
         "made_at": content.made_at,
         "count": len(content.memories),
-        "memories": [record(memory) for memory in content.memories],
+        "memories": [export_record(memory) for memory in content.memories],
         "turns": [turns.to_record(turn) for turn in content.turns],
     }
     return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
@@ -182,7 +176,7 @@ def _lines(content: Content) -> Iterator[Json]:
         "lookup": content.lookup.hex() if content.lookup else None,
     }
     for memory in content.memories:
-        yield {"type": "memory", "memory": record(memory)}
+        yield {"type": "memory", "memory": export_record(memory)}
     for turn in content.turns:
         yield {"type": "turn", "turn": turns.to_record(turn)}
     for tombstone in content.tombstones:

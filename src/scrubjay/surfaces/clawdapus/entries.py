@@ -1,27 +1,24 @@
-"""From the proxy's requests to the engine's.
+"""From the proxy's requests to the engine's: its words and its limits.
 
 Of a history entry two things count: the last thing the user said in the request as it came, and
-what the assistant answered. The request as the proxy sent it on holds what memory itself had put
-in; it is read only to recognize an answer that merely repeats that.
+what the assistant answered.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from scrubjay.conversation.streams import answer, text_of
-from scrubjay.guard.clean import clean
-from scrubjay.guard.secrets import redact
-from scrubjay.model import echo
+from scrubjay.conversation.capture import capture, purified, sound, users_said
+from scrubjay.conversation.injection import PromptContext
+from scrubjay.conversation.messages import answer_text
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.memory import Json
 from scrubjay.model.scope import Scope
-from scrubjay.model.turns import TEXT_BYTES, Record
+from scrubjay.model.turns import Record
 from scrubjay.surfaces.clawdapus.names import scope_of, turn_id
 
 CHANNEL: Final = "clawdapus"
@@ -43,18 +40,7 @@ class EntryRefused(Exception):  # it is what happened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the proxy wants to know before a turn."""
-
-    scope: Scope
-    query: str
-    """The last thing the user said; nothing if there is none."""
-    present: tuple[str, ...]
-    """What users said before that: the model has it before it, with what was answered."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ReportedTurn:
     """What the proxy reports after a turn; no record if there is nothing to be kept."""
 
     scope: Scope
@@ -74,42 +60,62 @@ def decode(raw: bytes, operation: str) -> Fields:
     return body
 
 
-def asked(body: Fields) -> Asked:
+def asked(body: Fields) -> PromptContext:
     """A recall."""
-    users = [echo.cut(_sound(one)) for one in _user_texts(body)]
-    users = [one for one in users if one.strip()]
-    return Asked(
+    users = users_said(body)
+    return PromptContext(
         scope=_scope(body),
         query=pure(users[-1].strip()[:_QUERY_CHARS]) if users else "",
         present=tuple(pure(one[:_PRESENT_CHARS]) for one in users[-_PRESENT:-1]),
     )
 
 
-def told(body: Fields) -> Told:
+def told(body: Fields) -> ReportedTurn:
     """A retain; a turn that failed is no turn."""
-    scope = _scope(body)
-    entry = body.get("entry")
+    scope, entry, metadata = _scope(body), body.get("entry"), body.get("metadata")
     entry_id = entry.get("id") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or not isinstance(entry_id, str) or not entry_id.strip():
         raise EntryRefused("entry.id is required")
-    if not _succeeded(entry):
-        return Told(scope=scope, record=None)
-    record, found = _record(entry, entry_id, body.get("metadata"))
-    return Told(scope=scope, record=record, removed=found + _removed(body.get("metadata")))
+    code = entry.get("status_code")
+    failed = isinstance(code, int) and code != 0 and not 200 <= code < 300
+    if failed or entry.get("status") == "error":
+        return ReportedTurn(scope=scope, record=None)
+    response = entry.get("response")
+    response = response if isinstance(response, dict) else {}
+    is_text = response.get("format") == "sse" or "json" not in response
+    answer = answer_text(response.get("text" if is_text else "json"))
+    sent_on = entry.get("request_effective")
+    said = capture(entry.get("request_original"), answer, sent_on=sent_on)
+    # As the proxy itself would have sent them live, because a replay comes unscrubbed: both then
+    # say the same, whichever arrives first. The engine looks for more.
+    (user, in_question), (assistant, in_answer) = map(_scrubbed, said)
+    removed = metadata.get("policy_removed") if isinstance(metadata, dict) else None
+    if not isinstance(removed, int) or isinstance(removed, bool):
+        removed = 0
+    removed = removed if 0 < removed <= _MOST_REMOVED else 0
+    try:
+        record = Record(
+            id=turn_id(entry_id),
+            at=_time(entry.get("ts")),
+            user=user,
+            assistant=assistant,
+            model=_name(entry.get("effective_model")) or _name(entry.get("requested_model")),
+            channel=CHANNEL,
+            metadata={"policy_removed": removed} if removed else {},
+        )
+    except InvalidRequest as error:
+        raise EntryRefused(f"entry: {error.message}") from error
+    return ReportedTurn(scope=scope, record=record, removed=in_question + in_answer + removed)
 
 
 def dropped(body: Fields) -> tuple[Scope, tuple[str, ...]]:
     """A forget: whose turns, and which."""
-    scope = _scope(body)
-    ids = _items(body.get("entry_ids"))
-    named = [one for one in ids if isinstance(one, str) and one.strip()]
+    scope, ids = _scope(body), body.get("entry_ids")
+    listed = ids if isinstance(ids, list) else []
+    named = [one for one in listed if isinstance(one, str) and one.strip()]
     if not named:
         raise EntryRefused("entry_ids is required")
     return scope, tuple(dict.fromkeys(map(turn_id, named)))
-
-
-def _items(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _scope(body: Fields) -> Scope:
@@ -119,67 +125,9 @@ def _scope(body: Fields) -> Scope:
     return scope_of(agent, pod if isinstance(pod, str) else "")
 
 
-# -- entries ----------------------------------------------------------------------------------
-
-
-def _succeeded(entry: Fields) -> bool:
-    code = entry.get("status_code")
-    failed = isinstance(code, int) and code != 0 and not 200 <= code < 300
-    return entry.get("status") != "error" and not failed
-
-
-def _record(entry: Fields, entry_id: str, metadata: object) -> tuple[Record, int]:
-    """The turn of an entry, and how many secrets were taken out of it."""
-    original = entry.get("request_original")
-    users = [echo.cut(one).strip() for one in _user_texts(original)]
-    said = next((one for one in reversed(users) if one), "")
-    shown = _shown(entry)
-    user, in_question = _kept(echo.without_quoted(said, shown))
-    assistant, in_answer = _kept(echo.without_repeats(answer(entry.get("response")), shown))
-    try:
-        record = Record(
-            id=turn_id(entry_id),
-            at=_time(entry.get("ts")),
-            user=user,
-            assistant=assistant,
-            model=_name(entry.get("effective_model")) or _name(entry.get("requested_model")),
-            channel=CHANNEL,
-            metadata=_notes(metadata),
-        )
-    except InvalidRequest as error:
-        raise EntryRefused(f"entry: {error.message}") from error
-    return record, in_question + in_answer
-
-
-def _user_texts(request: object) -> Iterator[str]:
-    """What users said in a request, oldest first; results of tools are not theirs."""
-    messages = request.get("messages") if isinstance(request, Mapping) else None
-    for message in _items(messages):
-        if isinstance(message, dict) and message.get("role") == "user":
-            yield text_of(message.get("content"))
-
-
-def _shown(entry: Fields) -> list[str]:
-    """What the proxy had put before the model out of memory."""
-    effective = entry.get("request_effective")
-    if not isinstance(effective, dict):
-        return []
-    found = [one for one in _items(effective.get("messages")) if isinstance(one, dict)]
-    texts = [text_of(effective.get("system")), *(text_of(one.get("content")) for one in found)]
-    return [shown for text in texts for shown in echo.injected(text)]
-
-
 def pure(text: str) -> str:
     """The text as a turn that says it is kept: without what the proxy or we take for a secret."""
-    return redact(clean(_scrubbed(_sound(text))[0])).text
-
-
-def _kept(text: str) -> tuple[str, int]:
-    """The text as the proxy itself would have sent it live: a replay comes unscrubbed.
-
-    Both then say the same, whichever arrives first; the engine looks for more.
-    """
-    return _scrubbed(_sound(text).encode()[:TEXT_BYTES].decode("utf-8", "ignore"))
+    return purified(_scrubbed(sound(text))[0])
 
 
 def _scrubbed(text: str) -> tuple[str, int]:
@@ -191,11 +139,6 @@ def _scrubbed(text: str) -> tuple[str, int]:
     if "bearer" in text.lower():
         text, tokens = _BEARER.subn(r"\1 [redacted]", text)
     return text, secrets + tokens
-
-
-def _sound(text: str) -> str:
-    """The text without halves of characters, which JSON may carry."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _time(stamp: object) -> datetime | None:
@@ -211,18 +154,5 @@ def _time(stamp: object) -> datetime | None:
 
 def _name(value: object) -> str | None:
     """The name as it can be kept; an odd one costs no turn."""
-    sound = value.encode("utf-8", "ignore").decode()[:_NAME_CHARS] if isinstance(value, str) else ""
-    return sound if sound.strip() else None
-
-
-def _notes(metadata: object) -> dict[str, Json]:
-    """What is worth keeping of the metadata: how much the proxy itself took out."""
-    removed = _removed(metadata)
-    return {"policy_removed": removed} if removed else {}
-
-
-def _removed(metadata: object) -> int:
-    """How much the proxy says it took out; what is no sound number is none."""
-    removed = metadata.get("policy_removed") if isinstance(metadata, dict) else None
-    is_count = isinstance(removed, int) and not isinstance(removed, bool)
-    return removed if isinstance(removed, int) and is_count and 0 < removed <= _MOST_REMOVED else 0
+    sane = value.encode("utf-8", "ignore").decode()[:_NAME_CHARS] if isinstance(value, str) else ""
+    return sane if sane.strip() else None

@@ -1,171 +1,130 @@
-"""The history of a pod, read over the proxy's own interface and replayed into memory.
+"""The history of a pod, read over the proxy's own interface: one request a page, as it streams in.
 
-It is a list of JSON lines, in pages that begin after a time. A line is written when its turn ends
-but bears the time it began, so pages overlap, as far as there is room for it: a long turn must not
-fall between two of them. What comes twice is known, and costs a lookup.
+The token goes to the address it was given for and to no other: a redirect is refused.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+from urllib.parse import quote, urlsplit
 
+from scrubjay.conversation.replay import PAGE, Line, Pulled, replay
 from scrubjay.engine import Engine
-from scrubjay.model.errors import InvalidRequest, ScrubjayError
-from scrubjay.model.results import Outcome
+from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound, ScrubjayError
 from scrubjay.model.scope import Scope
+from scrubjay.model.turns import Record
 from scrubjay.surfaces.clawdapus import entries
 from scrubjay.surfaces.clawdapus.entries import EntryRefused
 
-PAGE: Final = 1_000
-"""The most lines the proxy gives at once."""
-OVERLAP: Final = timedelta(minutes=10)
-"""By how much a page reaches back behind the last, if it can,"""
-_FRESH: Final = PAGE // 4
-"""which it can if at least so many of the next page's lines are new."""
-_APART: Final = PAGE // 10
-"""A second is read to its end when so many lines of later ones came after it."""
-_SECOND: Final = timedelta(seconds=1)
-Line = dict[str, Any]
-Fetch = Callable[[str, datetime | None], Iterator[bytes | None]]
+URL_VARIABLE: Final = "CLAW_HISTORY_URL"
+TOKEN_VARIABLE: Final = "CLAW_HISTORY_TOKEN"  # noqa: S105  # its name, not its value
+AGENTS_VARIABLE: Final = "CLAW_HISTORY_AGENT_IDS"
+LINE_BYTES: Final = 8 * 1024 * 1024
+"""The longest line the proxy itself would read."""
+_SECONDS: Final = 60.0
+AgentFetch = Callable[[str, datetime | None], Iterator[bytes | None]]
 """The lines of one agent after a time; None for one that is longer than a line may be."""
-
-
-@dataclass(slots=True)
-class Pulled:
-    """What became of the lines of one agent."""
-
-    agent: str
-    stored: int = 0
-    known: int = 0
-    forgotten: int = 0
-    ignored: int = 0
-    """Turns that failed, and lines that are none."""
-    overlong: int = 0
-    """Lines that are longer than the proxy itself would read."""
-    last: datetime | None = None
-    crowded: list[datetime] = field(default_factory=list)
-    """Seconds of which there may be more lines than the history gives."""
-    error: str | None = None
-    """Why it was broken off; what was read until then is kept."""
-
-    @property
-    def seen(self) -> int:
-        """How many lines were read."""
-        return self.stored + self.known + self.forgotten + self.ignored + self.overlong
-
-    @property
-    def whole(self) -> bool:
-        """Whether all that the history has was read."""
-        return self.error is None and not self.crowded
 
 
 def pull(
     engine: Engine,
     agent: str,
-    fetch: Fetch,
+    fetch: AgentFetch,
     *,
     scope: Scope,
     after: datetime | None = None,
     progress: Callable[[Pulled], None] = lambda _: None,
 ) -> Pulled:
-    """Replay an agent's history; what is known already is passed over, so it can be repeated.
+    """Replay an agent's history; what is known already is passed over, so it can be repeated."""
 
-    What goes wrong on the way is named in the result: another agent's history may be well.
-    """
-    pulled = Pulled(agent)
-    try:
-        for raw in _lines(agent, fetch, after, pulled):
-            _replay(engine, raw, pulled, scope)
-            progress(pulled)
-    except ScrubjayError as error:
-        pulled.error = f"{error.code}: {error.message}"
-    return pulled
-
-
-def _replay(engine: Engine, raw: bytes | None, pulled: Pulled, scope: Scope) -> None:
-    if raw is None:
-        pulled.overlong += 1
-        return
-    line = _parsed(raw)
-    try:
-        told = entries.told({"agent_id": pulled.agent, "entry": line})
-    except EntryRefused:
-        pulled.ignored += 1
-        return
-    pulled.last = time_of(line) or pulled.last
-    if told.record is None:
-        pulled.ignored += 1
-        return
-    match engine.record(scope, told.record).outcome:
-        case Outcome.STORED:
-            pulled.stored += 1
-        case Outcome.KNOWN:
-            pulled.known += 1
-        case Outcome.FORGOTTEN:
-            pulled.forgotten += 1
-
-
-# -- pages ------------------------------------------------------------------------------------
-
-
-def _lines(
-    agent: str, fetch: Fetch, after: datetime | None, pulled: Pulled
-) -> Iterator[bytes | None]:
-    """All lines after a time, each once, page by page; none is kept but by its digest."""
-    seen: set[bytes] = set()
-    while True:
-        digests: set[bytes] = set()
-        times: list[datetime | None] = []
-        for raw in fetch(agent, after):
-            times.append(time_of(_parsed(raw)) if raw is not None else None)
-            digest = hashlib.sha256(raw or b"").digest()
-            digests.add(digest)
-            if digest not in seen:
-                yield raw
-        if len(times) < PAGE:
-            return
-        after, seen = onward(times, after, pulled), digests
-
-
-def onward(times: list[datetime | None], after: datetime | None, pulled: Pulled) -> datetime:
-    """After which time the next page begins, given those of the lines of this one.
-
-    What may still come of a time that is passed over is lost, so as little as can be is: a page
-    reaches back ten minutes, or as far as leaves room for new lines. Where one second fills most
-    of a page, there is no smaller step than to go beyond it, and it is noted.
-    """
-    known = sorted(time for time in times if time is not None)
-    if not known:
-        raise InvalidRequest("The history has a page without a time, and cannot be read on.")
-    wanted = max(known[-1] - OVERLAP, known[min(_FRESH, len(known) - 1)]) - _SECOND
-    if wanted >= known[0] and (after is None or wanted > after):
-        return wanted
-    first = known[0]
-    last_of_first = max(place for place, time in enumerate(times) if time == first)
-    if last_of_first >= len(times) - _APART:
-        pulled.crowded.append(first)
-    return first
-
-
-def _parsed(raw: bytes) -> Line | None:
-    try:
-        line = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return line if isinstance(line, dict) else None
-
-
-def time_of(line: Line | None) -> datetime | None:
-    """When the turn of a line began, by the second."""
-    stamp = line.get("ts") if line else None
-    try:
-        if not isinstance(stamp, str):
+    def read(line: Line) -> Record | None:
+        try:
+            return entries.told({"agent_id": agent, "entry": line}).record
+        except EntryRefused:
             return None
-        return datetime.fromisoformat(stamp).astimezone(UTC).replace(microsecond=0)
-    except (ValueError, OverflowError):
-        return None
+
+    fetch_of_agent = partial(fetch, agent)
+    return replay(
+        engine, scope, Pulled(agent), fetch_of_agent, read, after=after, progress=progress
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySource:
+    """Where the history is, and what opens it."""
+
+    url: str
+    token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidRequest("The address of the history needs a scheme and a host.")
+
+    def fetch(self, agent: str, after: datetime | None) -> Iterator[bytes | None]:
+        """One page of lines as they come; None for one that is too long."""
+        import httpx2
+
+        where = urlsplit(self.url)
+        url = f"{where.scheme}://{where.netloc}{where.path.rstrip('/')}/{quote(agent, safe='')}"
+        asked = {"limit": str(PAGE)}
+        if after is not None:
+            asked["after"] = f"{after.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        headers = {"Accept": "application/x-ndjson", "Accept-Encoding": "identity"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        # Where there is no TLS there is nothing to verify, and reading all certificates takes long.
+        tls = where.scheme == "https"
+        client = httpx2.Client(
+            verify=tls, trust_env=False, follow_redirects=False, timeout=_SECONDS
+        )
+        try:
+            with client, client.stream("GET", url, params=asked, headers=headers) as response:
+                if response.status_code != 200:
+                    raise _refusal(response.status_code, agent)
+                framed = {"content-length", "transfer-encoding"} & set(response.headers)
+                yield from lines(response.iter_raw(), framed=bool(framed))
+        except (httpx2.HTTPError, EOFError) as error:
+            raise InvalidRequest(
+                "The history cannot be reached, or was cut off.",
+                hint="Check the address, and that the pod is up; then repeat it.",
+            ) from error
+
+
+def _refusal(status: int, agent: str) -> ScrubjayError:
+    if status in (401, 403):
+        return Forbidden(f"The history of {agent} is not open to this token.")
+    if status == 404:
+        return NotFound(f"The pod keeps no history of {agent}.", hint="Check the agent's id.")
+    if 300 <= status < 400:
+        return Forbidden(
+            "The history was answered with a redirect, which is not followed.",
+            hint="The token would go along. Set CLAW_HISTORY_URL to where it really is.",
+        )
+    return InvalidRequest(f"The history of {agent} was answered with status {status}.")
+
+
+def lines(pieces: Iterator[bytes], *, framed: bool) -> Iterator[bytes | None]:
+    """The lines of an answer, blank ones left out.
+
+    Where nothing but its last line says that an answer is whole, EOFError if that does not end.
+    """
+    begun, skipping = b"", False
+    for piece in pieces:
+        *ended, begun = (begun + piece).split(b"\n")
+        for line in ended:
+            if skipping or len(line) > LINE_BYTES:
+                yield None
+            elif line.strip():
+                yield line
+            skipping = False
+        if len(begun) > LINE_BYTES:
+            begun, skipping = b"", True
+    if begun and not framed:
+        raise EOFError("the answer was cut off")
+    if skipping or begun.strip():
+        yield None if skipping else begun

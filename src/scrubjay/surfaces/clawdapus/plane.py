@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hmac
+import json
 import logging
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from scrubjay.bridge import Abandoned, TooLate
+from scrubjay.conversation.injection import Block, Mixer, fitted
 from scrubjay.engine import Engine
 from scrubjay.model.errors import Forbidden, NotFound, ScrubjayError
 from scrubjay.model.origin import Actor
@@ -21,7 +24,7 @@ from scrubjay.model.requests import Forget, Recall
 from scrubjay.model.results import Outcome
 from scrubjay.model.scope import Scope
 from scrubjay.service import problems
-from scrubjay.surfaces.clawdapus import blocks, entries
+from scrubjay.surfaces.clawdapus import entries
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.entries import EntryRefused
 
@@ -31,6 +34,18 @@ WARM_EVERY: Final = 128
 """After how many retains the index of a scope is brought up to date without being asked."""
 GONE: Final = 499
 """The status of a request whose client has hung up: nobody reads it but the log."""
+BLOCKS: Final = 8
+TEXT_BYTES: Final = 8_192
+"""The most blocks and bytes of text a proxy keeps;"""
+ANSWER_BYTES: Final = 16_384
+"""an answer over this size it discards whole."""
+_WORDS: Final = {
+    "episode": "episode_summary",
+    "feeling": "affect_marker",
+    "recent": "recent_turn",
+    "routine": "noise_counter",
+}
+"""The pod's words for kinds of blocks; a kind it has no word for keeps ours."""
 _STATUS: Final = {422: 400, 507: 503}
 """The statuses for which a proxy of a pod knows another one."""
 _log = logging.getLogger(__name__)
@@ -163,30 +178,22 @@ class Plane:
         if self.offer.pods is not None and named not in self.offer.pods:
             raise Forbidden("This pod is not served here.")  # the token opens no other one
         carry_out: dict[str, Callable[[entries.Fields], Reply]] = {
-            "recall": self._recall,
-            "retain": self._retain,
-            "forget": self._forget,
+            "recall": self.recall,
+            "retain": self.retain,
+            "forget": self.forget,
         }
         return carry_out[operation](body)
 
-    def _recall(self, body: entries.Fields) -> Reply:
-        asked = entries.asked(body)
-        try:
-            self._ready(asked.scope, create=False)
-        except NotFound:  # a scope that is not there has nothing to tell, and is not made
-            answer = blocks.render(())
-        else:
-            answer = blocks.answer(self._engine, asked, self.offer.recall_seconds)
-        return Reply(
-            body=answer.body,
-            kind="application/json",
-            scope=asked.scope,
-            blocks=answer.blocks,
-            bytes=answer.bytes,
-            removed=answer.removed,
-        )
+    def recall(self, body: entries.Fields) -> Reply:
+        """What to put before the model; nothing of an agent that is not known."""
+        question, blocks = entries.asked(body), list[Block]()
+        with suppress(NotFound):
+            self._ready(question.scope, create=False)
+            blocks = Mixer(self._engine, question, self.offer.recall_seconds).blocks(BLOCKS)
+        return replace(render(blocks), scope=question.scope)
 
-    def _retain(self, body: entries.Fields) -> Reply:
+    def retain(self, body: entries.Fields) -> Reply:
+        """Record the turn of a history entry, once."""
         told = entries.told(body)
         if told.record is None:
             return Reply(status=202, scope=told.scope, ended=Ended.SKIPPED)
@@ -205,11 +212,41 @@ class Plane:
         removed = told.removed + sum(done.redacted.values())
         return Reply(status=202, scope=told.scope, removed=removed)
 
-    def _forget(self, body: entries.Fields) -> Reply:
+    def forget(self, body: entries.Fields) -> Reply:
+        """Erase entries and what was derived from them, also before they were seen."""
         scope, ids = entries.dropped(body)
         request = Forget(ids=ids, unseen=True, turns_only=True, actor=Actor.OPERATOR)
         receipt = self._engine.forget(scope, request)
         return Reply(status=204, scope=scope, removed=receipt.erased)
+
+
+def render(blocks: Sequence[Block]) -> Reply:
+    """The answer that has these blocks, as many as the limits of the proxy allow."""
+    kept = fitted(blocks, most=BLOCKS, most_bytes=TEXT_BYTES)
+    while True:
+        told = [_fields(block) for block in kept]
+        body = json.dumps({"memories": told}, ensure_ascii=False, separators=(",", ":")).encode()
+        if len(body) <= ANSWER_BYTES:
+            break
+        kept.pop()
+    return Reply(
+        body=body,
+        kind="application/json",
+        blocks=len(kept),
+        bytes=sum(len(block.text.encode()) for block in kept),
+        removed=len(blocks) - len(kept),
+    )
+
+
+def _fields(block: Block) -> dict[str, Any]:
+    """The block as the proxy reads it; what is empty is left out."""
+    kind = _WORDS.get(block.kind, block.kind)
+    found: dict[str, Any] = {"text": block.text, "kind": kind, "source": "scrubjay"}
+    if block.score:
+        found["score"] = round(block.score, 4)
+    if block.at:
+        found["ts"] = f"{block.at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return found
 
 
 def unpacked(raw: bytes, encoding: str | None) -> bytes:

@@ -1,169 +1,153 @@
-"""The picture: recall against depth, a line per set with its interval, for light and dark pages."""
+"""Line charts as SVG, for light and dark pages: recall against depth, cost against size."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
+from pathlib import Path
+from typing import Final
 
-from scrubjay.surfaces.evaluation.estimates import Estimate
+from msgspec import Struct
+from msgspec.structs import replace
 
-Curve = Sequence[Estimate]
-"""Recall in percent at 1, 2, 3, …"""
+from scrubjay.surfaces.evaluation.report import Estimate
 
 _WIDTH, _HEIGHT = 820, 480
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 190, 76, 60
-_LINE_HEIGHT = 17
-_NAME_CHARS = 18
-_MARKED = (1, 5, 10, 20, 50, 100)
-# Told apart by most color-blind readers, in a tone for light and one for dark pages.
-_COLORS = (
-    ("#0a67b8", "#62b0f5"),
-    ("#c2500a", "#f59a52"),
-    ("#0b7f5f", "#4fcaa2"),
-    ("#9c3587", "#e48bd0"),
-    ("#8a6a00", "#e0bd4a"),
-    ("#56606b", "#aab4bf"),
-)
-_STYLE = """
-  text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #3b434d; }
-  .title { font-size: 17px; font-weight: 600; fill: #14181d; }
-  .page { fill: #ffffff; }
-  .grid { stroke: #e4e8ec; }
-  .base { stroke: #98a2ad; }
-  .line { fill: none; stroke-width: 2.5; stroke-linejoin: round; stroke-linecap: round; }
-  .band { stroke: none; fill-opacity: 0.13; }
-  .dot { stroke: #ffffff; stroke-width: 1.5; }
-  .name { font-weight: 600; }
-  .middle { text-anchor: middle; }
-  .end { text-anchor: end; }
-"""
-_DARK_STYLE = """
-    text { fill: #b4bdc7; }
-    .title { fill: #f0f3f6; }
-    .page { fill: #12161b; }
-    .grid { stroke: #272e36; }
-    .base { stroke: #6b7682; }
-    .band { fill-opacity: 0.2; }
-    .dot { stroke: #12161b; }
-"""
+_LINE_HEIGHT: Final = 17
+_NAME_CHARS: Final = 18
+_MARKED: Final = (1, 5, 10, 20, 50, 100)
+_STEPS: Final = (1, 5, 10, 20, 50, 100, 200, 500, 1_000)
+_COLORS: Final = 6
+"""How many plot.css has; a line beyond these is dashed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """Where a depth and a percentage are on the page."""
+class ChartPoint(Struct, frozen=True):
+    """A point of a line, the ends of its interval, and what a mark on it tells."""
 
-    top: int
-
-    def x(self, k: int) -> float:
-        span = _WIDTH - _LEFT - _RIGHT
-        return _LEFT + span * ((k - 1) / (self.top - 1) if self.top > 1 else 0.5)
-
-    def y(self, percent: float) -> float:
-        return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * percent / 100
-
-    def at(self, k: int, percent: float) -> str:
-        return f"{self.x(k):.1f},{self.y(percent):.1f}"
+    x: float
+    y: float
+    low: float
+    high: float
+    note: str = ""
 
 
-def draw(curves: Mapping[str, Curve]) -> str:
-    """An SVG of every set's recall at 1, 2, … k; all curves go to the same depth."""
-    frame = _Frame(max(map(len, curves.values())))
-    named = list(curves.items())
+class _Axis(Struct, frozen=True):
+    """Ticks, and where values from the first to the last one are on the page."""
+
+    ticks: Sequence[float]
+    start: float
+    end: float
+    scale: Callable[[float], float]
+
+    def at(self, value: float) -> float:
+        low, high = self.scale(self.ticks[0]), self.scale(self.ticks[-1])
+        share = (self.scale(value) - low) / (high - low) if high > low else 0.5
+        return self.start + (self.end - self.start) * share
+
+
+def draw(curves: Mapping[str, Sequence[Estimate]]) -> str:
+    """Every set's recall at 1, 2, … k, in percent; all curves go to the same depth."""
+    top = max(map(len, curves.values()))
+    step = next(step for step in _STEPS if top <= 8 * step)
+    lines = []
+    for name, curve in curves.items():
+        points = [
+            ChartPoint(k, found.mean, found.low, found.high)
+            for k, found in enumerate(curve, start=1)
+        ]
+        for k in {*_MARKED, top} & set(range(1, top + 1)):
+            found = curve[k - 1]
+            note = f"{name}, R@{k}: {found.mean:.1f} ({found.low:.1f} to {found.high:.1f})"
+            points[k - 1] = replace(points[k - 1], note=note)
+        short = name if len(name) <= _NAME_CHARS else name[: _NAME_CHARS - 1] + "…"
+        lines.append((f"{short} {curve[-1].mean:.1f}", points))
+    about = (
+        "Share of the turns that hold the answer among the first k, in percent, with 95 % intervals"
+    )
+    return chart(
+        "How much of the evidence is recalled",
+        about,
+        x_label="memories recalled (k)",
+        x_ticks=sorted({1, top, *range(step, top - step // 2, step)}),
+        y_ticks=range(0, 101, 20),
+        lines=lines,
+    )
+
+
+def chart(
+    title: str,
+    about: str,
+    *,
+    x_label: str,
+    x_ticks: Sequence[float],
+    y_ticks: Sequence[float],
+    lines: Sequence[tuple[str, Sequence[ChartPoint]]],
+    scale: Callable[[float], float] = float,
+) -> str:
+    """The SVG of labeled lines, each with the band of its intervals; both axes have the scale."""
+    across = _Axis(x_ticks, _LEFT, _WIDTH - _RIGHT, scale)
+    up = _Axis(y_ticks, _HEIGHT - _BOTTOM, _TOP, scale)
+    style = Path(__file__).with_name("plot.css").read_text("utf-8")
     parts = [
-        *_head(frame),
-        *_axes(frame),
-        *(band for number, (_, curve) in enumerate(named) for band in _band(frame, number, curve)),
-        *(
-            part
-            for number, (name, curve) in enumerate(named)
-            for part in _line(frame, number, name, curve)
-        ),
-        *_labels(frame, named),
-        "</svg>",
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'width="{_WIDTH}" height="{_HEIGHT}" role="img" '
+        f'aria-label="{escape(title)}. {escape(about)}">',
+        f"<style>\n{style}</style>",
+        f'<rect class="page" width="{_WIDTH}" height="{_HEIGHT}" rx="10"/>',
+        f'<text class="title" x="{_LEFT}" y="34">{escape(title)}</text>',
+        f'<text x="{_LEFT}" y="55">{escape(about)}</text>',
+        *_grid(across, up, x_label),
     ]
+    for number, (_, line) in enumerate(lines):
+        parts += _line(across, up, number, line)
+    parts += [*_labels(up, lines), "</svg>"]
     return "\n".join(parts) + "\n"
 
 
-def _head(frame: _Frame) -> Iterator[str]:
-    yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'width="{_WIDTH}" height="{_HEIGHT}" role="img" '
-        f'aria-label="Recall at 1 to {frame.top} for each data set, in percent">'
-    )
-    light = "".join(_tones([color for color, _ in _COLORS]))
-    dark = "".join(_tones([color for _, color in _COLORS]))
-    at_night = f"@media (prefers-color-scheme: dark) {{{_DARK_STYLE}{dark}}}"
-    yield f"<style>{_STYLE}{light}{at_night}</style>"
-    yield f'<rect class="page" width="{_WIDTH}" height="{_HEIGHT}" rx="10"/>'
-    yield f'<text class="title" x="{_LEFT}" y="34">How much of the evidence is recalled</text>'
-    yield (
-        f'<text x="{_LEFT}" y="55">Share of the turns that hold the answer among the first k, '
-        "in percent, with 95 % intervals</text>"
-    )
-
-
-def _tones(colors: Sequence[str]) -> Iterator[str]:
-    """Rules without variables, which simple viewers do not know."""
-    for number, color in enumerate(colors):
-        yield f"  .line.s{number} {{ stroke: {color}; }}\n"
-        yield f"  .band.s{number}, .dot.s{number}, .name.s{number} {{ fill: {color}; }}\n"
-
-
-def _axes(frame: _Frame) -> Iterator[str]:
-    left, right = _LEFT, _WIDTH - _RIGHT
-    for percent in range(0, 101, 20):
-        y = frame.y(percent)
-        kind = "base" if percent == 0 else "grid"
-        yield f'<line class="{kind}" x1="{left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text class="end" x="{left - 10}" y="{y + 4:.1f}">{percent}</text>'
-    for k in _ticks(frame.top):
-        x, y = frame.x(k), frame.y(0)
+def _grid(across: _Axis, up: _Axis, x_label: str) -> Iterator[str]:
+    for tick in up.ticks:
+        kind, y = "base" if tick == up.ticks[0] else "grid", up.at(tick)
+        yield (
+            f'<line class="{kind}" x1="{across.start}" x2="{across.end}" '
+            f'y1="{y:.1f}" y2="{y:.1f}"/>'
+        )
+        yield f'<text class="end" x="{across.start - 10}" y="{y + 4:.1f}">{tick:g}</text>'
+    for tick in across.ticks:
+        x, y = across.at(tick), up.start
         yield f'<line class="base" x1="{x:.1f}" x2="{x:.1f}" y1="{y}" y2="{y + 5}"/>'
-        yield f'<text class="middle" x="{x:.1f}" y="{y + 21}">{k}</text>'
-    middle = (left + right) / 2
-    yield f'<text class="middle" x="{middle}" y="{_HEIGHT - 14}">memories recalled (k)</text>'
+        yield f'<text class="middle" x="{x:.1f}" y="{y + 21}">{tick:g}</text>'
+    middle = (across.start + across.end) / 2
+    yield f'<text class="middle" x="{middle}" y="{_HEIGHT - 14}">{escape(x_label)}</text>'
 
 
-def _ticks(top: int) -> list[int]:
-    step = next(step for step in (1, 5, 10, 20, 50, 100, 200, 500, 1_000) if top <= 8 * step)
-    return sorted({1, top, *range(step, top - step // 2, step)})
+def _line(across: _Axis, up: _Axis, number: int, line: Sequence[ChartPoint]) -> Iterator[str]:
+    def at(point: ChartPoint, height: float) -> str:
+        return f"{across.at(point.x):.1f},{up.at(height):.1f}"
 
-
-def _band(frame: _Frame, number: int, curve: Curve) -> Iterator[str]:
-    upper = [frame.at(k, found.high) for k, found in enumerate(curve, start=1)]
-    lower = [frame.at(k, found.low) for k, found in enumerate(curve, start=1)]
-    yield f'<polygon class="band {_tone(number)}" points="{" ".join(upper + lower[::-1])}"/>'
-
-
-def _line(frame: _Frame, number: int, name: str, curve: Curve) -> Iterator[str]:
-    points = " ".join(frame.at(k, found.mean) for k, found in enumerate(curve, start=1))
-    dashes = ' stroke-dasharray="7 5"' if number >= len(_COLORS) else ""
-    yield f'<polyline class="line {_tone(number)}"{dashes} points="{points}"/>'
-    for k in sorted({*_MARKED, len(curve)}):
-        if k <= len(curve):
-            found = curve[k - 1]
-            told = f"{name}, R@{k}: {found.mean:.1f} ({found.low:.1f} to {found.high:.1f})"
+    tone = f"s{number % _COLORS}"
+    dashes = ' stroke-dasharray="7 5"' if number >= _COLORS else ""
+    upper = [at(point, point.high) for point in line]
+    lower = [at(point, point.low) for point in reversed(line)]
+    middle = " ".join(at(point, point.y) for point in line)
+    yield f'<polygon class="band {tone}" points="{" ".join(upper + lower)}"/>'
+    yield f'<polyline class="line {tone}"{dashes} points="{middle}"/>'
+    for point in line:
+        if point.note:
             yield (
-                f'<circle class="dot {_tone(number)}" cx="{frame.x(k):.1f}" '
-                f'cy="{frame.y(found.mean):.1f}" r="4"><title>{escape(told)}</title></circle>'
+                f'<circle class="dot {tone}" cx="{across.at(point.x):.1f}" '
+                f'cy="{up.at(point.y):.1f}" r="4"><title>{escape(point.note)}</title></circle>'
             )
 
 
-def _labels(frame: _Frame, named: Sequence[tuple[str, Curve]]) -> Iterator[str]:
+def _labels(up: _Axis, lines: Sequence[tuple[str, Sequence[ChartPoint]]]) -> Iterator[str]:
     """Each line's name at its end, moved apart where two ends are close."""
-    ends = sorted((frame.y(curve[-1].mean), number) for number, (_, curve) in enumerate(named))
-    room = frame.y(0) - _LINE_HEIGHT * (len(ends) - 1)
+    ends = sorted((up.at(line[-1].y), number) for number, (_, line) in enumerate(lines))
+    room = up.start - _LINE_HEIGHT * (len(ends) - 1)
     y = 0.0
     for place, (end, number) in enumerate(ends):
         y = min(max(end + 4, y + _LINE_HEIGHT), room + _LINE_HEIGHT * place)
-        name, curve = named[number]
-        short = name if len(name) <= _NAME_CHARS else name[: _NAME_CHARS - 1] + "…"
         yield (
-            f'<text class="name {_tone(number)}" x="{_WIDTH - _RIGHT + 14}" y="{y:.1f}">'
-            f"{escape(short)} {curve[-1].mean:.1f}</text>"
+            f'<text class="name s{number % _COLORS}" x="{_WIDTH - _RIGHT + 14}" y="{y:.1f}">'
+            f"{escape(lines[number][0])}</text>"
         )
-
-
-def _tone(number: int) -> str:
-    return f"s{number % len(_COLORS)}"

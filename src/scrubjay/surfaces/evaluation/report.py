@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from math import log2
+from math import ceil, log2
+from operator import itemgetter
 from statistics import fmean
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import asdict
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from scrubjay.model.memory import Json
-from scrubjay.surfaces.evaluation.estimates import Estimate, estimate, quantile
-from scrubjay.surfaces.evaluation.trial import Answer, Trial
+from scrubjay.surfaces.evaluation.trial import RankedAnswer, Trial
 
+RESAMPLES: Final = 2_000
+SEED: Final = 20
+_COVERED: Final = 0.95
+_REASONS: Final = 3
 Judge: TypeAlias = Callable[[Sequence[str], frozenset[str]], float]
 
+# -- figures --------------------------------------------------------------------------------------
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+
+class Measure(Struct, frozen=True, kw_only=True):
     """A named figure, and how deep a ranking must go for it to mean what it says."""
 
     name: str
@@ -47,8 +55,9 @@ def all_at(k: int, ranked: Sequence[str], gold: frozenset[str]) -> float:
 
 def ndcg_at(k: int, ranked: Sequence[str], gold: frozenset[str]) -> float:
     """The discounted gain of the first k over the best k possible; a gold turn gains 1."""
-    gained = sum(_discount(rank) for rank, id in enumerate(ranked[:k], start=1) if id in gold)
-    return gained / sum(_discount(rank) for rank in range(1, min(k, len(gold)) + 1))
+    gains = [1 / log2(rank + 1) for rank in range(1, k + 1)]
+    gained = sum(gain for gain, id in zip(gains, ranked, strict=False) if id in gold)
+    return gained / sum(gains[: len(gold)])
 
 
 def reciprocal_rank(ranked: Sequence[str], gold: frozenset[str]) -> float:
@@ -58,7 +67,12 @@ def reciprocal_rank(ranked: Sequence[str], gold: frozenset[str]) -> float:
 
 def measures(top: int) -> tuple[Measure, ...]:
     """Every figure that the first `top` of a ranking can tell."""
-    return tuple(measure for measure in _all() if measure.depth <= top)
+    named = [(f"R@{k}", k, partial(recall_at, k)) for k in (5, 10, 20)]
+    for name, judge in (("any", any_at), ("all", all_at), ("nDCG", ndcg_at)):
+        named.append((f"{name}@10", 10, partial(judge, 10)))
+    every = [Measure(name=name, depth=depth, judge=judge) for name, depth, judge in named]
+    every.append(Measure(name="MRR", depth=1, judge=reciprocal_rank))
+    return tuple(measure for measure in every if measure.depth <= top)
 
 
 def recall_curve(top: int) -> tuple[Measure, ...]:
@@ -68,32 +82,72 @@ def recall_curve(top: int) -> tuple[Measure, ...]:
     )
 
 
-def _all() -> Iterator[Measure]:
-    for k in (5, 10, 20):
-        yield Measure(name=f"R@{k}", depth=k, judge=partial(recall_at, k))
-    for name, judge in (("any", any_at), ("all", all_at), ("nDCG", ndcg_at)):
-        yield Measure(name=f"{name}@10", depth=10, judge=partial(judge, 10))
-    yield Measure(name="MRR", depth=1, judge=reciprocal_rank)
+# -- means with an interval: how far they might be off, were other such questions asked -----------
 
 
-def _discount(rank: int) -> float:
-    return 1 / log2(rank + 1)
+class Estimate(Struct, frozen=True):
+    """A mean and the ends of its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+def estimate(shares: Mapping[str, Sequence[float]], *, seed: int = SEED) -> dict[str, Estimate]:
+    """Percentile-bootstrap the mean of each column, in percent; row i of all is one question.
+
+    All columns see the same resamples, and a seed gives the same ones everywhere.
+    """
+    count = len(next(iter(shares.values()), ()))
+    means: dict[str, list[float]] = {name: [] for name in shares}
+    for number in range(RESAMPLES):
+        # A hash in counter mode is all the chance this needs; it is the same on every machine.
+        raw = hashlib.shake_128(struct.pack("<QQ", seed, number)).digest(4 * count)
+        drawn = [value % count for value in struct.unpack(f"<{count}I", raw)]
+        pick = itemgetter(*drawn) if count > 1 else tuple
+        for name, column in shares.items():
+            means[name].append(sum(pick(column)) / count)
+    tail = (1 - _COVERED) / 2
+    estimates = {}
+    for name, column in shares.items():
+        ordered = sorted(means[name])
+        ends = quantile(ordered, tail), quantile(ordered, 1 - tail)
+        estimates[name] = Estimate(100 * (sum(column) / count), 100 * ends[0], 100 * ends[1])
+    return estimates
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """The value below or at which this share of sorted values lies, by nearest rank."""
+    return ordered[max(0, ceil(share * len(ordered)) - 1)]
+
+
+# -- a set ----------------------------------------------------------------------------------------
+
+
+class FigureGroup(Struct, frozen=True, kw_only=True):
     """The figures of a set or of one category in it, in percent, by name."""
 
     name: str
     questions: int
     figures: Mapping[str, Estimate]
 
+    @classmethod
+    def of(
+        cls, name: str, answers: Sequence[RankedAnswer], chosen: Sequence[Measure]
+    ) -> FigureGroup:
+        """The chosen figures of some answers."""
+        shares = {
+            measure.name: [measure.judge(answer.ranked, answer.question.gold) for answer in answers]
+            for measure in chosen
+        }
+        return cls(name=name, questions=len(answers), figures=estimate(shares))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+
+class Timing(Struct, frozen=True, kw_only=True):
     """What it cost; for information, since it is this machine's affair as much as ours."""
 
     turns: int
+    empty_turns: int
     retain_per_second: float
     recall_p50_ms: float
     recall_p95_ms: float
@@ -102,16 +156,14 @@ class Timing:
     peak_ram_mib: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetReport:
+class SetReport(Struct, frozen=True, kw_only=True):
     """Everything measured on one set."""
 
     name: str
-    overall: Group
-    categories: tuple[Group, ...]
+    overall: FigureGroup
+    categories: tuple[FigureGroup, ...]
     timing: Timing
     skipped: int
-    empty: int
     degraded: int
     """Answers that were less than they could have been, for example by words alone."""
     reasons: tuple[str, ...]
@@ -121,17 +173,27 @@ class SetReport:
 def report(trial: Trial, *, top: int) -> SetReport:
     """The figures of a trial; those that need a deeper ranking than `top` are left out."""
     chosen = measures(top)
-    categories = sorted({answer.question.category for answer in trial.answers})
+    by_category: dict[str, list[RankedAnswer]] = {}
+    for answer in trial.answers:
+        by_category.setdefault(answer.question.category, []).append(answer)
+    first = sorted(1000 * answer.seconds for answer in trial.answers if answer.first)
+    later = sorted(1000 * answer.seconds for answer in trial.answers if not answer.first)
     return SetReport(
         name=trial.name,
-        overall=_group("overall", trial.answers, chosen),
+        overall=FigureGroup.of("overall", trial.answers, chosen),
         categories=tuple(
-            _group(name, [a for a in trial.answers if a.question.category == name], chosen)
-            for name in categories
+            FigureGroup.of(name, answers, chosen) for name, answers in sorted(by_category.items())
         ),
-        timing=_timing(trial),
+        timing=Timing(
+            turns=trial.turns,
+            empty_turns=trial.empty,
+            retain_per_second=trial.turns / trial.retain_seconds if trial.retain_seconds else 0.0,
+            recall_p50_ms=quantile(later or first, 0.5),
+            recall_p95_ms=quantile(later or first, 0.95),
+            first_recall_ms=quantile(first, 0.5),
+            peak_ram_mib=trial.peak_ram_mib,
+        ),
         skipped=trial.skipped,
-        empty=trial.empty,
         degraded=sum(bool(answer.degraded) for answer in trial.answers),
         reasons=tuple(dict.fromkeys(r for answer in trial.answers for r in answer.degraded)),
     )
@@ -139,7 +201,7 @@ def report(trial: Trial, *, top: int) -> SetReport:
 
 def curve(trial: Trial, *, top: int) -> tuple[Estimate, ...]:
     """Recall at 1, 2, … `top`."""
-    return tuple(_group(trial.name, trial.answers, recall_curve(top)).figures.values())
+    return tuple(FigureGroup.of("", trial.answers, recall_curve(top)).figures.values())
 
 
 def mean_of_sets(reports: Sequence[SetReport]) -> dict[str, float]:
@@ -148,149 +210,102 @@ def mean_of_sets(reports: Sequence[SetReport]) -> dict[str, float]:
     return {name: fmean(one.overall.figures[name].mean for one in reports) for name in names}
 
 
+# -- as JSON --------------------------------------------------------------------------------------
+
+
 def as_json(reports: Sequence[SetReport], *, top: int) -> dict[str, Json]:
     """The figures as plain values; those under `overall` and `categories` are numbers alone."""
+
+    def by_group(one: SetReport, of: Callable[[FigureGroup], Json]) -> dict[str, Json]:
+        return {
+            "overall": of(one.overall),
+            "categories": {group.name: of(group) for group in one.categories},
+        }
+
+    def means(group: FigureGroup) -> Json:
+        return {name: round(found.mean, 2) for name, found in group.figures.items()}
+
+    def intervals(group: FigureGroup) -> Json:
+        return {
+            name: [round(found.low, 2), round(found.high, 2)]
+            for name, found in group.figures.items()
+        }
+
+    sets: dict[str, Json] = {}
+    for one in reports:
+        counts = by_group(one, lambda group: group.questions)
+        sets[one.name] = {
+            **by_group(one, means),
+            "intervals": by_group(one, intervals),
+            "questions": {**counts, "skipped": one.skipped, "degraded": one.degraded},
+            "timing": {name: round(value, 2) for name, value in asdict(one.timing).items()},
+        }
     return {
         "unit": "percent",
         "top": top,
         "interval": "95 %, percentile bootstrap over questions",
-        "sets": {one.name: _set(one) for one in reports},
-        "mean": {name: _rounded(mean) for name, mean in mean_of_sets(reports).items()},
+        "sets": sets,
+        "mean": {name: round(mean, 2) for name, mean in mean_of_sets(reports).items()},
     }
 
 
 def run_lines(trials: Iterable[Trial]) -> bytes:
     """What was recalled for every question, as JSON lines, for looking closer or comparing runs."""
     lines = [
-        json.dumps(_run_line(trial.name, answer), ensure_ascii=False)
+        {
+            "set": trial.name,
+            "question": answer.question.id,
+            "haystack": answer.question.haystack,
+            "category": answer.question.category,
+            "gold": sorted(answer.question.gold),
+            "ranked": answer.ranked,
+            "scores": answer.scores,
+            "degraded": answer.degraded,
+        }
         for trial in trials
         for answer in trial.answers
     ]
-    return "".join(f"{line}\n" for line in lines).encode()
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
 
 
-def _group(name: str, answers: Sequence[Answer], chosen: Sequence[Measure]) -> Group:
-    shares = {
-        measure.name: [measure.judge(answer.ranked, answer.question.gold) for answer in answers]
-        for measure in chosen
-    }
-    return Group(name=name, questions=len(answers), figures=estimate(shares))
-
-
-def _timing(trial: Trial) -> Timing:
-    first = sorted(1000 * answer.seconds for answer in trial.answers if answer.first)
-    later = sorted(1000 * answer.seconds for answer in trial.answers if not answer.first)
-    return Timing(
-        turns=trial.turns,
-        retain_per_second=trial.turns / trial.retain_seconds if trial.retain_seconds else 0.0,
-        recall_p50_ms=quantile(later or first, 0.5),
-        recall_p95_ms=quantile(later or first, 0.95),
-        first_recall_ms=quantile(first, 0.5),
-        peak_ram_mib=trial.peak_ram_mib,
-    )
-
-
-def _set(one: SetReport) -> dict[str, Json]:
-    return {
-        "overall": _means(one.overall),
-        "categories": {group.name: _means(group) for group in one.categories},
-        "intervals": {
-            "overall": _intervals(one.overall),
-            "categories": {group.name: _intervals(group) for group in one.categories},
-        },
-        "questions": {
-            "overall": one.overall.questions,
-            "categories": {group.name: group.questions for group in one.categories},
-            "skipped": one.skipped,
-            "degraded": one.degraded,
-        },
-        "timing": {
-            "turns": one.timing.turns,
-            "empty_turns": one.empty,
-            "retain_per_second": _rounded(one.timing.retain_per_second),
-            "recall_p50_ms": _rounded(one.timing.recall_p50_ms),
-            "recall_p95_ms": _rounded(one.timing.recall_p95_ms),
-            "first_recall_ms": _rounded(one.timing.first_recall_ms),
-            "peak_ram_mib": _rounded(one.timing.peak_ram_mib),
-        },
-    }
-
-
-def _means(group: Group) -> dict[str, Json]:
-    return {name: _rounded(found.mean) for name, found in group.figures.items()}
-
-
-def _intervals(group: Group) -> dict[str, Json]:
-    return {
-        name: [_rounded(found.low), _rounded(found.high)] for name, found in group.figures.items()
-    }
-
-
-def _run_line(name: str, answer: Answer) -> dict[str, Json]:
-    question = answer.question
-    return {
-        "set": name,
-        "question": question.id,
-        "haystack": question.haystack,
-        "category": question.category,
-        "gold": [*sorted(question.gold)],
-        "ranked": [*answer.ranked],
-        "scores": [*answer.scores],
-        "degraded": [*answer.degraded],
-    }
-
-
-def _rounded(value: float) -> float:
-    return round(value, 2)
-
-
-_REASONS = 3
+# -- as tables ------------------------------------------------------------------------------------
 
 
 def show(console: Console, reports: Sequence[SetReport]) -> None:
     """Every set with its categories, then all sets side by side; in percent."""
     for one in reports:
-        console.print(_set_table(one))
+        table = _table(one.name, one.overall.figures)
+        table.add_row(*_row(one.overall), style="bold", end_section=True)
+        for group in one.categories:
+            table.add_row(*_row(group))
+        console.print(table)
         for note in _notes(one):
             console.print(Text(note, style="dim"))
         console.print()
     if len(reports) > 1:
-        console.print(_summary(reports))
+        table = _table("all sets", reports[0].overall.figures)
+        for one in reports:
+            table.add_row(Text(one.name), *_row(one.overall)[1:], end_section=one is reports[-1])
+        means = (Text(f"{mean:.1f}") for mean in mean_of_sets(reports).values())
+        table.add_row(Text("mean of sets"), Text(""), *means, style="bold")
+        console.print(table)
 
 
-def _set_table(one: SetReport) -> Table:
-    table = _table(Text(one.name, style="bold"), list(one.overall.figures))
-    table.add_row(*_row(one.overall), style="bold", end_section=True)
-    for group in one.categories:
-        table.add_row(*_row(group))
-    return table
-
-
-def _summary(reports: Sequence[SetReport]) -> Table:
-    table = _table(Text("all sets", style="bold"), list(reports[0].overall.figures))
-    for one in reports:
-        table.add_row(Text(one.name), *_row(one.overall)[1:], end_section=one is reports[-1])
-    means = (Text(f"{mean:.1f}") for mean in mean_of_sets(reports).values())
-    table.add_row(Text("mean of sets"), Text(""), *means, style="bold")
-    return table
-
-
-def _table(title: Text, names: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+def _table(title: str, names: Iterable[str]) -> Table:
+    bold = Text(title, style="bold")
+    table = Table(title=bold, title_justify="left", box=None, pad_edge=False, header_style="dim")
     table.add_column("", overflow="fold")
     for name in ("asked", *names):
         table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
-def _row(group: Group) -> list[Text]:
-    figures = [_cell(found) for found in group.figures.values()]
-    return [Text(group.name), Text(f"{group.questions:,}"), *figures]
-
-
-def _cell(found: Estimate) -> Text:
-    interval = f"{found.low:.0f}–{found.high:.0f}"  # noqa: RUF001  # a range takes a dash of this width
-    return Text(f"{found.mean:.1f}\n").append(interval, style="not bold dim")
+def _row(group: FigureGroup) -> list[Text]:
+    cells = [Text(group.name), Text(f"{group.questions:,}")]
+    for found in group.figures.values():
+        interval = f"{found.low:.0f}–{found.high:.0f}"  # noqa: RUF001  # a range takes a dash of this width
+        cells.append(Text(f"{found.mean:.1f}\n").append(interval, style="not bold dim"))
+    return cells
 
 
 def _notes(one: SetReport) -> Iterator[str]:
@@ -301,8 +316,8 @@ def _notes(one: SetReport) -> Iterator[str]:
     yield f"recall {usual}, {cost.first_recall_ms:,.0f} ms the first time"
     if one.skipped:
         yield f"{one.skipped:,} questions without gold turns were skipped"
-    if one.empty:
-        yield f"{one.empty:,} turns without text were not retained"
+    if cost.empty_turns:
+        yield f"{cost.empty_turns:,} turns without text were not retained"
     if one.degraded:
         yield f"{one.degraded:,} answers were degraded, so these figures could be better:"
         yield from (f"  {reason}" for reason in one.reasons[:_REASONS])

@@ -6,18 +6,17 @@ import resource
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Protocol, TypeAlias
 
-from scrubjay.model.results import Hit, Recalled
-from scrubjay.model.text import CONTENT_BYTES
-from scrubjay.surfaces.evaluation.dataset import Dataset, Haystack, Question, Turn
+from msgspec import Struct
 
-_MIB = 2**20
+from scrubjay.model.results import Recalled
+from scrubjay.model.text import CONTENT_BYTES
+from scrubjay.surfaces.evaluation.dataset import Dataset, GoldQuestion
 
 
 class Remembering(Protocol):
@@ -47,11 +46,10 @@ Watch: TypeAlias = Callable[[], None]
 """Called after every turn retained and every question asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class RankedAnswer(Struct, frozen=True, kw_only=True):
     """What one question brought back, by ids of turns, best first."""
 
-    question: Question
+    question: GoldQuestion
     ranked: tuple[str, ...]
     scores: tuple[float, ...]
     seconds: float
@@ -61,12 +59,11 @@ class Answer:
     """What the answer had to do without."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Trial(Struct, frozen=True, kw_only=True):
     """What a data set brought to light; times are of this machine at this moment."""
 
     name: str
-    answers: tuple[Answer, ...]
+    answers: tuple[RankedAnswer, ...]
     turns: int
     retain_seconds: float
     skipped: int
@@ -79,7 +76,7 @@ class Trial:
 
 def attempt(dataset: Dataset, *, top: int, opening: Opening, watch: Watch) -> Trial:
     """Try a data set; every haystack has a home of its own, which is removed whatever happens."""
-    answers: list[Answer] = []
+    answers: list[RankedAnswer] = []
     turns = empty = 0
     seconds = 0.0
     for haystack, asked in dataset.rounds():
@@ -87,10 +84,24 @@ def attempt(dataset: Dataset, *, top: int, opening: Opening, watch: Watch) -> Tr
             TemporaryDirectory(prefix="scrubjay-eval-") as home,
             opening(Path(home)) as jay,
         ):
-            seconds += _retain(jay, haystack, watch)
+            began = perf_counter()
+            for turn in haystack.turns:
+                for piece in pieces(turn.text):
+                    jay.retain(
+                        piece,
+                        kind="episode",
+                        session=turn.session,
+                        speaker=turn.speaker,
+                        position=turn.position,
+                        message_id=turn.id,
+                        said_at=turn.time,
+                    )
+                watch()
+            seconds += perf_counter() - began
             answers.extend(_ask(jay, asked, top, watch))
         turns += len(haystack.turns)
         empty += sum(not turn.text.strip() for turn in haystack.turns)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return Trial(
         name=dataset.name,
         answers=tuple(answers),
@@ -98,38 +109,24 @@ def attempt(dataset: Dataset, *, top: int, opening: Opening, watch: Watch) -> Tr
         retain_seconds=seconds,
         skipped=dataset.skipped,
         empty=empty,
-        peak_ram_mib=_peak_ram_mib(),
+        # In bytes on macOS, in KiB elsewhere.
+        peak_ram_mib=peak / 2**20 if sys.platform == "darwin" else peak / 2**10,
     )
 
 
-def _retain(jay: Remembering, haystack: Haystack, watch: Watch) -> float:
-    began = perf_counter()
-    for turn in haystack.turns:
-        _retain_turn(jay, turn)
-        watch()
-    return perf_counter() - began
-
-
-def _retain_turn(jay: Remembering, turn: Turn) -> None:
-    for piece in pieces(turn.text):
-        jay.retain(
-            piece,
-            kind="episode",
-            session=turn.session,
-            speaker=turn.speaker,
-            position=turn.position,
-            message_id=turn.id,
-            said_at=turn.time,
-        )
-
-
-def _ask(jay: Remembering, asked: Sequence[Question], top: int, watch: Watch) -> Iterator[Answer]:
+def _ask(
+    jay: Remembering, asked: Sequence[GoldQuestion], top: int, watch: Watch
+) -> Iterator[RankedAnswer]:
     for question in asked:
         began = perf_counter()
         recalled = jay.recall(question.text, limit=top, asked_at=question.asked_at)
         seconds = perf_counter() - began
-        best = _best_of_each_turn(recalled.hits)
-        yield Answer(
+        best: dict[str, float] = {}
+        for hit in recalled.hits:
+            turn = hit.memory.provenance.message_id
+            if turn is not None:
+                best.setdefault(turn, float(hit.score))  # of the pieces of a turn, the best
+        yield RankedAnswer(
             question=question,
             ranked=tuple(best),
             scores=tuple(best.values()),
@@ -138,15 +135,6 @@ def _ask(jay: Remembering, asked: Sequence[Question], top: int, watch: Watch) ->
             degraded=recalled.degraded,
         )
         watch()
-
-
-def _best_of_each_turn(hits: Sequence[Hit]) -> dict[str, float]:
-    best: dict[str, float] = {}
-    for hit in hits:
-        turn = hit.memory.provenance.message_id
-        if turn is not None:
-            best.setdefault(turn, float(hit.score))
-    return best
 
 
 def pieces(text: str, limit: int = CONTENT_BYTES) -> Iterator[str]:
@@ -161,8 +149,3 @@ def pieces(text: str, limit: int = CONTENT_BYTES) -> Iterator[str]:
         raw = raw[len(piece.encode()) :]
     if raw.strip():
         yield raw.decode()
-
-
-def _peak_ram_mib() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / _MIB if sys.platform == "darwin" else peak * 1024 / _MIB

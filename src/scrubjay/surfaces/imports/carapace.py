@@ -8,19 +8,19 @@ straight on the way: where two entries replace the same one, the database says w
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import apsw
+from msgspec import Struct
 from msgspec.structs import replace
 
-from scrubjay.engine.transfer import bundle
 from scrubjay.model.errors import InvalidRequest, NotFound, SchemaTooNew
 from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.records import EXPORT, EXPORT_VERSION, export_record
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import check_content, check_id, check_tags, check_time
 
@@ -31,8 +31,7 @@ _COLUMNS: Final = "id, type, content, tags, superseded_by, session_id, group_nam
 _TABLES: Final = ("memory_entries", "entries")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class CarapaceEntries(Struct, frozen=True, kw_only=True):
     """What a database holds."""
 
     groups: tuple[str, ...]
@@ -43,51 +42,42 @@ class Found:
 
     def document(self, scope: Scope, made_at: datetime) -> bytes:
         """The same as an export of a scope, for `load`."""
-        content = bundle.Content(scope=scope, made_at=made_at.isoformat(), memories=self.memories)
-        return bundle.to_json(content)
+        document = {
+            "format": EXPORT,
+            "version": EXPORT_VERSION,
+            "scope": str(scope),
+            "made_at": made_at.isoformat(),
+            "count": len(self.memories),
+            "memories": [export_record(memory) for memory in self.memories],
+        }
+        return json.dumps(document, ensure_ascii=False).encode()
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> CarapaceEntries:
     """Everything in a database; NotFound if there is no file, InvalidRequest if it is another."""
     if not path.is_file():
         raise NotFound("There is no such file.", hint="Check the path.")
-    try:
-        database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    except apsw.Error as error:
-        raise _foreign() from error
-    try:
-        rows = _rows(database)
-    except apsw.Error as error:
-        raise _foreign() from error
-    finally:
-        database.close()
-    return _found(rows)
-
-
-def _foreign() -> InvalidRequest:
-    return InvalidRequest(
+    foreign = InvalidRequest(
         "That is no memory database of Carapace, or it is damaged.",
         hint="Carapace keeps one file for each group, named after it.",
     )
-
-
-def _rows(database: apsw.Connection) -> list[dict[str, Any]]:
-    version = int(database.pragma("user_version"))
-    if version > VERSION:
-        raise SchemaTooNew(
-            f"The database has version {version}; up to version {VERSION} is understood.",
-            hint="Upgrade scrubjay.",
-        )
-    tables = {str(name) for (name,) in database.execute("SELECT name FROM sqlite_master")}
-    table = next((name for name in _TABLES if name in tables), None)
-    if table is None:
-        raise _foreign()
-    names = _COLUMNS.split(", ")
-    query = f"SELECT {_COLUMNS} FROM {table} ORDER BY created_at, rowid"  # noqa: S608 - own names
-    return [dict(zip(names, row, strict=True)) for row in database.execute(query)]
-
-
-def _found(rows: list[dict[str, Any]]) -> Found:
+    try:
+        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as database:
+            version = int(database.pragma("user_version"))
+            if version > VERSION:
+                raise SchemaTooNew(
+                    f"The database has version {version}; up to version {VERSION} is understood.",
+                    hint="Upgrade scrubjay.",
+                )
+            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+            table = next((name for name in _TABLES if name in tables), None)
+            if table is None:
+                raise foreign
+            query = f"SELECT {_COLUMNS} FROM {table} ORDER BY created_at, rowid"  # noqa: S608 - own names
+            names = _COLUMNS.split(", ")
+            rows = [dict(zip(names, row, strict=True)) for row in database.execute(query)]
+    except apsw.Error as error:
+        raise foreign from error
     memories: dict[str, Memory] = {}
     skipped = []
     for row in rows:
@@ -96,14 +86,13 @@ def _found(rows: list[dict[str, Any]]) -> Found:
         except (InvalidRequest, ValueError, TypeError) as error:
             why = error.message if isinstance(error, InvalidRequest) else "a field is damaged."
             skipped.append(f"{str(row['id'])[:80]!r}: {why}")
-            continue
-        memories[memory.id] = memory
+        else:
+            memories[memory.id] = memory
     groups = tuple(sorted({str(row["group_name"]) for row in rows}))
-    return Found(groups=groups, memories=_straight(memories), skipped=tuple(skipped))
+    return CarapaceEntries(groups=groups, memories=_straight(memories), skipped=tuple(skipped))
 
 
-def _memory(row: Mapping[str, Any], number: int) -> Memory:
-    tags = json.loads(row["tags"])
+def _memory(row: dict[str, Any], number: int) -> Memory:
     at = check_time("The time", datetime.fromisoformat(row["created_at"]))
     assert at is not None
     return Memory(
@@ -115,13 +104,10 @@ def _memory(row: Mapping[str, Any], number: int) -> Memory:
         provenance=Provenance(
             actor=Actor.AGENT, session=str(row["session_id"])[:512] or None, channel=_CHANNEL
         ),
-        tags=check_tags([str(tag) for tag in tags if str(tag).strip()]),
+        tags=check_tags([str(tag) for tag in json.loads(row["tags"]) if str(tag).strip()]),
         superseded_by=check_id(row["superseded_by"]) if row["superseded_by"] else None,
         number=number,
     )
-
-
-# -- chains ---------------------------------------------------------------------------------------
 
 
 def _straight(memories: dict[str, Memory]) -> tuple[Memory, ...]:
@@ -130,34 +116,30 @@ def _straight(memories: dict[str, Memory]) -> tuple[Memory, ...]:
     An entry whose successor is gone, or is in a circle, stays superseded: what was replaced once
     must not come back for it.
     """
+
+    def after(memory: Memory) -> Memory | None:
+        return memories.get(memory.superseded_by or "")
+
     taken: dict[str, str] = {}
     """Successor → the entry it replaces: the newest of those that name it."""
     for memory in memories.values():
-        if memory.superseded_by in memories and not _circles(memory, memories):
-            taken[memory.superseded_by] = memory.id
-    return tuple(_linked(memory, memories, taken) for memory in memories.values())
-
-
-def _circles(start: Memory, memories: Mapping[str, Memory]) -> bool:
-    seen = {start.id}
-    after = memories.get(start.superseded_by or "")
-    while after is not None and after.id not in seen:
-        seen.add(after.id)
-        after = memories.get(after.superseded_by or "")
-    return after is not None
-
-
-def _linked(memory: Memory, memories: Mapping[str, Memory], taken: Mapping[str, str]) -> Memory:
-    supersedes = taken.get(memory.id)
-    if memory.superseded_by is None:
-        return replace(memory, supersedes=supersedes)
-    after = memories.get(memory.superseded_by)
-    kept = after is not None and taken.get(after.id) == memory.id
-    retired = after.recorded_at if after is not None else memory.recorded_at
-    return replace(
-        memory,
-        supersedes=supersedes,
-        # A link that is not part of a line leads to an id that nothing has.
-        superseded_by=memory.superseded_by if kept or after is None else f"{memory.id[:190]}.gone",
-        retired_at=max(retired, memory.recorded_at + timedelta(microseconds=1)),
-    )
+        seen, link = {memory.id}, after(memory)
+        while link is not None and link.id not in seen:
+            seen.add(link.id)
+            link = after(link)
+        in_circle = link is not None
+        if (successor := after(memory)) is not None and not in_circle:
+            taken[successor.id] = memory.id
+    straight = []
+    for memory in memories.values():
+        linked = replace(memory, supersedes=taken.get(memory.id))
+        if memory.superseded_by is not None:
+            successor = after(memory)
+            retired = memory.recorded_at if successor is None else successor.recorded_at
+            if successor is not None and taken.get(successor.id) != memory.id:
+                # A link that is not part of a line leads to an id that nothing has.
+                linked = replace(linked, superseded_by=f"{memory.id[:190]}.gone")
+            moment = timedelta(microseconds=1)
+            linked = replace(linked, retired_at=max(retired, memory.recorded_at + moment))
+        straight.append(linked)
+    return tuple(straight)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
 
-from scrubjay.engine.transfer.bundle import Content
-from scrubjay.guard.clean import clean
-from scrubjay.model.memory import Kind, Memory
+from scrubjay.conversation.outgoing import clean
+from scrubjay.model.memory import Kind
+from scrubjay.model.records import from_record
 
 
-def write(content: Content) -> bytes:
-    """The memories that are not superseded, newest first within their kind."""
-    live = [memory for memory in content.memories if memory.live]
-    parts = [f"# Memories of {content.scope}\n\nMade {content.made_at}; {len(live):,} memories.\n"]
+def write(export: bytes) -> bytes:
+    """The memories of a JSON export that are not superseded, newest first within their kind."""
+    document = json.loads(export)
+    memories = sorted(map(from_record, document["memories"]), key=lambda memory: -memory.number)
+    live = [memory for memory in memories if memory.live]
+    title = f"# Memories of {document['scope']}"
+    parts = [f"{title}\n\nMade {document['made_at']}; {len(live):,} memories.\n"]
     for kind in Kind:
-        if of_kind := [memory for memory in reversed(live) if memory.kind is kind]:
-            parts.append(f"## {kind.capitalize()}\n\n{''.join(_items(of_kind))}")
+        items = []
+        for memory in live:
+            if memory.kind is kind:
+                # Later lines are indented, so that they stay within the item, whatever they are.
+                text = clean(memory.content).replace("\n", "\n  ")
+                tags = "".join(f" `#{clean(tag)}`" for tag in memory.tags)
+                pin = "📌 " if memory.pinned else ""
+                about = f"{memory.id} · {memory.said_at.date().isoformat()} · {memory.origin}"
+                items.append(f"- {pin}{text}{tags}\n  <!-- {about} -->\n")
+        if items:
+            parts.append(f"## {kind.capitalize()}\n\n{''.join(items)}")
     return "\n".join(parts).encode()
-
-
-def _items(memories: Iterable[Memory]) -> Iterator[str]:
-    for memory in memories:
-        # Later lines are indented, so that they stay within the item, whatever they are.
-        text = clean(memory.content).replace("\n", "\n  ")
-        tags = "".join(f" `#{clean(tag)}`" for tag in memory.tags)
-        pin = "📌 " if memory.pinned else ""
-        date = memory.said_at.date().isoformat()
-        yield f"- {pin}{text}{tags}\n  <!-- {memory.id} · {date} · {memory.origin} -->\n"

@@ -7,15 +7,12 @@ whole record as JSON, from which it is read in again without loss; `tags` has on
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any, Final
 
 import apsw
 
-from scrubjay.engine.transfer import bundle
-from scrubjay.engine.transfer.bundle import Content
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.memory import Memory
+from scrubjay.model.records import EXPORT, export_record, from_record
 
 MAGIC: Final = b"SQLite format 3\0"
 FORMAT: Final = "scrubjay-sqlite"
@@ -31,45 +28,44 @@ _SCHEMA: Final = """
 """
 
 
-def write(content: Content) -> bytes:
-    """The file's bytes."""
-    database = apsw.Connection(":memory:")
-    database.execute(_SCHEMA)
+def write(export: bytes) -> bytes:
+    """The bytes of the file that holds a JSON export."""
+    document = json.loads(export)
+    memories = sorted(map(from_record, document["memories"]), key=lambda memory: memory.number)
     about = {
         "format": FORMAT,
-        "version": str(bundle.VERSION),
-        "scope": str(content.scope),
-        "made_at": content.made_at,
+        "version": str(document["version"]),
+        "scope": document["scope"],
+        "made_at": document["made_at"],
     }
+    database = apsw.Connection(":memory:")
+    database.execute(_SCHEMA)
     database.executemany("INSERT INTO about VALUES (?, ?)", about.items())
-    database.executemany(
-        "INSERT INTO memories VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        map(_row, content.memories),
-    )
-    tags = ((memory.id, tag) for memory in content.memories for tag in memory.tags)
+    for memory in memories:
+        expires = memory.expires_at
+        columns = (
+            memory.id,
+            memory.kind.value,
+            memory.content,
+            memory.said_at.isoformat(),
+            memory.recorded_at.isoformat(),
+            memory.origin.value,
+            memory.provenance.session,
+            memory.speaker,
+            memory.importance,
+            int(memory.pinned),
+            memory.superseded_by,
+            None if expires is None else expires.isoformat(),
+            json.dumps(export_record(memory), ensure_ascii=False),
+        )
+        database.execute(
+            "INSERT INTO memories VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", columns
+        )
+    tags = ((memory.id, tag) for memory in memories for tag in memory.tags)
     database.executemany("INSERT INTO tags VALUES (?, ?)", tags)
     raw = database.serialize("main")
     database.close()
     return raw
-
-
-def _row(memory: Memory) -> tuple[str | float | int | None, ...]:
-    expires = memory.expires_at
-    return (
-        memory.id,
-        memory.kind.value,
-        memory.content,
-        memory.said_at.isoformat(),
-        memory.recorded_at.isoformat(),
-        memory.origin.value,
-        memory.provenance.session,
-        memory.speaker,
-        memory.importance,
-        int(memory.pinned),
-        memory.superseded_by,
-        None if expires is None else expires.isoformat(),
-        json.dumps(bundle.record(memory), ensure_ascii=False),
-    )
 
 
 def read(raw: bytes) -> bytes:
@@ -77,13 +73,13 @@ def read(raw: bytes) -> bytes:
     database = apsw.Connection(":memory:")
     try:
         database.deserialize("main", raw)
-        about = dict(_rows(database, "SELECT name, value FROM about"))
+        about: dict[str, Any] = dict(database.execute("SELECT name, value FROM about"))
         if about.get("format") != FORMAT:
             raise InvalidRequest("That SQLite file is not a copy scrubjay made.")
-        rows = _rows(database, "SELECT record FROM memories ORDER BY rowid")
+        rows: Any = database.execute("SELECT record FROM memories ORDER BY rowid")
         records = [json.loads(record) for (record,) in rows]
         document = {
-            "format": bundle.EXPORT,
+            "format": EXPORT,
             "version": int(about["version"]),
             "scope": about["scope"],
             "made_at": about["made_at"],
@@ -98,7 +94,3 @@ def read(raw: bytes) -> bytes:
     finally:
         database.close()
     return json.dumps(document, ensure_ascii=False).encode()
-
-
-def _rows(database: apsw.Connection, query: str) -> Iterator[Any]:
-    yield from database.execute(query)

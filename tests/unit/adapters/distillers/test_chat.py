@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from scrubjay.adapters.clock import SystemClock
-from scrubjay.adapters.distillers.chat import CONTENT_CHARS, SIDE_CHARS, ChatExtractor, Model
+from scrubjay.adapters.distillers.chat import CONTENT_CHARS, SIDE_CHARS, ChatExtractor, ChatModel
 from scrubjay.model.endpoints import ModelDialect
 from scrubjay.model.errors import ExtractorError, InvalidRequest
 from scrubjay.model.memory import Kind
@@ -35,7 +35,7 @@ def server() -> Iterator[ModelServer]:
 
 def extractor_for(server: ModelServer, clock: Clock | None = None, **fields: Any) -> ChatExtractor:
     url = server.anthropic_url if fields.get("dialect") is ANTHROPIC else server.openai_url
-    model = Model(**{"base_url": url, "name": "small", "api_key": KEY, **fields})
+    model = ChatModel(**{"base_url": url, "name": "small", "api_key": KEY, **fields})
     return ChatExtractor(model, clock=clock or FakeClock(), sleep=lambda _: None)
 
 
@@ -126,7 +126,9 @@ def test_what_is_no_entry_is_left_out_and_the_rest_is_kept(
     assert [(piece.part, piece.content) for piece in found.pieces] == [("model-0", "A good one.")]
 
 
-@pytest.mark.parametrize("importance", [7, -1, float("nan"), float("inf"), True, "much", None])
+@pytest.mark.parametrize(
+    "importance", [7, -1, 10**400, float("nan"), float("inf"), True, "much", None]
+)
 def test_an_importance_is_a_share_whatever_the_model_says(
     server: ModelServer, importance: object
 ) -> None:
@@ -215,11 +217,11 @@ def test_a_long_turn_is_sent_by_its_beginning_and_its_end(server: ModelServer) -
 @pytest.mark.parametrize("url", ["http://models.example/v1", "ftp://x", "https://a:b@x", "nowhere"])
 def test_an_address_beyond_this_machine_needs_https(url: str) -> None:
     with pytest.raises(InvalidRequest):
-        ChatExtractor(Model(base_url=url, name="m"), clock=FakeClock(), sleep=lambda _: None)
+        ChatExtractor(ChatModel(base_url=url, name="m"), clock=FakeClock(), sleep=lambda _: None)
 
 
 def test_the_key_is_not_shown_with_the_model(server: ModelServer) -> None:
-    assert KEY not in repr(Model(base_url=server.openai_url, name="m", api_key=KEY))
+    assert KEY not in repr(ChatModel(base_url=server.openai_url, name="m", api_key=KEY))
 
 
 def test_another_model_or_place_is_another_identity(server: ModelServer) -> None:

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from scrubjay.adapters.disk import Disk, Step
-from scrubjay.adapters.keyrings.file import FileKeyring
-from scrubjay.adapters.keyrings.slots import write_line
+from scrubjay.adapters.keyrings.file import FileKeyring, write_line
 from scrubjay.model.errors import Full, KeyMissing, SchemaTooNew, SealBroken, StoreError
 from scrubjay.testing.clock import FakeClock
 from tests.support.disk import Killed, PowerCut, Steps

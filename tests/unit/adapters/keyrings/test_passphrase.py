@@ -10,8 +10,8 @@ import pytest
 
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk
+from scrubjay.adapters.keyrings.file import write_line
 from scrubjay.adapters.keyrings.passphrase import Cost, PassphraseKeyring
-from scrubjay.adapters.keyrings.slots import write_line
 from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
 from tests.support.disk import Killed, Steps
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from scrubjay.engine.search.dates import windows
+from scrubjay.engine.search.question import windows
 
 ASKED = datetime(2023, 5, 24, 15, tzinfo=UTC)  # a Wednesday
 

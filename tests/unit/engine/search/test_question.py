@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from scrubjay.engine.search.question import asks_advice, parse
-from scrubjay.engine.search.rank_columns import NONE
+from scrubjay.engine.search.question import NONE, asks_advice, parse
 
 PEOPLE = {0: "Caroline", 1: "Melanie", 2: "Fahim Khan"}
 ROLES = {4: "user", 7: "assistant"}

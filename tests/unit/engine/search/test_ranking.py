@@ -10,15 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.engine.search.dates import Window
-from scrubjay.engine.search.question import ParsedQuery
-from scrubjay.engine.search.rank_columns import Columns, arrange
-from scrubjay.engine.search.ranking import Evidence, Ranked, rank
+from scrubjay.engine.search.question import ParsedQuery, Window
+from scrubjay.engine.search.ranking import Evidence, RankColumns, Ranked, arrange, rank
 
 SIGNS = ("timed", "asks", "instructs", "prefers")
 
 
-def scene(rows: int, **given: Any) -> Columns:
+def scene(rows: int, **given: Any) -> RankColumns:
     """Rows of one session, 150 characters each, said by nobody at no time."""
     signs = {name: np.array(given.pop(name, [False] * rows), np.bool_) for name in SIGNS}
     defaults = {
@@ -35,12 +33,12 @@ def scene(rows: int, **given: Any) -> Columns:
     return arrange(signs=signs, **(defaults | chosen))
 
 
-def order(query: ParsedQuery, columns: Columns, words: list[float] | None = None) -> list[int]:
+def order(query: ParsedQuery, columns: RankColumns, words: list[float] | None = None) -> list[int]:
     return [found.row for found in ranked(query, columns, words)]
 
 
 def ranked(
-    query: ParsedQuery, columns: Columns, words: list[float] | None = None, limit: int = 10
+    query: ParsedQuery, columns: RankColumns, words: list[float] | None = None, limit: int = 10
 ) -> list[Ranked]:
     scores = np.array(words if words is not None else [0] * len(columns), np.float32)
     return rank(

@@ -12,10 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from scrubjay.engine.search import arrays, columns, segment, vectors
 from scrubjay.engine.search.analysis import Wanted, terms
-from scrubjay.engine.search.columns import NOTHING, Entry
 from scrubjay.engine.search.scope_index import ScopeIndex
+from scrubjay.engine.search.segment import (
+    NOTHING,
+    Columns,
+    IndexEntry,
+    Segment,
+    Vectors,
+    unpack_arrays,
+)
 from scrubjay.model.memory import Kind, Memory, Provenance
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -23,7 +29,7 @@ WORDS = ("tea", "coffee", "mountain", "river", "Paris", "violin", "garden")
 DIMENSIONS = 8
 
 
-def _entry(number: int, seq: int, word: str) -> Entry:
+def _entry(number: int, seq: int, word: str) -> IndexEntry:
     memory = Memory(
         id=f"mem-{number}",
         kind=Kind.FACT,
@@ -35,15 +41,15 @@ def _entry(number: int, seq: int, word: str) -> Entry:
         tags=(word, "all")[: number % 3],
         number=number,
     )
-    return Entry(row_id=number.to_bytes(16), seq=seq, memory=memory)
+    return IndexEntry(row_id=number.to_bytes(16), seq=seq, memory=memory)
 
 
-def _vectors(entries: Sequence[Entry]) -> np.ndarray:
+def _vectors(entries: Sequence[IndexEntry]) -> np.ndarray:
     rng = np.random.default_rng(len(entries))
     return rng.standard_normal((len(entries), DIMENSIONS)).astype(np.float32)
 
 
-def _add(index: ScopeIndex, *entries: Entry) -> None:
+def _add(index: ScopeIndex, *entries: IndexEntry) -> None:
     index.add(entries)
 
 
@@ -110,7 +116,7 @@ def test_the_first_question_and_the_next_one_measure_alike(index: ScopeIndex, as
     index.settle()
     index.erase([(3).to_bytes(16)])
     floats = _vectors([None] * 29)  # type: ignore[list-item]  # only their number counts
-    kept = np.delete(vectors.quantize("test:8", floats).floats(), 2, axis=0)
+    kept = np.delete(Vectors.quantize("test:8", floats).floats(), 2, axis=0)
     query = np.arange(DIMENSIONS, dtype=np.float32)
     turned = (query - kept.mean(axis=0)) / np.linalg.norm(query - kept.mean(axis=0))
     apart = kept - kept.mean(axis=0)
@@ -166,8 +172,8 @@ def _content_holds(index: ScopeIndex, row: int, word: str) -> bool:
 
 def test_a_segment_reads_back_as_it_was_written() -> None:
     entries = [_entry(number, number, WORDS[number % 7]) for number in range(1, 40)]
-    written = segment.build(entries, _vectors(entries), "test:8")
-    read = segment.unpack(segment.pack(written))
+    written = Segment.of(entries, _vectors(entries), "test:8")
+    read = Segment.unpack(written.pack())
     assert read.columns.names == written.columns.names
     assert (read.postings.keys == written.postings.keys).all()
     assert (read.columns.row_id == written.columns.row_id).all()
@@ -177,36 +183,36 @@ def test_a_segment_reads_back_as_it_was_written() -> None:
 
 def test_a_merge_leaves_no_trace_of_what_was_left_out() -> None:
     secret = replace(_entry(1, 1, "tea").memory, content="xylophone", tags=("hush",), speaker="Zoe")
-    entries = [Entry(row_id=bytes(16), seq=1, memory=secret), _entry(2, 2, "river")]
-    one = segment.build(entries, _vectors(entries), "test:8")
-    merged = segment.merge([one], [np.array([False, True])])
-    raw = b"".join(segment.pack(merged))
+    entries = [IndexEntry(row_id=bytes(16), seq=1, memory=secret), _entry(2, 2, "river")]
+    one = Segment.of(entries, _vectors(entries), "test:8")
+    merged = Segment.merge([one], [np.array([False, True])])
+    raw = b"".join(merged.pack())
     assert not any(word in raw for word in (b"xyloph", b"hush", b"Zoe", b"zoe"))
     assert len(merged) == 1
 
 
 def test_tags_are_and_ed() -> None:
     entries = [_entry(number, number, "tea") for number in range(6)]
-    held = columns.build(entries, ["english"] * 6)
+    held = Columns.of(entries, ["english"] * 6)
     assert held.tagged(["tea", "all"]).tolist() == [False, False, True, False, False, True]
     assert not held.tagged(["no such tag"]).any()
 
 
 def test_a_name_nobody_has_has_no_code() -> None:
-    assert columns.build([], []).code("Ann") == NOTHING
+    assert Columns.of([], []).code("Ann") == NOTHING
 
 
 def test_bytes_that_are_no_arrays_are_refused() -> None:
     with pytest.raises(ValueError, match="no arrays"):
-        arrays.unpack(b"something else")
+        unpack_arrays(b"something else")
 
 
 def test_a_quantized_vector_points_where_it_did() -> None:
     floats = np.random.default_rng(7).standard_normal((50, 256)).astype(np.float32)
-    back = vectors.quantize("x", floats).floats()
+    back = Vectors.quantize("x", floats).floats()
     cosine = (floats * back).sum(1) / np.linalg.norm(floats, axis=1) / np.linalg.norm(back, axis=1)
     assert cosine.min() > 0.9995
 
 
 def test_a_vector_of_zeros_stays_one() -> None:
-    assert not vectors.quantize("x", np.zeros((2, 4), np.float32)).floats().any()
+    assert not Vectors.quantize("x", np.zeros((2, 4), np.float32)).floats().any()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrubjay.engine.search import columns
+from scrubjay.engine.search import analysis
 
 
 @pytest.mark.parametrize(
@@ -28,14 +28,14 @@ from scrubjay.engine.search import columns
     ],
 )
 def test_a_sign_is_read(text: str, sign: str) -> None:
-    assert getattr(columns.read(text), sign)
+    assert getattr(analysis.read_signs(text), sign)
 
 
 def test_plain_talk_shows_nothing() -> None:
     for text in ("that sounds lovely", "you may do it now and then, please", "when will you stop"):
-        shown = columns.read(text)
-        assert not any(getattr(shown, name) for name in columns.Signs.__slots__)
+        shown = analysis.read_signs(text)
+        assert not any(getattr(shown, name) for name in analysis.Signs.__slots__)
 
 
 def test_a_long_text_is_no_standing_instruction() -> None:
-    assert not columns.read("Always " + "so on " * 100).instructs
+    assert not analysis.read_signs("Always " + "so on " * 100).instructs

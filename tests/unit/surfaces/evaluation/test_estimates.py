@@ -6,7 +6,7 @@ from math import sqrt
 
 import pytest
 
-from scrubjay.surfaces.evaluation.estimates import Estimate, estimate, quantile
+from scrubjay.surfaces.evaluation.report import Estimate, estimate, quantile
 
 
 def test_a_mean_is_given_in_percent() -> None:

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scrubjay.surfaces.evaluation.estimates import Estimate
 from scrubjay.surfaces.evaluation.plot import draw
+from scrubjay.surfaces.evaluation.report import Estimate
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -1,0 +1,52 @@
+"""Capture of a turn from the requests and answers of a model API, without echoes of memory.
+
+The request as it came holds what the user said. The request as it was sent on holds what memory
+itself had put in; it is read only to recognize what merely repeats that.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from scrubjay.conversation import messages
+from scrubjay.guard.clean import clean
+from scrubjay.guard.secrets import redact
+from scrubjay.model import echo
+from scrubjay.model.turns import TEXT_BYTES
+
+
+class Said(NamedTuple):
+    """The two sides of a turn, as they are to be recorded."""
+
+    user: str
+    assistant: str
+
+
+def capture(request: object, answer: str, *, sent_on: object = None) -> Said:
+    """What the user said last in a request, and what was answered, each within its limit."""
+    users = [echo.cut(one).strip() for one in messages.user_texts(request)]
+    said = next((one for one in reversed(users) if one), "")
+    shown = [one for text in messages.all_texts(sent_on) for one in echo.injected(text)]
+    return Said(
+        _bounded(echo.without_quoted(said, shown)), _bounded(echo.without_repeats(answer, shown))
+    )
+
+
+def _bounded(text: str) -> str:
+    return sound(text).encode()[:TEXT_BYTES].decode("utf-8", "ignore")
+
+
+def users_said(request: object) -> list[str]:
+    """All that users said in a request, oldest first, where it is anything but injected memory."""
+    users = [echo.cut(sound(one)) for one in messages.user_texts(request)]
+    return [one for one in users if one.strip()]
+
+
+def sound(text: str) -> str:
+    """The text without halves of characters, which JSON may carry."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def purified(text: str) -> str:
+    """The text as a turn that says it is kept: nothing invisible in it, and no secret."""
+    return redact(clean(text)).text

@@ -1,0 +1,157 @@
+"""Replay of a history that others keep: page by page, as often as wanted, nothing twice.
+
+A history is a list of JSON lines in pages that begin after a time. A line is written when its turn
+ends but bears the time it began, so pages overlap, as far as there is room for it: a long turn must
+not fall between two of them. What comes twice is known, and costs a lookup.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from scrubjay.conversation import messages
+from scrubjay.engine import Engine
+from scrubjay.model.errors import InvalidRequest, ScrubjayError
+from scrubjay.model.results import Outcome
+from scrubjay.model.scope import Scope
+from scrubjay.model.turns import Record
+
+PAGE: Final = 1_000
+"""The most lines of a page."""
+OVERLAP: Final = timedelta(minutes=10)
+"""By how much a page reaches back behind the last, if it can,"""
+_FRESH: Final = PAGE // 4
+"""which it can if at least so many of the next page's lines are new."""
+_APART: Final = PAGE // 10
+"""A second is read to its end when so many lines of later ones came after it."""
+_SECOND: Final = timedelta(seconds=1)
+Line = dict[str, Any]
+Fetch = Callable[[datetime | None], Iterator[bytes | None]]
+"""The lines after a time; None for one that is longer than a line may be."""
+Read = Callable[[Line], Record | None]
+"""The turn of a line; None if it is none."""
+
+
+@dataclass(slots=True)
+class Pulled:
+    """What became of the lines of one agent."""
+
+    agent: str
+    stored: int = 0
+    known: int = 0
+    forgotten: int = 0
+    ignored: int = 0
+    """Turns that failed, and lines that are none."""
+    overlong: int = 0
+    """Lines that are longer than the history itself would read."""
+    last: datetime | None = None
+    crowded: list[datetime] = field(default_factory=list)
+    """Seconds of which there may be more lines than the history gives."""
+    error: str | None = None
+    """Why it was broken off; what was read until then is kept."""
+
+    @property
+    def seen(self) -> int:
+        """How many lines were read."""
+        return self.stored + self.known + self.forgotten + self.ignored + self.overlong
+
+    @property
+    def whole(self) -> bool:
+        """Whether all that the history has was read."""
+        return self.error is None and not self.crowded
+
+    def count(self, outcome: Outcome) -> None:
+        """Count a turn by what became of it."""
+        match outcome:
+            case Outcome.STORED:
+                self.stored += 1
+            case Outcome.KNOWN:
+                self.known += 1
+            case Outcome.FORGOTTEN:
+                self.forgotten += 1
+
+
+def replay(
+    engine: Engine,
+    scope: Scope,
+    pulled: Pulled,
+    fetch: Fetch,
+    read: Read,
+    *,
+    after: datetime | None = None,
+    progress: Callable[[Pulled], None] = lambda _: None,
+) -> Pulled:
+    """Replay a history into a scope; what is known already is passed over.
+
+    What goes wrong on the way is named in the result: another agent's history may be well.
+    """
+    try:
+        for raw, line in _lines(fetch, after, pulled):
+            record = read(line) if line is not None else None
+            pulled.last = time_of(line) or pulled.last
+            if raw is None:
+                pulled.overlong += 1
+            elif record is None:
+                pulled.ignored += 1
+            else:
+                pulled.count(engine.record(scope, record).outcome)
+            progress(pulled)
+    except ScrubjayError as error:
+        pulled.error = f"{error.code}: {error.message}"
+    return pulled
+
+
+def _lines(
+    fetch: Fetch, after: datetime | None, pulled: Pulled
+) -> Iterator[tuple[bytes | None, Line | None]]:
+    """All lines after a time, each once, page by page; none is kept but by its digest."""
+    seen: set[bytes] = set()
+    while True:
+        digests: set[bytes] = set()
+        times: list[datetime | None] = []
+        for raw in fetch(after):
+            parsed = messages.parsed(raw) if raw is not None else None
+            line = parsed if isinstance(parsed, dict) else None
+            times.append(time_of(line))
+            digest = hashlib.sha256(raw or b"").digest()
+            digests.add(digest)
+            if digest not in seen:
+                yield raw, line
+        if len(times) < PAGE:
+            return
+        after, seen = onward(times, after, pulled), digests
+
+
+def onward(times: list[datetime | None], after: datetime | None, pulled: Pulled) -> datetime:
+    """After which time the next page begins, given those of the lines of this one.
+
+    What may still come of a time that is passed over is lost, so as little as can be is: a page
+    reaches back ten minutes, or as far as leaves room for new lines. Where one second fills most
+    of a page, there is no smaller step than to go beyond it, and it is noted.
+    """
+    known = sorted(time for time in times if time is not None)
+    if not known:
+        raise InvalidRequest("The history has a page without a time, and cannot be read on.")
+    wanted = max(known[-1] - OVERLAP, known[min(_FRESH, len(known) - 1)]) - _SECOND
+    if wanted >= known[0] and (after is None or wanted > after):
+        return wanted
+    first = known[0]
+    last_of_first = max(place for place, time in enumerate(times) if time == first)
+    if last_of_first >= len(times) - _APART:
+        pulled.crowded.append(first)
+    return first
+
+
+def time_of(line: Line | None) -> datetime | None:
+    """When the turn of a line began, by the second."""
+    stamp = line.get("ts") if line else None
+    try:
+        if not isinstance(stamp, str):
+            return None
+        return datetime.fromisoformat(stamp).astimezone(UTC).replace(microsecond=0)
+    except (ValueError, OverflowError):
+        return None

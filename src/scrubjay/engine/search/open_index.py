@@ -1,0 +1,273 @@
+"""The open index of a scope: made from segments and rows, and brought up to the head each time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.search import manifest, segment
+from scrubjay.engine.search.manifest import Manifest
+from scrubjay.engine.search.postings import Floats
+from scrubjay.engine.search.scope_index import ScopeIndex, Snapshot
+from scrubjay.engine.search.segment import IndexEntry, Vectors
+from scrubjay.model.errors import (
+    Busy,
+    Changed,
+    EmbedderError,
+    Full,
+    KeyMissing,
+    ScrubjayError,
+    SealBroken,
+)
+from scrubjay.model.memory import Memory, wording
+from scrubjay.model.rows import Collection, Row
+from scrubjay.ports import Result, View
+
+_PAGE = 1024
+_SNAPSHOT_BYTES = 100
+"""What is made from an index to rank by takes about this much for each of its rows."""
+_log = logging.getLogger(__name__)
+Peek = Callable[[bytes], Memory | None]
+"""The memory of a row as it is now; None if it is gone or does not open."""
+
+
+class OpenIndex:
+    """The index of one scope while it is open; used under its lock."""
+
+    def __init__(self, opened: OpenScope) -> None:
+        self.opened = opened
+        self.lock = threading.RLock()
+        self.used = False
+        """Whether something was recalled from it: then all of it is in memory."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything, to begin anew from the store."""
+        self.index: ScopeIndex | None = None
+        self.base: Manifest | None = None
+        """The manifest the index was loaded from, or last wrote."""
+        self.late = False
+        """Whether another process wrote segments meanwhile: ours are to be read anew from those."""
+        self.broken: set[bytes] = set()
+        """The rows that could not be opened."""
+        self.bare = 0
+        """How many memories are without a vector because the embedder failed."""
+        self.used = False
+
+    @property
+    def size(self) -> int:
+        """Roughly how many bytes it takes in memory."""
+        if self.index is None:
+            return 0
+        made = _SNAPSHOT_BYTES * len(self.index) if self.used else 0
+        return self.index.size + made + self.opened.kept.size
+
+    @property
+    def ready(self) -> ScopeIndex:
+        """The index, once it was caught up."""
+        assert self.index is not None
+        return self.index
+
+    def snapshot(self) -> Snapshot:
+        """What a recall reads, of the index as it is now."""
+        self.used = True
+        return self.ready.snapshot()
+
+    # -- up to the head ----------------------------------------------------------------
+
+    def catch_up(self, *, deadline: float | None = None) -> int:
+        """Bring the index up to the head; returns how many changes were left at the deadline.
+
+        A segment that does not open costs time: everything is read from the rows then. A row that
+        does not open is left out, so that one damaged memory does not take all others along.
+        """
+        try:
+            return self.opened.read(lambda view: self._follow(view, deadline))
+        except (SealBroken, KeyMissing):
+            return self.start_over(deadline)
+
+    def start_over(self, deadline: float | None = None) -> int:
+        """Make the index from the rows alone; returns how many changes were left undone."""
+        _log.warning("index.made_from_rows")
+        self.reset()
+        return self.opened.read(lambda view: self._follow(view, deadline, lenient=True))
+
+    def _follow(self, view: View, deadline: float | None, *, lenient: bool = False) -> int:
+        position = view.head().memory
+        index = self.index
+        # It may have missed erasures nobody can tell any more, or be one of rows that were lost.
+        # What was dropped before the index was begun it never held, however far it has come since.
+        if (
+            index is None
+            or max(index.seq, index.min_seq) < position.min_seq
+            or index.seq > position.seq
+            or self.late
+        ):
+            index = self._begin(view, from_rows=lenient)
+        while index.seq < position.seq:
+            rows = view.changes(Collection.MEMORY, index.seq, _PAGE)
+            self._take_in(index, rows, lenient=lenient)
+            # The last changes may be of rows that were dropped since: nothing tells of them.
+            index.seq = rows[-1].seq if rows else position.seq
+            self.opened.kept.follow(index.seq, (row.id for row in rows))
+            if deadline is not None and self.opened.ports.clock.monotonic() >= deadline:
+                break
+        return position.seq - index.seq
+
+    def _begin(self, view: View, *, from_rows: bool) -> ScopeIndex:
+        """An index as far as the segments go; an empty one if there are none that can be used."""
+        self.reset()
+        self.opened.kept.clear()  # what has changed since is not told row by row
+        embedder = self.opened.ports.embedder
+        min_seq = view.head().memory.min_seq
+        index = ScopeIndex(
+            identity=embedder.identity,
+            dimensions=embedder.dimensions,
+            vectorize=self._vectorize,
+            min_seq=min_seq,
+        )
+        base = self.base = manifest.read(self.opened, view)
+        # What changed since the segments were written must still be told.
+        usable = base is not None and base.analyzer == segment.VERSION and base.known >= min_seq
+        if base is not None and usable and not from_rows:
+            manifest.load(self.opened, base, index)
+        self.index = index
+        self.opened.kept.follow(index.seq, ())
+        return index
+
+    def _take_in(self, index: ScopeIndex, rows: Sequence[Row], *, lenient: bool) -> None:
+        """Bring changed rows into the index."""
+        entries = []
+        costly = self.opened.ports.embedder.costly
+        for row in rows:
+            if row.erased:
+                continue
+            try:
+                memory, vector = self.opened.unseal(row), kept_vector(self.opened, row)
+            except (SealBroken, KeyMissing):
+                if not lenient:
+                    raise
+                self.broken.add(row.id)
+                continue
+            # One that is kept with a vector the present embedder cannot use counts as foreign.
+            index.foreign += costly and vector is None and row.vector is not None
+            entries.append(IndexEntry(row_id=row.id, seq=row.seq, memory=memory, vector=vector))
+        erased = [row.id for row in rows if row.erased]
+        index.add(entries)
+        index.erase(erased)
+        self.broken.difference_update(erased, (entry.row_id for entry in entries))
+
+    def _vectorize(self, entries: Sequence[IndexEntry]) -> Floats:
+        """The vectors of memories: those that are kept, or made now; zeros for what has none."""
+        embedder = self.opened.ports.embedder
+        if not embedder.costly:
+            memories = [entry.memory for entry in entries]
+            try:
+                return embedder.embed([wording(memory.content, memory.tags) for memory in memories])
+            except EmbedderError as error:
+                # They are found by their words until the next process asks for them again.
+                _log.warning("index.without_vectors", extra={"code": error.code})
+                self.bare += len(entries)
+        floats = np.zeros((len(entries), embedder.dimensions), np.float32)
+        for place, entry in enumerate(entries):
+            if entry.vector is not None:
+                floats[place] = entry.vector
+        return floats
+
+    # -- ready to be recalled, and on disk ---------------------------------------------
+
+    def settle(self, *, write: bool = True) -> None:
+        """Have everything ready to be recalled, and on disk if there is much that is not."""
+        policy = self.opened.ports.policy
+        try:
+            self.ready.settle()
+        except (SealBroken, KeyMissing):
+            # Damaged, or written anew by another process since their columns were loaded.
+            self.start_over()
+            self.ready.settle()
+        if self.ready.foreign and policy.raise_on_embedder_change:
+            raise Changed("The index has vectors of another embedder than the present one.")
+        if write and self.ready.unwritten > policy.segment_rows:
+            self.publish()
+
+    def publish(self) -> None:
+        """Write what is in no segment yet; a full disk or a busy scope only puts it off.
+
+        What lacks vectors is not written: in a segment nobody could tell any more that it does.
+        """
+        if self.bare or self.ready.foreign:
+            return
+        try:
+            written = manifest.publish(self.opened, self.ready, self.base)
+            self.late = written is None
+            self.base = written or self.base
+        except KeyMissing:
+            # A rotation came in between, and has written the segments anew.
+            self.late = True
+        except (Busy, Full) as error:
+            _log.warning("index.segment_not_written", extra={"code": error.code})
+
+    # -- the rows behind it ------------------------------------------------------------
+
+    def read(self, look: Callable[[Peek], Result]) -> Result:
+        """Run `look` on one state of the rows; one that does not open is left out, and noted."""
+        try:
+            return self.opened.read(lambda view: look(self._peeking(view)))
+        except (SealBroken, KeyMissing):
+            return self.opened.read(lambda view: look(self._peeking(view, lenient=True)))
+
+    def _peeking(self, view: View, *, lenient: bool = False) -> Peek:
+        """What gives the memories of one state: those that were opened lately without the store."""
+        kept, seq = self.opened.kept, view.head().memory.seq
+
+        def peek(row_id: bytes) -> Memory | None:
+            memory = kept.get(row_id, seq)
+            if memory is not None:
+                return memory
+            row = view.row(Collection.MEMORY, row_id)
+            if row is None or row.erased or row_id in self.broken:
+                return None
+            try:
+                memory = self.opened.unseal(row)
+            except (SealBroken, KeyMissing):
+                if not lenient:
+                    raise
+                self.broken.add(row_id)
+                return None
+            kept.put(row_id, memory, seq)
+            return memory
+
+        return peek
+
+
+def kept_vector(opened: OpenScope, row: Row) -> Floats | None:
+    """The vector kept with a row, if the present embedder made it and does not make it anew."""
+    packed = opened.sound_vector(row) if opened.ports.embedder.costly else None
+    if packed is None:
+        return None
+    found = Vectors.unpack(packed)
+    if found.identity == opened.ports.embedder.identity:
+        floats: Floats = found.floats()[0]
+        return floats
+    if opened.ports.policy.raise_on_embedder_change:
+        raise Changed("This scope has vectors of another embedder than the present one.")
+    return None
+
+
+def let_go(evicted: Iterable[OpenIndex]) -> None:
+    """Write what indexes that had to make room hold in memory only, so that they come back fast."""
+    for indexed in evicted:
+        indexed.opened.kept.clear()
+        with indexed.lock:
+            index, policy = indexed.index, indexed.opened.ports.policy
+            if index is None or index.unwritten <= policy.evicted_rows:
+                continue
+            try:
+                indexed.publish()
+            except ScrubjayError as error:
+                # Destroyed meanwhile, say: no concern of whoever needed the room.
+                _log.warning("index.segment_not_written", extra={"code": error.code})
