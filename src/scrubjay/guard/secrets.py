@@ -342,9 +342,10 @@ def _search(body: bytes) -> list[_Span]:
         start, end = gaps.pop()
         # From and to, and where in between a secret may begin; the rest is there to be looked at.
         ends = [(start, end, start, end)]
-        if end - start > 4 * OVERLAP:
-            head, tail = start + OVERLAP, end - OVERLAP
-            ends = [(start, head + OVERLAP, start, head), (tail - OVERLAP, end, tail, end)]
+        if end - start > 2 * OVERLAP:
+            head, tail = start + OVERLAP // 2, end - OVERLAP // 2
+            ends = [(start, start + OVERLAP, start, head)] if start else []
+            ends += [(end - OVERLAP, end, tail, end)] if end < len(body) else []
         fresh = _disjoint(
             _Span(at + span.start, at + span.end, span.rule)
             for at, to, low, high in ends
