@@ -1,4 +1,4 @@
-"""What tools print: some 80 kinds of output of our own making, with the secrets in them marked.
+"""What tools print: 90 outputs of our own making, each filled several times, with the secrets in them marked.
 
 A slot `<<kind>>` is a secret, anything in braces is filled in at random and is none. `vendor` is a
 token of any vendor, `pw` a password of letters and digits, `pw!` one with symbols too.
