@@ -1,4 +1,4 @@
-"""What tools print: 90 outputs of our own making, each filled several times, with the secrets in them marked.
+"""What tools print: 115 outputs of our own making, each filled several times, with the secrets in them marked.
 
 A slot `<<kind>>` is a secret, anything in braces is filled in at random and is none. `vendor` is a
 token of any vendor, `pw` a password of letters and digits, `pw!` one with symbols too.
@@ -173,6 +173,33 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
         "PS C:\\> $env:API_KEY = \"<<vendor>>\"\nPS C:\\> Connect-Thing -Password '<<pw>>'",
         '$ psql "host={host} user={user} password=<<pw>> dbname={svc}"\npsql (16.2)',
         "$ openssl enc -aes-256-cbc -in a -pass pass:<<pw>>\n$ ls -l\ntotal 0",
+    ),
+    "other tools": (
+        "helm get values {svc}\nUSER-SUPPLIED VALUES:\nauth:\n  rootPassword: <<pw>>\n  replicaCount: 2",
+        "ansible-playbook -e 'db_pass=<<pw>>' site.yml\nPLAY [all] ***",
+        "$ heroku config\n=== {svc} Config Vars\nDATABASE_URL:  postgres://u:<<pw>>@{host}:5432/d\nSECRET_KEY_BASE: <<hex:64>>",
+        "$ rails credentials:show\nsecret_key_base: <<hex:128>>\naws:\n  secret_access_key: <<base64:40>>",
+        "Set-Cookie: auth_token=<<alnum:40>>; Secure",
+        "x-amz-security-token: <<base64:300>>",
+        "ssh-add: enter passphrase: <<pw!>>",
+        "redis-cli -h {host} -a <<pw>> ping\nPONG",
+        "$ cat .pgpass\n{host}:5432:{svc}:{user}:<<pw>>",
+        "htpasswd -b .htpasswd {user} <<pw>>",
+        '"connectionString": "Endpoint=sb://x.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=<<base64:43>>="',
+        "wp-config.php: define( 'AUTH_KEY', '<<alnum:64>>' );",
+        "LDAP bind: dn=cn=admin,dc=x password=<<pw!>>",
+        'client = OpenAI(api_key="<<vendor>>", timeout=3)',
+        "PGPASSWORD=<<pw>> pg_dump -h {host} {svc}",
+        'mongosh "mongodb://{user}:<<pw>>@{host}:27017" --quiet',
+        '{time} [debug] axios config={"auth":{"username":"{user}","password":"<<pw>>"}}',
+        "smtp://{user}:<<pw>>@mail.{host}:587",
+        '[remote "origin"]\n\turl = https://{user}:<<vendor>>@git.example.org/a.git',
+        "Your new API token is:\n\n    <<vendor>>\n\nCopy it now.",
+        "TWILIO_AUTH_TOKEN='<<hex:32>>' TWILIO_SID=AC{hex:32}",
+        '\x1b[1mkey\x1b[0m: \x1b[32m"<<vendor>>"\x1b[39m,',
+        '{"Credentials":{"AccessKeyId":"ASIA<<base32:16>>","SecretAccessKey":"<<base64:40>>","SessionToken":"<<base64:400>>"}}',
+        "net use Z: \\\\{host}\\share /user:{user} <<pw!>>",
+        "login: {user}\npassword: <<pw>>\nWelcome to Debian",
     ),
     "wrapped": (
         "The terminal was narrow, so the token came as\n    <<wrap>>\n    and the prompt went on.",
