@@ -112,7 +112,7 @@ MANNERS: list[tuple[Rule, str, str]] = [
     (house.environment, "settings.py", "import os\nhome = os.environ['HOME']"),
     (house.time_and_chance, "adapters/clock.py", "import secrets"),
     (house.time_and_chance, "engine/verbs.py", "from uuid import UUID\nclock.random(16)"),
-    (house.frameworks, "cli/app.py", "import typer"),
+    (house.frameworks, "cli/render.py", "import rich"),
     (house.async_functions, "bridge.py", "async def cross(): ..."),
     (house.sql, "adapters/stores/sqlite/files.py", "run('BEGIN IMMEDIATE')"),
     (house.sql, "service/routes.py", "'''SELECT is not spoken here.'''\nmethod = 'DELETE'"),

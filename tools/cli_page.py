@@ -7,26 +7,22 @@ python tools/cli_page.py --check    fails if the page is not up to date
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import typer
-from typer.main import get_command
 
 from scrubjay import settings
 from scrubjay.cli import app, exits
+from scrubjay.cli.parser import COMMANDS, PROGRAM, Command
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 HEAD = """# The command line
 
 Every command is a thin call on the library. Data goes to stdout, messages to stderr; `--json`
-prints one object, and an error then is one as well, on stderr: `{"ok": false, "error": {"code",
-"message", "hint"}}`. Tables, colors and progress bars are for a terminal only; piped, a table is
-lines with tabs and no heading, and `NO_COLOR` is heeded. This page is made by
-`tools/cli_page.py`.
+prints one object, the one that the service answers with under `/v1` (a list is its `data`), and an
+error then is one as well, on stderr: `{"ok": false, "error": {"code", "message", "hint"}}`. Tables,
+colors and progress bars are for a terminal only; piped, a table is lines with tabs and no heading,
+and `NO_COLOR` is heeded. This page is made by `tools/cli_page.py`.
 
 **Scopes.** `--scope tenant/owner` says whose memory it is; `owner` alone means `local/owner`,
 nothing means `local/default`.
@@ -73,10 +69,14 @@ EXITS = {
 def render() -> str:
     """The page."""
     parts = [HEAD, "\n".join(_exit_codes()), "\n".join(_settings())]
+    for theme in app.THEMES:
+        theme.load()
     titles = dict.fromkeys(theme.title for theme in app.THEMES)
     for title in titles:
         parts.append(f"## {title}\n")
-        names = [name for theme in app.THEMES if theme.title == title for name, _ in theme.commands]
+        names = [
+            name for theme in app.THEMES if theme.title == title for name in theme.names.split()
+        ]
         parts += [f"{section}" for name in names for section in _commands(name)]
     return "\n".join(parts)
 
@@ -98,41 +98,27 @@ def _settings() -> Iterator[str]:
 
 def _commands(name: str) -> Iterator[str]:
     """A section for a command; one for each of those it has of its own."""
-    found = app.command(name)
-    built: Any = get_command(app.build(name))
-    node = built.commands[name]
-    if not isinstance(found, typer.Typer):
-        yield _section(name, node)
-        return
-    if found.registered_callback and node.invoke_without_command:
-        yield _section(name, node)
-    for inner, child in node.commands.items():
-        yield _section(f"{name} {inner}", child)
+    for known, command in COMMANDS.items():
+        if known.split()[0] == name:
+            yield _section(command)
 
 
-def _section(name: str, node: Any) -> str:
-    callback: Callable[..., None] = inspect.unwrap(node.callback)
-    text, _, example = (inspect.getdoc(callback) or "").partition("\n\nExample: ")
-    shown = [p for p in node.params if p.name not in ("help", "scope", "as_json")]
-    arguments = "".join(f" {_metavar(p)}" for p in shown if p.param_type_name == "argument")
-    lines = [f"### {name}\n", f"`scrubjay {name}{arguments}`\n", f"{text}\n"]
+def _section(command: Command) -> str:
+    text, example = command.text
+    shown = [one for one in command.options if one.keyword not in ("scope", "as_json")]
+    arguments = [one for one in shown if one.positional]
+    words = [one.flags if one.required else f"[{one.flags}]" for one in arguments]
+    usage = " ".join([PROGRAM, command.name, *words])
+    lines = [f"### {command.name}\n", f"`{usage}`\n", f"{text}\n"]
     lines += [f"```\n{example}\n```\n"] if example else []
-    options = [p for p in shown if p.param_type_name == "option"]
-    if options:
+    if shown:
         lines.append("| option | |\n|---|---|")
-        lines += [f"| `{_names(p)}` | {p.help} |" for p in options]
+        for one in shown:
+            flags = ", ".join((*one.names, *filter(None, [one.off])))
+            value = "" if one.positional else f" {one.value_name}"
+            lines.append(f"| `{(flags + value).strip()}` | {one.explained} |")
         lines.append("")
     return "\n".join(lines)
-
-
-def _metavar(parameter: Any) -> str:
-    name = parameter.metavar or parameter.name.upper()
-    return name if parameter.required else f"[{name}]"
-
-
-def _names(option: Any) -> str:
-    flag = option.is_flag
-    return ", ".join(option.opts) + ("" if flag else f" {option.metavar or 'VALUE'}")
 
 
 def main() -> int:

@@ -30,14 +30,15 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
 from msgspec.structs import FieldInfo
 
+from scrubjay.model import plain as values
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Memory, Provenance
-from scrubjay.model.plain import PIECE as _PIECE
-from scrubjay.model.plain import plain as plain
 from scrubjay.model.records import from_record
 from scrubjay.model.scope import Scope
 
 _LISTS = (tuple, list, frozenset, set)
+plain = values.plain
+"""A value as plain JSON."""
 SHORT: Final = {Provenance: frozenset[str](), Memory: frozenset({"origin", "number", "version"})}
 """Structs that leave out the fields at their default, but for these."""
 
@@ -164,7 +165,7 @@ def _native(name: str, hint: Any, value: Any) -> Any:
 def _decoded(text: str) -> bytes:
     """The bytes of a text in base64, piece by piece as in `_base64`; line ends are let pass."""
     try:
-        pieces = (text[at : at + 4 * _PIECE] for at in range(0, len(text), 4 * _PIECE))
+        pieces = (text[at : at + 4 * values.PIECE] for at in range(0, len(text), 4 * values.PIECE))
         return b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
     except ValueError:
         return base64.b64decode(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrubjay import bootstrap, files, settings
 from scrubjay.bridge import Bridge

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from scrubjay.model.endpoints import ModelDialect
 from scrubjay.model.errors import InvalidRequest, NotFound
@@ -48,19 +50,20 @@ class OnEmbedderChange(StrEnum):
     RAISE = "raise"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenAISettings:
+class OpenAISettings(Struct, frozen=True, kw_only=True):
     """The endpoint of the embedder `openai`; the key itself is never in a file."""
 
     url: str = ""
     model: str = ""
     dimensions: int = 0
     shorten: bool = False
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(url={self.url!r}, model={self.model!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractionSettings:
+class ExtractionSettings(Struct, frozen=True, kw_only=True):
     """The model that reads turns, if one is named; its key is never in a file."""
 
     url: str = ""
@@ -68,11 +71,13 @@ class ExtractionSettings:
     dialect: ModelDialect = ModelDialect.OPENAI
     daily_tokens: int = 0
     seconds: float = 30.0
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(url={self.url!r}, model={self.model!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
+class Value(Struct, frozen=True, kw_only=True):
     """One value as `config show` tells it."""
 
     key: str
@@ -82,8 +87,7 @@ class Value:
     """The file, the variable or the argument; nothing for a default."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """Where things are kept, and how patient and how careful the store is."""
 
     data: Path
@@ -102,10 +106,10 @@ class Settings:
     """How long purge leaves what was superseded."""
     embedder: EmbedderName = EmbedderName.STATIC
     on_embedder_change: OnEmbedderChange = OnEmbedderChange.DEGRADE
-    openai: OpenAISettings = field(default_factory=OpenAISettings)
-    extraction: ExtractionSettings = field(default_factory=ExtractionSettings)
+    openai: OpenAISettings = OpenAISettings()
+    extraction: ExtractionSettings = ExtractionSettings()
     passphrase: str | None = None
-    values: tuple[Value, ...] = field(default=(), compare=False)
+    values: tuple[Value, ...] = ()
     """Every value with where it comes from."""
 
     def __repr__(self) -> str:
@@ -115,8 +119,7 @@ class Settings:
 # -- the keys of the file ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingField:
+class SettingField(Struct, frozen=True, kw_only=True):
     """One key of the file, and the variable of the environment that goes before it."""
 
     name: str

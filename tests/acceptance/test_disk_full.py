@@ -7,11 +7,11 @@ import os
 import random
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from msgspec.structs import replace
 
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine

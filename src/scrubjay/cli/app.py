@@ -1,205 +1,190 @@
 """The table of commands, and how a run of one begins and ends.
 
-A run builds the one command it was asked for: reading the signatures of all the others would
-take longer than most commands do.
+A run loads the module of the one command it was asked for and builds that command's options only:
+all of them together would take longer than most commands do.
 """
 
 from __future__ import annotations
 
-import json
 import logging
+import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, Final
+from typing import Final
 
-import typer
-from typer.exceptions import TyperException
+from msgspec import Struct
 
-from scrubjay import __version__
-from scrubjay.cli.exits import Exit, exit_code
-from scrubjay.model import errors
+from scrubjay import __version__, settings
+from scrubjay.cli import parser
+from scrubjay.cli.exits import Exit, complain, exit_code, hint
+from scrubjay.cli.parser import COMMANDS, PROGRAM, Command, WrongUsage
 from scrubjay.model.errors import ScrubjayError
 
-_HINTS: Final[dict[type[ScrubjayError], str]] = {
-    errors.NotFound: "Check the id; `scrubjay list` shows what the scope holds.",
-    errors.Destroyed: "`scrubjay remember --anew` begins an empty scope of the same name.",
-    errors.Frozen: "`scrubjay unfreeze` lets it go on; forget, destroy and export work meanwhile.",
-    errors.StoreError: "Run `scrubjay verify`; what was acknowledged before is not affected.",
-    errors.Changed: "Run `scrubjay reindex`, or configure the embedder that was used before.",
-    errors.SealBroken: "Run `scrubjay verify` to see what is damaged; restore it from a backup.",
-    errors.Locked: "Set SCRUBJAY_PASSPHRASE, or run it on a terminal to be asked.",
-}
-"""What to type, where the library's own hint speaks to a programmer."""
-
-
-def hint(error: ScrubjayError) -> str:
-    """What to do about an error, in words of the command line."""
-    if error.hint == error.default_hint:
-        return _HINTS.get(type(error), error.hint)
-    return error.hint
-
-
-def complain(code: str, message: str, advice: str, *, as_json: bool) -> None:
-    """Say what went wrong, on stderr."""
-    if as_json:
-        told = {"ok": False, "error": {"code": code, "message": message, "hint": advice}}
-        sys.stderr.write(json.dumps(told, ensure_ascii=False) + "\n")
-    elif sys.stderr.isatty():
-        _paint(message, advice)
-    else:
-        sys.stderr.write(f"error: {message}\nhint: {advice}\n")
-
-
-def _paint(message: str, advice: str) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(f"[bold red]error[/]: {escape(message)}")
-    console.print(f"[dim]hint[/]: {escape(advice)}")
-
-
 _HELP: Final = "Memory for AI agents: sealed at rest, forgotten for good."
-_DONE: Final = "Nothing was done."
+COMPLETE: Final = "_SCRUBJAY_COMPLETE"
+"""Environment variable by which a shell asks for the words that may come next."""
 
 
-@dataclass(frozen=True, slots=True)
-class Theme:
+class Theme(Struct, frozen=True):
     """Commands that belong together: a heading of the help, and a module."""
 
     title: str
     module: str
-    commands: tuple[tuple[str, str], ...]
-    """Names as they are typed, and what they are called in the module."""
+    names: str
 
-
-def _theme(title: str, module: str, names: str) -> Theme:
-    """A theme of commands `name`, or `name=function` where the two differ."""
-    pairs = (name.partition("=") for name in names.split())
-    return Theme(title, module, tuple((name, other or name) for name, _, other in pairs))
+    def load(self) -> None:
+        """Import the module, which declares its commands."""
+        import_module(f"scrubjay.cli.{self.module}")
 
 
 THEMES: Final = (
-    _theme("Remember", "remember", "remember correct pin unpin"),
-    _theme("Remember", "turns", "record"),
-    _theme("Look", "recall", "recall list=browse get history brief"),
-    _theme("Look", "turns", "turns sessions"),
-    _theme("Look", "inspect", "stats inspect"),
-    _theme("Erase", "erase", "forget purge destroy rotate"),
-    _theme("Trust", "trust", "revoke quarantine"),
-    _theme("Copy", "transfer", "export import=load backup restore"),
-    _theme("Care", "maintenance", "freeze unfreeze reindex verify audit scopes"),
-    _theme("Care", "turns", "extract"),
-    _theme("Care", "doctor", "doctor"),
-    _theme("Set up", "vault", "vault"),
-    _theme("Set up", "config", "config completion"),
-    _theme("Plug in", "carapace", "tool carapace"),
-    _theme("Serve", "serve", "serve"),
-    _theme("Serve", "keys", "keys"),
-    _theme("Serve", "plane", "plane"),
-    _theme("Measure", "evaluate", "eval=evaluate"),
+    Theme("Remember", "memories", "remember correct pin unpin"),
+    Theme("Remember", "turns", "record"),
+    Theme("Look", "memories", "recall list get history brief"),
+    Theme("Look", "turns", "turns sessions"),
+    Theme("Look", "statistics", "stats inspect"),
+    Theme("Erase", "erasure", "forget purge destroy rotate"),
+    Theme("Trust", "erasure", "revoke quarantine"),
+    Theme("Copy", "transfer", "export import backup restore"),
+    Theme("Care", "maintenance", "freeze unfreeze reindex verify audit scopes"),
+    Theme("Care", "turns", "extract"),
+    Theme("Care", "doctor", "doctor"),
+    Theme("Set up", "setup", "vault config completion"),
+    Theme("Plug in", "carapace", "tool carapace"),
+    Theme("Serve", "serve", "serve keys plane"),
+    Theme("Measure", "evaluation", "eval"),
 )
+GROUPS: Final = {
+    "quarantine": "Quarantine: untrusted memories that steer agents and wait for review.",
+    "vault": "Keyring: what opens the keys, a key file or a passphrase.",
+    "config": "Settings, and where each value comes from.",
+    "keys": "API keys of the service: create, list, revoke.",
+    "carapace": "Carapace: serve and set up its memory.",
+    "plane": "Memory plane of a Clawdapus pod.",
+}
+"""Commands that are only made of others, with their help."""
 
 
-def build(wanted: str | None = None) -> typer.Typer:
-    """The app with all commands, or with the one that is wanted."""
-    app = typer.Typer(
-        name="scrubjay",
-        help=_HELP,
-        no_args_is_help=True,
-        add_completion=wanted is None,
-        pretty_exceptions_enable=False,
-        rich_markup_mode="rich" if sys.stdout.isatty() else None,
-    )
-    app.callback()(_root)
+def names() -> Iterator[str]:
+    """Every command there is, those within others apart."""
+    return (name for theme in THEMES for name in theme.names.split())
+
+
+def inner_names(group: str) -> list[str]:
+    """The commands within one, once its module is loaded."""
+    return [name.removeprefix(f"{group} ") for name in COMMANDS if name.startswith(f"{group} ")]
+
+
+def find(words: Sequence[str]) -> tuple[Command | None, Sequence[str]]:
+    """The command that words name, and the words after it; None where they ask for help."""
+    if not words or words[0] == "--help":
+        return None, words
+    name, *rest = words
+    theme = next((one for one in THEMES if name in one.names.split()), None)
+    if theme is None:
+        known = [*names(), "--help", "--version"]
+        sort = "option" if name.startswith("-") else "command"
+        raise WrongUsage(
+            f"There is no {sort} {name}{parser.did_you_mean(name, known)}",
+            hint=f"See `{PROGRAM} --help`.",
+        )
+    theme.load()
+    if rest and f"{name} {rest[0]}" in COMMANDS:
+        return COMMANDS[f"{name} {rest[0]}"], rest[1:]
+    if name not in GROUPS:
+        return COMMANDS[name], rest
+    if rest and rest[0] != "--help":
+        near = parser.did_you_mean(rest[0], inner_names(name))
+        raise WrongUsage(
+            f"There is no command {name} {rest[0]}{near}", hint=f"See `{PROGRAM} {name} --help`."
+        )
+    return None, words
+
+
+def overview(group: str | None = None) -> str:
+    """The help of a group of commands, or of the program: every command with its first sentence."""
+    if group is not None:
+        inner = [(name, COMMANDS[f"{group} {name}"].summary) for name in inner_names(group)]
+        usage = f"Usage: {PROGRAM} {group} COMMAND [OPTIONS]"
+        return "\n\n".join((usage, GROUPS[group], parser.listed("Commands", inner))) + "\n"
+    parts = [f"Usage: {PROGRAM} COMMAND [OPTIONS]", _HELP]
+    titles: dict[str, list[tuple[str, str]]] = {}
     for theme in THEMES:
-        for name, _ in theme.commands:
-            if wanted in (None, name):
-                _register(app, name, theme)
-    return app
-
-
-def command(name: str) -> Callable[..., None] | typer.Typer:
-    """The function of a command, or the app of one that has commands of its own."""
-    (home,) = [
-        (theme.module, function)
-        for theme in THEMES
-        for known, function in theme.commands
-        if known == name
-    ]
-    module, function = home
-    found: Callable[..., None] | typer.Typer = getattr(
-        import_module(f"scrubjay.cli.{module}"), function
+        theme.load()
+        shown = [(name, GROUPS.get(name) or COMMANDS[name].summary) for name in theme.names.split()]
+        titles.setdefault(theme.title, []).extend(shown)
+    parts += [parser.listed(title, pairs) for title, pairs in titles.items()]
+    parts.append(
+        parser.listed(
+            "Options", [("--version", "Print the version."), ("--help", "Show this text.")]
+        )
     )
-    return found
+    return "\n\n".join(parts) + "\n"
 
 
-def _register(app: typer.Typer, name: str, theme: Theme) -> None:
-    found = command(name)
-    if isinstance(found, typer.Typer):
-        app.add_typer(found, name=name, rich_help_panel=theme.title)
-    else:
-        app.command(name, rich_help_panel=theme.title)(found)
-
-
-def names() -> Iterable[str]:
-    """Every command there is."""
-    return (name for theme in THEMES for name, _ in theme.commands)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        sys.stdout.write(f"scrubjay {__version__}\n")
-        raise typer.Exit
-
-
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version.")
-    ] = False,
-) -> None:
-    """Memory for AI agents: sealed at rest, forgotten for good."""
+def candidates(words: Sequence[str]) -> list[str]:
+    """Shell completion: the commands and options that may follow these words."""
+    if not words:
+        return [*names(), "--help", "--version"]
+    try:
+        command, _ = find(words)
+    except WrongUsage:
+        return []
+    inner = inner_names(words[0]) if len(words) == 1 else []
+    if command is None:
+        return [*inner, "--help"]
+    last = next((one for one in command.options if words[-1] in one.names), None)
+    if last is not None and last.type is not bool:
+        return last.choices
+    flags = [
+        flag for one in command.options if not one.positional for flag in (*one.names, one.off)
+    ]
+    return [*inner, *filter(None, flags), "--help"]
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; an error is one sentence and a hint on stderr, and an exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    wanted = given[0] if given and given[0] in {*names(), "--version"} else None
-    as_json = "--json" in given
-    _prepare()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in words
+    logging.getLogger(PROGRAM).addHandler(logging.NullHandler())  # no log lines on the terminal
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # what its encoding lacks is printed as an escape
+            stream.reconfigure(errors="backslashreplace")
     try:
-        result = build(wanted)(given, prog_name="scrubjay", standalone_mode=False)
+        code = _perform(words)
+        sys.stdout.flush()
     except ScrubjayError as error:
         complain(error.code, error.message, hint(error), as_json=as_json)
         return exit_code(error)
-    except TyperException as error:
-        return _misused(error, wanted, as_json=as_json)
-    except typer.Abort:
-        complain("aborted", "The input ended before it was answered.", _DONE, as_json=as_json)
+    except EOFError:
+        said = "The input ended before it was answered."
+        complain("aborted", said, "Nothing was done.", as_json=as_json)
+        return Exit.FAILURE
+    except BrokenPipeError:  # whoever read the output has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.FAILURE
     except KeyboardInterrupt:
         return Exit.INTERRUPT
-    return result if isinstance(result, int) else Exit.OK
+    return code
 
 
-def _prepare() -> None:
-    """Keep log lines off the terminal, and print what its encoding lacks as an escape."""
-    logging.getLogger("scrubjay").addHandler(logging.NullHandler())
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _misused(error: TyperException, wanted: str | None, *, as_json: bool) -> int:
-    """Say that the command was written wrongly; a command without anything shows its help."""
-    message = error.format_message()
-    if type(error).__name__ == "NoArgsIsHelpError":
-        sys.stderr.write(f"{message}\n")
-        return Exit.USAGE
-    sentence = message if message.endswith((".", "?")) else f"{message}."
-    command = f"scrubjay {wanted} --help" if wanted else "scrubjay --help"
-    complain("usage", sentence, f"See `{command}`.", as_json=as_json)
-    return error.exit_code
+def _perform(words: list[str]) -> int:
+    if settings.variable(COMPLETE):
+        sys.stdout.write("".join(f"{word}\n" for word in candidates(words)))
+        return Exit.OK
+    if words[:1] == ["--version"]:
+        sys.stdout.write(f"{PROGRAM} {__version__}\n")
+        return Exit.OK
+    command, rest = find(words)
+    if command is not None:
+        given = command.parse(rest)
+        if given is not None:
+            return command.function(**given) or Exit.OK
+        sys.stdout.write(command.help())
+        return Exit.OK
+    asked = "--help" in words
+    group = words[0] if words and words[0] in GROUPS else None
+    (sys.stdout if asked else sys.stderr).write(overview(group))
+    return Exit.OK if asked else Exit.USAGE

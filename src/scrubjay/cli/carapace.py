@@ -1,21 +1,20 @@
-"""tool, and carapace serve, files, import, audit, taint: the doors for Carapace."""
+"""Commands for Carapace: tool, and carapace serve, files, import, audit, taint."""
 
 from __future__ import annotations
 
-import json
 import logging
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any
 
-import typer
-
-from scrubjay import bootstrap, files
-from scrubjay.cli import opening, options, render
+from scrubjay import bootstrap, codec, files
+from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
+from scrubjay.cli.home import opened, settings, text_of
+from scrubjay.cli.parser import DRY_RUN, JSON, Option, command
 from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Origin
@@ -26,89 +25,26 @@ from scrubjay.surfaces.carapace.pipeline import Rules
 from scrubjay.surfaces.carapace.server import SOCKET, Directory, Server
 from scrubjay.surfaces.carapace.wire import DEFAULT_GROUP, AgentSession, Wire, scope_of
 
-_USAGE: Final = "Usage: scrubjay tool NAME ARGUMENTS, the arguments as a JSON object."
-carapace = typer.Typer(help="Serve and set up the memory of Carapace.", no_args_is_help=True)
-
-GroupName = Annotated[
-    str, typer.Option("--group", "-g", metavar="GROUP", help="Whose memory: the name of a group.")
-]
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help="The plugin's configuration, as JSON."),
-]
-
-
-# -- one call ---------------------------------------------------------------------------------
-
-
-def tool(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Such as memory_search.")] = "",
-    arguments: Annotated[
-        str, typer.Argument(metavar="ARGUMENTS", help="A JSON object, or - for stdin.")
-    ] = "",
-    *,
-    group: GroupName = DEFAULT_GROUP,
-    session: Annotated[
-        str | None,
-        typer.Option("--session", metavar="NAME", help="Whose limits count; else a new one."),
-    ] = None,
-    config: ConfigFile = None,
-) -> None:
-    """Call a memory tool as Carapace's ipc does: JSON on stdout, or on stderr with exit code 1.
-
-    Example: scrubjay tool memory_store '{"type": "fact", "content": "The dog is called Luna"}'
-    """
-    try:
-        given = _arguments(name, arguments)
-    except InvalidRequest as error:
-        raise _failed("CLI_ERROR", error.message) from error
-    try:
-        payload = _called(name, given, group, session, config)
-    except ScrubjayError as error:
-        raise _failed("IPC_ERROR", f"{error.message} {error.hint}") from error
-    if payload["error"] is not None:
-        sys.stderr.write(wire.encode(payload["error"]) + "\n")
-        raise typer.Exit(Exit.FAILURE)
-    render.line(wire.encode(payload["result"]))
-
-
-def _arguments(name: str, text: str) -> dict[str, Json]:
-    if not name or not text:
-        raise InvalidRequest(_USAGE)
-    try:
-        given = wire.parse(options.text_of(text))
-    except ValueError as error:
-        raise InvalidRequest("The arguments are not valid JSON.") from error
-    if not isinstance(given, dict):
-        raise InvalidRequest("The arguments must be a JSON object, not a list, a text or null.")
-    return given
-
-
-def _called(
-    name: str, given: dict[str, Json], group: str, session: str | None, config: Path | None
-) -> Any:
-    topic = name if name.startswith(manifest.TOPIC) else manifest.TOPIC + name
-    with _hosted(config) as (host, _):
-        clock = bootstrap.clock()
-        if topic == manifest.TOPIC + manifest.BRIEF_HOOK:
-            # A session begins with its brief. To purge at every call would cost more than the call.
-            host.start([group])
-        caller = AgentSession(id=session or f"sess-{clock.new_id()}", group=group)
-        message = Wire(topic=topic, correlation=clock.new_id(), arguments=given)
-        return host.pipeline.answer(message, caller)["payload"]
-
-
-def _failed(code: str, message: str) -> typer.Exit:
-    told: Json = {"code": code, "message": message, "retriable": False}
-    sys.stderr.write(wire.encode(told) + "\n")
-    return typer.Exit(Exit.FAILURE)
+_GROUP = Option(
+    "--group -g", "Group whose memory is used.", str, metavar="GROUP", default=DEFAULT_GROUP
+)
+_CONFIG = Option("--config", "Configuration file of the plugin, JSON.", Path)
 
 
 @contextmanager
 def _hosted(
     config: Path | None, rules: Rules | None = None
 ) -> Iterator[tuple[Host, ScrubjayMemory]]:
-    memory = ScrubjayMemory.open(_config(config), opening.settings())
+    chosen = Config()
+    if config is not None:
+        try:
+            given = wire.parse(files.read(config))
+        except ValueError as error:
+            raise InvalidRequest(f"{config} is not JSON.") from error
+        if not isinstance(given, dict):
+            raise InvalidRequest(f"{config} is not a JSON object.")
+        chosen = Config.read(given)
+    memory = ScrubjayMemory.open(chosen, settings())
     try:
         record = records.AuditRecorder(memory.engine)
         yield Host([memory], bootstrap.clock(), record=record, rules=rules), memory
@@ -116,47 +52,102 @@ def _hosted(
         memory.shutdown()
 
 
-def _config(path: Path | None) -> Config:
-    if path is None:
-        return Config()
+# -- one call ------------------------------------------------------------------------------------
+
+
+@command(
+    "tool",
+    Option("NAME", "Name of the tool, such as memory_search.", str),
+    Option("ARGUMENTS", "Arguments as a JSON object; - reads them from stdin.", str),
+    _GROUP,
+    Option("--session", "Session whose limits apply; a new one by default.", str, metavar="NAME"),
+    _CONFIG,
+)
+def tool(
+    name: str = "",
+    arguments: str = "",
+    *,
+    group: str = DEFAULT_GROUP,
+    session: str | None = None,
+    config: Path | None = None,
+) -> int:
+    """Call a memory tool as Carapace's ipc does: JSON on stdout, or on stderr with exit code 1.
+
+    Example: scrubjay tool memory_store '{"type": "fact", "content": "The dog is called Luna"}'
+    """
+    code = "CLI_ERROR"
     try:
-        given = wire.parse(files.read(path))
+        given = _arguments(name, arguments)
+        code = "IPC_ERROR"
+        topic = name if name.startswith(manifest.TOPIC) else manifest.TOPIC + name
+        with _hosted(config) as (host, _):
+            clock = bootstrap.clock()
+            if topic == manifest.TOPIC + manifest.BRIEF_HOOK:
+                # A session begins with its brief. To purge at every call would cost more.
+                host.start([group])
+            caller = AgentSession(id=session or f"sess-{clock.new_id()}", group=group)
+            message = Wire(topic=topic, correlation=clock.new_id(), arguments=given)
+            payload: Any = host.pipeline.answer(message, caller)["payload"]
+    except ScrubjayError as error:
+        message_text = error.message if code == "CLI_ERROR" else f"{error.message} {error.hint}"
+        payload = {"error": {"code": code, "message": message_text, "retriable": False}}
+    if payload["error"] is not None:
+        sys.stderr.write(wire.encode(payload["error"]) + "\n")
+        return Exit.FAILURE
+    render.line(wire.encode(payload["result"]))
+    return Exit.OK
+
+
+def _arguments(name: str, text: str) -> dict[str, Json]:
+    if not name or not text:
+        raise InvalidRequest("Usage: scrubjay tool NAME ARGUMENTS, the arguments as a JSON object.")
+    try:
+        given = wire.parse(text_of(text))
     except ValueError as error:
-        raise InvalidRequest(f"{path} is not JSON.") from error
+        raise InvalidRequest("The arguments are not valid JSON.") from error
     if not isinstance(given, dict):
-        raise InvalidRequest(f"{path} is not a JSON object.")
-    return Config.read(given)
+        raise InvalidRequest("The arguments must be a JSON object, not a list, a text or null.")
+    return given
 
 
-# -- the socket -------------------------------------------------------------------------------
+# -- the socket ----------------------------------------------------------------------------------
 
 
-@carapace.command()
+@command(
+    "carapace serve",
+    Option("--socket", "Socket of the ipc client.", str, metavar="ADDRESS", default=SOCKET),
+    _GROUP,
+    Option(
+        "--session", "Identity of a connection and its group; only those named are served.", str,
+        metavar="IDENTITY=GROUP", many=True,
+    ),
+    Option("--calls-per-minute", "Rate limit: calls per minute and session.", int, least=1),
+    _CONFIG,
+)  # fmt: skip
 def serve(
     *,
-    socket: Annotated[
-        str, typer.Option("--socket", metavar="ADDRESS", help="Where the ipc client connects to.")
-    ] = SOCKET,
-    group: GroupName = DEFAULT_GROUP,
-    session: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--session",
-            metavar="IDENTITY=GROUP",
-            help="Serve this connection identity, and none but those named; may be repeated.",
-        ),
-    ] = None,
-    calls_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="How fast one session may call.")
-    ] = None,
-    config: ConfigFile = None,
+    socket: str = SOCKET,
+    group: str = DEFAULT_GROUP,
+    session: Sequence[str] = (),
+    calls_per_minute: int | None = None,
+    config: Path | None = None,
 ) -> None:
-    """Answer Carapace's ipc client over ZeroMQ until it is interrupted.
+    """Serve Carapace's ipc client over ZeroMQ until it is interrupted.
 
     Example: scrubjay carapace serve --socket ipc:///run/carapace.sock --group main
     """
-    directory = Directory(group=group, groups=dict(map(_pair, session or ())))
-    _log_to_stderr()
+    groups = {}
+    for pair in session:
+        identity, equals, named = pair.rpartition("=")
+        if not equals or not identity:
+            raise InvalidRequest("A session is written IDENTITY=GROUP.")
+        groups[identity] = named
+    directory = Directory(group=group, groups=groups)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(EventFormatter())
+    logger = logging.getLogger("scrubjay")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
     with _hosted(config, Rules(calls_per_minute=calls_per_minute)) as (host, _):
         server = Server(host, socket, directory)
         try:
@@ -170,113 +161,87 @@ def serve(
             server.close()
 
 
-def _pair(text: str) -> tuple[str, str]:
-    identity, equals, group = text.rpartition("=")
-    if not equals or not identity:
-        raise InvalidRequest("A session is written IDENTITY=GROUP.")
-    return identity, group
-
-
-class _Fields(logging.Formatter):
-    """One line: the event, and its fields by name."""
+class EventFormatter(logging.Formatter):
+    """Log line: the event, and its fields by name."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of an event."""
         usual = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
-        fields = [f"{key}={value}" for key, value in vars(record).items() if key not in usual]
-        return render.piece(" ".join([record.levelname.lower(), record.getMessage(), *fields]), 500)
+        named = [f"{key}={value}" for key, value in vars(record).items() if key not in usual]
+        return render.piece(" ".join([record.levelname.lower(), record.getMessage(), *named]), 500)
 
 
-def _log_to_stderr() -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Fields())
-    logger = logging.getLogger("scrubjay")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+# -- setting up ----------------------------------------------------------------------------------
 
 
-# -- setting up -------------------------------------------------------------------------------
-
-
-@carapace.command("files")
-def write_files(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the plugin.")],
-) -> None:
+@command("carapace files", Option("DIR", "Folder of the plugin.", Path, required=True))
+def write_files(dir: Path) -> None:
     """Write manifest.json and the skill text, as this version of the tools has them.
 
     Example: scrubjay carapace files plugins/memory
     """
-    for path in manifest.write(folder):
+    for path in manifest.write(dir):
         render.line(str(path))
 
 
-@carapace.command("import")
+@command(
+    "carapace import",
+    Option("FILE", "Database of a group.", Path, required=True),
+    Option("--group -g", "Group to import into.", str, metavar="GROUP", default="the one it names"),
+    DRY_RUN,
+    JSON,
+)
 def load(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A group's database.")],
-    *,
-    group: Annotated[
-        str | None,
-        typer.Option("--group", "-g", metavar="GROUP", help="Into which; else the one it names."),
-    ] = None,
-    dry_run: options.DryRun = False,
-    as_json: options.AsJson = False,
+    file: Path, *, group: str | None = None, dry_run: bool = False, as_json: bool = False
 ) -> None:
-    """Move a Carapace database in: every entry with its versions and where it comes from.
+    """Import a Carapace database: every entry with its versions and provenance.
 
     Example: scrubjay carapace import data/memory/main.sqlite
     """
     from scrubjay.surfaces.imports import carapace as reader
 
     found = reader.read(file)
-    chosen = group or _named(found.groups)
-    scope = scope_of(chosen)
-    told: dict[str, object] = {"group": chosen, "entries": len(found.memories)}
-    told["skipped"] = list(found.skipped)
-    if not dry_run:
-        with opening.opened(str(scope), create=True) as jay:
-            loaded = jay.load(found.document(scope, bootstrap.clock().now()))
-        told |= {"added": loaded.loaded, "known": loaded.known, "forgotten": loaded.forgotten}
-    render.emit(told, lambda: _tell(told), as_json=as_json)
-
-
-def _named(groups: tuple[str, ...]) -> str:
-    if len(groups) != 1:
+    if group is None and len(found.groups) != 1:
         raise InvalidRequest(
             "The database does not say which one group it is of.", hint="Name it with --group."
         )
-    return groups[0]
+    chosen = group or found.groups[0]
+    scope = scope_of(chosen)
+    told: dict[str, Any] = {"group": chosen, "entries": len(found.memories)}
+    if not dry_run:
+        with opened(str(scope), create=True) as jay:
+            loaded = jay.load(found.document(scope, bootstrap.clock().now()))
+        told |= {"added": loaded.loaded, "known": loaded.known, "forgotten": loaded.forgotten}
+    if not as_json:
+        for sentence in found.skipped:
+            render.say(f"Left out {sentence}")
+    answer = told | {"skipped": found.skipped}
+    render.emit(answer, lambda: render.facts(told), as_json=as_json)
 
 
-def _tell(told: dict[str, Any]) -> None:
-    for sentence in told["skipped"]:
-        render.say(f"Left out {sentence}")
-    counts = {name: value for name, value in told.items() if name != "skipped"}
-    render.facts((name, str(value)) for name, value in counts.items())
+# -- looking after it ----------------------------------------------------------------------------
 
 
-# -- looking after it ---------------------------------------------------------------------------
-
-
-@carapace.command()
-def audit(*, group: GroupName = DEFAULT_GROUP) -> None:
-    """Print every call of a group, one JSON object to a line; sessions are pseudonyms.
+@command("carapace audit", _GROUP)
+def audit(*, group: str = DEFAULT_GROUP) -> None:
+    """Print the audit trail of a group, one JSON object per line; sessions are pseudonyms.
 
     Example: scrubjay carapace audit --group main
     """
     with _hosted(None) as (_, memory):
         memory.engine.open(scope_of(group), create=False)
         for line in records.lines(memory.engine, group):
-            render.line(json.dumps(line))
+            render.line(codec.to_json(line).decode())
 
 
-@carapace.command()
-def taint(
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="The session's identity.")],
-    *,
-    group: GroupName = DEFAULT_GROUP,
-    origin: Annotated[Origin, typer.Option("--origin", help="What it has read.")] = Origin.WEB,
-) -> None:
-    """Say that a session has read something nobody vouches for: its writes are held back.
+@command(
+    "carapace taint",
+    Option("SESSION", "Identity of the session.", str, required=True),
+    _GROUP,
+    Option("--origin", "Origin of the text it has read.", Origin, default="web"),
+)
+def taint(session: str, *, group: str = DEFAULT_GROUP, origin: Origin = Origin.WEB) -> None:
+    """Taint a session that has read untrusted text: its writes are quarantined.
 
     Example: scrubjay carapace taint agent-7 --group main
     """

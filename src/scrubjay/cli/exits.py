@@ -1,7 +1,8 @@
-"""Exit codes: what a script learns of an error."""
+"""Exit codes and error messages: what a script and a person learn of an error."""
 
 from __future__ import annotations
 
+import sys
 from enum import IntEnum
 from typing import Final
 
@@ -40,8 +41,43 @@ _BY_CLASS: Final[tuple[tuple[type[ScrubjayError], Exit], ...]] = (
     (errors.KeyMissing, Exit.UNAVAILABLE),
     (errors.Locked, Exit.UNAVAILABLE),
 )
+_HINTS: Final[dict[type[ScrubjayError], str]] = {
+    errors.NotFound: "Check the id; `scrubjay list` shows what the scope holds.",
+    errors.Destroyed: "`scrubjay remember --anew` begins an empty scope of the same name.",
+    errors.Frozen: "`scrubjay unfreeze` lets it go on; forget, destroy and export work meanwhile.",
+    errors.StoreError: "Run `scrubjay verify`; what was acknowledged before is not affected.",
+    errors.Changed: "Run `scrubjay reindex`, or configure the embedder that was used before.",
+    errors.SealBroken: "Run `scrubjay verify` to see what is damaged; restore it from a backup.",
+    errors.Locked: "Set SCRUBJAY_PASSPHRASE, or run it on a terminal to be asked.",
+}
+"""What to type, where the library's own hint speaks to a programmer."""
 
 
 def exit_code(error: ScrubjayError) -> Exit:
     """The exit code of an error, by its class; the first that fits."""
     return next((code for kind, code in _BY_CLASS if isinstance(error, kind)), Exit.FAILURE)
+
+
+def hint(error: ScrubjayError) -> str:
+    """What to do about an error, in words of the command line."""
+    if error.hint == error.default_hint:
+        return _HINTS.get(type(error), error.hint)
+    return error.hint
+
+
+def complain(code: str, message: str, advice: str, *, as_json: bool) -> None:
+    """Print an error to stderr: a sentence and a hint, in color on a terminal, or a JSON object."""
+    if as_json:
+        from scrubjay import codec
+
+        told = {"ok": False, "error": {"code": code, "message": message, "hint": advice}}
+        sys.stderr.write(codec.to_json(told).decode() + "\n")
+    elif not sys.stderr.isatty():
+        sys.stderr.write(f"error: {message}\nhint: {advice}\n")
+    else:
+        from rich.console import Console
+        from rich.markup import escape
+
+        console = Console(stderr=True, highlight=False, soft_wrap=True)
+        console.print(f"[bold red]error[/]: {escape(message)}")
+        console.print(f"[dim]hint[/]: {escape(advice)}")

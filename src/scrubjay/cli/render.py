@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from scrubjay.guard.clean import clean
-from scrubjay.model.memory import Json, Memory
-from scrubjay.model.records import to_record
+from scrubjay.model.memory import Memory
 from scrubjay.model.results import Hit
+from scrubjay.ports import Progress, no_progress
 
 PIECE = 100
 """How much of a memory a line shows."""
@@ -22,26 +19,30 @@ PIECE = 100
 # -- the two streams ---------------------------------------------------------------------------
 
 
-def emit(value: object, show: Callable[[], None], *, as_json: bool) -> None:
-    """Put an answer on stdout: as JSON, or as `show` writes it."""
-    if as_json:
-        line(json.dumps(value, ensure_ascii=False, indent=2))
-    else:
+def emit(result: Any, show: Callable[[], object], *, as_json: bool) -> None:
+    """Print a result: the JSON that the service answers with, or what `show` writes.
+
+    A result that is no object is the `data` of one, as in an answer of the service.
+    """
+    if not as_json:
         show()
+        return
+    import msgspec
+
+    from scrubjay import codec
+
+    content = codec.plain(result)
+    told = content if isinstance(content, dict) else {"data": content}
+    line(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
 
 
 def line(text: str) -> None:
-    """One line of data."""
+    """Print one line of data."""
     sys.stdout.write(f"{text}\n")
 
 
-def block(text: str) -> None:
-    """Several lines of data, which end in a line break already or are none at all."""
-    sys.stdout.write(text)
-
-
 def say(text: str) -> None:
-    """One line of message."""
+    """Print one line of message."""
     sys.stderr.write(f"{plain(text)}\n")
 
 
@@ -53,6 +54,10 @@ def redactions(redacted: Mapping[str, int]) -> None:
 
 def plain(text: str) -> str:
     """The text as a terminal may be shown it: no escape sequence, nothing invisible."""
+    if text.isascii() and text.isprintable():
+        return text
+    from scrubjay.guard.clean import clean
+
     return clean(text)
 
 
@@ -67,13 +72,8 @@ def local(time: datetime | None) -> str:
     return "" if time is None else time.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def day(time: datetime) -> str:
-    """The day of a time, where the reader is."""
-    return time.astimezone().date().isoformat()
-
-
 def plural(number: int, thing: str) -> str:
-    """So many of a thing."""
+    """A number with its noun, in the plural unless it is one."""
     many = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
     return f"{number:,} {thing if number == 1 else many}"
 
@@ -100,108 +100,85 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     Console().print(drawn)
 
 
-def facts(pairs: Iterable[tuple[str, str]]) -> None:
-    """Names and values, one to a line."""
-    held = list(pairs)
-    width = max((len(name) for name, _ in held), default=0)
-    for name, value in held:
-        line(f"{name:<{width}}  {value}")
+def facts(pairs: Mapping[str, Any]) -> None:
+    """Names and values, one to a line; numbers with commas, yes and no for flags."""
+    width = max(map(len, pairs), default=0)
+    for name, value in pairs.items():
+        match value:
+            case bool():
+                told = "yes" if value else "no"
+            case int():
+                told = f"{value:,}"
+            case list():
+                told = piece(", ".join(map(str, value)))
+            case _:
+                told = "" if value is None else piece(str(value))
+        line(f"{name.replace('_', ' '):<{width}}  {told}")
 
 
 # -- memories ----------------------------------------------------------------------------------
 
 
-def as_object(memory: Memory) -> dict[str, Json]:
-    """A memory as JSON; the same fields as an export, and those people ask for always."""
-    usual: dict[str, Json] = {"tags": [], "importance": 0.5, "pinned": False}
-    return {**usual, **to_record(memory), "number": memory.number, "version": memory.version}
-
-
-def hit_object(hit: Hit) -> dict[str, Json]:
-    """A hit as JSON: the memory, its score, what that is made of, and where it was found."""
-    found: dict[str, Json] = {"score": hit.score, "why": dict(hit.why), "scope": str(hit.scope)}
-    return {**as_object(hit.memory), **found}
-
-
 def memories(found: Iterable[Memory]) -> None:
     """A list of memories."""
-    table(("id", "when", "kind", "memory"), map(_row, found))
 
+    def row(one: Memory) -> tuple[str, ...]:
+        marks = "★ " * one.pinned + "(superseded) " * (not one.live)
+        tags = "".join(f" #{piece(tag)}" for tag in one.tags)
+        return one.id, _day(one.said_at), one.kind.value, marks + piece(one.content) + tags
 
-def _row(memory: Memory) -> tuple[str, ...]:
-    marks = ("★ " if memory.pinned else "", "" if memory.live else "(superseded) ")
-    tags = "".join(f" #{piece(tag)}" for tag in memory.tags)
-    text = "".join(marks) + piece(memory.content) + tags
-    return memory.id, day(memory.said_at), memory.kind.value, text
+    table(("id", "when", "kind", "memory"), map(row, found))
 
 
 def memory(one: Memory) -> None:
     """One memory with all that is known of it."""
+    from scrubjay import codec
+
     line(plain(one.content))
     line("")
-    record = {**as_object(one), **_flat(to_record(one).get("provenance"))}
-    hidden = {"content", "provenance", "number"}
-    facts((name, _value(value)) for name, value in record.items() if name not in hidden)
+    usual = {"tags": list(one.tags), "importance": str(one.importance), "pinned": one.pinned}
+    record = usual | codec.plain(one)
+    record |= record.pop("provenance", {})
+    facts({name: value for name, value in record.items() if name not in ("content", "number")})
 
 
-def _flat(value: Json | None) -> dict[str, Json]:
-    return value if isinstance(value, dict) else {}
-
-
-def _value(value: Json) -> str:
-    if isinstance(value, list):
-        return piece(", ".join(map(str, value)))
-    return piece(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-
-
-def hits(found: Sequence[Hit]) -> None:
+def hits(found: Iterable[Hit]) -> None:
     """The answer to a question, best first."""
-    table(("score", "id", "when", "memory"), map(_hit_row, found))
+
+    def row(hit: Hit) -> tuple[str, ...]:
+        one = hit.memory
+        return f"{hit.score:.3f}", one.id, _day(one.said_at), f"[{one.kind}] {piece(one.content)}"
+
+    table(("score", "id", "when", "memory"), map(row, found))
 
 
-def _hit_row(hit: Hit) -> tuple[str, ...]:
-    one = hit.memory
-    return f"{hit.score:.3f}", one.id, day(one.said_at), f"[{one.kind}] {piece(one.content)}"
-
-
-def arithmetic(found: Sequence[Hit]) -> None:
-    """For every hit the parts of its score, and their sum."""
+def arithmetic(found: Iterable[Hit]) -> None:
+    """For every hit the parts of its score, the largest first, and their sum."""
     for number, hit in enumerate(found, start=1):
         line(f"{number}. {piece(hit.memory.content)}  ({hit.memory.id})")
-        for name, part in _parts(hit.why):
+        for name, part in sorted(hit.why.items(), key=lambda part: -abs(part[1])):
             line(f"   {part:+8.4f}  {name}")
         line(f"   {'─' * 8}")
         line(f"   {hit.score:8.4f}  score")
 
 
-def _parts(why: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    yield from sorted(why.items(), key=lambda part: -abs(part[1]))
+def _day(time: datetime) -> str:
+    """The day of a time, where the reader is."""
+    return time.astimezone().date().isoformat()
 
 
 # -- progress ----------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Bar:
-    """A progress bar, or nothing at all where nobody would see it."""
-
-    drawn: Any = None
-    task: Any = None
-
-    def __call__(self, done: int, total: int) -> None:
-        """So much is done, of so much."""
-        if self.drawn is not None:
-            self.drawn.update(self.task, completed=done, total=total)
-
-
 @contextmanager
-def progress(name: str) -> Iterator[Bar]:
-    """A bar on a terminal's stderr while something long is done."""
+def progress(name: str) -> Iterator[Progress]:
+    """A progress bar on a terminal's stderr, told how much is done of how much."""
     if not sys.stderr.isatty():
-        yield Bar()
+        yield no_progress
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress as Bar
 
-    with Progress(console=Console(stderr=True), transient=True) as drawn:
-        yield Bar(drawn, drawn.add_task(name, total=None))
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,75 +1,157 @@
-"""serve: the service, until it is told to end."""
+"""Commands that serve: the HTTP service, its API keys, and the memory plane of a pod."""
 
 from __future__ import annotations
 
 import ipaddress
-import json
 import shlex
 import signal
-import socket
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import typer
-
-from scrubjay import bootstrap, files
+from scrubjay import bootstrap, codec, files
 from scrubjay import settings as reading
 from scrubjay.access import Grant, Keys
-from scrubjay.cli import options, render
+from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
-from scrubjay.cli.opening import scope_of, settings
+from scrubjay.cli.home import confirm, scope_of, settings
+from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
+from scrubjay.engine import Engine
 from scrubjay.model import text
-from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.origin import Actor
+from scrubjay.model.errors import InvalidRequest, NotFound
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import Filter, Retain
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABLE, PlaneOffer
 
 if TYPE_CHECKING:
+    from scrubjay.conversation.replay import Pulled
     from scrubjay.service.issuer import Trust
+    from scrubjay.service.server import Listening
+    from scrubjay.service.service import Options
 
-Issuer = Annotated[
-    str | None,
-    typer.Option("--oidc-issuer", metavar="URL", help="Accept the tokens of this OIDC issuer."),
-]
-Audience = Annotated[
-    str | None,
-    typer.Option("--oidc-audience", metavar="NAME", help="What they must be issued for."),
-]
-ScopeOf = Annotated[
-    str | None,
-    typer.Option(
-        "--oidc-scope", metavar="SCOPE", help="Whose memory they open, as in 'acme/{sub}'."
+PODS_VARIABLE: Final = "SCRUBJAY_PLANE_PODS"
+RECALL_MS: Final = round(RECALL_SECONDS * 1000)
+_READS, _WRITES = 200.0, 100.0
+_EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # compared with, not listened on
+_OTHERS: Final = 0o077
+_HOST = Option("--host", "Address to listen on.", str, metavar="HOST", default="127.0.0.1")
+_LISTEN = (
+    Option(
+        "--allow-host", "Host name that requests may be sent to.", str, metavar="NAME", many=True
     ),
-]
-Grants = Annotated[
-    str | None,
-    typer.Option(
-        "--oidc-grants",
-        metavar="LIST",
-        help="What for, with commas; a token may ask for less.",
-        show_default="read,write,forget,export",
+    Option("--tls-cert", "TLS certificate chain, PEM; requires TLS 1.3.", Path),
+    Option("--tls-key", "Private key of the certificate, PEM.", Path),
+    Option("--insecure-http", "Allow plain HTTP beyond loopback."),
+    Option(
+        "--reads", "Rate limit: reads per second and key; 0 for none.", float, least=0,
+        default=f"{_READS:g}",
     ),
-]
-Who = Annotated[Actor, typer.Option("--oidc-actor", help="Who acts with them.")]
-Resource = Annotated[
-    str | None,
-    typer.Option("--oidc-resource", metavar="URL", help="Where clients find it behind a proxy."),
-]
+    Option(
+        "--writes", "Rate limit: writes per second and key; 0 for none.", float, least=0,
+        default=f"{_WRITES:g}",
+    ),
+    Option(
+        "--pod", "Pod the plane serves; without one, every pod that has the token.", str,
+        metavar="NAME", many=True, variable=PODS_VARIABLE,
+    ),
+    Option(
+        "--recall-ms", "Time budget of the plane's recall, in milliseconds.", int, least=1,
+        default=str(RECALL_MS),
+    ),
+)  # fmt: skip
+_RECALL_ONLY = Option("--recall-only", "Offer recall only.")
+_RETAIN_ONLY = Option("--retain-only", "Offer retain and forget only.")
+
+
+# -- what both services share --------------------------------------------------------------------
+
+
+def hosts_of(host: str, allowed: Iterable[str]) -> frozenset[str]:
+    """The names it answers to: those that are allowed, and the address it listens on.
+
+    An IPv6 address stands in brackets, as in the Host header.
+    """
+    found = set()
+    for name in (*allowed, *(() if host in _EVERYWHERE else (host,))):
+        try:
+            address = ipaddress.ip_address(name.strip("[]"))
+        except ValueError:
+            found.add(name)
+        else:
+            found.add(f"[{address.compressed}]" if address.version == 6 else address.compressed)
+    return frozenset(found)
+
+
+def _offer(
+    *, recall_only: bool, retain_only: bool, pod: Sequence[str] = (), recall_ms: int = RECALL_MS
+) -> PlaneOffer:
+    """What the plane offers, with the token of the environment."""
+    return PlaneOffer(
+        recall=not retain_only,
+        retain=not recall_only,
+        token=reading.variable(TOKEN_VARIABLE),
+        pods=frozenset(pod) if pod else None,
+        recall_seconds=recall_ms / 1000,
+    )
+
+
+def _check_installed() -> None:
+    """Refuse to serve where the libraries that serve are not there."""
+    if not all(map(find_spec, ("starlette", "uvicorn", "jwt", "httpx2"))):
+        raise InvalidRequest(
+            "The service is not installed.", hint="pip install 'scrubjay[server]' brings it."
+        )
+
+
+def _answer(
+    where: Listening,
+    asked: Options,
+    planes: Sequence[Any],
+    announce: Callable[[Engine, str], None],
+) -> None:
+    """Serve until SIGTERM or Ctrl-C, which are no failure: they are how serving is meant to end."""
+    from scrubjay.service import server
+    from scrubjay.service.app import app
+
+    engine = bootstrap.build(settings())
+    try:
+        answering = server.server(app(engine, bootstrap.clock(), asked, planes=planes), where)
+        # Before anybody is told where it serves, and so may end it: the server, when it is done,
+        # passes the signal on to this.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _end)
+        with server.bind(where) as bound:
+            announce(engine, where.url(bound.getsockname()[1]))
+            sys.stdout.flush()
+            server.to_stderr()
+            answering.run(sockets=[bound])
+    finally:
+        engine.close()
+
+
+def _end(_number: int, _frame: object) -> None:
+    """End in peace, by way of closing the engine."""
+    raise SystemExit(Exit.OK)
+
+
+# -- the service ---------------------------------------------------------------------------------
 
 
 def trusted(
     *,
-    issuer: str | None,
-    audience: str | None,
-    scope: str | None,
-    grants: str | None,
-    actor: Actor,
-    resource: str | None,
+    issuer: str | None = None,
+    audience: str | None = None,
+    scope: str | None = None,
+    grants: str | None = None,
+    actor: Actor = Actor.USER,
+    resource: str | None = None,
 ) -> Trust | None:
-    """The issuer the options name; None if they name none."""
+    """The OIDC issuer the options name; None if they name none."""
     if issuer is None:
         if audience or scope or grants or resource:
             raise InvalidRequest("Nobody's tokens are accepted.", hint="Add --oidc-issuer.")
@@ -81,271 +163,145 @@ def trusted(
             "An issuer needs an audience, and the scope of who has its tokens.",
             hint="Add --oidc-audience, and --oidc-scope as in 'acme/{sub}'.",
         )
+    chosen: tuple[Grant, ...] = OWNERS
+    if grants is not None:
+        named = [one.strip() for one in grants.split(",") if one.strip()]
+        listed = {text.check_choice("A grant", one, Grant) for one in named}
+        chosen = tuple(grant for grant in Grant if grant in listed)
     return Trust(
         issuer=issuer,
         audience=audience,
         scope=Template(scope),
-        grants=_listed(grants) if grants is not None else OWNERS,
+        grants=chosen,
         actor=actor,
         resource=resource,
     )
 
 
-def _listed(grants: str) -> tuple[Grant, ...]:
-    named = [one.strip() for one in grants.split(",") if one.strip()]
-    chosen = {text.check_choice("A grant", one, Grant) for one in named}
-    return tuple(grant for grant in Grant if grant in chosen)
-
-
-_OTHERS: Final = 0o077
-
-
 def keep(path: Path, keys: Keys, scope: Scope) -> None:
-    """See to it that the file holds a good key for the scope; one that is there stays."""
+    """Ensure that the file holds a valid API key for the scope; one that is there stays."""
     if path.exists():
-        _check(path, keys, scope)
+        if path.stat().st_mode & _OTHERS:
+            raise InvalidRequest(
+                f"Others may read the key in {path}.",
+                hint=f"Run `chmod 600 {path}`, or remove it to have a new one made.",
+            )
+        keys.refresh()
+        found = keys.find(files.read(path).decode("latin-1").strip())
+        if found is None or not found.covers(scope):
+            raise InvalidRequest(
+                f"What {path} holds is no good key for {scope}.",
+                hint="Remove it to have a new one made, or name another file.",
+            )
         return
-    _make_folder(path.parent)
+    try:  # the folder first: a key that cannot be written down would be known to nobody
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidRequest(
+            f"There is no folder {path.parent} for the key: {error.strerror}."
+        ) from error
     issued = keys.create(
         name=f"file {path.name}", scopes=[str(scope)], grants=tuple(Grant), actor=Actor.USER
     )
     files.write(path, f"{issued.token}\n".encode())
 
 
-def _make_folder(folder: Path) -> None:
-    """See to it that there is a place for the file before there is a key nobody would know."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidRequest(
-            f"There is no folder {folder} for the key: {error.strerror}."
-        ) from error
-
-
-def _check(path: Path, keys: Keys, scope: Scope) -> None:
-    if path.stat().st_mode & _OTHERS:
-        raise InvalidRequest(
-            f"Others may read the key in {path}.",
-            hint=f"Run `chmod 600 {path}`, or remove it to have a new one made.",
-        )
-    keys.refresh()
-    found = keys.find(files.read(path).decode("latin-1").strip())
-    if found is None or not found.covers(scope):
-        raise InvalidRequest(
-            f"What {path} holds is no good key for {scope}.",
-            hint="Remove it to have a new one made, or name another file.",
-        )
-
-
-PODS_VARIABLE: Final = "SCRUBJAY_PLANE_PODS"
-_EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104  # compared with, not listened on
-_CERTIFICATE: Final = "The certificate chain, PEM; TLS 1.3 is then the least it speaks."
-
-Host = Annotated[str, typer.Option("--host", help="The address to listen on.")]
-AllowHost = Annotated[
-    list[str] | None,
-    typer.Option("--allow-host", metavar="NAME", help="A name it answers to; repeatable."),
-]
-TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help=_CERTIFICATE)]
-TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="Its private key.")]
-InsecureHttp = Annotated[
-    bool, typer.Option("--insecure-http", help="Allow plain HTTP beyond loopback.")
-]
-Reads = Annotated[
-    float, typer.Option("--reads", min=0, help="Reads a second for one key; 0: no limit.")
-]
-Writes = Annotated[
-    float, typer.Option("--writes", min=0, help="Writes a second for one key; 0: no limit.")
-]
-Pods = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--pod",
-        metavar="NAME",
-        envvar=PODS_VARIABLE,
-        help="A pod the plane serves; repeatable. Without one, every pod that has the token.",
+@command(
+    "serve",
+    _HOST,
+    Option(
+        "--port", "Port to listen on; 0 takes a free one.", int, least=0, most=65_535,
+        default="8377",
     ),
-]
-RecallMs = Annotated[
-    int,
-    typer.Option("--recall-ms", min=1, help="How long the plane's recall may take, in ms."),
-]
-RECALL_MS: Final = round(RECALL_SECONDS * 1000)
-
-
-def hosts_of(host: str, allowed: Iterable[str] | None) -> frozenset[str]:
-    """The names it answers to: those that are allowed, and the address it listens on."""
-    own = () if host in _EVERYWHERE else (host,)
-    return frozenset(map(_in_header, (*(allowed or ()), *own)))
-
-
-def _in_header(host: str) -> str:
-    """A host as it stands in the header: an address of IPv6 is in brackets there."""
-    try:
-        address = ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return host
-    return f"[{address.compressed}]" if address.version == 6 else address.compressed
-
-
-def offer_of(
-    *, recall_only: bool, retain_only: bool, pods: Sequence[str] | None = None, recall_ms: int
-) -> PlaneOffer:
-    """What the plane offers, with the token of the environment."""
-    return PlaneOffer(
-        recall=not retain_only,
-        retain=not recall_only,
-        token=reading.variable(TOKEN_VARIABLE),
-        pods=frozenset(pods) if pods else None,
-        recall_seconds=recall_ms / 1000,
-    )
-
-
-if TYPE_CHECKING:
-    from uvicorn import Server
-
-
-def check_installed() -> None:
-    """Refuse to serve where the libraries that serve are not there."""
-    if not all(map(find_spec, ("starlette", "uvicorn", "jwt", "httpx2"))):
-        raise InvalidRequest(
-            "The service is not installed.", hint="pip install 'scrubjay[server]' brings it."
-        )
-
-
-def heed() -> None:
-    """From now on SIGTERM and Ctrl-C are no failure: they are how serving is meant to end.
-
-    To be called before anybody is told where it serves, and so may end it.
-    """
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _end)  # the server passes it on when it is done
-
-
-def until_told(server: Server, bound: socket.socket) -> None:
-    """Serve until it is told to end."""
-    from scrubjay.service import server as logs
-
-    sys.stdout.flush()
-    logs.to_stderr()
-    server.run(sockets=[bound])
-
-
-def _end(_number: int, _frame: object) -> None:
-    """End in peace, by way of closing the engine."""
-    raise SystemExit(Exit.OK)
-
-
-_KEY_FILE = "Keep a key for the scope in this file; it is made if it is not there."
-Port = Annotated[
-    int, typer.Option("--port", min=0, max=65_535, help="The port; 0 takes a free one.")
-]
-NoAuth = Annotated[bool, typer.Option("--no-auth", help="Ask for no key; on loopback only.")]
-KeyFile = Annotated[Path | None, typer.Option("--key-file", metavar="FILE", help=_KEY_FILE)]
-RecallOnly = Annotated[
-    bool, typer.Option("--plane-recall-only", help="The plane of a pod offers recall alone.")
-]
-RetainOnly = Annotated[
-    bool, typer.Option("--plane-retain-only", help="It offers retain and forget alone.")
-]
-
-
+    *_LISTEN,
+    Option("--no-auth", "Disable authentication; on loopback only."),
+    Option("--key-file", "File with an API key for the scope; created if it is missing.", Path),
+    Option("--plane-recall-only", "Memory plane of a pod: offer recall only."),
+    Option("--plane-retain-only", "Memory plane of a pod: offer retain and forget only."),
+    Option("--oidc-issuer", "OIDC issuer whose tokens are accepted.", str, metavar="URL"),
+    Option("--oidc-audience", "Audience the tokens must be issued for.", str, metavar="NAME"),
+    Option(
+        "--oidc-scope", "Scope a token opens, as a template: 'acme/{sub}'.", str, metavar="SCOPE"
+    ),
+    Option(
+        "--oidc-grants", "Grants of a token, separated by commas; a token may ask for fewer.", str,
+        metavar="LIST", default="read,write,forget,export",
+    ),
+    Option("--oidc-actor", "Actor that a token acts as.", Actor, default="user"),
+    Option(
+        "--oidc-resource", "Public URL of the service, if it is behind a proxy.", str,
+        metavar="URL",
+    ),
+    SCOPE,
+    JSON,
+)  # fmt: skip
 def serve(
     *,
-    host: Host = "127.0.0.1",
-    port: Port = 8377,
-    allow_host: AllowHost = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    insecure_http: InsecureHttp = False,
-    no_auth: NoAuth = False,
-    key_file: KeyFile = None,
-    reads: Reads = 200.0,
-    writes: Writes = 100.0,
-    plane_recall_only: RecallOnly = False,
-    plane_retain_only: RetainOnly = False,
-    pod: Pods = None,
-    recall_ms: RecallMs = RECALL_MS,
-    oidc_issuer: Issuer = None,
-    oidc_audience: Audience = None,
-    oidc_scope: ScopeOf = None,
-    oidc_grants: Grants = None,
-    oidc_actor: Who = Actor.USER,
-    oidc_resource: Resource = None,
-    scope: options.ScopeName = None,
-    as_json: options.AsJson = False,
+    host: str = "127.0.0.1",
+    port: int = 8377,
+    allow_host: Sequence[str] = (),
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    insecure_http: bool = False,
+    no_auth: bool = False,
+    key_file: Path | None = None,
+    reads: float = _READS,
+    writes: float = _WRITES,
+    plane_recall_only: bool = False,
+    plane_retain_only: bool = False,
+    pod: Sequence[str] = (),
+    recall_ms: int = RECALL_MS,
+    scope: str | None = None,
+    as_json: bool = False,
+    **oidc: Any,
 ) -> None:
-    """Serve every verb over HTTP. Keys are made with `scrubjay keys create`.
+    """Serve every verb over HTTP. API keys are made with `scrubjay keys create`.
 
     Where SCRUBJAY_PLANE_TOKEN is set, the memory plane of a pod is served as well.
 
     Example: scrubjay serve --port 8377
     """
-    check_installed()
-    from scrubjay.service import server
-    from scrubjay.service.app import app
+    _check_installed()
     from scrubjay.service.limits import Rates
+    from scrubjay.service.server import Listening
     from scrubjay.service.service import Options
     from scrubjay.service.tracing import CONTENT_VARIABLE
+    from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 
-    where = server.Listening(
-        host=host,
-        port=port,
-        tls_cert=tls_cert,
-        tls_key=tls_key,
-        insecure_http=insecure_http,
+    where = Listening(
+        host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, insecure_http=insecure_http,
         no_auth=no_auth,
-    )
-    trust = trusted(
-        issuer=oidc_issuer,
-        audience=oidc_audience,
-        scope=oidc_scope,
-        grants=oidc_grants,
-        actor=oidc_actor,
-        resource=oidc_resource,
-    )
-    found = settings()
-    whose = scope_of(scope, found)
+    )  # fmt: skip
+    whose = scope_of(scope, reading.read())
     asked = Options(
         no_auth=no_auth,
-        trust=trust,
+        trust=trusted(**{name.removeprefix("oidc_"): value for name, value in oidc.items()}),
         scope=whose,
         hosts=hosts_of(host, allow_host),
         rates=Rates(reads=reads, writes=writes),
         trace_content=(reading.variable(CONTENT_VARIABLE) or "").lower() == "true",
     )
-    offer = offer_of(
-        recall_only=plane_recall_only, retain_only=plane_retain_only, pods=pod, recall_ms=recall_ms
+    offer = _offer(
+        recall_only=plane_recall_only, retain_only=plane_retain_only, pod=pod, recall_ms=recall_ms
     )
-    engine = bootstrap.build(found)
-    try:
-        made = app(engine, bootstrap.clock(), asked, planes=_planes(offer))
-        answering = server.server(made, where)
-        heed()
-        with server.bind(where) as bound:
-            keys = Keys(engine, bootstrap.clock())
-            if key_file is not None and not no_auth:
-                keep(key_file, keys, whose)
-            url = where.url(bound.getsockname()[1])
-            if as_json:
-                render.line(json.dumps({"url": url, "no_auth": no_auth}))
-            else:
-                render.line(f"scrubjay serves {url}")
-                bearer = _bearer(keys, whose, key_file, no_auth=no_auth)
-                _tell(url, bearer, _FIRST if where.loopback else ())
-            until_told(answering, bound)
-    finally:
-        engine.close()
 
+    def announce(engine: Engine, url: str) -> None:
+        keys = Keys(engine, bootstrap.clock())
+        if key_file is not None and not no_auth:
+            keep(key_file, keys, whose)
+        if as_json:
+            render.line(codec.to_json({"url": url, "no_auth": no_auth}).decode())
+            return
+        render.line(f"scrubjay serves {url}")
+        bearer = _bearer(keys, whose, key_file, no_auth=no_auth)
+        _show_places(url, bearer, loopback=where.loopback)
 
-_FIRST = (
-    ("tell it", "/v1/memories", '{"content": "Alice prefers green tea"}'),
-    ("ask it", "/v1/recall", '{"query": "What does Alice drink?"}'),
-)
+    # Without a token the plane would ask nobody for one.
+    _answer(where, asked, [ClawdapusPlane(offer)] if offer.token else [], announce)
 
 
 def _bearer(keys: Keys, scope: Scope, file: Path | None, *, no_auth: bool) -> str:
-    """Say what there is to know about keys; what curl has to be told to send one."""
+    """Say what there is to know about keys; the header curl has to send, if any."""
     if no_auth:
         render.say("No key is asked for: every program on this machine may use it.")
         return ""
@@ -357,18 +313,297 @@ def _bearer(keys: Keys, scope: Scope, file: Path | None, *, no_auth: bool) -> st
     return f' -H "Authorization: Bearer $(cat {shlex.quote(str(file.absolute()))})"'
 
 
-def _tell(url: str, bearer: str, first: Iterable[tuple[str, str, str]]) -> None:
+def _show_places(url: str, bearer: str, *, loopback: bool) -> None:
     """Say where to look, and what to paste into a shell to begin with."""
     for name, path in (("every verb", "/openapi.json"), ("is it well?", "/healthz")):
         render.say(f"  {name:<12} {url}{path}")
-    for name, path, body in first:
+    first = (
+        ("tell it", "/v1/memories", '{"content": "Alice prefers green tea"}'),
+        ("ask it", "/v1/recall", '{"query": "What does Alice drink?"}'),
+    )
+    for name, path, body in first if loopback else ():
         sent = f"-H 'Content-Type: application/json' -d '{body}'"
         render.say(f"  {name:<12} curl -s {url}{path}{bearer} {sent}")
     render.say("Ctrl-C ends it.")
 
 
-def _planes(offer: PlaneOffer) -> list[Any]:
-    """The memory plane of a pod, where its token is set: without one it would ask nobody."""
+# -- its keys ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _keys(*, create: bool) -> Iterator[Keys]:
+    found = settings()
+    if not create and not found.data.exists():
+        raise NotFound("There are no keys here.", hint="`scrubjay keys create` makes the first.")
+    engine = bootstrap.build(found)
+    try:
+        yield Keys(engine, bootstrap.clock())
+    finally:
+        engine.close()
+
+
+@command(
+    "keys create",
+    Option("NAME", "Name of the key, for people to know it by.", str, required=True),
+    Option(
+        "--scope -s", "Scope the key covers: tenant/owner, tenant/*, or *.", str, name="scopes",
+        metavar="SCOPE", many=True, required=True,
+    ),
+    Option(
+        "--grant -g", "Grant: what the key allows.", Grant, name="grants", many=True,
+        default="read, write",
+    ),
+    Option(
+        "--actor", "Actor the key acts as; only a user releases memories from quarantine.", Actor,
+        default="agent",
+    ),
+    Option(
+        "--origin", "Most trusted origin that writes with the key may claim.", Origin,
+        default="that of the actor",
+    ),
+    fields(Retain, "expires_at --expires"),
+    JSON,
+)  # fmt: skip
+def create_key(
+    name: str,
+    *,
+    grants: Sequence[Grant] = (Grant.READ, Grant.WRITE),
+    actor: Actor = Actor.AGENT,
+    origin: Origin | None = None,
+    expires_at: datetime | None = None,
+    scopes: Sequence[str],
+    as_json: bool = False,
+) -> None:
+    """Create an API key. It is shown now and never again.
+
+    Example: scrubjay keys create "my agent" --scope acme/alice --grant read --grant write
+    """
+    with _keys(create=True) as keys:
+        issued = keys.create(
+            name=name, scopes=scopes, grants=grants, actor=actor, origin=origin,
+            expires_at=expires_at,
+        )  # fmt: skip
+    render.emit(issued, lambda: render.line(issued.token), as_json=as_json)
+    if not as_json:
+        render.say(f"Keep it safe: it is not shown again. It is listed as {issued.key.id}.")
+
+
+@command("keys list", JSON)
+def list_keys(*, as_json: bool = False) -> None:
+    """List the valid API keys, by their visible part.
+
+    Example: scrubjay keys list
+    """
+    with _keys(create=False) as keys:
+        found = keys.all()
+    columns = ("id", "name", "scopes", "grants", "actor", "expires")
+    rows = (
+        (
+            one.id,
+            render.piece(one.name),
+            " ".join(one.scopes),
+            " ".join(one.grants),
+            one.actor.value,
+            render.local(one.expires_at),
+        )
+        for one in found
+    )
+    render.emit(found, lambda: render.table(columns, rows), as_json=as_json)
+
+
+@command(
+    "keys revoke", Option("ID", "Id of the key: its visible part.", str, required=True), YES, JSON
+)
+def revoke_key(id: str, *, yes: bool = False, as_json: bool = False) -> int:
+    """Revoke an API key for good. A running service refuses it within a second.
+
+    Example: scrubjay keys revoke k3jx2a7q
+    """
+    with _keys(create=False) as keys:
+        if not confirm(f"The key {id} will never be accepted again.", yes=yes):
+            return Exit.FAILURE
+        revoked = keys.revoke(id)
+    said = f"Revoked {revoked.id} ({revoked.name})."
+    render.emit(revoked, lambda: render.say(said), as_json=as_json)
+    return Exit.OK
+
+
+# -- the plane of a pod --------------------------------------------------------------------------
+
+
+@command(
+    "plane serve",
+    _HOST,
+    Option(
+        "--port", "Port to listen on; 0 takes a free one.", int, least=0, most=65_535,
+        default="8080", variable="PORT",
+    ),
+    *_LISTEN,
+    _RECALL_ONLY,
+    _RETAIN_ONLY,
+)  # fmt: skip
+def serve_plane(
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    allow_host: Sequence[str] = (),
+    reads: float = _READS,
+    writes: float = _WRITES,
+    pod: Sequence[str] = (),
+    recall_ms: int = RECALL_MS,
+    recall_only: bool = False,
+    retain_only: bool = False,
+    **transport: Any,
+) -> None:
+    """Serve the memory plane; SCRUBJAY_PLANE_TOKEN holds its token, without one none is required.
+
+    Example: scrubjay plane serve --host 0.0.0.0 --insecure-http --allow-host memory
+    """
+    _check_installed()
+    from scrubjay.service.limits import Rates
+    from scrubjay.service.server import Listening
+    from scrubjay.service.service import Options
     from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 
-    return [ClawdapusPlane(offer)] if offer.token else []
+    offer = _offer(recall_only=recall_only, retain_only=retain_only, pod=pod, recall_ms=recall_ms)
+    where = Listening(host=host, port=port, **transport)
+    asked = Options(hosts=hosts_of(host, allow_host), rates=Rates(reads=reads, writes=writes))
+
+    def announce(_engine: Engine, url: str) -> None:
+        render.line(f"scrubjay serves {url}")
+        if offer.token is None:
+            render.say("No token is asked for: everybody who reaches it may use it.")
+
+    _answer(where, asked, [ClawdapusPlane(offer)], announce)
+
+
+@command(
+    "plane describe",
+    Option("--output -o", "File to write; stdout without it.", Path),
+    _RECALL_ONLY,
+    _RETAIN_ONLY,
+    Option("--auth", "Whether agents authenticate with a token.", off="--no-auth", default="yes"),
+)
+def describe(
+    *,
+    output: Path | None = None,
+    recall_only: bool = False,
+    retain_only: bool = False,
+    auth: bool = True,
+) -> None:
+    """Write the descriptor that belongs at the root of the image.
+
+    Example: scrubjay plane describe -o .claw-describe.json
+    """
+    from dataclasses import replace
+
+    from scrubjay.surfaces.clawdapus import descriptor
+
+    offer = _offer(recall_only=recall_only, retain_only=retain_only)
+    content = descriptor.render(replace(offer, token="asked for" if auth else None))
+    if output is None:
+        sys.stdout.write(content.decode())
+    else:
+        files.write(output, content)
+
+
+@command(
+    "plane pull",
+    Option("--agent", "Agent whose history is read.", str, metavar="ID", many=True),
+    Option(
+        "--pod", "Pod of the agents; needed where no turn of theirs is known yet.", str,
+        metavar="NAME", many=True, variable=PODS_VARIABLE,
+    ),
+    fields(Filter, "since"),
+    JSON,
+)  # fmt: skip
+def pull(
+    *,
+    agent: Sequence[str] = (),
+    pod: Sequence[str] = (),
+    since: datetime | None = None,
+    as_json: bool = False,
+) -> int:
+    """Rebuild memory from the pod's own history; idempotent, so it can be repeated.
+
+    CLAW_HISTORY_URL, CLAW_HISTORY_TOKEN and CLAW_HISTORY_AGENT_IDS say where it is, as
+    `claw up` sets them. What goes wrong with one agent is told at the end.
+
+    Example: scrubjay plane pull --pod desk
+    """
+    _check_installed()
+    from scrubjay.conversation.replay import Pulled
+    from scrubjay.surfaces.clawdapus import history
+
+    url = reading.variable(history.URL_VARIABLE)
+    named = (reading.variable(history.AGENTS_VARIABLE) or "").split(",")
+    agents = agent or [one.strip() for one in named if one.strip()]
+    if url is None or not agents:
+        raise InvalidRequest(
+            "Nothing says where the history is, or of which agents.",
+            hint="Set CLAW_HISTORY_URL and CLAW_HISTORY_AGENT_IDS, as `claw up` does.",
+        )
+    fetch = history.HistorySource(url=url, token=reading.variable(history.TOKEN_VARIABLE)).fetch
+
+    def progress(pulled: Pulled) -> None:
+        if pulled.seen % 500 == 0:
+            render.say(f"{pulled.agent}: {pulled.seen:,} entries, up to {pulled.last}")
+
+    done = []
+    engine = bootstrap.build(settings())
+    try:
+        for one in agents:
+            try:
+                scope = _scope(engine, one, pod)
+            except InvalidRequest as error:
+                done.append(Pulled(one, error=f"{error.message} {error.hint}"))
+                continue
+            done.append(
+                history.pull(engine, one, fetch, scope=scope, after=since, progress=progress)
+            )
+    finally:
+        engine.close()
+    _show_pulled(done, as_json=as_json)
+    return Exit.OK if all(one.whole for one in done) else Exit.FAILURE
+
+
+def _scope(engine: Engine, agent: str, pods: Sequence[str]) -> Scope:
+    """Where the turns of an agent go: to its pod, as it is named, or else as it is known here."""
+    from scrubjay.surfaces.clawdapus import names
+
+    if len(pods) == 1:
+        return names.scope_of(agent, pods[0])
+    known = names.scopes_of(agent, engine.scopes())
+    if pods:
+        known = [names.scope_of(agent, pod) for pod in pods if names.scope_of(agent, pod) in known]
+    if len(known) != 1:
+        told = "in more than one pod" if known else "in no pod yet"
+        raise InvalidRequest(
+            f"The agent {agent} is known {told}.",
+            hint=f"Say which it belongs to: --pod NAME, or {PODS_VARIABLE}.",
+        )
+    return known[0]
+
+
+def _show_pulled(done: list[Pulled], *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from scrubjay.conversation.replay import PAGE
+
+    def show() -> None:
+        for one in done:
+            render.line(
+                f"{one.agent}: {one.stored:,} new, {one.known:,} known, "
+                f"{one.forgotten:,} forgotten, {one.ignored:,} left out"
+                + f", {one.overlong:,} too long"
+                * bool(one.overlong)
+            )
+            for time in one.crowded:
+                render.say(
+                    f"{one.agent}: the history gives no more than {PAGE:,} lines of one second, "
+                    f"{time:%Y-%m-%d %H:%M:%S}; `claw memory backfill` has them all."
+                )
+            if one.error:
+                render.say(f"{one.agent}: broken off, {one.error}")
+
+    render.emit([asdict(one) | {"whole": one.whole} for one in done], show, as_json=as_json)

@@ -1,22 +1,19 @@
-"""record, turns, sessions: conversations as they happened."""
+"""Commands about conversations: record, turns, sessions, extract."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime
-from typing import Annotated
+from typing import Any
 
-import typer
 from msgspec.structs import asdict
 
-from scrubjay.cli import options, render
+from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
-from scrubjay.cli.opening import opened
+from scrubjay.cli.home import STDIN, opened, text_of
+from scrubjay.cli.parser import ANEW, JSON, SCOPE, Option, command, fields
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.memory import Json
-from scrubjay.model.origin import Origin
-from scrubjay.model.results import Extraction, ExtractionStatus, Outcome, Session, Stopped
-from scrubjay.model.turns import TURNS_LIMIT, Recorded, State, Turn, to_record
+from scrubjay.model.requests import BROWSE_LIMIT, Filter
+from scrubjay.model.results import ExtractionStatus, Outcome, Stopped
+from scrubjay.model.turns import TURNS_LIMIT, Record, State
 
 _NOTES = {
     Outcome.KNOWN: "It was recorded already; nothing changed.",
@@ -29,120 +26,104 @@ _STATES = {
 }
 
 
+@command(
+    "record",
+    Option("USER", "Message of the user; - reads it from stdin.", str, required=True),
+    Option("ASSISTANT", "Answer of the assistant; - reads it from stdin.", str),
+    fields(Record, "id", "at", "session", "origin"),
+    ANEW,
+    SCOPE,
+    JSON,
+)
 def record(
-    user: Annotated[
-        str, typer.Argument(metavar="USER", help="What the user said, or - to read it from stdin.")
-    ],
-    assistant: Annotated[
-        str, typer.Argument(metavar="ASSISTANT", help="What was answered, or - for stdin.")
-    ] = "",
+    user: str,
+    assistant: str = "",
     *,
-    id: Annotated[
-        str | None,
-        typer.Option("--id", metavar="ID", help="Recorded under the same id again, it is one."),
-    ] = None,
-    at: options.HappenedAt = None,
-    session: options.Session = None,
-    origin: options.OneOrigin = Origin.USER,
-    anew: options.Anew = False,
-    scope: options.ScopeName = None,
-    as_json: options.AsJson = False,
+    anew: bool = False,
+    scope: str | None = None,
+    as_json: bool = False,
+    **request: Any,
 ) -> None:
-    """Record a turn, what was said and answered; prints the id it can be named by.
+    """Record a turn: a message and its answer; prints the id of the turn.
 
     Example: scrubjay record "I prefer green tea." "Noted." --session chat-7
     """
-    if user == assistant == options.STDIN:
+    if user == assistant == STDIN:
         raise InvalidRequest("Only one side of a turn can be read from stdin.")
-    said, answered = options.text_of(user), options.text_of(assistant)
+    said, answered = text_of(user), text_of(assistant)
     with opened(scope, create=True, anew=anew) as jay:
-        receipt = jay.record(said, answered, id=id, at=at, session=session, origin=origin)
-    _tell(receipt, as_json=as_json)
+        receipt = jay.record(said, answered, **request)
+    render.emit(receipt, lambda: render.line(receipt.id), as_json=as_json)
+    if not as_json:
+        if note := _NOTES.get(receipt.outcome) or _STATES.get(receipt.state):
+            render.say(note)
+        render.redactions(receipt.redacted)
 
 
-def _tell(receipt: Recorded, *, as_json: bool) -> None:
-    told = {
-        "id": receipt.id,
-        "outcome": receipt.outcome.value,
-        "state": receipt.state.name.lower(),
-        "memories": list(receipt.memories),
-        "redacted": dict(receipt.redacted),
-    }
-    render.emit(told, lambda: render.line(receipt.id), as_json=as_json)
-    if as_json:
-        return
-    if note := _NOTES.get(receipt.outcome) or _STATES.get(receipt.state):
-        render.say(note)
-    render.redactions(receipt.redacted)
-
-
-def turns(
-    *,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=TURNS_LIMIT, help="How many at most.")
-    ] = 50,
-    session: options.Session = None,
-    before: options.Before = None,
-    scope: options.ScopeName = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """List turns as they happened, newest first.
+@command(
+    "turns",
+    Option(
+        "--limit -n", "Limit: how many turns are listed at most.", int, default="50", least=1,
+        most=TURNS_LIMIT,
+    ),
+    fields(Filter, "session", "before"),
+    SCOPE,
+    JSON,
+)  # fmt: skip
+def turns(*, scope: str | None = None, as_json: bool = False, **request: Any) -> None:
+    """List turns, newest first.
 
     Example: scrubjay turns --session chat-7 --limit 20
     """
     with opened(scope) as jay:
-        found = jay.turns(limit, session=session, before=before)
-    told = {"turns": [to_record(turn) for turn in found]}
+        found = jay.turns(**request)
+    rows = (
+        (
+            turn.id,
+            render.local(turn.at),
+            render.piece(turn.session or ""),
+            render.piece(turn.user),
+            render.piece(turn.assistant),
+        )
+        for turn in found
+    )
     columns = ("id", "when", "session", "user", "assistant")
-    render.emit(told, lambda: render.table(columns, _exchanges(found)), as_json=as_json)
+    render.emit(found, lambda: render.table(columns, rows), as_json=as_json)
 
 
-def _exchanges(found: Iterable[Turn]) -> Iterator[tuple[str, ...]]:
-    for turn in found:
-        session = render.piece(turn.session or "")
-        sides = render.piece(turn.user), render.piece(turn.assistant)
-        yield turn.id, render.local(turn.at), session, *sides
-
-
-def sessions(
-    *,
-    limit: options.Listed = 50,
-    scope: options.ScopeName = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """List sessions, the one that was spoken in last first.
+@command(
+    "sessions",
+    Option(
+        "--limit -n", "Limit: how many sessions are listed at most.", int, default="50", least=1,
+        most=BROWSE_LIMIT,
+    ),
+    SCOPE,
+    JSON,
+)  # fmt: skip
+def sessions(*, limit: int = 50, scope: str | None = None, as_json: bool = False) -> None:
+    """List sessions (conversations), the most recently active first.
 
     Example: scrubjay sessions --limit 20
     """
     with opened(scope) as jay:
         found = jay.sessions(limit)
-    told = {"sessions": [_as_object(one) for one in found]}
+    rows = (
+        (
+            render.piece(one.name),
+            render.local(one.first),
+            render.local(one.last),
+            f"{one.memories:,}",
+            f"{one.turns:,}",
+            one.tainted or "",
+        )
+        for one in found
+    )
     columns = ("session", "first", "last", "memories", "turns", "tainted")
-    render.emit(told, lambda: render.table(columns, map(_row, found)), as_json=as_json)
-
-
-def _as_object(one: Session) -> dict[str, Json]:
-    return {
-        "name": one.name,
-        "first": _stamp(one.first),
-        "last": _stamp(one.last),
-        "memories": one.memories,
-        "turns": one.turns,
-        "tainted": one.tainted and one.tainted.value,
-    }
-
-
-def _stamp(time: datetime) -> str:
-    return time.isoformat().replace("+00:00", "Z")
-
-
-def _row(one: Session) -> tuple[str, ...]:
-    counts = f"{one.memories:,}", f"{one.turns:,}", one.tainted or ""
-    return render.piece(one.name), render.local(one.first), render.local(one.last), *counts
+    render.emit(found, lambda: render.table(columns, rows), as_json=as_json)
 
 
 _SECONDS = 24 * 3600.0
-"""Somebody waits for it, and ends it if they do not want to any more."""
+"""A person waits for it, and interrupts it if it takes too long."""
 _WHY = {
     Stopped.PAUSED: "It is paused: `scrubjay extract --resume` lets it go on.",
     Stopped.SPENT: "The tokens of this day are used up; it goes on tomorrow (UTC).",
@@ -150,25 +131,29 @@ _WHY = {
 }
 
 
+@command(
+    "extract",
+    Option(
+        "--limit -n", "Limit: how many turns the model reads at most.", int, default="100", least=1
+    ),
+    Option("--again", "Reprocess: read turns again that were read before."),
+    Option("--status", "Only print the progress and the tokens used."),
+    Option("--pause", "Pause: send no turns of this scope to the model."),
+    Option("--resume", "Resume after a pause."),
+    SCOPE,
+    JSON,
+)
 def extract(
     *,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, help="How many turns to read at most.")
-    ] = 100,
-    again: Annotated[
-        bool, typer.Option("--again", help="Read turns again that were read before.")
-    ] = False,
-    status: Annotated[
-        bool, typer.Option("--status", help="Only say how far it has come, and what it cost.")
-    ] = False,
-    pause: Annotated[
-        bool, typer.Option("--pause", help="Send no turns of this scope to the model.")
-    ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Let it go on.")] = False,
-    scope: options.ScopeName = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Have the configured model read turns that wait, and remember what it finds.
+    limit: int = 100,
+    again: bool = False,
+    status: bool = False,
+    pause: bool = False,
+    resume: bool = False,
+    scope: str | None = None,
+    as_json: bool = False,
+) -> int:
+    """Extract memories: the configured model reads the turns that wait.
 
     A service does this by itself. Only turns that were kept are sent; again only if it fails.
 
@@ -179,33 +164,17 @@ def extract(
             "These options do not go together.", hint="Use one of --status, --pause, --resume."
         )
     with opened(scope) as jay:
-        if pause or resume:
-            _tell_status(jay.pause_extraction(paused=pause), as_json=as_json)
-        elif status:
-            _tell_status(jay.extraction(), as_json=as_json)
-        else:
-            _tell_extraction(
-                jay.extract(limit=limit, seconds=_SECONDS, again=again), as_json=as_json
+        if status or pause or resume:
+            told: ExtractionStatus = (
+                jay.extraction() if status else jay.pause_extraction(paused=pause)
             )
-
-
-def _tell_extraction(done: Extraction, *, as_json: bool) -> None:
-    def show() -> None:
-        turns, found = render.plural(done.turns, "turn"), render.plural(done.memories, "memory")
-        spent = f"{done.tokens_in:,} tokens in, {done.tokens_out:,} out"
-        render.say(f"Read {turns}: {found}; {spent}; {done.left:,} left.")
-        if done.stopped:
-            render.say(_WHY[done.stopped])
-
-    render.emit(asdict(done), show, as_json=as_json)
-    if done.stopped is Stopped.UNAVAILABLE:
-        raise typer.Exit(Exit.UNAVAILABLE)
-
-
-def _tell_status(status: ExtractionStatus, *, as_json: bool) -> None:
-    facts = ((name.replace("_", " "), _value(value)) for name, value in asdict(status).items())
-    render.emit(asdict(status), lambda: render.facts(facts), as_json=as_json)
-
-
-def _value(value: bool | int) -> str:
-    return ("yes" if value else "no") if isinstance(value, bool) else f"{value:,}"
+            render.emit(told, lambda: render.facts(asdict(told)), as_json=as_json)
+            return Exit.OK
+        done = jay.extract(limit=limit, seconds=_SECONDS, again=again)
+    read, found = render.plural(done.turns, "turn"), render.plural(done.memories, "memory")
+    spent = f"{done.tokens_in:,} tokens in, {done.tokens_out:,} out"
+    sentence = f"Read {read}: {found}; {spent}; {done.left:,} left."
+    render.emit(done, lambda: render.say(sentence), as_json=as_json)
+    if done.stopped and not as_json:
+        render.say(_WHY[done.stopped])
+    return Exit.UNAVAILABLE if done.stopped is Stopped.UNAVAILABLE else Exit.OK

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from scrubjay.engine.ledger import extraction, sessions, turns
-from scrubjay.engine.memories import amend, read, receipts, targets, trust
 from scrubjay.engine.memories import forget as forgetting
 from scrubjay.engine.memories import purge as purging
+from scrubjay.engine.memories import read, receipts, trust
 from scrubjay.engine.memories import retain as retaining
 from scrubjay.engine.memories import trust as revoking
 from scrubjay.engine.scope import due_work, lifecycle
@@ -245,7 +245,7 @@ class Engine(Checking, Extracting):
             if self._closed:
                 return
             for opened in self._opened.values():
-                audit.leave(opened)
+                opened.close()
             self._closed = True
             self._opened.clear()
             self._ports.store.close()
@@ -282,13 +282,13 @@ class Engine(Checking, Extracting):
 
         `expected` is an optimistic lock: Stale if the memory is in none of these editions.
         """
-        return amend.amend(self._begin(scope), request, caller, expected)
+        return retaining.amend(self._begin(scope), request, caller, expected)
 
     def freeze(
         self, scope: Scope, request: FreezeRequest = FreezeRequest(), caller: Caller = USER
     ) -> Freeze:
         """Stop writes, or writes and recall; `none` lifts it. Returns the level before."""
-        return amend.freeze(self._begin(scope), Freeze(request.level), actor=caller.actor)
+        return retaining.freeze(self._begin(scope), Freeze(request.level), actor=caller.actor)
 
     def mark_tainted(self, scope: Scope, request: MarkTainted, caller: Caller = AGENT) -> Origin:
         """Note that a session has read something of an origin.
@@ -472,7 +472,7 @@ class Engine(Checking, Extracting):
 
     def preview(self, scope: Scope, request: Forget, caller: Caller = USER) -> Preview:
         """What a forget would erase, and the token that confirms exactly that."""
-        return targets.preview(self._begin(scope), request, caller)
+        return forgetting.preview(self._begin(scope), request, caller)
 
     def revoke(self, scope: Scope, request: Revoke, caller: Caller = USER) -> Erasure:
         """Undo what one session, or one channel, wrote, with everything derived from it.
@@ -540,7 +540,7 @@ class Engine(Checking, Extracting):
             if opened := self._opened.pop(scope, None):
                 # The rows may be made anew, and their numbers then mean other changes.
                 self._shelf.drop(opened.address)
-                audit.leave(opened)
+                opened.close()
             return copies.restore(
                 ports,
                 scope,

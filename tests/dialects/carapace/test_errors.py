@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
 from scrubjay import bootstrap, settings
 from scrubjay.model import errors

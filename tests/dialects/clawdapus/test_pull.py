@@ -228,7 +228,7 @@ def test_the_command_pulls_every_agent_the_pod_names(
     pod: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["plane", "pull", "--pod", "desk", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(capsys.readouterr().out)["data"]
     assert [(one["agent"], one["stored"]) for one in told] == [("a-0", 1), ("a-1", 1)]
     monkeypatch.setenv("SCRUBJAY_PLANE_PODS", "desk")
     assert run(["plane", "pull"]) == 0

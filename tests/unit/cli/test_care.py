@@ -10,7 +10,7 @@ import pytest
 
 from scrubjay import bootstrap, settings
 from scrubjay.cli import doctor
-from scrubjay.cli.installation import Installation
+from scrubjay.cli.home import installed
 from scrubjay.engine import Policy
 from scrubjay.model.requests import Forget
 from scrubjay.model.scope import Scope
@@ -20,7 +20,6 @@ from tests.unit.cli.conftest import CommandLine
 def test_verify_says_that_all_is_sound(cli: CommandLine) -> None:
     cli.remember("tea")
     told = cli.good("verify", "--json").json
-    assert told["sound"]
     assert told["checked"] > 0
     assert told["problems"] == []
 
@@ -28,11 +27,11 @@ def test_verify_says_that_all_is_sound(cli: CommandLine) -> None:
 def test_the_audit_trail_names_verbs_and_is_whole(cli: CommandLine) -> None:
     id = cli.remember("tea")
     cli.good("pin", id)
-    events = cli.good("audit", "--json").json["events"]
+    events = cli.good("audit", "--json").json["data"]
     assert [event["verb"] for event in events] == ["retain", "pin"]
-    assert cli.good("audit", "--after", 1, "--json").json["events"] == events[1:]
+    assert cli.good("audit", "--after", 1, "--json").json["data"] == events[1:]
     assert id not in cli.good("audit").out
-    assert cli.good("audit", "verify", "--json").json["sound"]
+    assert cli.good("audit", "verify", "--json").json["problems"] == []
 
 
 def test_an_audit_trail_that_was_cut_fails(cli: CommandLine) -> None:
@@ -43,7 +42,7 @@ def test_an_audit_trail_that_was_cut_fails(cli: CommandLine) -> None:
     file.write_bytes(early)
     done = cli("audit", "verify", "--json")
     assert done.code == 1
-    assert not done.json["sound"]
+    assert done.json["problems"]
     assert "problem" in cli("doctor").out
 
 
@@ -149,8 +148,9 @@ def test_work_that_is_overdue_is_found_and_finished(cli: CommandLine) -> None:
             break
     else:
         pytest.fail("nothing was found")
-    with Installation(found) as installation:
-        assert not installation.head(scope).due
+    with installed(found) as engine:
+        engine.open(scope, create=False)
+        assert not engine.head(scope).due
 
 
 def test_an_embedder_that_does_not_answer_is_found(

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from scrubjay.cli.app import complain, hint, run
-from scrubjay.cli.exits import exit_code
+from scrubjay.cli.app import run
+from scrubjay.cli.exits import complain, exit_code, hint
 from scrubjay.model import errors
 from scrubjay.model.errors import ScrubjayError
 from tests.unit.cli.conftest import CommandLine, Done
@@ -140,7 +140,7 @@ def test_a_destroyed_scope_is_a_conflict_and_begun_again_only_anew(cli: CommandL
     assert is_told(cli("remember", "coffee"), 5)
     assert is_told(cli("list"), 5)
     cli.remember("coffee", "--anew")
-    assert len(cli.good("list", "--json").json["memories"]) == 1
+    assert len(cli.good("list", "--json").json["data"]) == 1
 
 
 def test_a_frozen_scope_says_so(cli: CommandLine) -> None:

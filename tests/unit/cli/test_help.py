@@ -5,35 +5,56 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
+from msgspec.structs import fields
 
 from scrubjay.cli import app
+from scrubjay.cli.parser import COMMANDS, Fields
 from tests.unit.cli.conftest import CommandLine
 
-HEAVY = {"numpy", "pydantic", "rich", "asyncio", "sqlite3", "Stemmer", "http"}
+HEAVY = {
+    "argparse", "asyncio", "click", "difflib", "email", "http", "numpy", "pydantic",
+    "rich", "sqlite3", "Stemmer", "typer",
+}  # fmt: skip
+for theme in app.THEMES:
+    theme.load()
 
 
-def commands() -> Iterator[tuple[str, ...]]:
-    """Every command there is, with those inside of others."""
-    for name in app.names():
-        found = app.command(name)
-        yield (name,)
-        if isinstance(found, typer.Typer):
-            for inner in found.registered_commands:
-                assert inner.callback is not None
-                yield name, inner.name or inner.callback.__name__
+@pytest.mark.parametrize("name", [*COMMANDS, *app.GROUPS])
+def test_every_command_shows_an_example(cli: CommandLine, name: str) -> None:
+    text = cli.good(*name.split(), "--help").out
+    assert f"Usage: scrubjay {name}" in text
+    assert name in app.GROUPS or "Example: " in text
+    assert max(map(len, text.splitlines())) <= 110
 
 
-@pytest.mark.parametrize("command", list(commands()), ids=" ".join)
-def test_every_command_shows_an_example(cli: CommandLine, command: tuple[str, ...]) -> None:
-    text = cli.good(*command, "--help").out
-    assert "Usage: scrubjay " + " ".join(command) in text
-    nested = len(command) == 1 and isinstance(app.command(command[0]), typer.Typer)
-    assert nested or "Example: " in text
+def test_every_command_stands_in_the_table_and_every_name_of_the_table_is_one() -> None:
+    assert {name.split()[0] for name in COMMANDS} == set(app.names())
+    assert not set(app.GROUPS) & set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_help_and_a_name_of_its_own(name: str) -> None:
+    options = COMMANDS[name].options
+    flags = [flag for one in options for flag in one.names]
+    assert len(flags) == len(set(flags))
+    assert all(one.help.endswith(".") for one in options)
+
+
+def test_an_option_of_a_field_has_its_help_and_its_default_from_there() -> None:
+    declared = [one for one in COMMANDS["recall"].declared if isinstance(one, Fields)]
+    described = {
+        one.name: one.type.__metadata__[0].description
+        for request in declared
+        for one in fields(request.request)
+    }
+    options = {one.name: one for one in COMMANDS["recall"].options if one.name in described}
+    assert {"query", "limit", "kinds", "tags", "since", "scopes"} <= set(options)
+    for name, one in options.items():
+        assert described[name].startswith(one.help.removesuffix("."))
+    assert options["limit"].default == "10"
 
 
 def test_the_list_of_commands_is_the_one_of_the_issue(cli: CommandLine) -> None:
@@ -47,16 +68,50 @@ def test_the_list_of_commands_is_the_one_of_the_issue(cli: CommandLine) -> None:
     assert all(f"  {name} " in text for name in app.names())
 
 
-def test_a_command_that_is_asked_for_alone_is_the_same_as_among_all() -> None:
-    for name in app.names():
-        (one,) = app.build(name).registered_commands + app.build(name).registered_groups
-        assert one.name == name
-
-
 def test_without_a_command_there_is_help_and_a_usage_error(cli: CommandLine) -> None:
     done = cli()
     assert done.code == 2
     assert "remember" in done.err
+    done = cli("vault")
+    assert done.code == 2
+    assert "passphrase" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (["recal", "x"], "recall"),
+        (["--versoin"], "--version"),
+        (["list", "--limt", "3"], "--limit"),
+        (["vault", "stats"], "status"),
+    ],
+)
+def test_a_word_nearly_right_is_named(cli: CommandLine, words: list[str], near: str) -> None:
+    done = cli(*words)
+    assert done.code == 2
+    assert f"did you mean {near}?" in done.err
+
+
+def test_options_are_taken_in_every_usual_spelling(cli: CommandLine) -> None:
+    for text in ("one", "two", "three"):
+        cli.remember(text, "-t", "a", "--tag=b")
+    for words in (["--limit", "2"], ["--limit=2"], ["-n", "2"], ["-n2"]):
+        assert len(cli.good("list", *words).out.splitlines()) == 2
+    assert len(cli.good("list", "--tag", "a", "-t", "b").out.splitlines()) == 3
+    assert cli.remember("--", "-x is an option") != ""
+    assert cli.good("recall", "--limit", 1, "--", "-x").out
+
+
+def test_a_shell_is_told_which_words_may_come_next(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_SCRUBJAY_COMPLETE", "1")
+    assert {"recall", "vault", "--version"} <= set(cli.good().out.split())
+    assert cli.good("vault").out.split()[:2] == ["status", "passphrase"]
+    assert {"--limit", "-n", "--json"} <= set(cli.good("recall").out.split())
+    assert "preference" in cli.good("list", "--kind").out.split()
+    assert cli.good("nonsense").out == ""
+    assert not cli.home.exists()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def full(cli: CommandLine) -> CommandLine:
 
 
 def everything(cli: CommandLine, scope: str = "default") -> list[object]:
-    listed = cli.good("list", "--superseded", "--scope", scope, "--json").json["memories"]
+    listed = cli.good("list", "--superseded", "--scope", scope, "--json").json["data"]
     return [{**memory, "number": 0, "version": 1} for memory in listed]
 
 

@@ -19,7 +19,7 @@ def test_recall_as_json_has_hits_best_first_and_what_was_degraded(cli: CommandLi
     told = cli.good("recall", "what tea does Alice like", "--json").json
     assert set(told) == {"hits", "degraded"}
     best = told["hits"][0]
-    assert (best["id"], best["content"], best["scope"]) == (
+    assert (best["memory"]["id"], best["memory"]["content"], best["scope"]) == (
         tea,
         "Alice prefers green tea",
         "local/default",
@@ -63,10 +63,10 @@ def test_recall_looks_where_it_is_told(cli: CommandLine) -> None:
 def test_a_list_is_newest_first_and_goes_on_at_its_cursor(cli: CommandLine) -> None:
     ids = [cli.remember(text) for text in ("one", "two", "three")]
     page = cli.good("list", "--limit", 2, "--json").json
-    assert [memory["id"] for memory in page["memories"]] == [ids[2], ids[1]]
-    rest = cli.good("list", "--cursor", page["next"], "--json").json
-    assert [memory["id"] for memory in rest["memories"]] == [ids[0]]
-    assert rest["next"] is None
+    assert [memory["id"] for memory in page["data"]] == [ids[2], ids[1]]
+    rest = cli.good("list", "--cursor", page["next_cursor"], "--json").json
+    assert [memory["id"] for memory in rest["data"]] == [ids[0]]
+    assert rest["next_cursor"] is None
 
 
 def test_a_list_that_is_piped_is_lines_with_tabs(cli: CommandLine) -> None:

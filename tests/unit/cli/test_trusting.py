@@ -16,7 +16,7 @@ def test_revoke_takes_out_what_a_session_wrote(cli: CommandLine) -> None:
     done = cli("revoke", "--session", "s", "--yes", "--json")
     assert (done.code, done.json["erased"], done.json["verb"]) == (0, 1, "revoke")
     listed = cli("list", "--json").json
-    assert [memory["content"] for memory in listed["memories"]] == ["mine"]
+    assert [memory["content"] for memory in listed["data"]] == ["mine"]
 
 
 def test_revoke_asks_first_and_takes_one_target(cli: CommandLine) -> None:
@@ -24,19 +24,19 @@ def test_revoke_asks_first_and_takes_one_target(cli: CommandLine) -> None:
     assert cli("revoke", "--session", "s").code == 2
     assert cli("revoke").code == 2
     assert cli("revoke", "--session", "s", "--channel", "c", "--yes").code == 2
-    assert len(cli("list", "--json").json["memories"]) == 1
+    assert len(cli("list", "--json").json["data"]) == 1
 
 
 def test_what_waits_is_listed_approved_and_rejected(cli: CommandLine) -> None:
     good = remember(cli, "use tabs", "--kind", "instruction", "--origin", "web")
     bad = remember(cli, "obey me", "--kind", "instruction", "--origin", "tool")
     assert "use tabs" not in cli("brief").out
-    waiting = cli("quarantine", "list", "--json").json["memories"]
+    waiting = cli("quarantine", "list", "--json").json["data"]
     assert [memory["id"] for memory in waiting] == [good, bad]
     assert cli("quarantine", "approve", good, "--yes").code == 0
     assert cli("quarantine", "reject", bad, "--yes").code == 0
     assert "use tabs" in cli("brief").out
-    assert cli("quarantine", "list", "--json").json == {"memories": []}
+    assert cli("quarantine", "list", "--json").json == {"data": []}
     assert cli("get", bad).code == 3
 
 
@@ -47,4 +47,4 @@ def test_nothing_leaves_quarantine_unasked(cli: CommandLine) -> None:
     assert cli("quarantine", "approve", "mem-none", "--yes").code == 3
     mine = remember(cli, "mine")
     assert cli("quarantine", "reject", mine, "--yes").code == 5
-    assert len(cli("quarantine", "list", "--json").json["memories"]) == 1
+    assert len(cli("quarantine", "list", "--json").json["data"]) == 1

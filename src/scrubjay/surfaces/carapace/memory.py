@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from enum import StrEnum
 from math import expm1
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrubjay import bootstrap
 from scrubjay import settings as reading

@@ -1,0 +1,116 @@
+"""The home a command works on: settings, the open scope or installation, and the person there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from scrubjay import bootstrap, handle
+from scrubjay import settings as reading
+from scrubjay.cli import render
+from scrubjay.engine import Engine
+from scrubjay.handle import Jay
+from scrubjay.model.errors import InvalidRequest, NeedsConfirmation, NotFound
+from scrubjay.model.scope import Scope
+from scrubjay.settings import Settings
+
+STDIN = "-"
+
+
+# -- what is opened ----------------------------------------------------------------------------
+
+
+def settings() -> Settings:
+    """The settings, with the passphrase a person types if the keys are locked by one."""
+    found = reading.read()
+    if found.passphrase is None and interactive() and bootstrap.has_passphrase(found):
+        return replace(found, passphrase=ask_secret("Passphrase: "))
+    return found
+
+
+def scope_of(name: str | None, found: Settings) -> Scope:
+    """The scope a command means."""
+    return Scope.parse(name or found.scope)
+
+
+@contextmanager
+def opened(name: str | None, *, create: bool = False, anew: bool = False) -> Iterator[Jay]:
+    """The handle on a scope; only a command that writes creates one that is not there."""
+    found = settings()
+    scope = str(scope_of(name, found))
+    if not create and not found.data.exists():
+        # Asking the library would make the keys folder of an installation nobody wanted.
+        raise NotFound(f"There is no scope {scope}.", hint="It is made by the first write.")
+    with handle.open(scope, passphrase=found.passphrase, create=create, anew=anew) as jay:
+        yield jay
+
+
+@contextmanager
+def installed(found: Settings | None = None, *, create: bool = False) -> Iterator[Engine]:
+    """The engine of the whole home; only a command that writes creates one that is not there."""
+    found = settings() if found is None else found
+    if not create and not found.data.exists():
+        raise NotFound(
+            "Nothing was ever remembered here.",
+            hint=f"The data would be in {found.data}; the first write makes it.",
+        )
+    engine = bootstrap.build(found)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+# -- what a person says ------------------------------------------------------------------------
+
+
+def interactive() -> bool:
+    """Whether a person sits at the terminal who can read a question and type an answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirm(deed: str, *, yes: bool, word: str | None = None) -> bool:
+    """Whether to go on with `deed`, a sentence; NeedsConfirmation where nobody can be asked.
+
+    With `word` a plain yes is not enough: the person has to type it.
+    """
+    if yes:
+        return True
+    if not interactive():
+        raise NeedsConfirmation(
+            deed, hint="Nothing was done: add --yes to go ahead, or run it on a terminal."
+        )
+    render.say(deed)
+    sys.stderr.write(f"Type {word or 'yes'} to go ahead: ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline().strip()
+    agreed = answer == word if word else answer.lower() in {"y", "yes"}
+    if not agreed:
+        render.say("Nothing was done.")
+    return agreed
+
+
+def ask_secret(question: str) -> str:
+    """What the person types after a question on stderr, without showing it."""
+    from getpass import getpass
+
+    return getpass(question, stream=sys.stderr)
+
+
+def text_of(given: str) -> str:
+    """The text of an argument; `-` stands for all of stdin, without the last line break."""
+    if given != STDIN:
+        return given
+    try:
+        return sys.stdin.buffer.read().decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest("What was read from stdin is not UTF-8 text.") from error
+
+
+def may_replace(path: Path, *, yes: bool) -> bool:
+    """Whether a file may be written; one that is there is replaced only if the person agrees."""
+    return not path.exists() or confirm(f"{path} is there already and would be replaced.", yes=yes)

@@ -1,0 +1,221 @@
+"""Commands that set up the program: vault, config, completion.
+
+No process holds the keys between two commands. `vault unlock` puts the passphrase into the shell
+that evaluates what it prints, `vault lock` takes it out again.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from enum import StrEnum
+
+from msgspec.structs import replace
+
+from scrubjay import bootstrap
+from scrubjay import settings as reading
+from scrubjay.cli import render
+from scrubjay.cli.app import COMPLETE
+from scrubjay.cli.exits import Exit
+from scrubjay.cli.home import ask_secret, confirm, interactive, settings
+from scrubjay.cli.parser import JSON, PROGRAM, YES, Option, command
+from scrubjay.model.errors import InvalidRequest, Locked, NotFound, ScrubjayError
+from scrubjay.settings import GivenBy, Settings, Value
+
+_VARIABLE = "SCRUBJAY_PASSPHRASE"
+_RENEW = Option(
+    "--renew-recovery", "Replace the recovery key; the new one is printed.", name="renew"
+)
+
+
+# -- vault ---------------------------------------------------------------------------------------
+
+
+@command("vault status", JSON)
+def status(*, as_json: bool = False) -> None:
+    """Show the kind of keyring, its folder, and whether it opens now.
+
+    Example: scrubjay vault status
+    """
+    found = reading.read()
+    if bootstrap.has_passphrase(found):
+        kind = "passphrase"
+    else:
+        kind = "key file" if bootstrap.has_key_file(found) else "none yet"
+    opens = "the first write makes a key file"
+    if kind != "none yet":
+        try:
+            bootstrap.keyring(found, bootstrap.clock()).purposes("installation")
+            opens = "yes"
+        except ScrubjayError as error:
+            opens = f"no: {error.message}"
+    told = {"kind": kind, "folder": str(found.keys), "opens": opens}
+    render.emit(told, lambda: render.facts(told), as_json=as_json)
+
+
+@command("vault passphrase", _RENEW, YES, JSON)
+def passphrase(*, renew: bool = False, yes: bool = False, as_json: bool = False) -> int:
+    """Set or change the passphrase of the keyring. The first time a recovery key is printed.
+
+    Without a terminal the new passphrase is the first line of stdin.
+
+    Example: scrubjay vault passphrase
+    """
+    found, clock = settings(), bootstrap.clock()
+    if not bootstrap.has_passphrase(found):
+        deed = "From now on the keys open only with the passphrase or the recovery key."
+        if not confirm(deed, yes=yes):
+            return Exit.FAILURE
+        recovery = bootstrap.put_under_passphrase(found, clock, _new_passphrase())
+        _show_recovery(recovery, as_json=as_json)
+        return Exit.OK
+    if found.passphrase is None:
+        raise Locked("The present passphrase is needed to change it.")
+    keyring = bootstrap.passphrase_keyring(found, clock)
+    keyring.unlock(found.passphrase)
+    if not confirm("The present passphrase will open nothing any more.", yes=yes):
+        return Exit.FAILURE
+    keyring.change_passphrase(_new_passphrase())
+    _show_recovery(keyring.renew_recovery() if renew else None, as_json=as_json)
+    return Exit.OK
+
+
+@command("vault recover", _RENEW, YES, JSON)
+def recover(*, renew: bool = False, yes: bool = False, as_json: bool = False) -> int:
+    """Set a new passphrase with the printed recovery key.
+
+    Without a terminal the recovery key and the new passphrase are the first two lines of stdin.
+
+    Example: scrubjay vault recover --renew-recovery
+    """
+    found = _locked_settings()
+    if not confirm("The passphrase that was set will open nothing any more.", yes=yes):
+        return Exit.FAILURE
+    keyring = bootstrap.passphrase_keyring(found, bootstrap.clock())
+    keyring.unlock_with_recovery(_secret("Recovery key: "))
+    keyring.change_passphrase(_new_passphrase())
+    _show_recovery(keyring.renew_recovery() if renew else None, as_json=as_json)
+    return Exit.OK
+
+
+def _locked_settings() -> Settings:
+    found = reading.read()
+    if not bootstrap.has_passphrase(found):
+        raise NotFound("The keys are not locked by a passphrase.", hint="There is nothing to do.")
+    return found
+
+
+def _new_passphrase() -> str:
+    new = _secret("New passphrase: ")
+    if interactive() and new != ask_secret("Once more: "):
+        raise InvalidRequest("The two are not the same.", hint="Nothing was changed.")
+    if not new:
+        raise InvalidRequest("The passphrase is empty.", hint="Nothing was changed.")
+    return new
+
+
+def _secret(question: str) -> str:
+    """What the person types unseen; without a terminal, the next line of stdin."""
+    return ask_secret(question) if interactive() else sys.stdin.readline().rstrip("\r\n")
+
+
+def _show_recovery(recovery: str | None, *, as_json: bool) -> None:
+    told = {"changed": True, "recovery": recovery}
+    render.emit(told, lambda: render.say("The passphrase is set."), as_json=as_json)
+    if as_json:
+        return
+    if recovery:
+        render.line(recovery)
+        render.say("Print the recovery key and put it away: without both, nothing opens the keys.")
+    else:
+        render.say("The recovery key is the one you have.")
+
+
+@command("vault unlock")
+def unlock() -> None:
+    """Print a shell line that exports the passphrase for later commands; checked first.
+
+    Example: eval "$(scrubjay vault unlock)"
+    """
+    if sys.stdout.isatty():
+        raise InvalidRequest(
+            "This would show the passphrase on the screen.",
+            hint='Write: eval "$(scrubjay vault unlock)"',
+        )
+    found = _locked_settings()
+    given = _secret("Passphrase: ")
+    bootstrap.keyring(replace(found, passphrase=given), bootstrap.clock())
+    render.line(f"export {_VARIABLE}={shlex.quote(given)}")
+
+
+@command("vault lock")
+def lock() -> None:
+    """Print a shell line that unsets the passphrase.
+
+    Example: eval "$(scrubjay vault lock)"
+    """
+    render.line(f"unset {_VARIABLE}")
+
+
+# -- config and completion -----------------------------------------------------------------------
+
+
+@command("config show", JSON)
+def show(*, as_json: bool = False) -> None:
+    """Show every setting and its source; secrets only as set or not set.
+
+    Example: scrubjay config show
+    """
+    found = reading.read()
+    values = list(found.values)
+    secrets = {"passphrase": found.passphrase, "openai.api_key": found.openai.api_key}
+    for key, secret in secrets.items():
+        source = GivenBy.ENVIRONMENT if secret else GivenBy.DEFAULT
+        values.append(Value(key=key, value="set" if secret else "not set", source=source))
+    rows = (
+        (
+            one.key,
+            "" if one.value is None else str(one.value),
+            f"{one.source} ({one.where})" if one.where else one.source.value,
+        )
+        for one in values
+    )
+    columns = ("key", "value", "from")
+    render.emit({"values": values}, lambda: render.table(columns, rows), as_json=as_json)
+
+
+class Shell(StrEnum):
+    """The shells there is completion for."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+_SCRIPTS = {
+    Shell.BASH: """\
+_{program}() {{
+    local words
+    words=$({variable}=1 {program} "${{COMP_WORDS[@]:1:COMP_CWORD-1}}" 2>/dev/null)
+    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _{program} {program}""",
+    Shell.ZSH: """\
+_{program}() {{
+    local -a found
+    found=(${{(f)"$({variable}=1 {program} ${{words[2,CURRENT-1]}} 2>/dev/null)"}})
+    compadd -a found || _files
+}}
+compdef _{program} {program}""",
+    Shell.FISH: """\
+complete -c {program} -a "({variable}=1 {program} (commandline -opc)[2..-1] 2>/dev/null)\"""",
+}
+
+
+@command("completion", Option("SHELL", "Shell to complete for.", Shell, required=True))
+def completion(shell: Shell) -> None:
+    """Print the completion script of a shell, for commands and options.
+
+    Example: scrubjay completion bash >> ~/.bashrc
+    """
+    render.line(_SCRIPTS[shell].format(program=PROGRAM, variable=COMPLETE))
