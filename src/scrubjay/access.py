@@ -24,7 +24,7 @@ from scrubjay.engine.memories import receipts
 from scrubjay.engine.search.shelf import Short
 from scrubjay.model import text
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
-from scrubjay.model.memory import Edition, Json, Kind, Memory
+from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import (
     SYSTEM,
@@ -86,7 +86,7 @@ class Grant(StrEnum):
     ADMIN = "admin"
 
 
-class Key(Struct, frozen=True, kw_only=True):
+class Key(Result, frozen=True, kw_only=True):
     """An API key without its secret: scopes, permissions and expiry."""
 
     id: Annotated[
@@ -130,7 +130,7 @@ class Key(Struct, frozen=True, kw_only=True):
         return None
 
 
-class Issued(Struct, frozen=True, kw_only=True):
+class Issued(Result, frozen=True, kw_only=True):
     """A new API key with its token, which is shown only here."""
 
     key: Annotated[Key, Meta(description="The key and its permissions.")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -34,6 +35,59 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class SharedEngine:
+    """`scrubjay.Engine`: all scopes of one home, which share its catalog, keys and indexes.
+
+    Files of scopes that were not used lately are closed and opened again when they are needed.
+    """
+
+    def __init__(
+        self,
+        home: str | os.PathLike[str] | None = None,
+        *,
+        passphrase: str | None = None,
+        actor: Actor = Actor.USER,
+    ) -> None:
+        found = settings.read(home=home)
+        if passphrase is not None:
+            found = replace(found, passphrase=passphrase)
+        self._actor = actor
+        self._engine = bootstrap.build(found)
+
+    def __enter__(self) -> SharedEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> SharedEngine:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    def scope(self, name: str, *, create: bool = True, anew: bool = False) -> Jay:
+        """The handle on a scope: `"alice"` for `local/alice`, or `"tenant/owner"`.
+
+        It may be closed, which closes nothing but itself. A scope that does not exist is made,
+        unless `create` is false; one that was destroyed only with `anew`.
+        """
+        scope = Scope.parse(name)
+        self._engine.open(scope, create=create, anew=anew)
+        return Jay(self._engine, scope, actor=self._actor, shared=True)
+
+    def scopes(self) -> tuple[Scope, ...]:
+        """Every scope that is not destroyed, by name."""
+        return self._engine.scopes()
+
+    def close(self) -> None:
+        """Let go of every file; again is fine."""
+        self._engine.close()
+
+
+SharedEngine.__name__ = SharedEngine.__qualname__ = "Engine"  # what people call it
+
+
 def open(
     scope: str = "default",
     *,
@@ -48,25 +102,27 @@ def open(
     `home` is the folder for data and keys, otherwise the environment decides. A scope that does
     not exist is made, unless `create` is false; one that was destroyed only with `anew`.
     """
-    name = Scope.parse(scope)
-    found = settings.read(home=home)
-    if passphrase is not None:
-        found = replace(found, passphrase=passphrase)
-    engine = bootstrap.build(found)
+    Scope.parse(scope)  # before anything is made
+    engine = SharedEngine(home, passphrase=passphrase, actor=actor)
     try:
-        engine.open(name, create=create, anew=anew)
+        jay = engine.scope(scope, create=create, anew=anew)
     except BaseException:  # seam: nothing may stay open when opening fails, whatever it was
         engine.close()
         raise
-    return Jay(engine, name, actor=actor)
+    jay.shared = False
+    return jay
 
 
 class Jay(Verbs, Handle):
     """One scope and all verbs on it; safe for several threads, closed by `with` or `close`."""
 
-    def __init__(self, engine: Engine, scope: Scope, *, actor: Actor = Actor.USER) -> None:
+    def __init__(
+        self, engine: Engine, scope: Scope, *, actor: Actor = Actor.USER, shared: bool = False
+    ) -> None:
         self._engine = engine
         self.scope = scope
+        self.shared = shared
+        """Whether others use the engine, too: then closing the handle does not close it."""
         self._caller = Caller(actor=check_choice("The actor", actor, Actor))
 
     def __enter__(self) -> Jay:
@@ -84,8 +140,9 @@ class Jay(Verbs, Handle):
         return f"<{type(self).__name__} {self.scope}>"
 
     def close(self) -> None:
-        """Let go of every file; again is fine."""
-        self._engine.close()
+        """Let go of every file, unless the engine is shared; again is fine."""
+        if not self.shared:
+            self._engine.close()
 
     def _carry_out(self, verb: Verb[..., Any], request: Struct) -> Any:
         return getattr(self._engine, verb.name)(self.scope, request, self._caller)

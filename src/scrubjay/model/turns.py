@@ -15,7 +15,7 @@ from enum import IntEnum
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
 from scrubjay.model import text
@@ -27,6 +27,7 @@ from scrubjay.model.memory import (
     Json,
     MemoryKind,
     MetadataMap,
+    Result,
     SessionName,
     Tags,
 )
@@ -74,6 +75,9 @@ class State(IntEnum):
     FAILED = 3
     """It could not be distilled; it is in the ledger, and reindex tries again."""
 
+    def __str__(self) -> str:
+        return self.name.lower()  # its numbers are for cells, and say nothing
+
 
 TurnId = Annotated[
     str, Meta(description="The id of the turn, from its writer: a second write changes nothing.")
@@ -95,7 +99,7 @@ TurnState = Annotated[
 ]
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class Turn(Result, frozen=True, kw_only=True):
     """One exchange: the user's text and the agent's answer."""
 
     id: TurnId
@@ -107,7 +111,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     channel: ChannelName = None
     origin: UserOrigin = Origin.USER
     actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.AGENT
-    metadata: MetadataMap = {}
+    metadata: MetadataMap = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[int, int]:
@@ -197,7 +201,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
     tokens_out: TokensOut = 0
 
 
-class Recorded(Struct, frozen=True, kw_only=True):
+class Recorded(Result, frozen=True, kw_only=True):
     """Receipt of a turn, given once it is durable."""
 
     id: TurnId
@@ -206,10 +210,10 @@ class Recorded(Struct, frozen=True, kw_only=True):
     memories: Annotated[
         tuple[str, ...], Meta(description="Ids of the memories derived from it.")
     ] = ()
-    redacted: RedactedSecrets = {}
+    redacted: RedactedSecrets = field(default_factory=dict)
 
 
-class Moment(Struct, frozen=True, kw_only=True):
+class Moment(Result, frozen=True, kw_only=True):
     """One turn in the timeline: time, state and gist, without decrypting the turn."""
 
     id: TurnId
@@ -223,7 +227,7 @@ class Moment(Struct, frozen=True, kw_only=True):
         return derived_id(self.id, EPISODE_PART)
 
 
-class Timeline(Struct, frozen=True, kw_only=True):
+class Timeline(Result, frozen=True, kw_only=True):
     """The latest turns of a scope, oldest first, and how many there were before them."""
 
     moments: Annotated[tuple[Moment, ...], Meta(description="The latest turns, oldest first.")] = ()

@@ -67,12 +67,12 @@ def forget(
 
     `expected` is an optimistic lock on a single id; `turns_only` takes ids as those of turns.
     """
+    if expected is not None and len(request.ids) != 1:
+        raise InvalidRequest("A state can be expected of one id only.")
     ids = _resolve(opened, request)
 
     def erase(tx: Tx) -> Taken:
         if expected is not None:
-            if len(ids) != 1 or not request.ids:
-                raise InvalidRequest("A state can be expected of one id only.")
             # A row says which state it is, damaged or not.
             if (row := living(tx, Collection.MEMORY, ids[0])) is None:
                 raise not_here(request.ids[0])

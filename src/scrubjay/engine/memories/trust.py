@@ -67,7 +67,7 @@ def reject(opened: OpenScope, public_id: str, *, actor: Actor) -> Erasure:
         raise Conflict(
             f"{public_id} is not in quarantine.", hint="Use forget to erase any other memory."
         )
-    return forget(opened, Forget(ids=(public_id,)), Caller(actor=actor))
+    return forget(opened, Forget((public_id,)), Caller(actor=actor))
 
 
 def _check_human(actor: Actor) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay import vault
@@ -17,7 +16,7 @@ from scrubjay.engine.scope.open_scope import LOOKUP, OpenScope, Ports, day, slot
 from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit, admit_turn
 from scrubjay.model.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
-from scrubjay.model.memory import Memory
+from scrubjay.model.memory import Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.results import BackedUp, Loaded
 from scrubjay.model.rows import BackupEntry, Collection, Due
@@ -30,7 +29,7 @@ from scrubjay.vault import KEY_BYTES, Mac, Purpose
 _ALL = 2**31
 
 
-class Exported(Struct, frozen=True, kw_only=True):
+class Exported(Result, frozen=True, kw_only=True):
     """A scope as a file's bytes; `key` opens them if they are sealed."""
 
     content: bytes
