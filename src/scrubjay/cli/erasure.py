@@ -14,7 +14,7 @@ from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import confirm, installed, opened, scope_of, settings
 from scrubjay.cli.parser import DRY_RUN, ID, JSON, RECEIPT, SCOPE, YES, Option, command, fields
 from scrubjay.engine.memories import receipts
-from scrubjay.model.requests import Forget, Revoke
+from scrubjay.model.requests import Destroy, Forget, Revoke
 from scrubjay.model.results import Erasure, Preview
 
 _SHOWN = 20
@@ -219,7 +219,7 @@ def destroy(
         deed = f"This destroys everything of {name}, for good."
         if there and not confirm(deed, yes=yes, word=name):
             return Exit.FAILURE
-        deliver(engine.destroy(chosen, confirm=name), receipt, as_json=as_json)
+        deliver(engine.destroy(chosen, Destroy(confirm=name)), receipt, as_json=as_json)
     return Exit.OK
 
 

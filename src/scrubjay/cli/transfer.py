@@ -21,8 +21,8 @@ from scrubjay.cli.home import (
 )
 from scrubjay.cli.parser import ANEW, DRY_RUN, JSON, KEY, SCOPE, YES, Option, command
 from scrubjay.engine.transfer import bundle
-from scrubjay.engine.transfer.copies import BACKUP_DAYS
 from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound
+from scrubjay.model.requests import Backup, Restore
 from scrubjay.model.results import Loaded
 
 
@@ -163,7 +163,7 @@ def _show_loaded(loaded: Loaded, *, as_json: bool) -> None:
     Option("FILE", "File to write.", Path, required=True),
     Option(
         "--days", "Retention: days the keyring keeps the key of the backup.", int, least=1,
-        default=str(BACKUP_DAYS),
+        default=str(Backup().days),
     ),
     YES,
     SCOPE,
@@ -172,7 +172,7 @@ def _show_loaded(loaded: Loaded, *, as_json: bool) -> None:
 def backup(
     file: Path,
     *,
-    days: int = BACKUP_DAYS,
+    days: int = Backup().days,
     yes: bool = False,
     scope: str | None = None,
     as_json: bool = False,
@@ -224,6 +224,6 @@ def restore(
             deed = f"{chosen} is there; what it has not, or has older, comes from the backup."
             if not confirm(deed, yes=yes):
                 return Exit.FAILURE
-        loaded = engine.restore(chosen, raw, key=key, anew=anew)
+        loaded = engine.restore(chosen, Restore(raw, key, anew))
     _show_loaded(loaded, as_json=as_json)
     return Exit.OK
