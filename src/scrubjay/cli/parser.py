@@ -19,6 +19,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import fields as struct_fields
 
 from scrubjay import settings
+from scrubjay.cli.render import Output
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.scope import Scope
 
@@ -220,11 +221,14 @@ def fields(request: type[Struct], *specs: str) -> Fields:
 # -- commands --------------------------------------------------------------------------------------
 
 
+Function = Callable[..., Output | int | None]
+
+
 class Command(Struct, frozen=True):
     """A command: its name as it is typed, its function, and what it is told."""
 
     name: str
-    function: Callable[..., int | None]
+    function: Function
     declared: tuple[Option | Fields, ...]
 
     @property
@@ -333,12 +337,10 @@ COMMANDS: Final[dict[str, Command]] = {}
 """The commands of the modules that are loaded, by name."""
 
 
-def command(
-    name: str, *declared: Option | Fields
-) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
-    """Declare the function below to be a command: it gets its options, and gives an exit code."""
+def command(name: str, *declared: Option | Fields) -> Callable[[Function], Function]:
+    """Declare a command: the function gets its options, and gives its output or an exit code."""
 
-    def declare(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    def declare(function: Function) -> Function:
         COMMANDS[name] = Command(name, function, declared)
         return function
 
@@ -406,4 +408,3 @@ RECEIPT: Final = Option(
 )
 KEY: Final = Option("--key", "Key that opens a sealed file.", str, metavar="KEY")
 ID: Final = Option("ID", "Id of a memory.", str, required=True)
-TEXT: Final = Option("TEXT", "Text of the memory; - reads it from stdin.", str, required=True)
