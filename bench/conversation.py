@@ -60,4 +60,4 @@ def _vocabulary(chance: random.Random) -> list[str]:
         invented[
             "".join(chance.choice(onsets) + chance.choice(vowels) for _ in range(syllables))
         ] = None
-    return [*sorted(stop_words()["english"]), *invented]
+    return [*sorted(stop_words("english")), *invented]

@@ -1,6 +1,6 @@
 """Make the table of near words from a static embedder's token vectors.
 
-    python tools/make_near.py VECTORS.npz src/scrubjay/index/near.bin
+    python tools/make_near.py VECTORS.npz src/scrubjay/engine/search/near.bin
 
 VECTORS.npz holds `vocab` (word pieces), `table` (int8) and `scale` (one float per row). Whole
 words of letters are compared by cosine; each keeps the terms of its nearest words, which count by
@@ -9,12 +9,15 @@ the square of it: the less near, the much less.
 
 from __future__ import annotations
 
+import struct
 import sys
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from scrubjay.engine.search.analysis import pack_near, stop_words, terms
+from scrubjay.engine.search.analysis import stop_words, terms
 
 LANGUAGE = "english"
 MOST = 8
@@ -33,7 +36,7 @@ def main(vectors: str, target: str) -> None:
     rows /= np.linalg.norm(rows, axis=1, keepdims=True) + 1e-9
     words = [vocabulary[place] for place in chosen]
     table = neighbors(words, [terms(word, LANGUAGE)[0] for word in words], rows)
-    packed = pack_near(table)
+    packed = pack(table)
     Path(target).write_bytes(packed)
     print(f"{len(table):,} words, {sum(map(len, table.values())):,} pairs, {len(packed):,} bytes")
 
@@ -44,7 +47,7 @@ def usable(word: str) -> bool:
         word.isascii()
         and word.isalpha()
         and len(word) >= SHORTEST
-        and word not in stop_words()[LANGUAGE]
+        and word not in stop_words(LANGUAGE)
     )
 
 
@@ -62,6 +65,27 @@ def neighbors(
                     found.setdefault(stems[place], min(float(nearness[place]), 1.0) ** 2)
             table[words[at]] = dict(list(found.items())[:MOST])
     return table
+
+
+def pack(table: Mapping[str, Mapping[str, float]]) -> bytes:
+    """The file of a table, as `scrubjay.engine.search.analysis.near_terms` reads it."""
+    words = sorted(word for word in table if table[word])
+    terms = sorted({term for word in words for term in table[word]})
+    places = {term: place for place, term in enumerate(terms)}
+    starts, near, nearness = [0], [], bytearray()
+    for word in words:
+        near += [places[term] for term in table[word]]
+        nearness += bytes(round(255 * share) for share in table[word].values())
+        starts.append(len(near))
+    names = "\n".join(words).encode(), "\n".join(terms).encode()
+    body = (
+        *names,
+        struct.pack(f"<{len(starts)}I", *starts),
+        struct.pack(f"<{len(near)}H", *near),
+        bytes(nearness),
+    )
+    head = struct.pack("<4sIIII", b"SJN1", len(names[0]), len(names[1]), len(words), len(near))
+    return head + zlib.compress(b"".join(body), 9)
 
 
 if __name__ == "__main__":

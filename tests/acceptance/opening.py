@@ -7,11 +7,16 @@ from contextlib import suppress
 
 from scrubjay.engine import Engine
 from scrubjay.engine.search import manifest
-from scrubjay.engine.search.analysis import stop_words, terms
+from scrubjay.engine.search.analysis import terms
 from scrubjay.engine.search.postings import Postings
 from scrubjay.model.errors import SealBroken
 from scrubjay.model.rows import Collection
 from scrubjay.model.scope import Scope
+
+LANGUAGES = (
+    *("english", "german", "french", "spanish", "italian", "portuguese"),
+    *("dutch", "swedish", "russian"),
+)
 
 
 def words_left(engine: Engine, scope: Scope, words: Iterable[str]) -> set[str]:
@@ -45,7 +50,7 @@ def _postings(raw: Iterable[bytes]) -> Iterator[Postings]:
 
 def _holds(part: Postings, word: str) -> bool:
     """Whether the word is a term, in whatever language its text was taken to be."""
-    forms = {term for language in stop_words() for term in terms(word, language)[:1]}
+    forms = {term for language in LANGUAGES for term in terms(word, language)[:1]}
     return any(len(part.find(form)[0]) for form in forms)
 
 

@@ -23,7 +23,6 @@ from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.keyrings.memory import MemoryKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Engine, Policy, Ports
-from scrubjay.engine.memories.targets import scan
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.memory import Memory
@@ -202,7 +201,7 @@ class World(ABC):
         def look(view: View) -> Snapshot:
             return Snapshot(
                 head=view.head(),
-                memories={memory.id: memory for _, memory in scan(opened, view)},
+                memories={memory.id: memory for _, memory in opened.memories(view)},
                 tombstones=frozenset(view.tombstones()),
                 pushed=ports.store.catalog.tombstones(opened.address),
                 slots=tuple(ports.keyring.purposes(opened.address)),

@@ -33,22 +33,21 @@ def inject(path: Path, markdown: str) -> None:
         before = ""
     except UnicodeDecodeError as error:
         raise InvalidRequest("The file is not UTF-8 text.", hint="Nothing was changed.") from error
-    mode = target.stat().st_mode & 0o777 if target.exists() else None
-    files.write(target, _with(before, markdown).encode())
-    if mode is not None:
-        os.chmod(target, mode)  # noqa: PTH101 - as Path.chmod, but of the file just replaced
-
-
-def _with(text: str, markdown: str) -> str:
-    lines = _LINE.findall(text)
+    lines = _LINE.findall(before)
     begins = [at for at, line in enumerate(lines) if line.strip() == BEGIN]
     ends = [at for at, line in enumerate(lines) if line.strip() == END]
     if not begins and not ends:
-        gap = "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
-        return f"{text}{gap}{block(markdown)}"
-    if len(begins) != 1 or len(ends) != 1 or begins[0] > ends[0]:
+        gap = "" if not before or before.endswith("\n\n") else "\n\n"
+        gap = "\n" if gap and before.endswith("\n") else gap
+        text = f"{before}{gap}{block(markdown)}"
+    elif len(begins) != 1 or len(ends) != 1 or begins[0] > ends[0]:
         raise InvalidRequest(
             "The marks of the brief in this file do not make a pair.",
             hint="Leave one begin and one end, or take both out. Nothing was changed.",
         )
-    return "".join([*lines[: begins[0]], block(markdown), *lines[ends[0] + 1 :]])
+    else:
+        text = "".join([*lines[: begins[0]], block(markdown), *lines[ends[0] + 1 :]])
+    mode = target.stat().st_mode & 0o777 if target.exists() else None
+    files.write(target, text.encode())
+    if mode is not None:
+        os.chmod(target, mode)  # noqa: PTH101 - as Path.chmod, but of the file just replaced

@@ -7,6 +7,7 @@ timeline of the rest. The best comes first, so that a tighter limit cuts off the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -52,8 +53,8 @@ RECENT: Final = Share(2, 1_300)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What is asked before a turn."""
+class PromptContext:
+    """What a model is about to be asked, and what it has before it already."""
 
     scope: Scope
     query: str
@@ -94,12 +95,12 @@ def fitted(blocks: Iterable[Block], *, most: int, most_bytes: int) -> list[Block
 class Mixer:
     """Chooses the blocks for one question; no turn is told of twice."""
 
-    def __init__(self, engine: Engine, question: Question, seconds: float) -> None:
+    def __init__(self, engine: Engine, context: PromptContext, seconds: float) -> None:
         self._engine = engine
-        self._question = question
+        self._context = context
         self._seconds = seconds * _SEARCH
-        self._present = {_plain(one) for one in question.present}
-        timeline = engine.timeline(question.scope, _MOMENTS, actor=Actor.AGENT)
+        self._present = {_plain(one) for one in context.present}
+        timeline = engine.timeline(context.scope, _MOMENTS, actor=Actor.AGENT)
         self._episodes = Episodes(timeline)
         kept = [one for one in timeline.moments if one.state is State.KEPT]
         begins = [(one.id, _plain(one.gist)) for one in kept] if self._present else []
@@ -114,7 +115,7 @@ class Mixer:
         hits = [hit for hit in self._search() if not hit.memory.quarantined]
         about = [hit for hit in hits if any(hit.why.get(part, 0) > 0 for part in _EVIDENCE)]
         chosen: list[Block] = []
-        for hit in self._news(about if self._question.query else [], MATCHED.blocks):
+        for hit in self._news(about if self._context.query else [], MATCHED.blocks):
             sources = hit.memory.sources
             is_latest = any(one.id in sources for one in self._latest)
             size = RECENT.bytes if is_latest else MATCHED.bytes
@@ -122,10 +123,11 @@ class Mixer:
             chosen.append(self._block(hit.memory, size, score=hit.score, around=around))
         for hit in self._news([one for one in hits if _SALIENT in one.memory.tags], SALIENT.blocks):
             chosen.append(self._block(hit.memory, SALIENT.bytes))
-        for moment in reversed(self._latest):
-            memory = self._episode(moment)
-            if memory is not None and self._is_news(memory):
-                chosen.append(replace(self._block(memory, RECENT.bytes), kind="recent"))
+        for moment in [one for one in reversed(self._latest) if one.id not in self._shown]:
+            with suppress(NotFound):  # forgotten by itself, or since we looked
+                memory = self._engine.get(self._context.scope, moment.memory, actor=Actor.AGENT)
+                if self._is_news(memory):
+                    chosen.append(replace(self._block(memory, RECENT.bytes), kind="recent"))
         if text := self._episodes.tell(self._shown, _TIMELINE_BYTES):
             chosen.append(Block(text=text, kind="timeline"))
         if len(chosen) < most and (text := self._episodes.noise()):
@@ -137,7 +139,7 @@ class Mixer:
 
         Nothing of it leaves the machine, and no embedder is asked that could take long.
         """
-        query = self._question.query
+        query = self._context.query
         salient = frozenset({_SALIENT})
         request = Recall(
             query=query or _SALIENT,
@@ -148,7 +150,7 @@ class Mixer:
             local=True,
             actor=Actor.AGENT,
         )
-        return self._engine.recall(self._question.scope, request).hits
+        return self._engine.recall(self._context.scope, request).hits
 
     def _news(self, hits: Sequence[Hit], most: int) -> list[Hit]:
         """The first hits that nothing has told of yet."""
@@ -166,14 +168,6 @@ class Mixer:
             return False
         self._shown |= ids
         return True
-
-    def _episode(self, moment: Moment) -> Memory | None:
-        if moment.id in self._shown:
-            return None
-        try:
-            return self._engine.get(self._question.scope, moment.memory, actor=Actor.AGENT)
-        except NotFound:  # forgotten by itself, or since we looked
-            return None
 
     def _block(self, memory: Memory, most: int, *, score: float = 0.0, around: str = "") -> Block:
         kind = memory.kind.value

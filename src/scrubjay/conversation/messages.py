@@ -65,7 +65,7 @@ def answer_text(response: object) -> str:
     """
     if isinstance(response, str):
         if any(line.startswith(_DATA) for line in _lines(response[:_SAMPLE])):
-            return "".join(piece for event in _events(response) for piece in _pieces(event))
+            return "".join(_streamed(response))
         response = parsed(response)
     if not isinstance(response, dict):
         return ""
@@ -78,8 +78,8 @@ def answer_text(response: object) -> str:
     return "\n".join(text for text in output if text)
 
 
-def _events(stream: str) -> Iterator[dict[str, Any]]:
-    """The objects in a stream: the lines of data up to an empty line are one event."""
+def _streamed(stream: str) -> Iterator[str]:
+    """The pieces of text in a stream: the lines of data up to an empty line are one event."""
     lines: list[str] = []
     for line in (*_lines(stream), ""):
         if line.startswith(_DATA):
@@ -87,7 +87,9 @@ def _events(stream: str) -> Iterator[dict[str, Any]]:
         elif not line and lines:
             whole = parsed("\n".join(lines))
             # Where nothing parts the events, each line is one.
-            yield from _objects([whole] if whole is not None else [parsed(one) for one in lines])
+            events = [whole] if whole is not None else [parsed(one) for one in lines]
+            for event in _objects(events):
+                yield from _pieces(event)
             lines.clear()
 
 
@@ -97,6 +99,7 @@ def _lines(stream: str) -> list[str]:
 
 
 def _pieces(event: dict[str, Any]) -> Iterator[str]:
+    """The text an event adds to the answer, by the shape of its API."""
     for choice in _objects(event.get("choices")):
         delta = choice.get("delta")
         if choice.get("index", 0) == 0 and isinstance(delta, dict):

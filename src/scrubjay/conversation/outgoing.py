@@ -13,7 +13,7 @@ from scrubjay.guard.clean import clean, one_line
 from scrubjay.guard.secrets import PLACEHOLDER, redact
 from scrubjay.model.memory import Json, Memory
 
-__all__ = ["clean", "one_line", "redact", "render_brief", "sanitize"]
+__all__ = ["clean", "one_line", "render_brief", "sanitize"]
 
 
 def sanitize(value: Json, placeholder: str = PLACEHOLDER) -> tuple[Any, list[str]]:

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from scrubjay.engine.ledger import extraction, sessions, turns
-from scrubjay.engine.memories import amend, read, receipts, targets, trust
 from scrubjay.engine.memories import forget as forgetting
 from scrubjay.engine.memories import purge as purging
+from scrubjay.engine.memories import read, receipts, trust
 from scrubjay.engine.memories import retain as retaining
 from scrubjay.engine.memories import trust as revoking
 from scrubjay.engine.scope import due_work, lifecycle
@@ -213,7 +213,7 @@ class Engine(Checking, Extracting):
             if self._closed:
                 return
             for opened in self._opened.values():
-                audit.leave(opened)
+                opened.close()
             self._closed = True
             self._opened.clear()
             self._ports.store.close()
@@ -237,7 +237,7 @@ class Engine(Checking, Extracting):
 
     def amend(self, scope: Scope, request: Amend) -> Memory:
         """Pin or unpin a memory, or set when it expires; null lifts that."""
-        return amend.amend(self._begin(scope), request)
+        return retaining.amend(self._begin(scope), request)
 
     def pin(
         self, scope: Scope, public_id: str, *, pinned: bool = True, actor: Actor = Actor.USER
@@ -255,7 +255,7 @@ class Engine(Checking, Extracting):
         self, scope: Scope, level: Freeze = Freeze.WRITES, *, actor: Actor = Actor.USER
     ) -> Freeze:
         """Stop writes, or writes and recall; `none` lifts it. Returns the level before."""
-        return amend.freeze(self._begin(scope), level, actor=actor)
+        return retaining.freeze(self._begin(scope), level, actor=actor)
 
     def mark_tainted(
         self,
@@ -409,7 +409,7 @@ class Engine(Checking, Extracting):
 
     def preview(self, scope: Scope, request: Forget) -> Preview:
         """What a forget would erase, and the token that confirms exactly that."""
-        return targets.preview(self._begin(scope), request)
+        return forgetting.preview(self._begin(scope), request)
 
     def revoke(self, scope: Scope, request: Revoke) -> Erasure:
         """Undo what one session or channel wrote, with everything derived from it."""
@@ -488,5 +488,5 @@ class Engine(Checking, Extracting):
             if opened := self._opened.pop(scope, None):
                 # The rows may be made anew, and their numbers then mean other changes.
                 self._shelf.drop(opened.address)
-                audit.leave(opened)
+                opened.close()
             return copies.restore(ports, scope, raw, key=key, anew=anew, origin=origin, actor=actor)

@@ -13,7 +13,7 @@ from typing import Final
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import ScrubjayError
-from scrubjay.model.results import Extraction, Stopped
+from scrubjay.model.results import Stopped
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock
 from scrubjay.service.metrics import Metrics
@@ -47,7 +47,7 @@ class Background:
         self._clock = clock
         self._metrics = metrics
         self._pauses = pauses or Pauses()
-        self._pending: dict[Scope, None] = {}
+        self._pending: dict[Scope | None, None] = {}
         self._left: dict[Scope, int] = {}
         self._failures = 0
         self._next_sweep = 0.0
@@ -80,7 +80,11 @@ class Background:
     def _run(self) -> None:
         self._sweep()
         while not self._ending.is_set():
-            scope = self._take()
+            with self._wakes:
+                if not self._pending and not self._ending.is_set():
+                    self._wakes.wait(self._pauses.sweep)
+                scope = next(iter(self._pending), None)
+                self._pending.pop(scope, None)
             if self._ending.is_set():
                 return
             if scope is not None:
@@ -88,16 +92,6 @@ class Background:
             # Also where some scopes always have something: the others must not wait for ever.
             if scope is None or self._clock.monotonic() >= self._next_sweep:
                 self._sweep()
-
-    def _take(self) -> Scope | None:
-        """The next scope; None if none came for long."""
-        with self._wakes:
-            if not self._pending and not self._ending.is_set():
-                self._wakes.wait(self._pauses.sweep)
-            scope = next(iter(self._pending), None)
-            if scope is not None:
-                del self._pending[scope]
-            return scope
 
     def _sweep(self) -> None:
         self._next_sweep = self._clock.monotonic() + self._pauses.sweep
@@ -110,6 +104,8 @@ class Background:
             self._pending.update(dict.fromkeys(scopes))
 
     def _work(self, scope: Scope) -> None:
+        """Have the model read a few turns; leave one that cannot be had alone, longer each time."""
+        add = self._metrics.add
         try:
             done = self._engine.extract(scope, limit=_SLICE_TURNS, seconds=_SLICE_SECONDS)
         except ScrubjayError as error:
@@ -118,32 +114,21 @@ class Background:
             return
         except Exception:  # seam: whatever goes wrong with one scope, the others have their turn
             _log.exception("extraction.failed")
-            self._metrics.add("memory_extraction_failures_total", 1)
+            add("memory_extraction_failures_total", 1)
             return
-        self._tell(scope, done)
-        if done.left and done.stopped in (None, Stopped.UNAVAILABLE):
-            self.wake(scope)
-        self._rest(done)
-
-    def _rest(self, done: Extraction) -> None:
-        """Leave a model that cannot be had alone, for longer each time."""
-        if done.stopped is not Stopped.UNAVAILABLE:
-            self._failures = 0 if done.turns else self._failures
-            return
-        self._failures = 1 if done.turns else self._failures + 1
-        pause = self._pauses.first * 2 ** min(self._failures - 1, 30)
-        self._ending.wait(min(pause, self._pauses.longest))
-
-    def _tell(self, scope: Scope, done: Extraction) -> None:
-        add, tokens = self._metrics.add, "memory_extraction_tokens_total"
-        add(tokens, done.tokens_in, direction="in")
-        add(tokens, done.tokens_out, direction="out")
+        add("memory_extraction_tokens_total", done.tokens_in, direction="in")
+        add("memory_extraction_tokens_total", done.tokens_out, direction="out")
         add("memory_extraction_turns_total", done.turns)
         add("memory_extraction_memories_total", done.memories)
         add("memory_extraction_repeats_total", done.repeats)
         add("memory_extraction_failures_total", done.failed)
-        self._note(scope, done.left)
-
-    def _note(self, scope: Scope, left: int) -> None:
-        self._left[scope] = left
+        self._left[scope] = done.left
         self._metrics.show("memory_extraction_waiting", sum(self._left.values()))
+        if done.left and done.stopped in (None, Stopped.UNAVAILABLE):
+            self.wake(scope)
+        if done.turns:
+            self._failures = 0
+        if done.stopped is Stopped.UNAVAILABLE:
+            self._failures += 1
+            pause = self._pauses.first * 2 ** min(self._failures - 1, 30)
+            self._ending.wait(min(pause, self._pauses.longest))

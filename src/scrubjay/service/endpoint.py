@@ -1,7 +1,7 @@
 """The endpoint of every HTTP surface: authenticate → rate → body → span → bridge → error.
 
-A surface subclasses `Endpoint` for its credentials, its limits and its words. What is raised on the
-way becomes problem+json at the gate, unless the surface says it in words of its own.
+A surface subclasses `HttpEndpoint` for its credentials, its limits and its words. What is raised
+on the way becomes problem+json at the gate, unless the surface says it in words of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Visit:
     body: bytes
 
 
-class Endpoint(ABC, Generic[Result]):
+class HttpEndpoint(ABC, Generic[Result]):
     """One operation at one path. `perform` runs on a thread, everything else on the event loop."""
 
     patience = 0.0
@@ -58,7 +58,12 @@ class Endpoint(ABC, Generic[Result]):
 
     async def run(self, request: Request) -> Result:
         """What `perform` gives for a request, or whatever refuses it."""
-        state = request.scope["state"]
+
+        async def disconnected() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+
+        bridge, operation, state = self.service.bridge, self.operation, request.scope["state"]
         state["op"] = self.name
         holder = await self.authenticate(request)
         state["key"] = holder.id
@@ -67,9 +72,20 @@ class Endpoint(ABC, Generic[Result]):
         with self.service.room.share() as take:
             body = await self.receive(request, take)
             visit = Visit(request=request, holder=holder, scope=scope, body=body)
-            with self.service.spans.around(self.operation, scope, request.headers) as span:
+            with self.service.spans.around(operation, scope, request.headers) as span:
                 state["trace_id"] = span.trace_id
-                return await self._cross(visit, span)
+                if operation.writes:
+                    return await bridge.write(
+                        lambda: self.perform(visit, span), heavy=operation.heavy
+                    )
+                if (done := self.at_once(visit, span)) is not None:
+                    return done
+                return await bridge.read(
+                    lambda: self.perform(visit, span),
+                    seconds=self.seconds,
+                    gone=disconnected,
+                    heavy=operation.heavy,
+                )
 
     async def _spend(self, holder: Key) -> Spent | None:
         """Take a token of the rate; a write may wait for one, a read has no time for it."""
@@ -82,19 +98,6 @@ class Endpoint(ABC, Generic[Result]):
                     raise
             await asyncio.sleep(_STEP)
             waited += _STEP
-
-    async def _cross(self, visit: Visit, span: Span) -> Result:
-        bridge, heavy = self.service.bridge, self.operation.heavy
-        if self.operation.writes:
-            return await bridge.write(lambda: self.perform(visit, span), heavy=heavy)
-        if (done := self.at_once(visit, span)) is not None:
-            return done
-        return await bridge.read(
-            lambda: self.perform(visit, span),
-            seconds=self.seconds,
-            gone=lambda: disconnected(visit.request),
-            heavy=heavy,
-        )
 
     # -- what a surface says ---------------------------------------------------------------
 
@@ -153,9 +156,3 @@ async def read_body(
         detail = "The body did not arrive in time."
         raise Problem(408, "too_slow", detail, headers=closing) from error
     return b"".join(pieces)
-
-
-async def disconnected(request: Request) -> None:
-    """Return once the client has hung up."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

@@ -23,7 +23,7 @@ from scrubjay.model.results import Outcome, Page, Recalled, Retained
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import NAME_CHARS, key_name
 from scrubjay.model.turns import Recorded
-from scrubjay.service.endpoint import Endpoint, Take, Visit, read_body
+from scrubjay.service.endpoint import HttpEndpoint, Take, Visit, read_body
 from scrubjay.service.problems import Problem
 from scrubjay.service.service import Service
 from scrubjay.service.tracing import Span
@@ -158,7 +158,7 @@ def routes(service: Service) -> list[Route]:
     ]
 
 
-class RestEndpoint(Endpoint[Response]):
+class RestEndpoint(HttpEndpoint[Response]):
     """One operation of the table under `/v1`: keys or tokens, JSON in, JSON out."""
 
     def __init__(self, service: Service, operation: Operation) -> None:

@@ -7,9 +7,11 @@ import logging
 import socket
 import ssl
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any, Final
 
 import uvicorn
@@ -40,17 +42,10 @@ class JsonLines(logging.Formatter):
         if record.exc_info and record.exc_info[0]:
             # The text of an exception may quote what it failed on; its place does not.
             line["error"] = record.exc_info[0].__name__
-            line["at"] = _place(record)
+            if places := list(walk_tb(record.exc_info[2])):
+                frame, number = places[-1]
+                line["at"] = f"{frame.f_globals.get('__name__')}:{number}"
         return json.dumps(line, default=str, ensure_ascii=False)
-
-
-def _place(record: logging.LogRecord) -> str:
-    trace = record.exc_info[2] if record.exc_info else None
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return ""
-    return f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"
 
 
 def to_stderr(level: int = logging.INFO) -> None:
@@ -135,6 +130,12 @@ def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
 
     The certificate is read now, so that a bad one is said before anybody is told of the service.
     """
+
+    def tls(_config: uvicorn.Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+        context = default()
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        return context
+
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -151,7 +152,7 @@ def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
         lifespan="on",
         ssl_certfile=listening.tls_cert,
         ssl_keyfile=listening.tls_key,
-        ssl_context_factory=_tls if listening.tls else None,
+        ssl_context_factory=tls if listening.tls else None,
         **more,
     )
     try:
@@ -162,9 +163,3 @@ def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
             hint="--tls-cert and --tls-key are PEM files that belong together.",
         ) from error
     return uvicorn.Server(config)
-
-
-def _tls(_config: uvicorn.Config, default: Any) -> ssl.SSLContext:
-    context: ssl.SSLContext = default()
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    return context

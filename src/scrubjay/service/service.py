@@ -94,17 +94,13 @@ class Service:
         self.room = Room()
         self.signer = Signer(self.keys.signing_secret())
         self.spans = Spans(self.signer, clock, content=self.options.trace_content)
-        self.tokens = self._tokens()
+        self.tokens: Tokens | None = None
+        if self.options.trust is not None:  # else its libraries are not even loaded
+            from scrubjay.service.tokens import Tokens
+
+            self.tokens = Tokens(self.options.trust, clock, self.signer.pseudonym)
         self._local = everything()
         self._open: set[Scope] = set()
-
-    def _tokens(self) -> Tokens | None:
-        """What checks tokens, if any are good; else its libraries are not even loaded."""
-        if self.options.trust is None:
-            return None
-        from scrubjay.service.tokens import Tokens
-
-        return Tokens(self.options.trust, self.clock, self.signer.pseudonym)
 
     # -- who asks ----------------------------------------------------------------------
 

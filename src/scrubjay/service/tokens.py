@@ -67,8 +67,15 @@ class Publisher:
 
     async def keys(self) -> Mapping[str, VerifyingKey]:
         """Its keys by their ids; Unreachable if they cannot be had."""
+        client = httpx2.AsyncClient(
+            verify=self._verify,
+            trust_env=False,
+            follow_redirects=False,
+            timeout=self._seconds,
+            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+        )
         try:
-            async with asyncio.timeout(self._seconds), self._client() as http:
+            async with asyncio.timeout(self._seconds), client as http:
                 found = await _document(http, self._trust.issuer.rstrip("/") + DISCOVERY)
                 if found.get("issuer") != self._trust.issuer:
                     raise Unreachable("its document names another issuer")
@@ -78,15 +85,6 @@ class Publisher:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise Unreachable("it cannot be reached") from error
         return read_keys(published)
-
-    def _client(self) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(
-            verify=self._verify,
-            trust_env=False,
-            follow_redirects=False,
-            timeout=self._seconds,
-            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
-        )
 
     def _keys_at(self, document: Mapping[str, Any]) -> str:
         address = str(document.get("jwks_uri"))
@@ -124,30 +122,25 @@ def read_keys(document: Mapping[str, Any]) -> dict[str, VerifyingKey]:
     if not isinstance(listed, list):
         raise Unreachable("it published no list of keys")
     found: dict[str, VerifyingKey] = {}
-    for one in listed:
-        match one:
-            case {"kid": str(kid)} if (key := _read(one)) is not None:
-                found.setdefault(kid, key)
+    for jwk in listed:
+        kid = jwk.get("kid") if isinstance(jwk, dict) else None
+        if not isinstance(kid, str):
+            continue
+        kind = (str(jwk.get("kty")), jwk.get("crv") and str(jwk["crv"]))
+        algorithms = _ALGORITHMS.get(kind, ())
+        if "alg" in jwk:
+            algorithms = tuple(one for one in algorithms if one == jwk["alg"])
+        if not algorithms or jwk.get("use", "sig") != "sig":
+            continue
+        try:
+            key = jwt.PyJWK(jwk, algorithm=algorithms[0]).key
+        except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+            continue
+        is_short = isinstance(key, RSAPublicKey) and key.key_size < _RSA_BITS
+        # A secret that was published by mistake is nobody's signature any more.
+        if isinstance(key, PublicKey) and not is_short:
+            found.setdefault(kid, VerifyingKey(key, algorithms))
     return found
-
-
-def _read(jwk: dict[str, Any]) -> VerifyingKey | None:
-    kind = (str(jwk.get("kty")), jwk.get("crv") and str(jwk["crv"]))
-    algorithms = _ALGORITHMS.get(kind, ())
-    if "alg" in jwk:
-        algorithms = tuple(one for one in algorithms if one == jwk["alg"])
-    if not algorithms or jwk.get("use", "sig") != "sig":
-        return None
-    try:
-        key = jwt.PyJWK(jwk, algorithm=algorithms[0]).key
-    except (jwt.PyJWTError, ValueError, TypeError, KeyError):
-        return None
-    # A secret that was published by mistake is nobody's signature any more.
-    if not isinstance(key, PublicKey) or (
-        isinstance(key, RSAPublicKey) and key.key_size < _RSA_BITS
-    ):
-        return None
-    return VerifyingKey(key, algorithms)
 
 
 FRESH_SECONDS: Final = 300.0
@@ -173,10 +166,14 @@ class KeySet:
     async def find(self, kid: str) -> VerifyingKey | None:
         """The key of this id, None if the issuer has none; Unreachable if nobody can tell."""
         now = self._clock.monotonic()
-        asking = self._ask(kid, now)
-        # Who has a known key does not wait for an issuer that was down a moment ago.
-        if asking is not None and not (self._failing and kid in self._known):
-            await asyncio.shield(asking)
+        if kid not in self._known or now - self._fetched_at > FRESH_SECONDS:
+            asking = self._asking if self._asking and not self._asking.done() else None
+            if asking is None and now - self._asked_at >= PAUSE_SECONDS:
+                self._asked_at = now
+                asking = self._asking = asyncio.create_task(self._refresh(now))
+            # Who has a known key does not wait for an issuer that was down a moment ago.
+            if asking is not None and not (self._failing and kid in self._known):
+                await asyncio.shield(asking)
         if now - self._fetched_at > KEPT_SECONDS:
             raise Unreachable("its keys are not known")
         found = self._known.get(kid)
@@ -190,18 +187,6 @@ class KeySet:
             self._asking.cancel()
             with suppress(asyncio.CancelledError):
                 await self._asking
-
-    def _ask(self, kid: str, now: float) -> asyncio.Task[None] | None:
-        """The attempt this key has to wait for, if any."""
-        if kid in self._known and now - self._fetched_at <= FRESH_SECONDS:
-            return None
-        if self._asking is not None and not self._asking.done():
-            return self._asking
-        if now - self._asked_at < PAUSE_SECONDS:
-            return None
-        self._asked_at = now
-        self._asking = asyncio.get_running_loop().create_task(self._refresh(now))
-        return self._asking
 
     async def _refresh(self, now: float) -> None:
         try:
@@ -247,7 +232,10 @@ class Tokens:
         expires_at = self._in_time(claims)
         if "cnf" in claims:
             raise TokenRefused("it is bound to a proof that nobody asks for here")
-        scope = self._trust.scope.scope(self._named(claims))
+        named = {name: claims.get(name) for name in self._trust.scope.claims}
+        if not all(isinstance(claim, str) and claim for claim in named.values()):
+            raise TokenRefused("it does not say whose it is")
+        scope = self._trust.scope.scope({name: str(claim) for name, claim in named.items()})
         return Key(
             # Nobody's name: it stands in log lines. Every token of one person has the same, so
             # they share one rate and one set of idempotency keys.
@@ -290,31 +278,18 @@ class Tokens:
                 raise TokenRefused(f"its {name} is to come")
         return datetime.fromtimestamp(ends, UTC)
 
-    def _named(self, claims: Mapping[str, Any]) -> Mapping[str, str]:
-        found = {name: claims.get(name) for name in self._trust.scope.claims}
-        if not all(isinstance(claim, str) and claim for claim in found.values()):
-            raise TokenRefused("it does not say whose it is")
-        return {name: str(claim) for name, claim in found.items()}
-
 
 def granted(grants: tuple[Grant, ...], claims: Mapping[str, Any]) -> tuple[Grant, ...]:
     """The grants a token asks for of those it may have; all of them if it asks for none."""
-    asked = {
-        one.removeprefix(GRANT_PREFIX)
-        for claim in ("scope", "scp")
-        for one in _words(claims.get(claim))
-        if one.startswith(GRANT_PREFIX)
-    }
+    asked: set[str] = set()
+    for name in ("scope", "scp"):
+        claim = claims.get(name)
+        # Issuers write it as one text or as a list.
+        words = claim.split() if isinstance(claim, str) else [] if claim is None else claim
+        if not isinstance(words, list) or not all(isinstance(one, str) for one in words):
+            raise TokenRefused("its scope is no text")
+        asked |= {one.removeprefix(GRANT_PREFIX) for one in words if one.startswith(GRANT_PREFIX)}
     return tuple(grant for grant in grants if not asked or grant in asked)
-
-
-def _words(claim: object) -> list[str]:
-    """The words of a claim, which issuers write as one text or as a list."""
-    if isinstance(claim, list) and all(isinstance(one, str) for one in claim):
-        return claim
-    if claim is not None and not isinstance(claim, str):
-        raise TokenRefused("its scope is no text")
-    return (claim or "").split()
 
 
 def _key_id(token: str) -> str:

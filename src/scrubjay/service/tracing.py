@@ -27,11 +27,18 @@ class Spans:
         self._signer = signer
         self._clock = clock
         self._content = content
-        self._tracing: _Tracing | None = None
+        self._trace: Any = None
         try:
-            self._tracing = _Tracing()
+            from opentelemetry import metrics, trace
+            from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
         except ImportError:
             return
+        self._trace = trace
+        self._extract: Callable[..., Any] = TraceContextTextMapPropagator().extract
+        self._tracer = trace.get_tracer("scrubjay", __version__)
+        self._duration = metrics.get_meter("scrubjay", __version__).create_histogram(
+            _DURATION, unit="s", description="How long an operation on the memory took."
+        )
 
     @contextmanager
     def around(
@@ -42,59 +49,37 @@ class Spans:
         The scope is None where only the body of the request names it.
         """
         parent = {name: headers[name] for name in _PARENT if name in headers}
-        tracing = self._tracing
-        if tracing is None or operation.span is None or not (parent or tracing.set_up()):
+        # Without the API, or where neither the request nor this process has anybody who records.
+        is_idle = self._trace is None or (
+            not parent
+            and isinstance(self._trace.get_tracer_provider(), self._trace.ProxyTracerProvider)
+        )
+        if operation.span is None or is_idle:
             yield Span()
             return
         begun, failed = self._clock.monotonic(), None
-        with tracing.open(operation.span, parent) as opened:
+        with self._tracer.start_as_current_span(
+            operation.span,
+            context=self._extract(parent) if parent else None,
+            attributes={"gen_ai.operation.name": operation.span},
+            # Of an exception neither the text nor the trace is kept, which may quote.
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as opened:
             span = Span(opened, operation.span, content=self._content)
-            if opened.is_recording() and scope is not None:
-                opened.set_attribute("gen_ai.memory.store.id", self._signer.pseudonym(scope))
+            if scope is not None:
+                span.name_store(self._signer.pseudonym(scope))
             try:
                 yield span
             except Exception as error:  # seam: it is named in the span and raised again
                 failed = getattr(error, "code", type(error).__name__)
-                tracing.fail(opened, failed)
+                opened.set_attribute("error.type", failed)
+                opened.set_status(self._trace.StatusCode.ERROR)
                 raise
             finally:
                 about = {"gen_ai.operation.name": span.name}
                 about |= {"error.type": failed} if failed else {}
-                tracing.duration.record(self._clock.monotonic() - begun, about)
-
-
-class _Tracing:
-    """The API of OpenTelemetry, as much of it as is used."""
-
-    def __init__(self) -> None:
-        from opentelemetry import metrics, trace
-        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
-        self._trace = trace
-        self._extract: Callable[..., Any] = TraceContextTextMapPropagator().extract
-        self._tracer = trace.get_tracer("scrubjay", __version__)
-        self.duration = metrics.get_meter("scrubjay", __version__).create_histogram(
-            _DURATION, unit="s", description="How long an operation on the memory took."
-        )
-
-    def set_up(self) -> bool:
-        """Whether anybody records what is traced here."""
-        return not isinstance(self._trace.get_tracer_provider(), self._trace.ProxyTracerProvider)
-
-    def open(self, name: str, parent: Mapping[str, str]) -> Any:
-        """A span; of an exception neither the text nor the trace is kept, which may quote."""
-        return self._tracer.start_as_current_span(
-            name,
-            context=self._extract(parent) if parent else None,
-            attributes={"gen_ai.operation.name": name},
-            record_exception=False,
-            set_status_on_exception=False,
-        )
-
-    def fail(self, opened: Any, kind: str) -> None:
-        """Say what kind of error it ended with."""
-        opened.set_attribute("error.type", kind)
-        opened.set_status(self._trace.StatusCode.ERROR)
+                self._duration.record(self._clock.monotonic() - begun, about)
 
 
 class Span:

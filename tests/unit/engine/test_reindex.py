@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay.engine import Engine
-from scrubjay.engine.scope import cells
 from scrubjay.model.errors import EmbedderError
 from scrubjay.model.rows import Collection
 from scrubjay.ports import Clock, Embedder, Tx
@@ -40,7 +39,7 @@ def engine(home: MemoryHome, embedder: FakeEmbedder) -> Engine:
 def kept(home: MemoryHome) -> list[bytes | None]:
     """The vectors of all memories, unsealed, in the order they changed."""
     opened = home.engine()._open(ALICE)
-    return [cells.open_vector(opened, row) for row in rows(home) if not row.erased]
+    return [opened.open_vector(row) for row in rows(home) if not row.erased]
 
 
 # -- vectors that are kept -----------------------------------------------------------------------

@@ -167,7 +167,19 @@ pieces = st.sampled_from(
         *(keyword for rule in rules() for keyword in rule.keywords),
         *(PLACEHOLDER, "password", "is", "=", ":", " ", "\n", "_", "-", ".", "4", "'", '"', "@"),
         *("4111111111111111", "4111 1111 ", "DE89", "x" * 40, "https://u:"),
-        *("\\n", "\\\\t", "%3D", "%253D", "%", "\\u003d", "\\x3d", "\\", "&quot;", "&#61;", "\uff1d"),
+        *(
+            "\\n",
+            "\\\\t",
+            "%3D",
+            "%253D",
+            "%",
+            "\\u003d",
+            "\\x3d",
+            "\\",
+            "&quot;",
+            "&#61;",
+            "\uff1d",
+        ),
         *("\x1b[31m", "[0m", "\\u001b[1m", "\n  ", "x9K", "\nx9K", "\n7", "\uff50\uff57\uff1a"),
     ]
 )

@@ -34,7 +34,7 @@ _MARKS: Final = " \t\"'“”„«»*_-\u2013—•.,;:!…。\uff01\uff0c\uff1b
 class Statement(Struct, frozen=True):
     """One way to say something, and what it is about where the pattern has no group for it."""
 
-    says: str
+    says: re.Pattern[str]
     about: str | None = None
 
 
@@ -44,19 +44,24 @@ class Language(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     facts: list[Statement]
     preferences: list[Statement]
     instructions: list[Statement]
-    corrections: list[str]
-    tells: str
-    things: str
-    points: str
-    passes: str
-    fragments: dict[str, str]
+    corrections: list[re.Pattern[str]]
+    tells: re.Pattern[str]
+    things: re.Pattern[str]
+    points: re.Pattern[str]
+    passes: re.Pattern[str]
+
+    def is_passing(self, match: re.Match[str]) -> bool:
+        """Whether it says something only for now: of what is at hand, or by pointing at it."""
+        groups = match.groupdict()
+        slot, value = groups.get("slot") or "", groups.get("value") or ""
+        about_now = self.things.fullmatch(slot) or self.passes.search(value)
+        return bool(about_now or self.points.match(value))
 
 
 class PatternTables(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content of patterns.toml."""
 
-    fragments: dict[str, str]
-    signs: dict[str, str]
+    signs: dict[str, re.Pattern[str]]
     languages: dict[str, Language]
 
 
@@ -65,27 +70,34 @@ def _tables() -> PatternTables:
     """The language tables, read when a text is first distilled: most commands distill none."""
     import tomllib
 
-    text = Path(__file__).with_name("patterns.toml").read_text("utf-8")
-    return convert(tomllib.loads(text), PatternTables)
+    tables = tomllib.loads(Path(__file__).with_name("patterns.toml").read_text("utf-8"))
+    fragments: dict[str, str] = tables.pop("fragments")
+    for language in tables["languages"].values():
+        fragments |= language.pop("fragments")
+
+    def whole(pattern: str) -> str:
+        joined = _WRAP.sub("", pattern)
+        return _FRAGMENT.sub(lambda name: whole(fragments[name[1]]), joined)
+
+    def compiled(_: type, pattern: str) -> re.Pattern[str]:
+        return re.compile(whole(pattern), re.IGNORECASE)
+
+    return convert(tables, PatternTables, dec_hook=compiled)
 
 
 @cache
-def _compiled(pattern: str, language: str | None = None) -> re.Pattern[str]:
-    """A pattern of the tables, joined where it is wrapped and with its fragments put in."""
-    tables = _tables()
-    own = tables.languages[language].fragments if language else {}
-
-    def whole(part: str) -> str:
-        return _FRAGMENT.sub(
-            lambda name: whole(own.get(name[1]) or tables.fragments[name[1]]), _WRAP.sub("", part)
-        )
-
-    return re.compile(whole(pattern), re.IGNORECASE)
+def _statements_known() -> tuple[tuple[Kind, Statement, Language], ...]:
+    """All ways to say something, the most telling first."""
+    return tuple(
+        (kind, statement, language)
+        for kind in (Kind.PREFERENCE, Kind.INSTRUCTION, Kind.FACT)
+        for language in _tables().languages.values()
+        for statement in getattr(language, f"{kind.value}s")
+    )
 
 
-@cache
 def _sign(name: str) -> re.Pattern[str]:
-    return _compiled(_tables().signs[name])
+    return _tables().signs[name]
 
 
 def plain(said: str) -> str:
@@ -138,60 +150,6 @@ def is_machine(said: str) -> bool:
         if depth <= 0:
             return found.end() == len(said)
     return False
-
-
-class Phrase(Struct, frozen=True, kw_only=True):
-    """One way to say something, what kind of memory it makes, and what it is about."""
-
-    kind: Kind
-    pattern: re.Pattern[str]
-    slot: str | None
-    """What it is about where the pattern has no group for it."""
-    things: re.Pattern[str]
-    points: re.Pattern[str]
-    passes: re.Pattern[str]
-
-    def is_passing(self, match: re.Match[str]) -> bool:
-        """Whether it says something only for now: of what is at hand, or by pointing at it."""
-        groups = match.groupdict()
-        slot, value = groups.get("slot") or "", groups.get("value") or ""
-        about_now = self.things.fullmatch(slot) or self.passes.search(value)
-        return bool(about_now or self.points.match(value))
-
-
-class Correction(Struct, frozen=True):
-    """One way to begin a correction, and how what follows must begin to tell something."""
-
-    pattern: re.Pattern[str]
-    tells: re.Pattern[str]
-
-
-@cache
-def phrases() -> tuple[Phrase, ...]:
-    """All ways to say something that are known, the most telling first."""
-    return tuple(
-        Phrase(
-            kind=kind,
-            pattern=_compiled(statement.says, name),
-            slot=statement.about,
-            things=_compiled(language.things, name),
-            points=_compiled(language.points, name),
-            passes=_compiled(language.passes, name),
-        )
-        for kind in (Kind.PREFERENCE, Kind.INSTRUCTION, Kind.FACT)
-        for name, language in _tables().languages.items()
-        for statement in getattr(language, f"{kind.value}s")
-    )
-
-
-@cache
-def corrections() -> tuple[Correction, ...]:
-    """How a correction begins; what it corrects to is the group `rest`."""
-    return tuple(
-        Correction(_compiled(pattern, name), _compiled(language.tells, name))
-        for name, language in _tables().languages.items()
-        for pattern in language.corrections
-    )
 
 
 SALIENT: Final = "salient"
@@ -352,16 +310,18 @@ def _statement(sentence: str) -> Piece | None:
     core = sentence.replace("\u2019", "'").strip(_MARKS)
     if _sign("supposed").match(core):
         return None
-    for correction in corrections():
-        if match := correction.pattern.fullmatch(core):
-            break
-    else:
-        return _plain_statement(sentence, core)
-    # A correction of a fact is that fact, newly said; any other must tell something.
-    rest = match["rest"].strip(_MARKS)
+    for language in _tables().languages.values():
+        for pattern in language.corrections:
+            if match := pattern.fullmatch(core):
+                return _correction(sentence, match["rest"].strip(_MARKS), language)
+    return _plain_statement(sentence, core)
+
+
+def _correction(sentence: str, rest: str, language: Language) -> Piece | None:
+    """A correction of a fact is that fact, newly said; any other must tell something."""
     if stated := _plain_statement(sentence, rest):
         return replace(stated, importance=_CORRECTED)
-    if not correction.tells.fullmatch(rest):
+    if not language.tells.fullmatch(rest):
         return None
     return Piece(
         part="",
@@ -374,18 +334,18 @@ def _statement(sentence: str) -> Piece | None:
 
 
 def _plain_statement(sentence: str, core: str) -> Piece | None:
-    for phrase in phrases():
-        match = phrase.pattern.fullmatch(core)
-        if not match or phrase.is_passing(match):
+    for kind, statement, language in _statements_known():
+        match = statement.says.fullmatch(core)
+        if not match or language.is_passing(match):
             continue
-        about = match.groupdict().get("slot") or phrase.slot
+        about = match.groupdict().get("slot") or statement.about
         slot = " ".join((about or "").lower().split())
         return Piece(
             part="",
-            kind=phrase.kind,
+            kind=kind,
             content=sentence,
-            slot=f"{phrase.kind.value}: {slot}" if about else f"said: {plain(core)}",
-            importance=_SALIENCE[phrase.kind],
+            slot=f"{kind.value}: {slot}" if about else f"said: {plain(core)}",
+            importance=_SALIENCE[kind],
             tags=(SALIENT,),
         )
     return None

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.ledger.timeline import Line
-from scrubjay.engine.ledger.turn_ledger import TurnLedger, distill
+from scrubjay.engine.ledger.turns import TurnLedger, distill
 from scrubjay.engine.scope.open_scope import OpenScope, changes, day, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
@@ -228,6 +228,7 @@ class _Round:
     # -- which turn ----------------------------------------------------------------------
 
     def _choose(self) -> _Chosen | None:
+        """The next turn to read."""
         try:
             return self._opened.read(partial(self._next, strict=True))
         except (SealBroken, KeyMissing):
@@ -334,8 +335,9 @@ class _Round:
             written: list[bytes] = []
             if backlog.waits(chosen.seq, turn.id) and answer.usable:
                 if _may_read(opened, tx, turn) and not tx.buried([opened.row_id(turn.id)]):
-                    anew = chosen.seq <= backlog.redo
-                    written = ledger.add_found(turn, pieces, vectors, _model_ids(turn), anew=anew)
+                    if chosen.seq <= backlog.redo:  # in place of what was found earlier
+                        ledger.withdraw(turn, _model_ids(turn))
+                    written = ledger.derive(turn, pieces, vectors)
                 backlog.done += 1
                 backlog.memories += len(written)
                 backlog.repeats += repeats
@@ -345,7 +347,7 @@ class _Round:
             backlog.put(ledger.notes)
             names = (opened.row_id(turn.id), *written)
             opened.trail.record(tx, "extract", self._actor, names, number=len(written))
-            ledger.write()
+            ledger.notes.write(tx)
             return len(written)
 
         try:

@@ -6,7 +6,7 @@ in: a late one takes its place in the middle, and one that is taken out leaves n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -61,21 +61,12 @@ class Slot:
     def _near(self, tx: Tx, memory: Memory) -> tuple[Memory | None, Memory | None]:
         """The statements before and after one that are still there."""
         where = _place(memory)
-        return (
-            self._first(tx, lambda count: self._line.before(where, count)[::-1]),
-            self._first(tx, lambda count: self._line.after(where, count)),
-        )
+        return self._first(tx, self._line.before(where)), self._first(tx, self._line.after(where))
 
-    def _first(self, tx: Tx, near: Callable[[int], list[Mark]]) -> Memory | None:
+    def _first(self, tx: Tx, marks: Iterable[Mark]) -> Memory | None:
         """The nearest that is there: one that was forgotten by itself may still be in line."""
-        count = 1
-        while True:
-            marks = near(count)
-            found = (self._opened.peek(tx, mark.id) for mark in marks)
-            memory = next((one for one in found if one is not None), None)
-            if memory is not None or len(marks) < count:
-                return memory
-            count *= 4
+        found = (self._opened.peek(tx, mark.id) for mark in marks)
+        return next((memory for memory in found if memory is not None), None)
 
     def _join(self, tx: Tx, before: Memory | None, after: Memory | None) -> None:
         """Let two statements name each other."""

@@ -22,6 +22,8 @@ _MOST = 96
 """Turns in a leaf before it is split."""
 _IDLE = IDLE // timedelta(microseconds=1)
 Place = tuple[int, int]
+NEVER: Place = (2**63, 0)
+"""After all turns there can be."""
 
 
 class Mark(NamedTuple):
@@ -97,34 +99,17 @@ class Line:
         at = bisect_left(marks, place)
         return marks[at] if at < len(marks) and marks[at].place == place else None
 
-    def before(self, place: Place, count: int) -> list[Mark]:
-        """The last turns before a place, oldest first."""
-        found: list[Mark] = []
+    def before(self, place: Place = NEVER) -> Iterator[Mark]:
+        """The turns before a place, or all of them, the latest first."""
         for leaf in reversed(self._leaves[: self._leaf_of(place) + 1]):
             marks = self._in(leaf.number)
-            found[:0] = marks[: bisect_left(marks, place)]
-            if len(found) >= count:
-                break
-        return found[-count:]
+            yield from reversed(marks[: bisect_left(marks, place)])
 
-    def after(self, place: Place, count: int) -> list[Mark]:
-        """The first turns after a place, oldest first."""
-        found: list[Mark] = []
+    def after(self, place: Place) -> Iterator[Mark]:
+        """The turns after a place, the earliest first."""
         for leaf in self._leaves[self._leaf_of(place) :]:
             marks = self._in(leaf.number)
-            found += marks[bisect_left(marks, (place[0], place[1] + 1)) :]
-            if len(found) >= count:
-                break
-        return found[:count]
-
-    def latest(self, count: int) -> list[Mark]:
-        """The last turns, oldest first."""
-        found: list[Mark] = []
-        for leaf in reversed(self._leaves):
-            found[:0] = self._in(leaf.number)
-            if len(found) >= count:
-                break
-        return found[-count:] if count > 0 else []
+            yield from marks[bisect_left(marks, (place[0], place[1] + 1)) :]
 
     def begun(self, count: int) -> int:
         """How many turns the episode of the first of the last `count` turns had before it."""

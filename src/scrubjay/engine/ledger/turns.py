@@ -1,4 +1,4 @@
-"""record: one sealed row per turn, and what is derived from the turns that are there.
+"""The ledger of turns: one sealed row per turn, and what is derived from the turns that are there.
 
 What is derived is a function of the *set* of turns: a turn is compared with those before it by
 time, not by arrival. So a turn that comes late, or goes, may change what the next few of its
@@ -7,41 +7,341 @@ followers yield, and these are looked at again in the same transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+import logging
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from itertools import islice
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from scrubjay.engine.ledger import backlog
-from scrubjay.engine.ledger.timeline import Line, Mark, Place
-from scrubjay.engine.ledger.turn_ledger import TurnLedger, distill, read_turn
-from scrubjay.engine.scope.open_scope import OpenScope, changes
+from scrubjay.engine.ledger import backlog, sessions, statement_chain
+from scrubjay.engine.ledger.timeline import NEVER, Line, Mark, Place
+from scrubjay.engine.scope.open_scope import OpenScope, changes, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit_turn
 from scrubjay.model import echo
-from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
-from scrubjay.model.memory import Memory
-from scrubjay.model.origin import Actor
-from scrubjay.model.results import Outcome
-from scrubjay.model.rows import Collection
+from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken
+from scrubjay.model.memory import Memory, Provenance
+from scrubjay.model.origin import Actor, Origin, lowest
+from scrubjay.model.results import ErasedCell, Outcome
+from scrubjay.model.rows import Collection, Due, Row
 from scrubjay.model.text import check_id, check_limit, check_name, check_time
 from scrubjay.model.turns import (
+    EPISODE_PART,
+    LOOK_BACK,
     TIMELINE_LIMIT,
     TURNS_CHARS,
     TURNS_LIMIT,
+    Piece,
     Record,
     Recorded,
     State,
     Timeline,
     Turn,
+    alike,
+    derived_id,
+    encode,
     place,
+    stated,
 )
-from scrubjay.ports import Failpoint, Tx, View
+from scrubjay.ports import Distiller, Failpoint, Tx, View
 
+_Answer = TypeVar("_Answer")
+_GIST = 80
+_TIES = 20_000
+_YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
 _TURN = Collection.TURN
-_NEVER: Place = (2**63, 0)
-"""After all turns there can be."""
+_log = logging.getLogger(__name__)
+
+
+def distill(opened: OpenScope, turn: Turn) -> Sequence[Piece] | None:
+    """What a turn yields; None if the distiller failed, which costs no turn."""
+    distiller = opened.ports.distiller
+    if distiller is None:
+        return ()
+    try:
+        return distiller.distill(turn)
+    except Exception:  # seam: whatever a distiller trips over, the turn itself is kept
+        _log.warning("distill.failed", extra={"distiller": distiller.identity})
+        return None
+
+
+def read_turn(opened: OpenScope, view: View, turn_id: str) -> Turn:
+    """The turn with this id; NotFound if it is not here."""
+    if (row := living(view, _TURN, opened.row_id(turn_id))) is None:
+        raise NotFound("There is no such turn in this scope.")
+    return opened.unseal_turn(row)
+
+
+class LedgerView:
+    """The turns in one state of a scope, in the order of time."""
+
+    def __init__(self, opened: OpenScope, view: View) -> None:
+        self._opened = opened
+        self._view = view
+        self.notes = Notes(opened, view)
+        self.line = Line(self.notes)
+        self._words = self._ask(lambda by, turn: by.words(turn), frozenset[str]())
+        self._stated = self._ask(lambda by, turn: stated(turn, by.distill(turn)), dict[str, str]())
+
+    def _ask(
+        self, question: Callable[[Distiller, Turn], _Answer], otherwise: _Answer
+    ) -> Callable[[str], _Answer]:
+        """A question about turns, by their ids; each is read for it once at most."""
+
+        @cache
+        def answer(turn_id: str) -> _Answer:
+            distiller = self._opened.ports.distiller
+            if distiller is None:
+                return otherwise
+            try:
+                return question(distiller, read_turn(self._opened, self._view, turn_id))
+            except Exception:  # seam: a damaged turn, or one nobody can read, is like no other
+                return otherwise
+
+        return answer
+
+    def repeats(self, turn: Mark) -> list[Mark]:
+        """The followers of a turn that were not kept because they say what it says."""
+        return [
+            mark
+            for mark in islice(self.line.after(turn.place), LOOK_BACK)
+            if mark.state == State.REPEATED and turn.id in self._said_before(mark.place, mark.id)
+        ]
+
+    def find(self, row: Row) -> Mark | None:
+        """Where the turn of a row stands."""
+        try:
+            return self.line.get(self._opened.unseal_turn(row).place)
+        except (SealBroken, KeyMissing, NotFound):
+            # A damaged row must still be erasable; its place is then only found by looking.
+            row_id = self._opened.row_id
+            return next((mark for mark in self.line if row_id(mark.id) == row.id), None)
+
+    def _said_before(self, place: Place, turn_id: str) -> list[str]:
+        """Which of the turns just before a place a turn only says again."""
+        before = list(islice(self.line.before(place), LOOK_BACK))
+        words = self._words(turn_id)
+        like = {mark.id for mark in before if alike(words, self._words(mark.id))}
+        if not like:
+            return []
+        found, says = [], self._stated(turn_id)
+        for mark in before:
+            said = self._stated(mark.id)
+            if any(said.get(slot, value) != value for slot, value in says.items()):
+                break  # what was said before that no longer counts
+            # Of a turn that could not be distilled nothing is known: it makes no other needless.
+            if mark.id in like and says.items() <= said.items() and mark.state != State.FAILED:
+                found.append(mark.id)
+        return found
+
+
+class TurnLedger(LedgerView):
+    """The ledger in one transaction: rows, timeline, and what is derived from them."""
+
+    def __init__(self, opened: OpenScope, tx: Tx) -> None:
+        super().__init__(opened, tx)
+        self._tx = tx
+
+    def assess(
+        self, turn: Turn, distilled: Sequence[Piece] | None, vectors: dict[str, bytes | None]
+    ) -> None:
+        """Derive what a turn that is written and its followers now yield."""
+        if not distilled:
+            self.mark(turn, State.FAILED if distilled is None else State.TRIVIAL)
+        else:
+            self.mark(turn, State.REPEATED)  # until it is found to be new, just below
+            if not self._said_before(turn.place, turn.id):
+                self.mark(turn, State.KEPT)
+                self.derive(turn, distilled, vectors)
+        self.settle([turn.place])
+
+    def settle(self, places: Iterable[Place]) -> None:
+        """Look again at the turns that follow these places: what they yield may have changed."""
+        found: dict[Place, Mark] = {}
+        for where in places:
+            found |= {mark.place: mark for mark in islice(self.line.after(where), LOOK_BACK)}
+        for mark in found.values():
+            if mark.state in (State.KEPT, State.REPEATED):
+                is_new = not self._said_before(mark.place, mark.id)
+                if is_new is (mark.state == State.KEPT):
+                    continue
+                turn = read_turn(self._opened, self._tx, mark.id)
+                distilled = distill(self._opened, turn) if is_new else ()
+                state = State.KEPT if is_new else State.REPEATED
+                state = State.FAILED if distilled is None else state
+                self.line.put(mark._replace(state=int(state)))
+                if is_new:  # after all
+                    self.derive(turn, distilled or (), {})
+                    backlog.requeue(self.notes, turn.id)
+                else:
+                    self.withdraw(turn)
+
+    def erase(self, row: Row) -> Place | None:
+        """Erase a turn's row and take it out of the timeline; where it stood."""
+        mark = self.find(row)
+        self._tx.erase(_TURN, row.id, drop_day=self._opened.drop_day())
+        self._tx.bury([row.id])
+        if mark is not None:
+            self.line.remove(mark.place)
+            backlog.drop(self.notes, mark.id)
+        return None if mark is None else mark.place
+
+    def release(self, memory: Memory) -> None:
+        """Take a memory that is to be erased out of its slot."""
+        if isinstance(name := memory.metadata.get(statement_chain.KEY), str):
+            self._slot(name, memory.origin).remove(self._tx, memory)
+
+    def enlist(self, memory: Memory) -> None:
+        """Note a statement that was written as it is, such as by a load."""
+        name = memory.metadata.get(statement_chain.KEY)
+        # A correction by hand inherits slot and sources, but not the message it was said in.
+        if isinstance(name, str) and memory.sources == (memory.provenance.message_id,):
+            self._slot(name, memory.origin).enroll(memory)
+
+    def _slot(self, name: str, origin: Origin) -> statement_chain.Slot:
+        return statement_chain.Slot(self._opened, self.notes, name, origin)
+
+    # -- one turn ----------------------------------------------------------------------
+
+    def put_row(self, turn: Turn) -> None:
+        """Write the sealed row of a turn."""
+        opened = self._opened
+        session = None if turn.session is None else opened.session_hash(turn.session)
+        opened.put_body(self._tx, _TURN, opened.row_id(turn.id), encode(turn), session=session)
+
+    def mark(self, turn: Turn, state: State) -> None:
+        """Put a turn in the timeline."""
+        gist = " ".join((turn.user or turn.assistant)[: 4 * _GIST].split())[:_GIST]
+        self.line.put(Mark(*turn.place, turn.id, int(state), gist))
+
+    # -- what a turn yields ------------------------------------------------------------
+
+    def derive(
+        self, turn: Turn, pieces: Sequence[Piece], vectors: dict[str, bytes | None]
+    ) -> list[bytes]:
+        """Write what a turn yields; the rows of the memories that are new."""
+        written = []
+        for piece in pieces:
+            memory = self._memory(turn, piece)
+            row_id = self._opened.row_id(memory.id)
+            if self._tx.buried([row_id]) or living(self._tx, Collection.MEMORY, row_id):
+                continue  # forgotten by itself, or there already
+            vector = vectors.get(piece.part)
+            if piece.slot is None:
+                statement_chain.put(self._opened, self._tx, memory, vector)
+            else:
+                self._slot(piece.slot, memory.origin).add(self._tx, memory, vector)
+            self._tx.link(self._opened.row_id(turn.id), row_id)
+            written.append(row_id)
+        return written
+
+    def withdraw(self, turn: Turn, only: Container[str] | None = None) -> None:
+        """Take back what a turn yielded, or only these, but for what somebody made their own.
+
+        It is not forgotten: nothing is tombstoned, and it may be derived again.
+        """
+        turn_row = self._opened.row_id(turn.id)
+        for row in self.derived(turn.id):
+            memory = self._opened.unseal(row)
+            if memory.pinned or memory.sources != (turn.id,):
+                continue
+            if only is not None and memory.id not in only:
+                continue
+            self.release(memory)
+            for derived in self._tx.derived(row.id):
+                self._tx.link(turn_row, derived)  # what others made of it still has a source
+            if row.blob is not None:
+                self._opened.leave_due(self._tx, Due.SWEEP)
+            self._tx.erase(Collection.MEMORY, row.id, drop_day=self._opened.drop_day())
+
+    def derived(self, turn_id: str) -> list[Row]:
+        """The rows of the memories that were derived from a turn."""
+        ids = self._tx.derived(self._opened.row_id(turn_id))
+        rows = (living(self._tx, Collection.MEMORY, row_id) for row_id in ids)
+        return [row for row in rows if row is not None]
+
+    def _memory(self, turn: Turn, piece: Piece) -> Memory:
+        whole = piece.part == EPISODE_PART
+        session = turn.session or (f"{turn.at:%Y-%m-%d}" if whole else None)
+        # Where it stands in its session, or in its day, as a number that fits an index's column.
+        if turn.session is not None:
+            position = max(int((turn.at - _YEAR_2020).total_seconds()), 0) % 2**31
+        else:
+            midnight = turn.at.replace(hour=0, minute=0, second=0, microsecond=0)
+            seconds = int((turn.at - midnight).total_seconds())
+            position = seconds * _TIES + turn.place[1] % _TIES
+        origin = turn.origin
+        if not piece.said_by_user:
+            agent = sessions.trusted(self._opened, self._tx, turn.session, Origin.AGENT)
+            origin = lowest([origin, agent])
+        return Memory(
+            id=derived_id(turn.id, piece.part),
+            kind=piece.kind,
+            content=piece.content,
+            # As it would have been live: the order of arrival leaves no trace.
+            recorded_at=turn.at,
+            origin=origin,
+            provenance=Provenance(
+                actor=turn.actor,
+                session=session,
+                channel=turn.channel,
+                message_id=turn.id,
+                said_at=turn.at,
+            ),
+            position=position,
+            tags=piece.tags,
+            importance=piece.importance,
+            sources=(turn.id,),
+            metadata={} if piece.slot is None else {statement_chain.KEY: piece.slot},
+        )
+
+
+def with_repeats(opened: OpenScope, view: View, rows: Mapping[bytes, Row]) -> dict[bytes, Row]:
+    """These turns and those that were not kept because they only say the same."""
+    ledger = LedgerView(opened, view)
+    found = dict(rows)
+    waiting = list(rows.values())
+    while waiting:
+        mark = ledger.find(waiting.pop())
+        for repeat in () if mark is None else ledger.repeats(mark):
+            row = living(view, _TURN, opened.row_id(repeat.id))
+            if row is not None and row.id not in found:
+                found[row.id] = row
+                waiting.append(row)
+    return found
+
+
+# -- erasing ----------------------------------------------------------------------------------
+
+
+def erase(
+    opened: OpenScope, tx: Tx, rows: Iterable[Row], erased: Iterable[Memory], *, derive: bool = True
+) -> list[ErasedCell]:
+    """Erase turns, and what the timeline and the slots say of erased memories; the gone cells.
+
+    Unless `derive` is false, followers that only repeated what is gone now speak for themselves.
+    """
+    doomed, ledger = list(rows), TurnLedger(opened, tx)
+    gone = [cell for row in doomed for cell in opened.erased_cells(_TURN, row)]
+    for memory in erased:
+        ledger.release(memory)
+    places = [place for row in doomed if (place := ledger.erase(row)) is not None]
+    if doomed:
+        opened.raise_epoch(tx, _TURN)
+    if derive:
+        ledger.settle(places)
+    if replaced := ledger.notes.replaced():
+        gone += replaced
+        opened.raise_epoch(tx, Collection.SESSION)
+    ledger.notes.write(tx)
+    return gone
+
+
+# -- recording -----------------------------------------------------------------------------------
 
 
 def record(opened: OpenScope, request: Record) -> Recorded:
@@ -58,10 +358,18 @@ def record(opened: OpenScope, request: Record) -> Recorded:
         if receipt := _seen_before(tx, row_id, turn.id):
             return receipt
         ledger = TurnLedger(opened, tx)
-        ledger.add(turn, distilled, vectors)
+        ledger.put_row(turn)
+        ledger.assess(turn, distilled, vectors)
         opened.trail.record(tx, "record", turn.actor, (row_id,))
-        ledger.write()
-        return ledger.receipt(turn, redacted)
+        ledger.notes.write(tx)
+        mark = ledger.line.get(turn.place)
+        assert mark is not None
+        return Recorded(
+            id=turn.id,
+            state=State(mark.state),
+            memories=tuple(opened.unseal(row).id for row in ledger.derived(turn.id)),
+            redacted=redacted,
+        )
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
@@ -114,7 +422,7 @@ def _derive_again(opened: OpenScope, mark: Mark, actor: Actor) -> bool:
         ledger.assess(turn, distilled, vectors)
         backlog.requeue(ledger.notes, turn.id)
         opened.trail.record(tx, "reindex", actor, (opened.row_id(turn.id),))
-        ledger.write()
+        ledger.notes.write(tx)
         return True
 
     return opened.write(store)
@@ -132,7 +440,7 @@ def end(before: datetime | None, before_id: str | None) -> Place:
     if at is None and before_id is not None:
         raise InvalidRequest("A turn to go on from is named with its time.", hint="Give before.")
     if at is None:
-        return _NEVER
+        return NEVER
     return (place(at, "")[0], -1) if before_id is None else place(at, check_id(before_id))
 
 
@@ -148,21 +456,21 @@ def turns(
 
     def look(view: View) -> tuple[Turn, ...]:
         if session is None:
-            ids = [mark.id for mark in Line(Notes(opened, view)).before(end, limit)]
+            ids = (mark.id for mark in Line(Notes(opened, view)).before(end))
         else:
             # When each was, only its cell says.
             rows = view.rows_of_session(_TURN, opened.session_hash(session))
-            places = sorted((turn.place, turn.id) for turn in map(opened.unseal_turn, rows))
-            ids = [turn_id for place, turn_id in places if place < end][-limit:]
-        found: list[Turn] = []
+            found = sorted(map(opened.unseal_turn, rows), key=lambda turn: turn.place, reverse=True)
+            ids = (turn.id for turn in found if turn.place < end)
+        whole: list[Turn] = []
         left = TURNS_CHARS
-        for turn_id in reversed(ids):
+        for turn_id in islice(ids, limit):
             turn = read_turn(opened, view, turn_id)
             left -= len(turn.user) + len(turn.assistant)
-            if found and left < 0:
+            if whole and left < 0:
                 break
-            found.append(turn)
-        return tuple(found)
+            whole.append(turn)
+        return tuple(whole)
 
     found = opened.read(look)
     opened.note_read("turns", actor)
@@ -175,7 +483,7 @@ def timeline(opened: OpenScope, *, limit: int, actor: Actor) -> Timeline:
 
     def look(view: View) -> Timeline:
         line = Line(Notes(opened, view))
-        marks = line.latest(limit)
+        marks = list(islice(line.before(), limit))[::-1]
         return Timeline(
             moments=tuple(mark.moment() for mark in marks),
             earlier=len(line) - len(marks),
@@ -203,11 +511,12 @@ def load(opened: OpenScope, tx: Tx, loaded: Iterable[Turn], memories: Iterable[M
             distilled = distill(opened, turn)
             state = State.REPEATED if distilled else State.TRIVIAL
             state = State.FAILED if distilled is None else state
-        ledger.enroll(turn, state)
+        ledger.put_row(turn)
+        ledger.mark(turn, state)
     for memory in memories:
         if opened.peek(tx, memory.id) is not None:
             ledger.enlist(memory)
-    ledger.write()
+    ledger.notes.write(tx)
 
 
 # -- checking ---------------------------------------------------------------------------------

@@ -2,92 +2,231 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Callable, Iterable
 
-from scrubjay.engine.ledger import sessions, turn_ledger
-from scrubjay.engine.memories import amend, receipts, targets
-from scrubjay.engine.memories.retain import not_here
-from scrubjay.engine.memories.targets import Doomed
-from scrubjay.engine.scope import cells, due, due_work, rotate
-from scrubjay.engine.scope.open_scope import OpenScope, day
+from msgspec import Struct
+
+from scrubjay.engine.ledger import sessions, turns
+from scrubjay.engine.memories import receipts
+from scrubjay.engine.memories.read import not_here
+from scrubjay.engine.memories.retain import check_expected
+from scrubjay.engine.scope import due_work, rotate
+from scrubjay.engine.scope.open_scope import OpenScope, living
 from scrubjay.engine.search import manifest
-from scrubjay.engine.transfer import audit
-from scrubjay.model.errors import Busy, Full
+from scrubjay.model.errors import Busy, Conflict, Full, NeedsConfirmation
+from scrubjay.model.memory import Kind, wording
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import Forget
-from scrubjay.model.results import ErasedCell, Erasure
+from scrubjay.model.results import ErasedCell, Erasure, Preview
 from scrubjay.model.rows import Collection, Due, Row
-from scrubjay.ports import Failpoint, Tx
+from scrubjay.ports import Failpoint, Tx, View
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Taken:
+class Doomed(Struct):
+    """The rows an erasure takes: memories and turns, by their ids."""
+
+    memories: dict[bytes, Row] = {}
+    turns: dict[bytes, Row] = {}
+
+    def __len__(self) -> int:
+        return len(self.memories) + len(self.turns)
+
+    @property
+    def long(self) -> bool:
+        """Whether the body of one of them is in a blob."""
+        return any(row.blob for row in (*self.memories.values(), *self.turns.values()))
+
+    @property
+    def ids(self) -> tuple[bytes, ...]:
+        """The ids of all of them."""
+        return (*self.memories, *self.turns)
+
+
+class Taken(Struct):
     """What one transaction erased."""
 
-    rows: Doomed = field(default_factory=Doomed)
-    cells: list[ErasedCell] = field(default_factory=list)
+    rows: Doomed
+    cells: list[ErasedCell] = []
     already: int = 0
     derived: int = 0
 
 
 def forget(opened: OpenScope, request: Forget) -> Erasure:
     """Erase what the request names; on return it is gone and cannot come back."""
-    ids = targets.resolve(opened, request)
-    return carry_out(opened, lambda tx: _erase(opened, tx, request, ids), "forget")
+    ids = _resolve(opened, request)
+
+    def erase(tx: Tx) -> Taken:
+        if request.expected is not None:
+            # A row says which state it is, damaged or not.
+            if (row := living(tx, Collection.MEMORY, ids[0])) is None:
+                raise not_here(request.ids[0])
+            check_expected((row.born, row.version), request.expected)
+        _check_confirmed(opened, tx, request, ids)
+        named, already = _known(tx, request, ids)
+        doomed = closure(opened, tx, named)
+        taken = take(opened, tx, doomed, named=len(named), verb="forget", actor=request.actor)
+        taken.already = already
+        if doomed:
+            sessions.spend(opened, tx, request.allowances)
+        elif already < len(ids):
+            opened.leave_due(tx, Due.PUSH)
+            opened.trail.record(tx, "forget", request.actor, ids, number=0)
+        return taken
+
+    return carry_out(opened, erase, "forget")
 
 
-def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Erasure:
-    """Run an erasing transaction, then push tombstones and rotate the keys away; the receipt."""
-    taken = opened.write(erase, frozen_too=True, erasing=True)
-    opened.ports.reach(Failpoint.FORGET_COMMITTED)
-    taken.cells += manifest.erased_cells(opened, taken.rows.memories)
-    try:
-        _complete(opened, taken)
-    except (Busy, Full) as error:
-        # What was named is erased and stays so. The rest is marked due in the head: the next
-        # verbs go on with it, and the receipt says that the keys are still to go.
-        _log.warning("forget.left_due", extra={"code": error.code})
-    return _receipt(opened, taken, verb)
+def preview(opened: OpenScope, request: Forget) -> Preview:
+    """What a forget of this request would erase, and the token that confirms exactly that."""
+    ids = _resolve(opened, request)
+
+    def look(view: View) -> Preview:
+        named = present(view, ids)
+        doomed = closure(opened, view, named)
+        rows = sorted(doomed.memories.values(), key=lambda row: row.born)
+        return Preview(
+            memories=tuple(opened.unseal(row) for row in rows if row.id in named.memories),
+            others=tuple(opened.unseal(row) for row in rows if row.id not in named.memories),
+            token=opened.token(doomed.ids),
+        )
+
+    found = opened.read(look)
+    opened.note_read("preview", request.actor)
+    return found
 
 
-def _complete(opened: OpenScope, taken: Taken) -> None:
-    """Do what can be done at once of what the erasure left due."""
-    due_work.push(opened)
-    opened.ports.reach(Failpoint.FORGET_PUSHED)
-    if taken.rows.long:
-        due_work.sweep(opened)
-    if taken.rows and opened.ports.store.size(opened.address) < opened.ports.policy.rotate_below:
-        rotate.finish(opened)
-    opened.ports.store.settle(opened.address)
+# -- from a target to rows ------------------------------------------------------------------------
 
 
-def _erase(opened: OpenScope, tx: Tx, request: Forget, ids: list[bytes]) -> Taken:
-    _check_expected(tx, request, ids)
-    targets.check_confirmed(opened, tx, request, ids)
-    named, already = _known(tx, request, ids)
-    doomed = targets.closure(opened, tx, named)
-    taken = take(opened, tx, doomed, named=len(named), verb="forget", actor=request.actor)
-    taken.already = already
-    if taken.rows:
-        sessions.spend(opened, tx, request.allowances)
-    if not taken.rows and already < len(ids):
-        due.leave(opened, tx, Due.PUSH)
-        opened.trail.record(tx, "forget", request.actor, ids, number=0)
-    return taken
+def _resolve(opened: OpenScope, request: Forget) -> list[bytes]:
+    """The row ids a target stands for."""
+    if request.ids:
+        return [opened.row_id(public_id) for public_id in request.ids]
+    if request.session is not None:
+        session = opened.session_hash(request.session)
+        return opened.read(
+            lambda view: [
+                row.id
+                for collection in (Collection.MEMORY, Collection.TURN)
+                for row in view.rows_of_session(collection, session)
+            ]
+        )
+    if request.query is not None:
+        # Loads stemmers, which other targets do not need.
+        from scrubjay.engine.search.analysis import holds
+
+        test = holds(request.query)
+        # The turns as well: nobody sees those otherwise.
+        return opened.read(
+            lambda view: [
+                *(r.id for r, m in opened.memories(view) if test(wording(m.content, m.tags))),
+                *(r.id for r, t in opened.turns(view) if test(wording(t.user, [t.assistant]))),
+            ]
+        )
+
+    def look(view: View) -> list[bytes]:
+        ids = [row.id for row, memory in opened.memories(view) if request.matches(memory)]
+        if (before := request.before) is not None:
+            ids += [row.id for row, turn in opened.turns(view) if turn.at < before]
+        return ids
+
+    return opened.read(look)
 
 
-def _check_expected(tx: Tx, request: Forget, ids: list[bytes]) -> None:
-    """Refuse a memory that is not as expected; its row says which state it is, damaged or not."""
-    if request.expected is not None:
-        row = tx.row(Collection.MEMORY, ids[0])
-        if row is None or row.erased:
-            raise not_here(request.ids[0])
-        amend.check_expected((row.born, row.version), request.expected)
+def present(view: View, ids: Iterable[bytes]) -> Doomed:
+    """Those of the rows that are there and not erased."""
+    found = Doomed()
+    for row_id in ids:
+        if row := living(view, Collection.MEMORY, row_id):
+            found.memories[row_id] = row
+        if row := living(view, Collection.TURN, row_id):
+            found.turns[row_id] = row
+    return found
+
+
+def closure(opened: OpenScope, view: View, named: Doomed, *, versions: bool = True) -> Doomed:
+    """The named rows, what was derived from them, and the earlier versions of named memories.
+
+    An earlier version is the same memory before a correction: out of sight, so nobody could
+    name it, and what it says is what was asked to be forgotten. For the same reason a turn goes
+    with its episode, and so do the turns that only repeated it. Unless `versions`, only what was
+    derived goes along.
+    """
+    found = Doomed(dict(named.memories), dict(named.turns))
+
+    def follow(rows: Iterable[Row], *, earlier: bool) -> None:
+        waiting = list(rows)
+        while waiting:
+            row = waiting.pop()
+            others = list(view.derived(row.id))
+            # Of a damaged row, what it replaced can only be named itself.
+            if earlier and (memory := opened.unseal_sound(row)) and memory.supersedes:
+                others.append(opened.row_id(memory.supersedes))
+            waiting += add(others)
+
+    def add(ids: Iterable[bytes]) -> list[Row]:
+        rows = [living(view, Collection.MEMORY, one) for one in ids if one not in found.memories]
+        added = {row.id: row for row in rows if row is not None}
+        found.memories.update(added)
+        return list(added.values())
+
+    follow(found.memories.values(), earlier=versions)
+    if versions:
+        memories = [opened.unseal_sound(row) for row in found.memories.values()]
+        episodes = [memory for memory in memories if memory and memory.kind is Kind.EPISODE]
+        spoken = present(view, (opened.row_id(one) for m in episodes for one in m.sources)).turns
+        if spoken:
+            found.turns |= turns.with_repeats(opened, view, spoken)
+    for turn in found.turns:
+        # What another turn said before stays: it is the latest again.
+        follow(add(view.derived(turn)), earlier=False)
+    return found
+
+
+def _check_confirmed(opened: OpenScope, view: View, request: Forget, ids: Iterable[bytes]) -> None:
+    """Refuse unless what would be erased now is what was shown."""
+    if request.confirm is None:
+        if request.query is not None:
+            raise NeedsConfirmation(
+                "Forgetting by words needs the confirmation of a preview.",
+                hint="Look at preview(…) and repeat the call with confirm=preview.token.",
+            )
+        return
+    token = opened.token(closure(opened, view, present(view, ids)).ids)
+    if not hmac.compare_digest(request.confirm.encode(), token.encode()):
+        raise Conflict(
+            "What would be forgotten is not what the preview showed.",
+            hint="Nothing was erased. Look at a new preview.",
+        )
+
+
+def _known(tx: Tx, request: Forget, ids: list[bytes]) -> tuple[Doomed, int]:
+    """The rows to erase, and how many were erased before.
+
+    Refuses an id that was never here, unless unseen ones are wanted.
+    """
+    found, already = present(tx, ids), 0
+    buried, there = tx.buried(ids), {*found.memories, *found.turns}
+    if request.turns_only:
+        found.memories.clear()
+    for place, row_id in enumerate(ids):
+        if row_id in there:
+            continue
+        if row_id in buried:
+            already += 1
+        # A row is left of a memory that was taken back, because its turn came to say nothing new.
+        elif request.unseen or tx.row(Collection.MEMORY, row_id) is not None:
+            tx.bury([row_id])
+        else:
+            raise not_here(request.ids[place])
+    return found, already
+
+
+# -- erasing --------------------------------------------------------------------------------------
 
 
 def take(
@@ -97,69 +236,57 @@ def take(
     taken = Taken(rows=doomed, derived=len(doomed) - named)
     if not doomed:
         return taken
-    memories = [targets.peek(opened, row) for row in doomed.memories.values()]
+    memories = [opened.unseal_sound(row) for row in doomed.memories.values()]
     for row in doomed.memories.values():
-        taken.cells += cells.erased_cells(opened, Collection.MEMORY, row)
+        taken.cells += opened.erased_cells(Collection.MEMORY, row)
         erase_row(opened, tx, row)
     if doomed.memories:
-        rotate.raise_epoch(opened, tx, Collection.MEMORY)
-    due.leave(opened, tx, Due.ROTATE | Due.PUSH)
-    if doomed.long:
-        due.leave(opened, tx, Due.SWEEP)
-    spoken = [memory for memory in memories if memory is not None]
-    taken.cells += turn_ledger.erase(opened, tx, doomed.turns.values(), spoken)
+        opened.raise_epoch(tx, Collection.MEMORY)
+    opened.leave_due(tx, Due.ROTATE | Due.PUSH | (Due.SWEEP if doomed.long else Due.NOTHING))
+    sound = [memory for memory in memories if memory is not None]
+    taken.cells += turns.erase(opened, tx, doomed.turns.values(), sound)
     opened.trail.record(tx, verb, actor, doomed.ids, number=len(doomed))
     return taken
 
 
-def _known(tx: Tx, request: Forget, ids: list[bytes]) -> tuple[Doomed, int]:
-    """The rows to erase, and how many were erased before.
-
-    Refuses an id that was never here, unless unseen ones are wanted.
-    """
-    found, already = targets.present(tx, ids), 0
-    buried = tx.buried(ids)
-    spared = set(found.memories) if request.turns_only else set()
-    found = Doomed(turns=found.turns) if spared else found
-    for place, row_id in enumerate(ids):
-        if row_id in found.memories or row_id in found.turns or row_id in spared:
-            continue
-        if row_id in buried:
-            already += 1
-        elif request.unseen or _was_here(tx, row_id):
-            tx.bury([row_id])
-        else:
-            raise not_here(request.ids[place])
-    return found, already
-
-
-def _was_here(tx: Tx, row_id: bytes) -> bool:
-    """Whether a memory of this id was taken back, because its turn came to say nothing new."""
-    return tx.row(Collection.MEMORY, row_id) is not None
-
-
 def erase_row(opened: OpenScope, tx: Tx, row: Row) -> None:
     """Erase one row and tombstone its id and its key."""
-    policy, now = opened.ports.policy, opened.ports.clock.now()
-    tx.erase(Collection.MEMORY, row.id, drop_day=day(now + timedelta(days=policy.drop_days)))
+    tx.erase(Collection.MEMORY, row.id, drop_day=opened.drop_day())
     tx.bury([row.id] if row.key is None else [row.id, row.key])
 
 
-def _receipt(opened: OpenScope, taken: Taken, verb: str) -> Erasure:
-    head = audit.copy_head(opened)
+def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Erasure:
+    """Run an erasing transaction, then push tombstones and rotate the keys away; the receipt."""
+    ports, address = opened.ports, opened.address
+    taken = opened.write(erase, frozen_too=True, erasing=True)
+    ports.reach(Failpoint.FORGET_COMMITTED)
+    taken.cells += manifest.erased_cells(opened, taken.rows.memories)
+    try:
+        due_work.push(opened)
+        ports.reach(Failpoint.FORGET_PUSHED)
+        if taken.rows.long:
+            due_work.sweep(opened)
+        if taken.rows and ports.store.size(address) < ports.policy.rotate_below:
+            rotate.finish(opened)
+        ports.store.settle(address)
+    except (Busy, Full) as error:
+        # What was named is erased and stays so. The rest is marked due in the head: the next
+        # verbs go on with it, and the receipt says that the keys are still to go.
+        _log.warning("forget.left_due", extra={"code": error.code})
+    head = opened.copy_audit_head()
     receipt = Erasure(
-        address=opened.address,
+        address=address,
         verb=verb,
-        at=opened.ports.clock.now(),
+        at=ports.clock.now(),
         erased=len(taken.rows),
         derived=taken.derived,
         already=taken.already,
         cells=tuple(taken.cells),
         rotated=not head.due & Due.ROTATE,
-        backups=receipts.backup_notes(opened.ports, opened.address),
+        backups=receipts.backup_notes(ports, address),
         audit_count=head.audit_count,
         audit_mac=head.audit_mac.hex(),
     )
     if taken.rows:
-        receipts.keep(opened.ports, receipt)
+        receipts.keep(ports, receipt)
     return receipt

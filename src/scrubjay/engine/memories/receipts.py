@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from scrubjay import vault
 from scrubjay.engine.scope.open_scope import Ports
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.results import BackupNote, ErasedCell, Erasure
+from scrubjay.model.results import BackupNote, Erasure
 from scrubjay.vault import Purpose, Sealer
 
 _FORMAT = "scrubjay-receipt"
@@ -29,31 +29,16 @@ def from_json(text: str) -> Erasure:
         body: dict[str, Any] = json.loads(text)
         if (body.pop("format", _FORMAT), body.pop("version", 1)) != (_FORMAT, 1):
             raise InvalidRequest("That receipt is of another format or version.")
-        body["at"] = datetime.fromisoformat(body["at"])
-        body["cells"] = tuple(ErasedCell(**cell) for cell in body["cells"])
-        body["backups"] = tuple(
-            BackupNote(name=note["name"], expires=date.fromisoformat(note["expires"]))
-            for note in body["backups"]
-        )
-        return _checked(Erasure(**body))
+        receipt = msgspec.convert(body, Erasure)
+        sizes = {len(bytes.fromhex(cell.nonce)) for cell in receipt.cells}
+        if not {"cells", "backups"} <= body.keys() <= set(Erasure.__struct_fields__):
+            raise ValueError("It has fields a receipt does not have, or lacks some.")
+        if not sizes <= {vault.NONCE_BYTES} or receipt.at.tzinfo is None:
+            raise ValueError("A field holds something else than in a receipt.")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidRequest(
             "That is not an erasure receipt.", hint="Give the JSON that forget or destroy printed."
         ) from error
-
-
-def _checked(receipt: Erasure) -> Erasure:
-    """The receipt, unless a field holds something else than in a receipt."""
-    texts = (receipt.address, receipt.verb, receipt.audit_mac)
-    counts = (receipt.erased, receipt.derived, receipt.already, receipt.audit_count)
-    sizes = {len(bytes.fromhex(cell.nonce)) for cell in receipt.cells}
-    if (
-        not all(isinstance(one, str) for one in texts)
-        or not all(isinstance(one, int) for one in (*counts, *(c.epoch for c in receipt.cells)))
-        or not sizes <= {vault.NONCE_BYTES}
-        or receipt.at.tzinfo is None
-    ):
-        raise ValueError(receipt.verb)
     return receipt
 
 

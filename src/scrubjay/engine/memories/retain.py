@@ -1,21 +1,21 @@
-"""retain and supersede: the two verbs that add a memory."""
+"""retain, supersede, amend and freeze: the verbs that write memories or stop writing."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import sessions
-from scrubjay.engine.scope import cells
+from scrubjay.engine.memories.read import not_here, read_live
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
-from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from scrubjay.model.memory import Memory, wording
-from scrubjay.model.origin import Origin, lowest
-from scrubjay.model.requests import Retain, Supersede
+from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, KeyMissing, Stale
+from scrubjay.model.memory import Edition, Memory, wording
+from scrubjay.model.origin import Actor, lowest
+from scrubjay.model.requests import Amend, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
-from scrubjay.model.rows import Collection
-from scrubjay.ports import Failpoint, Tx, View
+from scrubjay.model.rows import Collection, Freeze
+from scrubjay.ports import Failpoint, Tx
 
 
 def retain(opened: OpenScope, request: Retain) -> Retained:
@@ -27,19 +27,27 @@ def retain(opened: OpenScope, request: Retain) -> Retained:
         raise InvalidRequest("The memory would have expired already.")
     memory = request.memory(request.id or f"mem-{clock.new_id()}", now)
     vector = embedding.vector_of(opened, wording(memory.content, memory.tags))
-    sealed = cells.seal_ahead(opened, memory, vector)
+    try:  # before the transaction begins, in the epoch as last seen
+        ahead = opened.seal(memory, opened.epoch(Collection.MEMORY), vector)
+    except KeyMissing:
+        ahead = None  # another process rotated that key away since: only the head can tell
 
     def store(tx: Tx) -> Retained:
-        if receipt := _seen_before(opened, tx, memory, stable=request.id is not None):
+        stable = request.id is not None
+        if receipt := _replayed(opened, tx, memory.id, memory.key, stable=stable):
             return receipt
         sessions.spend(opened, tx, request.allowances)
-        settled = _with_sources(opened, tx, _in_session(opened, tx, memory))
-        ahead = sealed if settled is memory else None
-        current = cells.current(opened, tx, settled, ahead, vector)
-        opened.trail.record(tx, "retain", request.actor, (current.row.id,))
-        cells.write(opened, tx, current)
+        # No more trusted than what its session has read and than what it was derived from.
+        origin = sessions.trusted(opened, tx, memory.provenance.session, memory.origin)
+        sources = [read_live(opened, tx, source) for source in memory.sources]
+        origin = lowest([origin, *(source.origin for source in sources)])
+        epoch, sealed = tx.head().memory.epoch, ahead
+        if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin:
+            sealed = opened.seal(replace(memory, origin=origin), epoch, vector)
+        opened.trail.record(tx, "retain", request.actor, (sealed.row.id,))
+        opened.write_row(tx, Collection.MEMORY, sealed)
         for source in memory.sources:
-            tx.link(opened.row_id(source), current.row.id)
+            tx.link(opened.row_id(source), sealed.row.id)
         return Retained(id=memory.id, redacted=redacted)
 
     receipt = opened.write(store)
@@ -47,50 +55,23 @@ def retain(opened: OpenScope, request: Retain) -> Retained:
     return receipt
 
 
-def _seen_before(opened: OpenScope, tx: Tx, memory: Memory, *, stable: bool) -> Retained | None:
-    """The receipt for a memory that is known or was forgotten; None for a new one."""
-    if memory.key is None and not stable:
-        return None
-    key = opened.key_hash(memory.key)
-    row_id = opened.row_id(memory.id)
-    names = [name for name in (row_id if stable else None, key) if name is not None]
+def _replayed(
+    opened: OpenScope, tx: Tx, public_id: str, key: str | None, *, stable: bool
+) -> Retained | None:
+    """The receipt for a memory that is known or was forgotten; None for a new one.
+
+    It is known by its key or, if its writer brought it and so it is `stable`, by its id.
+    """
+    row_id, hashed = opened.row_id(public_id), opened.key_hash(key)
+    names = [name for name in (row_id if stable else None, hashed) if name is not None]
     if names and tx.buried(names):
-        return Retained(id=memory.id, outcome=Outcome.FORGOTTEN)
-    known = tx.row_by_key(Collection.MEMORY, key) if key else None
+        return Retained(id=public_id, outcome=Outcome.FORGOTTEN)
+    known = tx.row_by_key(Collection.MEMORY, hashed) if hashed else None
     if known is None and stable:
         known = tx.row(Collection.MEMORY, row_id)
     if known is None:
         return None
     return Retained(id=opened.unseal(known).id, outcome=Outcome.KNOWN)
-
-
-def _in_session(opened: OpenScope, tx: Tx, memory: Memory) -> Memory:
-    """The memory no more trusted than what its session has read."""
-    session = memory.provenance.session
-    origin = sessions.trusted(opened, tx, session, memory.origin)
-    return memory if origin is memory.origin else replace(memory, origin=origin)
-
-
-def _with_sources(opened: OpenScope, tx: Tx, memory: Memory) -> Memory:
-    """The memory no more trusted than what it was derived from."""
-    if not memory.sources:
-        return memory
-    sources = [read_live(opened, tx, source) for source in memory.sources]
-    origin = lowest([memory.origin, *(source.origin for source in sources)])
-    return memory if origin is memory.origin else replace(memory, origin=origin)
-
-
-def read_live(opened: OpenScope, view: View, public_id: str) -> Memory:
-    """The memory with this id, superseded or not; NotFound if it is not here (any more)."""
-    row = view.row(Collection.MEMORY, opened.row_id(public_id))
-    if row is None or row.erased:
-        raise not_here(public_id)
-    return opened.unseal(row)
-
-
-def not_here(public_id: str) -> NotFound:
-    """What is said of an id that nothing is to be seen of."""
-    return NotFound(f"There is no memory {public_id} in this scope.")
 
 
 def supersede(opened: OpenScope, request: Supersede) -> Retained:
@@ -101,18 +82,26 @@ def supersede(opened: OpenScope, request: Supersede) -> Retained:
     vector = embedding.vector_of(opened, wording(request.content, request.tags or ()))
 
     def store(tx: Tx) -> Retained:
-        if request.key and (receipt := _replayed(opened, tx, request, public_id)):
+        if receipt := _replayed(opened, tx, public_id, request.key, stable=False):
             return receipt
         old = read_live(opened, tx, request.id)
         if old.expired(now):
             raise not_here(request.id)
         origin = sessions.trusted(opened, tx, request.session, request.origin)
-        _check_supersession(old, origin)
+        if not old.live:
+            raise Conflict(
+                f"{old.id} was superseded already, by {old.superseded_by}.",
+                hint="Supersede the newest version; history shows the chain.",
+            )
+        if origin.trust < old.origin.trust:
+            raise Forbidden(
+                f"A memory of origin {old.origin} cannot be superseded by origin {origin}."
+            )
         sessions.spend(opened, tx, request.allowances)
         new = replace(request.memory(old, public_id, now), origin=origin)
         retired = replace(old, superseded_by=new.id, retired_at=now, version=old.version + 1)
-        old_row = cells.put(opened, tx, retired)
-        new_row = cells.put(opened, tx, new, vector)
+        old_row = opened.put(tx, retired)
+        new_row = opened.put(tx, new, vector)
         for source in new.sources:
             tx.link(opened.row_id(source), new_row.id)
         opened.trail.record(tx, "supersede", request.actor, (old_row.id, new_row.id))
@@ -123,22 +112,45 @@ def supersede(opened: OpenScope, request: Supersede) -> Retained:
     return receipt
 
 
-def _replayed(opened: OpenScope, tx: Tx, request: Supersede, public_id: str) -> Retained | None:
-    key = opened.key_hash(request.key)
-    assert key is not None
-    if tx.buried([key]):
-        return Retained(id=public_id, outcome=Outcome.FORGOTTEN)
-    known = tx.row_by_key(Collection.MEMORY, key)
-    if known is None:
-        return None
-    return Retained(id=opened.unseal(known).id, outcome=Outcome.KNOWN)
+def amend(opened: OpenScope, request: Amend) -> Memory:
+    """Change a memory's pin and expiry, both or neither; Stale if it is not as expected."""
+
+    def store(tx: Tx) -> Memory:
+        old = read_live(opened, tx, request.id)
+        check_expected(old.edition, request.expected)
+        new = request.memory(old)
+        if new == old:
+            return old
+        new = replace(new, version=old.version + 1)
+        row = opened.put(tx, new)
+        if new.pinned is not old.pinned:
+            verb = "pin" if new.pinned else "unpin"
+            opened.trail.record(tx, verb, request.actor, (row.id,))
+        if new.expires_at != old.expires_at:
+            opened.trail.record(tx, "expire", request.actor, (row.id,))
+        return new
+
+    return opened.write(store)
 
 
-def _check_supersession(old: Memory, origin: Origin) -> None:
-    if not old.live:
-        raise Conflict(
-            f"{old.id} was superseded already, by {old.superseded_by}.",
-            hint="Supersede the newest version; history shows the chain.",
-        )
-    if origin.trust < old.origin.trust:
-        raise Forbidden(f"A memory of origin {old.origin} cannot be superseded by origin {origin}.")
+def check_expected(edition: Edition, expected: frozenset[Edition] | None) -> None:
+    """Refuse a state that was not expected.
+
+    Asked inside the transaction that changes the memory: nobody, in whatever process, comes
+    between the look and the change.
+    """
+    if expected is not None and edition not in expected:
+        raise Stale("The memory has changed since it was read.")
+
+
+def freeze(opened: OpenScope, level: Freeze, *, actor: Actor) -> Freeze:
+    """Stop writes, or writes and recall, or (`none`) nothing; returns the level before."""
+
+    def store(tx: Tx) -> Freeze:
+        head = tx.head()
+        if head.frozen is not level:
+            tx.set_head(replace(head, frozen=level))
+            opened.trail.record(tx, f"freeze.{level.value}", actor)
+        return head.frozen
+
+    return opened.write(store, frozen_too=True)

@@ -247,6 +247,13 @@ class OpenScope:
         body = self.open_body(Collection.MEMORY, row)
         return records.decode(body, number=row.born, version=row.version)
 
+    def unseal_sound(self, row: Row) -> Memory | None:
+        """The memory in a row; None if it is damaged: it must still be erasable."""
+        try:
+            return self.unseal(row)
+        except (SealBroken, KeyMissing, NotFound):
+            return None
+
     def unseal_turn(self, row: Row) -> Turn:
         """The turn in a row that is not erased."""
         return turns.decode(self.open_body(Collection.TURN, row))

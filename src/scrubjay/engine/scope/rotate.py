@@ -110,10 +110,3 @@ def _head_if_done(view: View) -> Head | None:
     """The head of a state in which nothing is sealed under an old key."""
     left = any(view.stale(collection, 0, 1) for collection in Collection)
     return None if left or manifest.outdated(view) else view.head()
-
-
-def raise_epoch(
-    opened: OpenScope, tx: Tx, collection: Collection, epoch: int | None = None
-) -> None:
-    """Move a collection to a new epoch."""
-    opened.raise_epoch(tx, collection, epoch)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import chain, pairwise, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from Stemmer import Stemmer
@@ -125,9 +125,8 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
     """
     found = words(question)
     spoken = recognize(found)
-    stops = stop_words().get(spoken, frozenset())
     letters = (word for word in found if len(word) == 1 and word.isascii() and word.isalpha())
-    stops = stops.union(letters)
+    stops = stop_words(spoken).union(letters)
     kept = [word for word in found if word not in stops] or found
     stemmed = tuple(dict.fromkeys((spoken, *languages, DEFAULT_LANGUAGE)))
     asked: dict[str, Wanted] = {}
@@ -151,9 +150,10 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
 
 def _content(run: str, language: str) -> Iterator[str]:
     """The terms of a run of an unspaced script without what only makes it a question."""
-    asking = _asking(language)
-    pieces = [piece for piece in asking.split(run) if piece] if asking else []
-    for piece in pieces or [run]:
+    pieces = [run]
+    if language in _languages()["asking"]:
+        pieces = [piece for piece in pattern("asking", language).split(run) if piece] or [run]
+    for piece in pieces:
         for term in _terms(piece, language):
             # One kana is a sound, not a word.
             if len(term) > 1 or len(run) == 1 or not _KANA.match(term):
@@ -167,7 +167,7 @@ def holds(query: str) -> Callable[[str], bool]:
     Words that say nothing by themselves are not asked for, unless the query has no other.
     """
     asked = words(query)
-    stops = stop_words().get(recognize(asked), ())
+    stops = stop_words(recognize(asked))
     kept = [word for word in asked if word not in stops] or asked
 
     def test(text: str) -> bool:
@@ -182,7 +182,7 @@ def gist(text: str) -> frozenset[str]:
     """The terms of a text without the words that say nothing by themselves."""
     found = words(text)
     language = recognize(found)
-    stops = stop_words().get(language, ())
+    stops = stop_words(language)
     return frozenset(term for word in found if word not in stops for term in terms(word, language))
 
 
@@ -234,30 +234,36 @@ def _fold_letter(letter: str) -> str:
 
 
 @cache
-def _languages() -> dict[str, dict[str, str]]:
+def _languages() -> dict[str, dict[str, Any]]:
     return tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
 
 
 @cache
-def stop_words() -> dict[str, frozenset[str]]:
-    """Words too common to search for, by language."""
-    return {name: frozenset(listed.split()) for name, listed in _languages()["stop_words"].items()}
+def _listed(table: str, name: str) -> frozenset[str]:
+    return frozenset(_languages()[table][name].split())
+
+
+@cache
+def pattern(table: str, name: str) -> re.Pattern[str]:
+    """A regular expression of `languages.toml`; those of questions match capitals or not."""
+    flags = re.IGNORECASE if table == "question" else re.NOFLAG
+    return re.compile("|".join(map("".join, _languages()[table][name])), flags)
+
+
+def stop_words(language: str) -> frozenset[str]:
+    """Words of a language too common to search for; none of one without a list."""
+    known = language in _languages()["stop_words"]
+    return _listed("stop_words", language) if known else frozenset()
 
 
 @cache
 def _speakers() -> dict[str, tuple[str, ...]]:
     """The languages each stop word is one of."""
     table: dict[str, tuple[str, ...]] = {}
-    for language, listed in stop_words().items():
-        for word in listed:
+    for language in _languages()["stop_words"]:
+        for word in stop_words(language):
             table[word] = (*table.get(word, ()), language)
     return table
-
-
-@cache
-def _asking(language: str) -> re.Pattern[str] | None:
-    pattern = _languages()["asking"].get(language)
-    return re.compile(pattern) if pattern else None
 
 
 def recognize(found: list[str], default: str = DEFAULT_LANGUAGE) -> str:
@@ -287,7 +293,10 @@ _NEAR_MAGIC = b"SJN1"
 
 
 def near_terms(word: str) -> Mapping[str, float]:
-    """The terms near a word and what each counts in its place, below 1; empty when unknown."""
+    """The terms near a word and what each counts in its place, below 1; empty when unknown.
+
+    `tools/make_near.py` wrote the table.
+    """
     places, terms, starts, near, nearness = _near_table()
     place = places.get(word)
     if place is None:
@@ -314,27 +323,6 @@ def _near_table() -> tuple[dict[str, int], list[str], array[int], array[int], by
     return {word: place for place, word in enumerate(words)}, terms, starts, near, body[last:]
 
 
-def pack_near(table: Mapping[str, Mapping[str, float]]) -> bytes:
-    """The file of a table of near words."""
-    words = sorted(word for word in table if table[word])
-    terms = sorted({term for word in words for term in table[word]})
-    places = {term: place for place, term in enumerate(terms)}
-    starts, near, nearness = [0], [], bytearray()
-    for word in words:
-        near += [places[term] for term in table[word]]
-        nearness += bytes(round(255 * share) for share in table[word].values())
-        starts.append(len(near))
-    names = "\n".join(words).encode(), "\n".join(terms).encode()
-    body = (
-        *names,
-        struct.pack(f"<{len(starts)}I", *starts),
-        struct.pack(f"<{len(near)}H", *near),
-        bytes(nearness),
-    )
-    head = _NEAR_HEAD.pack(_NEAR_MAGIC, len(names[0]), len(names[1]), len(words), len(near))
-    return head + zlib.compress(b"".join(body), 9)
-
-
 # -- signs ------------------------------------------------------------------------------------
 
 SIGNS_VERSION = 2
@@ -346,38 +334,6 @@ LONGEST_INSTRUCTION = 400
 
 _SIGN_WORD = re.compile(r"\w+")
 _DIGIT = re.compile(r"\d")
-_TIME_PHRASE = re.compile(
-    r"\b(?:(?:in|last|this|next) may|may \d+|(?:this|next) (?:weekend|morning|summer|fall|winter"
-    r"|spring)|last (?:night|weekend|summer|winter|fall|spring))\b"
-)
-_TIME_NUMBER = re.compile(
-    r"\b(?:(?:19|20)\d\d|\d{1,2}(?:st|nd|rd|th)|\d{1,2}/\d{1,2})\b|\d+[年月日号时時]"
-)
-_TIME_ELSEWHERE = re.compile(
-    r"\b(?:недел|месяц)\w*|昨天|前天|今天|明天|上周|下周|上个月|去年|今年|明年|星期|周[一二三四五六日末]"
-    r"|昨日|今日|明日|昨夜|先週|来週|今週|先月|来月|来年|曜日"
-)
-
-_INSTRUCTION = re.compile(
-    r"^\W*(?:always|never|from now on|going forward|in (?:the )?future|remember (?:to|that)"
-    r"|please (?:always|never|remember|don't|do not|keep)|make sure (?:to|you|that you)"
-    r"|(?:don't|do not) ever|whenever|when i ask|stop |avoid )"
-    r"|\b(?:from now on|going forward|when(?:ever)? i (?:ask|want|say|mention)|every time i"
-    r"|i (?:want|need|expect|would like|'d like) you to (?:always|never)"
-    r"|you should (?:always|never)"
-    r"|always (?:include|use|format|provide|mention|give|ask|show|answer|write|keep|explain|respond"
-    r"|reply|call|highlight|start|end|address|remind))\b"
-    r"|^\W*(?:immer|niemals|ab jetzt|ab sofort|toujours|jamais|désormais|siempre|nunca|sempre|mai"
-    r"|всегда|никогда|впредь)\b|\b(?:ab jetzt|ab sofort|désormais|de ahora en adelante|отныне)\b"
-    r"|^(?:请?总是|请?始终|请?记住|永远|以后|从现在起|每次|不要|别)|从现在起"
-    r"|^(?:今後|これから|必ず|いつも|常に)"
-)
-_PREFERENCE = re.compile(
-    r"\b(?:i(?:'d| would| really| much| generally| usually| also)* (?:prefer|rather|favou?r)"
-    r"|my preference|i(?:'ve| have) chosen|i chose"
-    r"|ich bevorzuge|mir ist lieber|je préfère|prefiero|preferisco|prefiro|предпочитаю)\b"
-    r"|我(?:更|比较)?(?:喜欢|偏好|倾向)|の方が好き"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,11 +346,6 @@ class Signs:
     prefers: bool
 
 
-@cache
-def _sign_words(name: str) -> frozenset[str]:
-    return frozenset(_languages()["signs"][name].split())
-
-
 def read_signs(text: str) -> Signs:
     """The signs of a text.
 
@@ -403,15 +354,21 @@ def read_signs(text: str) -> Signs:
     seen = text[:SEEN_CHARS].lower().replace("\u2019", "'")
     found = set(_SIGN_WORD.findall(seen))
     plain = seen.isascii()
+
+    def hinted(name: str) -> bool:
+        return not found.isdisjoint(_listed("sign_words", name))
+
+    def shown(name: str) -> bool:
+        return pattern("signs", name).search(seen) is not None
+
     return Signs(
-        timed=not found.isdisjoint(_sign_words("times"))
-        or (not found.isdisjoint(_sign_words("time_hints")) and bool(_TIME_PHRASE.search(seen)))
-        or bool(_DIGIT.search(seen) and _TIME_NUMBER.search(seen))
-        or (not plain and bool(_TIME_ELSEWHERE.search(seen))),
+        timed=hinted("times")
+        or (hinted("time_hints") and shown("time_phrase"))
+        or (_DIGIT.search(seen) is not None and shown("time_number"))
+        or (not plain and shown("time_elsewhere")),
         asks=text.rstrip()[-1:] in {"?", "？"},
         instructs=len(text) <= LONGEST_INSTRUCTION
-        and not (plain and found.isdisjoint(_sign_words("instruction_hints")))
-        and bool(_INSTRUCTION.search(seen)),
-        prefers=not (plain and found.isdisjoint(_sign_words("preference_hints")))
-        and bool(_PREFERENCE.search(seen)),
+        and (not plain or hinted("instruction_hints"))
+        and shown("instruction"),
+        prefers=(not plain or hinted("preference_hints")) and shown("preference"),
     )

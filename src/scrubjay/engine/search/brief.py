@@ -42,14 +42,31 @@ def brief(opened: OpenScope, indexed: OpenIndex, request: BriefRequest) -> Brief
         indexed.catch_up()
         if opened.frozen is Freeze.ALL:
             raise Frozen(f"The scope {opened.scope} is frozen, the brief included.")
-        candidates = sorted(_candidates(indexed, now))
-        total = len(indexed.ready.columns()) + len(indexed.ready.fresh())
+        held, fresh = indexed.ready.columns(), indexed.ready.fresh()
+    current = np.isinf(held.retired) & (held.expires > now.timestamp())
+    # `place` for every approval, pin, kind and origin, looked up for all rows at once.
+    every = product((False, True), (False, True), KINDS, ORIGINS)
+    table = [place(kind, origin, approved=yes, pinned=pin) for yes, pin, kind, origin in every]
+    flags = held.approved.astype(np.intp), held.pinned.astype(np.intp)
+    shape = (2, 2, len(KINDS), len(ORIGINS))
+    places = np.array(table).reshape(shape)[*flags, held.kind, held.origin]
+    candidates: list[Candidate] = [
+        (int(places[row]), -int(held.born[row]), held.row_id[row].tobytes())
+        for row in np.flatnonzero(current & (places != NEVER))
+    ]
+    for entry in fresh:
+        memory = entry.memory
+        approved = memory.approved is not None
+        where = place(memory.kind, memory.origin, approved=approved, pinned=memory.pinned)
+        if where != NEVER and memory.live and not memory.expired(now):
+            candidates.append((where, -memory.number, entry.row_id))
+    candidates.sort()
     chosen = indexed.read(lambda peek: list(_chosen(peek, candidates, request, now)))
     opened.note_read("brief", request.actor)
     return Brief(
         entries=tuple(chosen),
         omitted=len(candidates) - len(chosen),
-        total=total,
+        total=len(held) + len(fresh),
         made_at=now,
         markdown=render(chosen, now),
     )
@@ -62,26 +79,6 @@ def place(kind: Kind, origin: Origin, *, approved: bool, pinned: bool) -> int:
     if pinned:
         return PINNED
     return BEHAVIORAL if kind.behavioral else FACT if kind in _FACTS else NEVER
-
-
-def _candidates(indexed: OpenIndex, now: datetime) -> Iterator[Candidate]:
-    """Everything that belongs in a brief, from columns and from what is in no segment yet."""
-    held = indexed.ready.columns()
-    current = np.isinf(held.retired) & (held.expires > now.timestamp())
-    # `place` for every approval, pin, kind and origin, looked up for all rows at once.
-    every = product((False, True), (False, True), KINDS, ORIGINS)
-    table = [place(kind, origin, approved=yes, pinned=pin) for yes, pin, kind, origin in every]
-    flags = held.approved.astype(np.intp), held.pinned.astype(np.intp)
-    shape = (2, 2, len(KINDS), len(ORIGINS))
-    places = np.array(table).reshape(shape)[*flags, held.kind, held.origin]
-    for row in np.flatnonzero(current & (places != NEVER)):
-        yield int(places[row]), -int(held.born[row]), held.row_id[row].tobytes()
-    for entry in indexed.ready.fresh():
-        memory = entry.memory
-        approved = memory.approved is not None
-        found = place(memory.kind, memory.origin, approved=approved, pinned=memory.pinned)
-        if found != NEVER and memory.live and not memory.expired(now):
-            yield found, -memory.number, entry.row_id
 
 
 def _chosen(

@@ -22,7 +22,6 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from scrubjay import vault
-from scrubjay.engine.scope import due
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import Busy, Full, KeyMissing, NotFound, SealBroken
 from scrubjay.model.results import ErasedCell
@@ -271,7 +270,7 @@ def drop(opened: OpenScope) -> None:
     def store(tx: Tx) -> frozenset[str]:
         names = listed(opened, tx)
         write(opened, tx, None)
-        due.leave(opened, tx, Due.SWEEP)
+        opened.leave_due(tx, Due.SWEEP)
         return names
 
     _delete_blobs(opened, opened.write(store, frozen_too=True, erasing=True))
@@ -396,9 +395,15 @@ def erased_cells(opened: OpenScope, ids: Iterable[bytes]) -> list[ErasedCell]:
         base = read(opened, view)
         if base is None:
             return []
-        holding = [one for one in base.segments if _may_hold(opened, base.epoch, one, wanted)]
-        cells = []
-        for name in (name for one in holding for name in one.blobs):
+        cells: list[ErasedCell] = []
+        holding: list[str] = []
+        for one in base.segments:
+            # Of a segment that does not open nobody can say that it holds none of the rows.
+            with suppress(SealBroken, KeyMissing):
+                if not _rows_of(_columns(opened, base.epoch, one), wanted):
+                    continue
+            holding += one.blobs
+        for name in holding:
             # One that is missing has no cells: damage, or another process was faster.
             with suppress(SealBroken):
                 for nonce in vault.stream_nonces(_stream(opened, name)):
@@ -410,12 +415,3 @@ def erased_cells(opened: OpenScope, ids: Iterable[bytes]) -> list[ErasedCell]:
         return cells
 
     return opened.read(look)
-
-
-def _may_hold(opened: OpenScope, epoch: int, one: SegmentBlobs, ids: set[bytes]) -> bool:
-    """Whether a segment holds one of the rows; of one that does not open nobody can say no."""
-    try:
-        held = _columns(opened, epoch, one)
-    except (SealBroken, KeyMissing):
-        return True
-    return bool(_rows_of(held, ids))

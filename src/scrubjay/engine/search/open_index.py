@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from scrubjay.engine.scope import cells
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import manifest, segment
 from scrubjay.engine.search.manifest import Manifest
@@ -247,7 +246,7 @@ class OpenIndex:
 
 def kept_vector(opened: OpenScope, row: Row) -> Floats | None:
     """The vector kept with a row, if the present embedder made it and does not make it anew."""
-    packed = cells.sound_vector(opened, row) if opened.ports.embedder.costly else None
+    packed = opened.sound_vector(row) if opened.ports.embedder.costly else None
     if packed is None:
         return None
     found = Vectors.unpack(packed)

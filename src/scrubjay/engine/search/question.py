@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
+from scrubjay.engine.search.analysis import pattern
+
 NONE = -1
 """The code of no session, no speaker; the row of no neighbor."""
 
@@ -30,43 +32,6 @@ SHORTEST_NICKNAME = 3
 _WORD = re.compile(r"[^\W_]+")
 _HAN = re.compile("[\u3400-\u9fff]{3,4}")
 _CASE_ENDING = re.compile("(?<=[а-я]{2})(?:[аоуыиеьюя]|ом|ем|ой|ей|ою|ею)$")
-_TOLD = (
-    r"(?:recommend|suggest|advis|propos|tell|told|said|say|mention|gave|give|provid|list|explain"
-    r"|describ|show|help|creat|wrote|write|shar|made|make|generat|compar|outlin|use|offer|respond"
-    r"|answer|refer|includ|highlight|point|walk|discuss|cover|come up)\w*"
-)
-_SECOND_PERSON = re.compile(
-    rf"\b(?:did|have|had|were|was)\s+you\b|\byou\s+(?:just\s+|also\s+|had\s+|have\s+|previously\s+"
-    rf"|earlier\s+|once\s+|'d\s+|'ve\s+)?(?:recommended|suggested|advised|proposed|told|said"
-    rf"|mentioned|gave|provided|listed|explained|described|showed|helped|created|wrote|shared|made"
-    rf"|generated|compared|outlined|used|offered|answered|referred|included|highlighted)\b"
-    rf"|\byour\s+(?:previous|earlier|last|first|second)?\s*{_TOLD}"
-    rf"|\b(?:hast|hattest)\s+du\b|\bas-tu\b|\btu\s+m'as\b|\bhai\s+(?:detto|consigliato)\b"
-    rf"|\bты\s+(?:\w+\s+)?(?:сказал|совет|рекоменд|предл)\w*|你.{{0,4}}(?:推荐|建议|说|提|给|告诉|列)"
-    rf"|あなた.{{0,6}}(?:勧め|提案|言)",
-    re.IGNORECASE,
-)
-_WHEN = re.compile(
-    r"\bwhen\b|\b(?:what|which)\s+(?:date|day|month|year|time|week|season)\b|\bhow\s+long\b"
-    r"|\bhow\s+many\s+(?:days?|weeks?|months?|years?|hours?)\b|\bhow\s+old\b|\bhow\s+soon\b"
-    r"|\bwann\b|\bwie\s+lange\b|\bquand\b|\bcuándo\b|\bquando\b|\bwanneer\b|\bnär\b|\bкогда\b"
-    r"|\bво?\s+сколько\b|什么时候|何时|几[号点月]|哪[天年]|多久|いつ|何[日月年時曜]",
-    re.IGNORECASE,
-)
-_REQUEST = re.compile(
-    r"^(?:can|could|would|will|please|help|show|give|suggest|recommend|explain|walk|how\s+(?:can|do"
-    r"|should|would|could|might)\s+(?:i|we|you)|what\s+(?:should|can|would|could|are\s+some|is\s+the"
-    r"\s+best)|which\s+\w+\s+(?:should|would)|where\s+(?:should|can|do\s+you)|do\s+you\s+have|any"
-    r"|i'm|i\s+am|i\s+want|i\s+need|i'd|i've\s+been|if\s+i)\b",
-    re.IGNORECASE,
-)
-_ADVICE = re.compile(
-    r"\b(?:suggest|recommend|advice|advise|tips?|ideas?|options?|should\s+i|can\s+i|could\s+i|do\s+i"
-    r"|how\s+to|help\s+me|do\s+you\s+think|walk\s+me|show\s+me"
-    r"|kannst\s+du|könntest\s+du|soll(?:te)?\s+ich|hilf\s+mir|tipps?|посоветуй|порекомендуй|помоги"
-    r"|подскажи)\b|帮我|应该怎么|有什么(?:建议|推荐)|能.{0,4}(?:推荐|建议)|おすすめ|べきですか|手伝って",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +67,7 @@ def parse(
     """Read a question against a scope: its speakers by code, the time of its latest memory."""
     assistants = _in_role(speakers, ASSISTANT_NAMES)
     asked = _named(question, speakers)
-    if not asked and _SECOND_PERSON.search(question):
+    if not asked and pattern("question", "second_person").search(question):
         asked = assistants
     elif not asked and (users := _in_role(speakers, USER_NAMES)):
         # What nobody in particular said, such as a bare fact, is kept for the user like theirs.
@@ -112,14 +77,15 @@ def parse(
         assistants=assistants,
         windows=tuple(windows(question, asked_at, latest)),
         asked_at=asked_at,
-        when=bool(_WHEN.search(question)),
+        when=bool(pattern("question", "when").search(question)),
         advice=asks_advice(question),
     )
 
 
 def asks_advice(question: str) -> bool:
     """Whether the question wants something made or advised now, not something remembered."""
-    return bool(_REQUEST.search(question.strip()) or _ADVICE.search(question))
+    request, advice = pattern("question", "request"), pattern("question", "advice")
+    return bool(request.search(question.strip()) or advice.search(question))
 
 
 # -- who --------------------------------------------------------------------------------------
@@ -279,8 +245,8 @@ def _in_english(text: str) -> str:
 
     text = _FOREIGN_MONTH.sub(month, text)
     text = _FOREIGN_AGO.sub(ago, unicodedata.normalize("NFKC", text))
-    for pattern, english in _SPANS:
-        text = pattern.sub(english, text)
+    for foreign, english in _SPANS:
+        text = foreign.sub(english, text)
     return _EASTERN.sub(eastern, text) if "年" in text or "月" in text else text
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import turns
-from scrubjay.engine.scope import cells
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import embedding, manifest
 from scrubjay.engine.search.open_index import OpenIndex, kept_vector
@@ -36,7 +34,11 @@ def reindex(
         turns.derive_failed(opened, actor=actor)
     total = max(1, opened.read(lambda view: view.head()).memory.seq)
     after, embedded = 0, 0
-    while opened.ports.embedder.costly and (rows := opened.read(partial(_batch, after))):
+
+    def batch(view: View) -> Sequence[Row]:
+        return view.changes(Collection.MEMORY, after, _BATCH)
+
+    while opened.ports.embedder.costly and (rows := opened.read(batch)):
         after = rows[-1].seq
         embedded += _embed(opened, [row.id for row in rows if not row.erased])
         progress(min(after, total), total)
@@ -54,13 +56,25 @@ def reindex(
     return Reindexed(memories=memories, embedded=embedded)
 
 
-def _batch(after: int, view: View) -> Sequence[Row]:
-    return view.changes(Collection.MEMORY, after, _BATCH)
-
-
 def _embed(opened: OpenScope, ids: list[bytes]) -> int:
     """Give the rows of one batch that need it a vector; what changed meanwhile is left alone."""
-    bare = opened.read(lambda view: _bare(opened, view, ids))
+
+    def look(view: View) -> dict[Row, Memory]:
+        """The memories that have no vector of the present embedder, but open."""
+        found: dict[Row, Memory] = {}
+        for row in (view.row(Collection.MEMORY, row_id) for row_id in ids):
+            if row is not None and not row.erased:
+                vector = None
+                # One that is damaged is none of our business: verify names it.
+                with suppress(SealBroken):
+                    memory = opened.unseal(row)
+                    with suppress(Changed):
+                        vector = kept_vector(opened, row)
+                    if vector is None:
+                        found[row] = memory
+        return found
+
+    bare = opened.read(look)
     if not bare:
         return 0
     texts = [wording(memory.content, memory.tags) for memory in bare.values()]
@@ -72,25 +86,9 @@ def _embed(opened: OpenScope, ids: list[bytes]) -> int:
         for row, packed in zip(bare, made, strict=True):
             now = tx.row(Collection.MEMORY, row.id)
             if now is not None and not now.erased and now.epoch == row.epoch:
-                vector = cells.seal_vector(opened, packed, row.id, row.epoch)
+                vector = opened.seal_vector(packed, row.id, row.epoch)
                 tx.reseal(Collection.MEMORY, replace(now, vector=vector))
                 kept += 1
         return kept
 
     return opened.write(store, frozen_too=True)
-
-
-def _bare(opened: OpenScope, view: View, ids: list[bytes]) -> dict[Row, Memory]:
-    """The memories among these that have no vector of the present embedder, but open."""
-    found: dict[Row, Memory] = {}
-    for row in (view.row(Collection.MEMORY, row_id) for row_id in ids):
-        if row is not None and not row.erased:
-            vector = None
-            # One that is damaged is none of our business: verify names it.
-            with suppress(SealBroken):
-                memory = opened.unseal(row)
-                with suppress(Changed):
-                    vector = kept_vector(opened, row)
-                if vector is None:
-                    found[row] = memory
-    return found

@@ -118,7 +118,13 @@ class Snapshot:
         if nearness is None:
             both = self._dot(np.stack([turned, mean], axis=1))
             dots = both[:, 0]
-            nearness = self._nearness = self._near(both[:, 1])
+            pairs = zip(self._squares, self._vectors, strict=True)
+            own = _joined([(squares, alive) for squares, (_, alive) in pairs])
+            spread = own - 2 * both[:, 1] + np.float32(mean @ mean)
+            distance = np.sqrt(np.maximum(spread, 0))
+            nearness = np.zeros_like(distance)
+            np.divide(1, distance, out=nearness, where=(own > 0) & (distance > 0))
+            self._nearness = nearness
         else:
             dots = self._dot(turned)
         return (dots - np.float32(mean @ turned)) * nearness
@@ -126,15 +132,6 @@ class Snapshot:
     def _dot(self, query: Floats) -> Floats:
         """The products of every vector that counts with the query, or with each of its columns."""
         return _joined([(held.dot(query), alive) for held, alive in self._vectors])
-
-    def _near(self, means: Floats) -> Floats:
-        pairs = zip(self._squares, self._vectors, strict=True)
-        own = _joined([(squares, alive) for squares, (_, alive) in pairs])
-        spread = own - 2 * means + np.float32(self._mean @ self._mean)
-        distance = np.sqrt(np.maximum(spread, 0))
-        found: Floats = np.zeros_like(distance)
-        np.divide(1, distance, out=found, where=(own > 0) & (distance > 0))
-        return found
 
 
 def _joined(parts: Sequence[tuple[Floats, Mask | None]]) -> Floats:

@@ -19,7 +19,7 @@ from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search.open_index import OpenIndex
 from scrubjay.engine.search.scope_index import moment
-from scrubjay.engine.search.segment import NOTHING, Columns, IndexEntry
+from scrubjay.engine.search.segment import NOTHING, Columns
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Session
 from scrubjay.model.rows import Collection
@@ -42,7 +42,14 @@ def sessions(
     with indexed.lock:
         indexed.catch_up()
         held, fresh = indexed.ready.columns(), indexed.ready.fresh()
-    written = _joined([*_in_columns(held, now), *_in_entries(fresh, now)])
+    newest = [
+        Session(name=name, first=memory.said_at, last=memory.said_at, memories=1)
+        for memory in (entry.memory for entry in fresh)
+        if (name := memory.provenance.session) is not None
+        and memory.live
+        and not memory.expired(now)
+    ]
+    written = _joined([*_in_columns(held, now), *newest])
 
     def look(view: View) -> tuple[Session, ...]:
         known = _joined([*written.values(), *_in_ledger(opened, view, written)])
@@ -90,14 +97,6 @@ def _in_columns(held: Columns, now: datetime) -> Iterator[Session]:
             last=moment(last[place]),
             memories=int(sizes[place]),
         )
-
-
-def _in_entries(fresh: Iterable[IndexEntry], now: datetime) -> Iterator[Session]:
-    """Of the memories that are current and in no segment yet."""
-    for memory in (entry.memory for entry in fresh):
-        name = memory.provenance.session
-        if name is not None and memory.live and not memory.expired(now):
-            yield Session(name=name, first=memory.said_at, last=memory.said_at, memories=1)
 
 
 def _in_ledger(opened: OpenScope, view: View, names: Iterable[str]) -> Iterator[Session]:

@@ -9,7 +9,6 @@ from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import AuditEvent, Report
-from scrubjay.model.rows import Head
 
 _VERB = re.compile(r"[a-z0-9._-]{1,64}")
 
@@ -33,13 +32,3 @@ def note(opened: OpenScope, verb: str, *, session: str | None, actor: Actor) -> 
         raise InvalidRequest("A verb of the trail is up to 64 of a-z, 0-9, dot, dash and _.")
     subjects = () if session is None else (opened.session_hash(session),)
     opened.write(lambda tx: opened.trail.record(tx, verb, actor, subjects), frozen_too=True)
-
-
-def copy_head(opened: OpenScope) -> Head:
-    """Copy the audit head to the catalog."""
-    return opened.copy_audit_head()
-
-
-def leave(opened: OpenScope) -> None:
-    """Close an open scope."""
-    opened.close()

@@ -155,27 +155,23 @@ class Pipeline:
         if allowed is not None and envelope.group not in allowed:
             message = f'Group {quoted(envelope.group)} may not use "{tool.name}".'
             raise ToolError(Code.UNAUTHORIZED, message, stage=4)
-        if (wait := self._wait(envelope.source)) > 0:
-            raise ToolError(
-                Code.RATE_LIMITED,
-                f"This session calls too fast; wait {ceil(wait)} s.",
-                stage=4,
-                retry_after=ceil(wait),
-            )
-
-    def _wait(self, session: str) -> float:
-        """Take a call from the session's bucket; how long until there is one, if it is empty."""
-        most = self._rules.calls_per_minute
-        if most is None:
-            return 0.0
+        if (most := self._rules.calls_per_minute) is None:
+            return
+        # A token bucket for each session, refilled as time passes.
         now = self._clock.monotonic()
-        left, then = self._paces.pop(session, (float(most), now))
+        left, then = self._paces.pop(envelope.source, (float(most), now))
         left = min(float(most), left + (now - then) * most / 60)
-        wait = (1 - left) * 60 / most if left < 1 else 0.0
-        self._paces[session] = (left if wait else left - 1, now)
+        self._paces[envelope.source] = (left - 1 if left >= 1 else left, now)
         if len(self._paces) > _MOST_SESSIONS:
             del self._paces[next(iter(self._paces))]  # the one that was silent for longest
-        return wait
+        if left < 1:
+            wait = ceil((1 - left) * 60 / most)
+            raise ToolError(
+                Code.RATE_LIMITED,
+                f"This session calls too fast; wait {wait} s.",
+                stage=4,
+                retry_after=wait,
+            )
 
     def _confirm(self, envelope: Envelope, tool: Tool) -> None:
         if tool.risk == "low":

@@ -18,7 +18,6 @@ from typing import Final
 from msgspec import Struct
 
 from scrubjay.model.errors import Conflict, InvalidRequest, NotFound
-from scrubjay.model.memory import Json
 from scrubjay.surfaces.carapace.host import Host
 from scrubjay.surfaces.carapace.manifest import PAYLOAD_BYTES
 from scrubjay.surfaces.carapace.wire import (
@@ -125,32 +124,29 @@ class Server:
         """Answer until stop is called."""
         while not self._stopping.is_set():
             if self._socket.poll(_POLL_MILLISECONDS):
-                self._serve_one(self._socket.recv_multipart())
+                frames = self._socket.recv_multipart()
+                try:
+                    self._answer(frames)
+                except Exception as error:  # seam: one call must not end the server
+                    _log.warning("carapace.call_failed", extra={"error": type(error)})
 
-    def _serve_one(self, frames: list[bytes]) -> None:
+    def _answer(self, frames: list[bytes]) -> None:
+        """Answer one message, whatever its frames are; a reply nobody waits for is dropped."""
         identity, payload = frames[0], frames[-1] if len(frames) > 1 else b""
-        try:
-            reply = self._reply(identity, payload, well_formed=len(frames) == 3 and not frames[1])
-        except Exception as error:  # seam: one call must not end the server
-            _log.warning("carapace.call_failed", extra={"error": type(error)})
-            return
-        try:
-            frames = [identity, b"", encode(reply).encode()]
-            self._socket.send_multipart(frames, flags=self._zmq.NOBLOCK)
-        except self._zmq.ZMQError as error:
-            # Who does not wait for the reply does not get it.
-            _log.warning("carapace.not_sent", extra={"errno": error.errno})
-
-    def _reply(self, identity: bytes, payload: bytes, *, well_formed: bool) -> dict[str, Json]:
         session = AgentSession(id=session_name(identity), group="")
         try:
             session = self._directory.session(identity)
-            if not well_formed:
+            if len(frames) != 3 or frames[1]:
                 told = "Send two frames: an empty one and the message."
                 raise ToolError(Code.VALIDATION_FAILED, told, stage=1)
+            reply = self._host.answer(payload, session)
         except ToolError as error:
-            return self._host.pipeline.refuse(payload, session, error)
-        return self._host.answer(payload, session)
+            reply = self._host.pipeline.refuse(payload, session, error)
+        try:
+            sent = [identity, b"", encode(reply).encode()]
+            self._socket.send_multipart(sent, flags=self._zmq.NOBLOCK)
+        except self._zmq.ZMQError as error:
+            _log.warning("carapace.not_sent", extra={"errno": error.errno})
 
     def stop(self) -> None:
         """End run soon; may be called from another thread or a signal."""

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from scrubjay.conversation.capture import capture, purified, sound, users_said
-from scrubjay.conversation.injection import Question
+from scrubjay.conversation.injection import PromptContext
 from scrubjay.conversation.messages import answer_text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.scope import Scope
@@ -60,10 +60,10 @@ def decode(raw: bytes, operation: str) -> Fields:
     return body
 
 
-def asked(body: Fields) -> Question:
+def asked(body: Fields) -> PromptContext:
     """A recall."""
     users = users_said(body)
-    return Question(
+    return PromptContext(
         scope=_scope(body),
         query=pure(users[-1].strip()[:_QUERY_CHARS]) if users else "",
         present=tuple(pure(one[:_PRESENT_CHARS]) for one in users[-_PRESENT:-1]),
@@ -80,8 +80,12 @@ def told(body: Fields) -> ReportedTurn:
     failed = isinstance(code, int) and code != 0 and not 200 <= code < 300
     if failed or entry.get("status") == "error":
         return ReportedTurn(scope=scope, record=None)
-    request, sent_on = entry.get("request_original"), entry.get("request_effective")
-    said = capture(request, _answer(entry.get("response")), sent_on=sent_on)
+    response = entry.get("response")
+    response = response if isinstance(response, dict) else {}
+    is_text = response.get("format") == "sse" or "json" not in response
+    answer = answer_text(response.get("text" if is_text else "json"))
+    sent_on = entry.get("request_effective")
+    said = capture(entry.get("request_original"), answer, sent_on=sent_on)
     # As the proxy itself would have sent them live, because a replay comes unscrubbed: both then
     # say the same, whichever arrives first. The engine looks for more.
     (user, in_question), (assistant, in_answer) = map(_scrubbed, said)
@@ -119,16 +123,6 @@ def _scope(body: Fields) -> Scope:
     if not isinstance(agent, str) or not agent.strip():
         raise EntryRefused("agent_id is required")
     return scope_of(agent, pod if isinstance(pod, str) else "")
-
-
-def _answer(response: object) -> str:
-    """What the assistant said in the response of a history entry."""
-    if not isinstance(response, dict):
-        return ""
-    if response.get("format") == "sse" or "json" not in response:
-        text = response.get("text")
-        return answer_text(text) if isinstance(text, str) else ""
-    return answer_text(response["json"])
 
 
 def pure(text: str) -> str:

@@ -178,21 +178,22 @@ class Plane:
         if self.offer.pods is not None and named not in self.offer.pods:
             raise Forbidden("This pod is not served here.")  # the token opens no other one
         carry_out: dict[str, Callable[[entries.Fields], Reply]] = {
-            "recall": self._recall,
-            "retain": self._retain,
-            "forget": self._forget,
+            "recall": self.recall,
+            "retain": self.retain,
+            "forget": self.forget,
         }
         return carry_out[operation](body)
 
-    def _recall(self, body: entries.Fields) -> Reply:
+    def recall(self, body: entries.Fields) -> Reply:
+        """What to put before the model; nothing of an agent that is not known."""
         question, blocks = entries.asked(body), list[Block]()
-        # A scope that is not there has nothing to tell, and is not made.
         with suppress(NotFound):
             self._ready(question.scope, create=False)
             blocks = Mixer(self._engine, question, self.offer.recall_seconds).blocks(BLOCKS)
         return replace(render(blocks), scope=question.scope)
 
-    def _retain(self, body: entries.Fields) -> Reply:
+    def retain(self, body: entries.Fields) -> Reply:
+        """Record the turn of a history entry, once."""
         told = entries.told(body)
         if told.record is None:
             return Reply(status=202, scope=told.scope, ended=Ended.SKIPPED)
@@ -211,7 +212,8 @@ class Plane:
         removed = told.removed + sum(done.redacted.values())
         return Reply(status=202, scope=told.scope, removed=removed)
 
-    def _forget(self, body: entries.Fields) -> Reply:
+    def forget(self, body: entries.Fields) -> Reply:
+        """Erase entries and what was derived from them, also before they were seen."""
         scope, ids = entries.dropped(body)
         request = Forget(ids=ids, unseen=True, turns_only=True, actor=Actor.OPERATOR)
         receipt = self._engine.forget(scope, request)

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from scrubjay.access import PODS, Grant, Key
 from scrubjay.bridge import Abandoned
-from scrubjay.service.endpoint import Endpoint, Take, Visit, declared, read_body
+from scrubjay.service.endpoint import HttpEndpoint, Take, Visit, declared, read_body
 from scrubjay.service.problems import Problem
 from scrubjay.service.service import Service
 from scrubjay.service.tracing import Span
@@ -77,7 +77,7 @@ _PATHS: Final = {
 }
 
 
-class PlaneEndpoint(Endpoint[Reply]):
+class PlaneEndpoint(HttpEndpoint[Reply]):
     """One operation of the plane: the token of the pods, the proxy's JSON, refusals in a line."""
 
     patience = PATIENCE
@@ -124,7 +124,7 @@ class PlaneEndpoint(Endpoint[Reply]):
             span.answered(range(reply.blocks))
             metrics.recalled(reply.blocks, reply.bytes)
         if self.operation.name == "retain":
-            metrics.removed(reply.removed)
+            metrics.add("memory_policy_removed_total", reply.removed)
         return reply
 
 

@@ -37,7 +37,7 @@ class Haystack(Struct, frozen=True, kw_only=True):
     turns: tuple[HaystackTurn, ...]
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class GoldQuestion(Struct, frozen=True, kw_only=True):
     """A question and the turns that hold its answer."""
 
     id: str
@@ -55,7 +55,7 @@ class Dataset(Struct, frozen=True, kw_only=True):
     """
 
     folder: Path
-    questions: tuple[Question, ...]
+    questions: tuple[GoldQuestion, ...]
     turns: int
     """How many there are in the haystacks that are asked about."""
     skipped: int = 0
@@ -71,7 +71,7 @@ class Dataset(Struct, frozen=True, kw_only=True):
         """How much there is to do: turns to retain, and questions to ask."""
         return self.turns + len(self.questions)
 
-    def rounds(self) -> Iterator[tuple[Haystack, tuple[Question, ...]]]:
+    def rounds(self) -> Iterator[tuple[Haystack, tuple[GoldQuestion, ...]]]:
         """Each haystack that is asked about, with its questions in the order of the file."""
         for haystack in _haystacks(self.folder / HAYSTACKS):
             asked = tuple(q for q in self.questions if q.haystack == haystack.id)
@@ -139,12 +139,12 @@ def _haystacks(file: Path) -> Iterator[Haystack]:
         yield Haystack(id=entry.id, turns=turns)
 
 
-def _questions(file: Path, turns: Mapping[str, frozenset[str]]) -> Iterator[Question]:
+def _questions(file: Path, turns: Mapping[str, frozenset[str]]) -> Iterator[GoldQuestion]:
     for entry in _unique(_read(file)):
         gold = entry.array("gold") if entry.fields.get("gold") else []
         if not all(isinstance(turn, str) for turn in gold):
             raise entry.problem("gold must be a list of texts.")
-        question = Question(
+        question = GoldQuestion(
             id=entry.id,
             haystack=entry.text("haystack"),
             text=entry.text("question"),

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from scrubjay.model.results import Recalled
 from scrubjay.model.text import CONTENT_BYTES
-from scrubjay.surfaces.evaluation.dataset import Dataset, Question
+from scrubjay.surfaces.evaluation.dataset import Dataset, GoldQuestion
 
 
 class Remembering(Protocol):
@@ -49,7 +49,7 @@ Watch: TypeAlias = Callable[[], None]
 class RankedAnswer(Struct, frozen=True, kw_only=True):
     """What one question brought back, by ids of turns, best first."""
 
-    question: Question
+    question: GoldQuestion
     ranked: tuple[str, ...]
     scores: tuple[float, ...]
     seconds: float
@@ -115,7 +115,7 @@ def attempt(dataset: Dataset, *, top: int, opening: Opening, watch: Watch) -> Tr
 
 
 def _ask(
-    jay: Remembering, asked: Sequence[Question], top: int, watch: Watch
+    jay: Remembering, asked: Sequence[GoldQuestion], top: int, watch: Watch
 ) -> Iterator[RankedAnswer]:
     for question in asked:
         began = perf_counter()

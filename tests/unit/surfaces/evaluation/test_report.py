@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from scrubjay.surfaces.evaluation.dataset import Question
+from scrubjay.surfaces.evaluation.dataset import GoldQuestion
 from scrubjay.surfaces.evaluation.report import as_json, curve, report, run_lines, show
 from scrubjay.surfaces.evaluation.trial import RankedAnswer, Trial
 
@@ -18,7 +18,9 @@ NAMES = ["R@5", "R@10", "R@20", "any@10", "all@10", "nDCG@10", "MRR"]
 
 def answer(id: str, gold: str, ranked: str, category: str, milliseconds: float = 1) -> RankedAnswer:
     return RankedAnswer(
-        question=Question(id=id, haystack="h", text="?", gold=frozenset(gold), category=category),
+        question=GoldQuestion(
+            id=id, haystack="h", text="?", gold=frozenset(gold), category=category
+        ),
         ranked=tuple(ranked),
         scores=tuple(float(len(ranked) - place) for place in range(len(ranked))),
         seconds=milliseconds / 1000,

@@ -7,16 +7,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import apsw
 
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.files import LOCK, FileKind, FileLock, discard, held, shut
-from scrubjay.adapters.stores.sqlite.transaction import SqliteView
+from scrubjay.adapters.stores.sqlite.transaction import SqliteView, Statements
 from scrubjay.adapters.stores.sqlite.writer import CommitQueue, FileWriter
 from scrubjay.model.errors import NotFound, StoreError
 
+Session = TypeVar("Session", bound=Statements)
 _SETTLING_MS: Final = 50
 _MAX_READERS: Final = 32
 _MAX_IDLE: Final = 4
@@ -88,6 +89,17 @@ class Database:
         shut(connection)
         if ours:
             self._free_place()
+
+    @contextmanager
+    def lend(self, begin: Callable[[apsw.Connection], Session]) -> Iterator[Session]:
+        """Statements on a connection of their own, to read with for the length of a block."""
+        connection = self.take()
+        session = begin(connection)
+        try:
+            yield session
+        finally:
+            session.end()
+            self.give(connection, sound=session.failure is None)
 
     def _free_place(self) -> None:
         with self._changed:
@@ -197,15 +209,10 @@ class OpenFiles:
         if self._kind.exists(database.address):
             return False
         try:
-            connection = database.take()
+            with database.lend(SqliteView) as view:
+                return view.head().destroyed
         except NotFound:  # its connections are all lent, and no more can be opened
             return False
-        view = SqliteView(connection)
-        try:
-            return view.head().destroyed
-        finally:
-            view.end()
-            database.give(connection, sound=view.failure is None)
 
     def release(self, database: Database) -> None:
         """Say that a lease is over."""
