@@ -125,7 +125,7 @@ def _answer(
         # Before anybody is told where it serves, and so may end it: the server, when it is done,
         # passes the signal on to this.
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, _end)
+            signal.signal(number, lambda *_: sys.exit(Exit.OK))
         with server.bind(where) as bound:
             announce(engine, where.url(bound.getsockname()[1]))
             sys.stdout.flush()
@@ -133,11 +133,6 @@ def _answer(
             answering.run(sockets=[bound])
     finally:
         engine.close()
-
-
-def _end(_number: int, _frame: object) -> None:
-    """End in peace, by way of closing the engine."""
-    raise SystemExit(Exit.OK)
 
 
 # -- the service ---------------------------------------------------------------------------------
@@ -294,28 +289,25 @@ def serve(
             render.line(codec.to_json({"url": url, "no_auth": no_auth}).decode())
             return
         render.line(f"scrubjay serves {url}")
-        bearer = _bearer(keys, whose, key_file, no_auth=no_auth)
-        _show_places(url, bearer, loopback=where.loopback)
+        _show_start(url, keys, whose, key_file, no_auth=no_auth, loopback=where.loopback)
 
     # Without a token the plane would ask nobody for one.
     _answer(where, asked, [ClawdapusPlane(offer)] if offer.token else [], announce)
 
 
-def _bearer(keys: Keys, scope: Scope, file: Path | None, *, no_auth: bool) -> str:
-    """Say what there is to know about keys; the header curl has to send, if any."""
+def _show_start(
+    url: str, keys: Keys, scope: Scope, file: Path | None, *, no_auth: bool, loopback: bool
+) -> None:
+    """Say which key is needed, where to look, and what to paste into a shell to begin with."""
+    bearer = ' -H "Authorization: Bearer $KEY"'
     if no_auth:
         render.say("No key is asked for: every program on this machine may use it.")
-        return ""
-    if file is None:
-        if not keys.all():
-            render.say(f"There is no key yet: `scrubjay keys create NAME --scope {scope}`.")
-        return ' -H "Authorization: Bearer $KEY"'
-    render.say(f"The key for {scope} is in {file}.")
-    return f' -H "Authorization: Bearer $(cat {shlex.quote(str(file.absolute()))})"'
-
-
-def _show_places(url: str, bearer: str, *, loopback: bool) -> None:
-    """Say where to look, and what to paste into a shell to begin with."""
+        bearer = ""
+    elif file is not None:
+        render.say(f"The key for {scope} is in {file}.")
+        bearer = f' -H "Authorization: Bearer $(cat {shlex.quote(str(file.absolute()))})"'
+    elif not keys.all():
+        render.say(f"There is no key yet: `scrubjay keys create NAME --scope {scope}`.")
     for name, path in (("every verb", "/openapi.json"), ("is it well?", "/healthz")):
         render.say(f"  {name:<12} {url}{path}")
     first = (
