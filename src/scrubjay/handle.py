@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -54,13 +54,13 @@ class SharedEngine:
         self._actor = actor
         self._engine = bootstrap.build(found)
 
-    def __enter__(self) -> SharedEngine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def __aenter__(self) -> SharedEngine:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -125,7 +125,7 @@ class Jay(Verbs, Handle):
         """Whether others use the engine, too: then closing the handle does not close it."""
         self._caller = Caller(actor=check_choice("The actor", actor, Actor))
 
-    def __enter__(self) -> Jay:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -219,7 +219,7 @@ class AsyncJay(Verbs, AsyncHandle):
         self._bridge = bridge or Bridge()
         self.scope = jay.scope
 
-    async def __aenter__(self) -> AsyncJay:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

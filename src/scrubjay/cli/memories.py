@@ -153,8 +153,7 @@ def browse(*, scope: str | None = None, as_json: bool = False, **request: Any) -
     """
     with opened(scope) as jay:
         page = jay.browse(**request)
-    answer = {"data": page.memories, "next_cursor": page.next}
-    render.emit(answer, lambda: render.memories(page), as_json=as_json)
+    render.emit(page, lambda: render.memories(page), as_json=as_json)
     if page.next is not None and not as_json:
         render.say(f"There are more: --cursor {page.next}")
 

@@ -31,9 +31,8 @@ def emit(result: Any, show: Callable[[], object], *, as_json: bool) -> None:
 
     from scrubjay import codec
 
-    content = codec.plain(result)
-    told = content if isinstance(content, dict) else {"data": content}
-    line(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+    told = msgspec.json.encode(codec.answer(result))
+    line(msgspec.json.format(told, indent=2).decode())
 
 
 def line(text: str) -> None:
