@@ -105,7 +105,7 @@ def _commands(name: str) -> Iterator[str]:
 
 def _section(command: Command) -> str:
     text, example = command.text
-    shown = [one for one in command.options if one.keyword not in ("scope", "as_json")]
+    shown = [one for one in command.options if one.keyword not in ("scope", "as_json", "json")]
     arguments = [one for one in shown if one.positional]
     words = [one.flags if one.required else f"[{one.flags}]" for one in arguments]
     usage = " ".join([PROGRAM, command.name, *words])

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
-from scrubjay.adapters.distillers.rules import RulesDistiller
 from scrubjay.adapters.keyrings.file import KEY_FILE, FileKeyring
 from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Engine, Policy, Ports
 from scrubjay.model.errors import InvalidRequest, Locked, NotFound
 from scrubjay.model.results import Exhibit
-from scrubjay.ports import Clock, Embedder, Extractor, Keyring, Reach, pass_by
+from scrubjay.model.turns import Piece, Turn
+from scrubjay.ports import Clock, Distiller, Embedder, Extractor, Keyring, Reach, pass_by
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
 
@@ -46,12 +48,35 @@ def build(
         keyring=keys,
         clock=clock,
         embedder=embedder or make_embedder(settings, clock),
-        distiller=RulesDistiller(),
+        distiller=LazyDistiller(),
         extractor=extractor or make_extractor(settings, clock),
         reach=reach,
         policy=policy or make_policy(settings),
     )
     return Engine(ports)
+
+
+class LazyDistiller:
+    """The rules distiller, loaded at the first turn: most commands and many services see none."""
+
+    @cached_property
+    def _rules(self) -> Distiller:
+        from scrubjay.adapters.distillers.rules import RulesDistiller
+
+        return RulesDistiller()
+
+    @property
+    def identity(self) -> str:
+        """Which rules these are."""
+        return self._rules.identity
+
+    def distill(self, turn: Turn) -> Sequence[Piece]:
+        """What the turn yields."""
+        return self._rules.distill(turn)
+
+    def words(self, turn: Turn) -> frozenset[str]:
+        """What the turn says, as words to compare with another turn's."""
+        return self._rules.words(turn)
 
 
 def clock() -> Clock:

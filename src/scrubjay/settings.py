@@ -7,11 +7,12 @@ the default. Which one it was is kept beside it, for `scrubjay config show`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -119,111 +120,85 @@ class Settings(Struct, frozen=True, kw_only=True):
 # -- the keys of the file ------------------------------------------------------------------
 
 
-class SettingField(Struct, frozen=True, kw_only=True):
+class SettingField(Struct, frozen=True):
     """One key of the file, and the variable of the environment that goes before it."""
 
     name: str
     """As in the file; with a dot, within a table."""
     default: Plain
     means: str
-    wants: str
-    """What a good value is, as the end of a sentence."""
-    check: Callable[[Any], Plain]
-    """The value, or a ValueError or TypeError if it is not one."""
-    parse: Callable[[str], object] = str
-    """The value of the text in a variable; a ValueError if there is none."""
+    type: Any = str
+    least: float = 0
+    most: float = 0
+    """The limits of a number."""
 
     @property
     def variable(self) -> str:
         """The variable of the environment."""
         return PREFIX + self.name.replace(".", "_").upper()
 
+    @property
+    def wants(self) -> str:
+        """What a good value is, as the end of a sentence."""
+        if self.type in (int, float):
+            kind = "a whole number" if self.type is int else "a number"
+            return f"{kind} from {self.least:,} to {self.most:,}"
+        named = {str: "a text", bool: "true or false", Scope: "owner or tenant/owner"}
+        return named.get(self.type) or f"one of {', '.join(self.type)}"
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _scope(value: object) -> str:
-    return str(Scope.parse(_text(value)))
-
-
-def _number(least: float, most: float, *kinds: type[int] | type[float]) -> Callable[[Any], Plain]:
-    def check(value: Any) -> Plain:
-        if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
+    def check(self, value: Any, *, strict: bool = True) -> Plain:
+        """The value if it is a good one, else ValueError; not strict takes the text of one."""
+        if self.type is Scope:
+            return str(Scope.parse(value))
+        try:
+            found = msgspec.convert(value, self.type, strict=strict)
+        except msgspec.ValidationError as error:
+            raise ValueError(value) from error
+        if self.type in (int, float) and not self.least <= found <= self.most:
             raise ValueError(value)
-        return value
-
-    return check
-
-
-def _one_of(choices: type[StrEnum]) -> Callable[[Any], Plain]:
-    return lambda value: choices(value).value
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _parse_flag(text: str) -> bool:
-    return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-
-
-def _count(name: str, default: int, means: str, most: int, *, least: int = 0) -> SettingField:
-    return SettingField(
-        name=name, default=default, means=means, wants=f"a whole number from {least} to {most:,}",
-        check=_number(least, most, int), parse=int,
-    )  # fmt: skip
-
-
-def _choice(name: str, default: StrEnum, means: str) -> SettingField:
-    kind = type(default)
-    wants = f"one of {', '.join(kind)}"
-    return SettingField(
-        name=name, default=default.value, means=means, wants=wants, check=_one_of(kind)
-    )
-
-
-def _word(name: str, default: str | None, means: str) -> SettingField:
-    return SettingField(name=name, default=default, means=means, wants="a text", check=_text)
+        return found.value if isinstance(found, StrEnum) else found
 
 
 KEYS: Final = (
+    SettingField("scope", "local/default", "the scope of a command that names none", Scope),
+    SettingField("embedder", "static", "what gives memories their vectors", EmbedderName),
     SettingField(
-        name="scope", default="local/default", means="the scope of a command that names none",
-        wants="owner or tenant/owner", check=_scope,
+        "on_embedder_change", "degrade", "what to do with another one's vectors", OnEmbedderChange
     ),
-    _choice("embedder", EmbedderName.STATIC, "what gives memories their vectors"),
-    _choice(
-        "on_embedder_change", OnEmbedderChange.DEGRADE, "what to do with another one's vectors"
-    ),
-    _word("openai.url", None, "the endpoint with its version, as in https://api.example.com/v1"),
-    _word("openai.model", None, "the model to ask for"),
-    _count("openai.dimensions", 0, "how many numbers a vector of the model has", 65_536),
     SettingField(
-        name="openai.shorten", default=False, means="ask the endpoint for that many numbers",
-        wants="true or false", check=_flag, parse=_parse_flag,
+        "openai.url", None, "the endpoint with its version, as in https://api.example.com/v1"
     ),
-    _word("openai.api_key_variable", None, "the environment variable that holds the API key"),
-    _word("extraction.url", None, "the endpoint of the model that reads turns; none without it"),
-    _word("extraction.model", None, "the model to ask for"),
-    _choice("extraction.dialect", ModelDialect.OPENAI, "how it is spoken to"),
-    _count("extraction.daily_tokens", 0, "tokens a scope may use in a day; 0: any number", 10**12),
+    SettingField("openai.model", None, "the model to ask for"),
     SettingField(
-        name="extraction.seconds", default=30.0, means="how long it may take over one turn",
-        wants="a number from 1 to 600", check=_number(1, 600, int, float), parse=float,
+        "openai.dimensions", 0, "how many numbers a vector of the model has", int, 0, 65_536
     ),
-    _count("shelf_megabytes", 256, "memory for open indexes", 1024 * 1024, least=1),
+    SettingField("openai.shorten", False, "ask the endpoint for that many numbers", bool),
     SettingField(
-        name="lock_seconds", default=30.0, means="how long a writer waits for another",
-        wants="a number from 0 to 3,600", check=_number(0, 3_600, int, float), parse=float,
+        "openai.api_key_variable", None, "the environment variable that holds the API key"
     ),
-    _count("ballast_megabytes", 4, "space in reserve for erasure on a full disk", 1024),
-    _count("drop_days", 30, "how long the empty row of an erased memory stays", 36_500),
-    _count("superseded_days", 30, "how long purge leaves what was superseded", 36_500),
+    SettingField(
+        "extraction.url", None, "the endpoint of the model that reads turns; none without it"
+    ),
+    SettingField("extraction.model", None, "the model to ask for"),
+    SettingField("extraction.dialect", "openai", "how it is spoken to", ModelDialect),
+    SettingField(
+        "extraction.daily_tokens", 0, "tokens a scope may use in a day; 0: any number", int,
+        0, 10**12,
+    ),
+    SettingField(
+        "extraction.seconds", 30.0, "how long it may take over one turn", float, 1, 600
+    ),
+    SettingField("shelf_megabytes", 256, "memory for open indexes", int, 1, 1024 * 1024),
+    SettingField("lock_seconds", 30.0, "how long a writer waits for another", float, 0, 3_600),
+    SettingField(
+        "ballast_megabytes", 4, "space in reserve for erasure on a full disk", int, 0, 1024
+    ),
+    SettingField(
+        "drop_days", 30, "how long the empty row of an erased memory stays", int, 0, 36_500
+    ),
+    SettingField(
+        "superseded_days", 30, "how long purge leaves what was superseded", int, 0, 36_500
+    ),
 )  # fmt: skip
 
 
@@ -241,12 +216,38 @@ def read(
     env = os.environ if environment is None else environment
     places = {value.key: value for value in _places(env, home)}
     config = Path(str(places["config"].value))
-    given = _flat(_document(config, required=places["config"].where == f"{PREFIX}CONFIG"), config)
+    given = _document(config, required=places["config"].where == f"{PREFIX}CONFIG")
     found = {key.name: _find(key, env, given, config) for key in KEYS}
-    _check_embedder(found, config)
-    _check_extraction(found, config)
-    return replace(
-        _settings(places, {name: one.value for name, one in found.items()}, env),
+    values: dict[str, Any] = {name: one.value for name, one in found.items()}
+    _check_together(values, config)
+    variable = values["openai.api_key_variable"]
+    return Settings(
+        data=Path(str(places["data"].value)),
+        keys=Path(str(places["keys"].value)),
+        scope=values["scope"],
+        lock_seconds=values["lock_seconds"],
+        ballast_bytes=values["ballast_megabytes"] * MEGABYTE,
+        shelf_bytes=values["shelf_megabytes"] * MEGABYTE,
+        drop_days=values["drop_days"],
+        superseded_days=values["superseded_days"],
+        embedder=EmbedderName(values["embedder"]),
+        on_embedder_change=OnEmbedderChange(values["on_embedder_change"]),
+        openai=OpenAISettings(
+            url=values["openai.url"] or "",
+            model=values["openai.model"] or "",
+            dimensions=values["openai.dimensions"],
+            shorten=values["openai.shorten"],
+            api_key=env.get(variable) if variable else None,
+        ),
+        extraction=ExtractionSettings(
+            url=values["extraction.url"] or "",
+            model=values["extraction.model"] or "",
+            dialect=ModelDialect(values["extraction.dialect"]),
+            daily_tokens=values["extraction.daily_tokens"],
+            seconds=values["extraction.seconds"],
+            api_key=env.get(f"{PREFIX}EXTRACTION_API_KEY"),
+        ),
+        passphrase=env.get(f"{PREFIX}PASSPHRASE"),
         values=(*places.values(), *found.values()),
     )
 
@@ -285,6 +286,7 @@ def _xdg(env: Mapping[str, str], variable: str, default: Path) -> Value:
 
 
 def _document(file: Path, *, required: bool) -> dict[str, Any]:
+    """The values of the file by dotted key; a key that is not one of ours is refused."""
     try:
         text = file.read_text()
     except FileNotFoundError as error:
@@ -298,13 +300,9 @@ def _document(file: Path, *, required: bool) -> dict[str, Any]:
     import tomllib  # most installations have no file
 
     try:
-        return tomllib.loads(text)
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidRequest(f"{file}: {error}.", hint="Correct the TOML of the file.") from error
-
-
-def _flat(document: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """The values by dotted key; a key that is not one of ours is refused."""
     given: dict[str, Any] = {}
     for name, value in document.items():
         inner = value.items() if isinstance(value, dict) else [("", value)]
@@ -318,77 +316,36 @@ def _flat(document: Mapping[str, Any], file: Path) -> dict[str, Any]:
 
 
 def _find(key: SettingField, env: Mapping[str, str], given: Mapping[str, Any], file: Path) -> Value:
-    if text := env.get(key.variable):
-        value = _checked(key, lambda: key.check(key.parse(text)), f"{key.variable}")
-        return Value(key=key.name, value=value, source=GivenBy.ENVIRONMENT, where=key.variable)
-    if key.name in given:
-        value = _checked(key, lambda: key.check(given[key.name]), f"{file}: {key.name}")
-        return Value(key=key.name, value=value, source=GivenBy.FILE, where=str(file))
-    return Value(key=key.name, value=key.default, source=GivenBy.DEFAULT)
-
-
-def _checked(key: SettingField, check: Callable[[], Plain], place: str) -> Plain:
+    """The value of a key: of its variable, of the file, or the default."""
+    text = env.get(key.variable)
+    place = key.variable if text else f"{file}: {key.name}"
     try:
-        return check()
-    except (ValueError, TypeError, KeyError, InvalidRequest) as error:
+        if text:
+            value, source = key.check(text, strict=False), GivenBy.ENVIRONMENT
+            return Value(key=key.name, value=value, source=source, where=key.variable)
+        if key.name in given:
+            value = key.check(given[key.name])
+            return Value(key=key.name, value=value, source=GivenBy.FILE, where=str(file))
+    except (ValueError, InvalidRequest) as error:
         raise InvalidRequest(
             f"{place} must be {key.wants}.", hint="Correct it; `scrubjay config show` lists all."
         ) from error
+    return Value(key=key.name, value=key.default, source=GivenBy.DEFAULT)
 
 
-def _check_embedder(found: Mapping[str, Value], file: Path) -> None:
-    """Refuse an embedder that lacks what it cannot do without."""
-    needs = {
-        EmbedderName.OPENAI: ("openai.url", "openai.model", "openai.dimensions"),
-    }
-    name = EmbedderName(str(found["embedder"].value))
-    if missing := [key for key in needs.get(name, ()) if not found[key].value]:
+def _check_together(values: Mapping[str, Any], file: Path) -> None:
+    """Refuse an embedder that lacks its endpoint, and half a model to read turns."""
+    needs = ("openai.url", "openai.model", "openai.dimensions")
+    missing = [key for key in needs if not values[key]]
+    if values["embedder"] == EmbedderName.OPENAI and missing:
         raise InvalidRequest(
-            f"{file}: the embedder {name} needs {missing[0]}.",
+            f"{file}: the embedder openai needs {missing[0]}.",
             hint="Add it, or choose the embedder static.",
         )
-
-
-def _check_extraction(found: Mapping[str, Value], file: Path) -> None:
-    """Refuse half a model: nobody means to have turns read by it, or not to."""
-    if bool(found["extraction.url"].value) != bool(found["extraction.model"].value):
+    if bool(values["extraction.url"]) != bool(values["extraction.model"]):
         raise InvalidRequest(
             f"{file}: extraction needs both url and model.", hint="Add the other, or remove both."
         )
-
-
-def _settings(
-    places: Mapping[str, Value], values: Mapping[str, Any], env: Mapping[str, str]
-) -> Settings:
-    variable = values["openai.api_key_variable"]
-    return Settings(
-        data=Path(str(places["data"].value)),
-        keys=Path(str(places["keys"].value)),
-        scope=values["scope"],
-        lock_seconds=float(values["lock_seconds"]),
-        ballast_bytes=values["ballast_megabytes"] * MEGABYTE,
-        shelf_bytes=values["shelf_megabytes"] * MEGABYTE,
-        drop_days=values["drop_days"],
-        superseded_days=values["superseded_days"],
-        embedder=EmbedderName(values["embedder"]),
-        on_embedder_change=OnEmbedderChange(values["on_embedder_change"]),
-        openai=OpenAISettings(
-            url=values["openai.url"] or "",
-            model=values["openai.model"] or "",
-            dimensions=values["openai.dimensions"],
-            shorten=values["openai.shorten"],
-            api_key=env.get(variable) if variable else None,
-        ),
-        extraction=ExtractionSettings(
-            url=values["extraction.url"] or "",
-            model=values["extraction.model"] or "",
-            dialect=ModelDialect(values["extraction.dialect"]),
-            daily_tokens=values["extraction.daily_tokens"],
-            seconds=float(values["extraction.seconds"]),
-            api_key=env.get(f"{PREFIX}EXTRACTION_API_KEY"),
-        ),
-        passphrase=env.get(f"{PREFIX}PASSPHRASE"),
-    )
 
 
 def variable(name: str, environment: Mapping[str, str] | None = None) -> str | None:

@@ -415,8 +415,8 @@ def test_a_key_of_the_command_line_opens_its_scope_until_it_is_revoked(ram: Path
         jay.retain("Alice prefers green tea")
         with pytest.raises(Forbidden):
             jay.browse()
-        assert [key["name"] for key in scrubjay_keys("list")["keys"]] == ["an agent"]
-        scrubjay_keys("revoke", issued["id"], "--yes")
+        assert [key["name"] for key in scrubjay_keys("list")["data"]] == ["an agent"]
+        scrubjay_keys("revoke", issued["key"]["id"], "--yes")
         assert _refused_within(30, lambda: jay.retain("still here"))
     assert process.end(signal.SIGTERM) == 0
 

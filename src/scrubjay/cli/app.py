@@ -20,6 +20,7 @@ from scrubjay import __version__, settings
 from scrubjay.cli import parser
 from scrubjay.cli.exits import Exit, complain, exit_code, hint
 from scrubjay.cli.parser import COMMANDS, PROGRAM, Command, WrongUsage
+from scrubjay.cli.render import Output
 from scrubjay.model.errors import ScrubjayError
 
 _HELP: Final = "Memory for AI agents: sealed at rest, forgotten for good."
@@ -181,7 +182,9 @@ def _perform(words: list[str]) -> int:
     if command is not None:
         given = command.parse(rest)
         if given is not None:
-            return command.function(**given) or Exit.OK
+            as_json = given.pop("as_json", False)
+            done = command.function(**given)
+            return done.emit(as_json=as_json) if isinstance(done, Output) else done or Exit.OK
         sys.stdout.write(command.help())
         return Exit.OK
     asked = "--help" in words

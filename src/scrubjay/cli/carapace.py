@@ -15,6 +15,7 @@ from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import opened, settings, text_of
 from scrubjay.cli.parser import DRY_RUN, JSON, Option, command
+from scrubjay.cli.render import Output
 from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Origin
@@ -191,9 +192,7 @@ def write_files(dir: Path) -> None:
     DRY_RUN,
     JSON,
 )
-def load(
-    file: Path, *, group: str | None = None, dry_run: bool = False, as_json: bool = False
-) -> None:
+def load(file: Path, *, group: str | None = None, dry_run: bool = False) -> Output:
     """Import a Carapace database: every entry with its versions and provenance.
 
     Example: scrubjay carapace import data/memory/main.sqlite
@@ -212,11 +211,8 @@ def load(
         with opened(str(scope), create=True) as jay:
             loaded = jay.load(found.document(scope, bootstrap.clock().now()))
         told |= {"added": loaded.loaded, "known": loaded.known, "forgotten": loaded.forgotten}
-    if not as_json:
-        for sentence in found.skipped:
-            render.say(f"Left out {sentence}")
-    answer = told | {"skipped": found.skipped}
-    render.emit(answer, lambda: render.facts(told), as_json=as_json)
+    notes = [f"Left out {sentence}" for sentence in found.skipped]
+    return Output(told | {"skipped": found.skipped}, lambda: render.facts(told), notes)
 
 
 # -- looking after it ----------------------------------------------------------------------------

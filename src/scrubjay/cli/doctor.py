@@ -15,6 +15,7 @@ from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import installed, settings
 from scrubjay.cli.parser import JSON, Option, command
+from scrubjay.cli.render import Output
 from scrubjay.engine import Engine
 from scrubjay.model.errors import EmbedderError, ScrubjayError
 from scrubjay.model.rows import Due
@@ -113,7 +114,7 @@ def _scope(engine: Engine, scope: Scope, now: datetime) -> Iterator[Finding]:
 @command(
     "doctor", Option("--fix", "Repair what needs no decision, such as file permissions."), JSON
 )
-def doctor(*, fix: bool = False, as_json: bool = False) -> int:
+def doctor(*, fix: bool = False) -> Output:
     """Check the installation; each finding says what to do. Exit code 1 if there is a problem.
 
     Example: scrubjay doctor --fix
@@ -128,5 +129,5 @@ def doctor(*, fix: bool = False, as_json: bool = False) -> int:
         told.append((finding.check, state, finding.sentence, advice))
     names = ("check", "state", "finding", "advice")
     rows = [dict(zip(names, row, strict=True)) for row in told]
-    render.emit({"findings": rows}, lambda: render.table(names, told), as_json=as_json)
-    return Exit.FAILURE if left else Exit.OK
+    code = Exit.FAILURE if left else Exit.OK
+    return Output({"findings": rows}, lambda: render.table(names, told), code=code)

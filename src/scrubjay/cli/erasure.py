@@ -11,35 +11,34 @@ from scrubjay import files
 from scrubjay import settings as reading
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
-from scrubjay.cli.home import confirm, installed, opened, scope_of, settings
+from scrubjay.cli.home import confirm, installed, scope_of, scoped, settings
 from scrubjay.cli.parser import DRY_RUN, ID, JSON, RECEIPT, SCOPE, YES, Option, command, fields
+from scrubjay.cli.render import Output, line, say
 from scrubjay.engine.memories import receipts
+from scrubjay.handle import Jay
 from scrubjay.model.requests import Destroy, Forget, Revoke
-from scrubjay.model.results import Erasure, Preview
+from scrubjay.model.results import Erasure
 
 _SHOWN = 20
 
 
-@command(
+@scoped(
     "forget",
     Option("ID…", "Ids of the memories or turns to erase.", str, name="ids", many=True),
     fields(Forget, "session", "tags --tag -t", "before", "query -q"),
     RECEIPT,
     YES,
     DRY_RUN,
-    SCOPE,
-    JSON,
 )
 def forget(
+    jay: Jay,
     ids: tuple[str, ...] = (),
     *,
     receipt: Path | None = None,
     yes: bool = False,
     dry_run: bool = False,
-    scope: str | None = None,
-    as_json: bool = False,
     **target: Any,
-) -> int:
+) -> Output | int:
     """Erase memories for good, with their earlier versions and what was derived from them.
 
     By ids at once; anything else is shown first and has to be confirmed, and then exactly what
@@ -47,151 +46,117 @@ def forget(
 
     Example: scrubjay forget --query "green tea" --dry-run
     """
-    with opened(scope) as jay:
-        if ids and not target and not dry_run:
-            deliver(jay.forget(ids), receipt, as_json=as_json)
-            return Exit.OK
-        shown = jay.preview(ids, **target)
-        everything = (*shown.memories, *shown.others)
-        if dry_run:
-            render.emit(shown, lambda: render.memories(everything), as_json=as_json)
-        elif _agreed(shown, yes=yes):
-            deliver(jay.forget(**target, confirm=shown.token), receipt, as_json=as_json)
-        else:
-            return Exit.FAILURE
-    return Exit.OK
-
-
-def _agreed(shown: Preview, *, yes: bool) -> bool:
+    if ids and not target and not dry_run:
+        return _erased(jay.forget(ids), receipt)
+    shown = jay.preview(ids, **target)
     everything = (*shown.memories, *shown.others)
+    if dry_run:
+        return Output(shown, lambda: render.memories(everything))
     if not yes:
         for memory in everything[:_SHOWN]:
-            render.say(f"  {memory.id}  {render.piece(memory.content)}")
+            say(f"  {memory.id}  {render.piece(memory.content)}")
         if len(everything) > _SHOWN:
-            render.say(f"  and {len(everything) - _SHOWN:,} more")
+            say(f"  and {len(everything) - _SHOWN:,} more")
     with_them = f", with {len(shown.others):,} that go with them" * bool(shown.others)
     number = render.plural(len(shown.memories), "memory")
-    return confirm(f"This erases {number} for good{with_them}.", yes=yes)
+    if not confirm(f"This erases {number} for good{with_them}.", yes=yes):
+        return Exit.FAILURE
+    return _erased(jay.forget(**target, confirm=shown.token), receipt)
 
 
-def deliver(receipt: Erasure, path: Path | None, *, as_json: bool) -> None:
-    """Write the receipt to its file, if one is named, and print what it says."""
+def _erased(receipt: Erasure, path: Path | None) -> Output:
+    """The receipt in sentences; it is written to its file first, if one is named."""
     if path is not None:
         files.write(path, f"{receipts.to_json(receipt)}\n".encode())
     derived = f", {receipt.derived:,} of them derived or earlier versions" * bool(receipt.derived)
-    sentence = f"Erased {render.plural(receipt.erased, 'memory')}{derived}."
-    render.emit(receipt, lambda: render.say(sentence), as_json=as_json)
-    if as_json:
-        return
-    if receipt.already:
-        render.say(f"{receipt.already:,} had been erased before.")
+    notes = [f"{receipt.already:,} had been erased before."] if receipt.already else []
     if not receipt.rotated:
-        render.say("The keys that opened them go with the next commands.")
-    for note in receipt.backups:
-        render.say(f"A backup made before may hold them until {note.expires}.")
+        notes.append("The keys that opened them go with the next commands.")
+    notes += [f"A backup made before may hold them until {one.expires}." for one in receipt.backups]
+    sentence = f"Erased {render.plural(receipt.erased, 'memory')}{derived}."
+    return Output(receipt, lambda: say(sentence), notes)
 
 
-@command("revoke", fields(Revoke, "session", "channel --channel"), RECEIPT, YES, SCOPE, JSON)
+@scoped("revoke", fields(Revoke, "session", "channel"), RECEIPT, YES)
 def revoke(
+    jay: Jay,
     *,
     session: str | None = None,
     channel: str | None = None,
     receipt: Path | None = None,
     yes: bool = False,
-    scope: str | None = None,
-    as_json: bool = False,
-) -> int:
+) -> Output | int:
     """Undo all writes of one session or channel, with everything derived from them.
 
     What these had corrected is as it was before.
 
     Example: scrubjay revoke --session browsing --yes
     """
-    with opened(scope) as jay:
-        whose = f"session {session}" if session else f"channel {channel}"
-        deed = f"This erases everything that the {whose} wrote, and what was derived from it."
-        if (session is None) != (channel is None) and not confirm(deed, yes=yes):
-            return Exit.FAILURE
-        deliver(jay.revoke(session=session, channel=channel), receipt, as_json=as_json)
-    return Exit.OK
+    whose = f"session {session}" if session else f"channel {channel}"
+    deed = f"This erases everything that the {whose} wrote, and what was derived from it."
+    if (session is None) != (channel is None) and not confirm(deed, yes=yes):
+        return Exit.FAILURE
+    return _erased(jay.revoke(session=session, channel=channel), receipt)
 
 
 # -- quarantine --------------------------------------------------------------------------------
 
 
-@command("quarantine list", SCOPE, JSON)
-def waiting(*, scope: str | None = None, as_json: bool = False) -> None:
+@scoped("quarantine list")
+def waiting(jay: Jay) -> Output:
     """List the memories in quarantine, oldest first.
 
     Example: scrubjay quarantine list
     """
-    with opened(scope) as jay:
-        found = jay.quarantined()
-    render.emit(found, lambda: render.memories(found), as_json=as_json)
+    found = jay.quarantined()
+    return Output(found, lambda: render.memories(found))
 
 
-@command("quarantine approve", ID, YES, SCOPE, JSON)
-def approve(id: str, *, yes: bool = False, scope: str | None = None, as_json: bool = False) -> int:
+@scoped("quarantine approve", ID, YES)
+def approve(jay: Jay, id: str, *, yes: bool = False) -> Output | int:
     """Release a memory from quarantine, after its exact text was shown.
 
     Example: scrubjay quarantine approve mem-3f0c
     """
-    with opened(scope) as jay:
-        memory = jay.get(id)
-        render.say(memory.content)
-        if not confirm(f"This lets {id}, of origin {memory.origin}, steer agents.", yes=yes):
-            return Exit.FAILURE
-        approved = jay.approve(id, memory.content)
-    render.emit(approved, lambda: render.say("Approved."), as_json=as_json)
-    return Exit.OK
+    memory = jay.get(id)
+    say(memory.content)
+    if not confirm(f"This lets {id}, of origin {memory.origin}, steer agents.", yes=yes):
+        return Exit.FAILURE
+    return Output(jay.approve(id, memory.content), lambda: say("Approved."))
 
 
-@command("quarantine reject", ID, RECEIPT, YES, SCOPE, JSON)
-def reject(
-    id: str,
-    *,
-    receipt: Path | None = None,
-    yes: bool = False,
-    scope: str | None = None,
-    as_json: bool = False,
-) -> int:
+@scoped("quarantine reject", ID, RECEIPT, YES)
+def reject(jay: Jay, id: str, *, receipt: Path | None = None, yes: bool = False) -> Output | int:
     """Erase a memory that is in quarantine, for good.
 
     Example: scrubjay quarantine reject mem-3f0c --yes
     """
-    with opened(scope) as jay:
-        if not confirm(f"This erases {id} for good.", yes=yes):
-            return Exit.FAILURE
-        deliver(jay.reject(id), receipt, as_json=as_json)
-    return Exit.OK
+    if not confirm(f"This erases {id} for good.", yes=yes):
+        return Exit.FAILURE
+    return _erased(jay.reject(id), receipt)
 
 
 # -- whole scopes ------------------------------------------------------------------------------
 
 
-@command(
+@scoped(
     "purge",
     Option(
         "--superseded-days", "Retention: days a superseded memory is kept.", int, least=0,
         default="the setting superseded_days",
     ),
-    SCOPE,
-    JSON,
 )  # fmt: skip
-def purge(
-    *, superseded_days: int | None = None, scope: str | None = None, as_json: bool = False
-) -> None:
+def purge(jay: Jay, *, superseded_days: int | None = None) -> Output:
     """Delete what is expired, superseded for long, or forgotten for long.
 
     Example: scrubjay purge --superseded-days 90
     """
     if superseded_days is None:
         superseded_days = reading.read().superseded_days
-    with opened(scope) as jay:
-        taken = jay.purge(superseded_days=superseded_days)
+    taken = jay.purge(superseded_days=superseded_days)
     names = {"dropped": "empty rows", "backups": "keys of old backups"}
     pairs = {names.get(name, name): number for name, number in asdict(taken).items()}
-    render.emit(taken, lambda: render.facts(pairs), as_json=as_json)
+    return Output(taken, lambda: render.facts(pairs))
 
 
 @command("destroy", RECEIPT, YES, DRY_RUN, SCOPE, JSON)
@@ -201,8 +166,7 @@ def destroy(
     yes: bool = False,
     dry_run: bool = False,
     scope: str | None = None,
-    as_json: bool = False,
-) -> int:
+) -> Output | int:
     """Erase a whole scope, its keys first. Nothing brings it back.
 
     Example: scrubjay destroy --scope acme/alice --receipt destroyed.json
@@ -213,23 +177,20 @@ def destroy(
     with installed(found) as engine:
         there = chosen in engine.scopes()
         if dry_run and there:
-            render.emit({"would_destroy": name}, lambda: render.line(name), as_json=as_json)
-            return Exit.OK
+            return Output({"would_destroy": name}, lambda: line(name))
         # Of a scope that is gone already there is only the receipt to be had again.
         deed = f"This destroys everything of {name}, for good."
         if there and not confirm(deed, yes=yes, word=name):
             return Exit.FAILURE
-        deliver(engine.destroy(chosen, Destroy(confirm=name)), receipt, as_json=as_json)
-    return Exit.OK
+        return _erased(engine.destroy(chosen, Destroy(confirm=name)), receipt)
 
 
-@command("rotate", SCOPE, JSON)
-def rotate(*, scope: str | None = None, as_json: bool = False) -> None:
+@scoped("rotate")
+def rotate(jay: Jay) -> Output:
     """Rotate the keys: seal everything under new ones and delete the old ones.
 
     Example: scrubjay rotate
     """
-    with opened(scope) as jay:
-        done = jay.rotate()
+    done = jay.rotate()
     sentence = f"Sealed {render.plural(done.resealed, 'row')} anew; the old keys are gone."
-    render.emit(done, lambda: render.say(sentence), as_json=as_json)
+    return Output(done, lambda: say(sentence))

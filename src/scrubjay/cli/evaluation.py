@@ -11,6 +11,7 @@ from pathlib import Path
 
 from scrubjay import handle
 from scrubjay.cli.parser import JSON, Option, command
+from scrubjay.cli.render import Output
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest, NotFound
 
@@ -32,10 +33,9 @@ def evaluate(
     set: Sequence[str] = (),
     *,
     top: int = 20,
-    as_json: bool = False,
     run_file: Path | None = None,
     plot: Path | None = None,
-) -> None:
+) -> Output:
     """Measure recall on conversations whose evidence is known; no language model takes part.
 
     Every haystack is retained in a throw-away home, every question is asked of it, and the turns
@@ -48,7 +48,6 @@ def evaluate(
     from rich.progress import TimeRemainingColumn as Remaining
 
     from scrubjay import files
-    from scrubjay.cli import render
     from scrubjay.surfaces.evaluation import dataset, report
     from scrubjay.surfaces.evaluation.plot import draw
     from scrubjay.surfaces.evaluation.trial import attempt
@@ -77,7 +76,7 @@ def evaluate(
     reports = [report.report(trial, top=top) for trial in trials]
     console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
     figures = report.as_json(reports, top=top)
-    render.emit(figures, lambda: report.show(console, reports), as_json=as_json)
+    return Output(figures, lambda: report.show(console, reports))
 
 
 def _open(home: Path) -> Jay:

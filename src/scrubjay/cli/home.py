@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, handle
 from scrubjay import settings as reading
 from scrubjay.cli import render
+from scrubjay.cli.parser import ANEW, JSON, SCOPE, Fields, Function, Option, command
 from scrubjay.engine import Engine
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest, NeedsConfirmation, NotFound
@@ -63,6 +65,23 @@ def installed(found: Settings | None = None, *, create: bool = False) -> Iterato
         yield engine
     finally:
         engine.close()
+
+
+def scoped(
+    name: str, *declared: Option | Fields, create: bool = False
+) -> Callable[[Function], Function]:
+    """Declare a command on one scope: the function gets the open handle first."""
+
+    def declare(function: Function) -> Function:
+        def perform(*, scope: str | None = None, anew: bool = False, **given: Any) -> Any:
+            with opened(scope, create=create, anew=anew) as jay:
+                return function(jay, **given)
+
+        perform.__doc__ = function.__doc__
+        command(name, *declared, *([ANEW] if create else []), SCOPE, JSON)(perform)
+        return function
+
+    return declare
 
 
 # -- what a person says ------------------------------------------------------------------------

@@ -9,187 +9,145 @@ from pathlib import Path
 from typing import Any
 
 from scrubjay.cli import render
-from scrubjay.cli.home import opened, text_of
-from scrubjay.cli.parser import ANEW, ID, JSON, SCOPE, TEXT, Option, command, fields
+from scrubjay.cli.home import scoped, text_of
+from scrubjay.cli.parser import ID, Option, fields
+from scrubjay.cli.render import Output, line, local, piece, say
+from scrubjay.handle import Jay
 from scrubjay.model.requests import BriefRequest, Browse, Filter, Recall, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
 
-_OUTCOMES = {
-    Outcome.KNOWN: "It was there already; nothing changed.",
-    Outcome.FORGOTTEN: "It was forgotten once and stays so; nothing changed.",
+_NOTES = {
+    Outcome.KNOWN: ["It was there already; nothing changed."],
+    Outcome.FORGOTTEN: ["It was forgotten once and stays so; nothing changed."],
 }
 _FILTER = fields(
     Filter, "kinds --kind -k", "tags --tag -t", "since", "before", "as_of", "session", "superseded"
 )
+_TEXT = Option("TEXT", "Text of the memory; - reads it from stdin.", text_of, required=True)
 
 
 # -- writing -----------------------------------------------------------------------------------
 
 
-@command(
+@scoped(
     "remember",
-    TEXT,
-    fields(
-        Retain, "kind -k", "tags --tag -t", "importance", "expires_at --expires", "pinned --pin",
-    ),
+    _TEXT,
+    fields(Retain, "kind -k", "tags --tag -t", "importance", "expires_at --expires"),
+    fields(Retain, "pinned --pin"),
     Option("--supersedes", "Id of the memory to replace; it stays as history.", str, metavar="ID"),
     fields(Retain, "session", "origin", "key"),
-    ANEW,
-    SCOPE,
-    JSON,
-)  # fmt: skip
+    create=True,
+)
 def remember(
+    jay: Jay,
     text: str,
     *,
     supersedes: str | None = None,
     pinned: bool = False,
     expires_at: datetime | None = None,
-    anew: bool = False,
-    scope: str | None = None,
-    as_json: bool = False,
     **request: Any,
-) -> None:
+) -> Output:
     """Write a memory; prints its id.
 
     Example: scrubjay remember "Alice prefers green tea" --kind preference --tag food
     """
-    content = text_of(text)
-    with opened(scope, create=True, anew=anew) as jay:
-        if supersedes is None:
-            receipt = jay.retain(content, pinned=pinned, expires_at=expires_at, **request)
-        else:
-            receipt = jay.supersede(supersedes, content, **request)
-            if pinned:
-                jay.pin(receipt.id)
-            if expires_at is not None:
-                jay.expire(receipt.id, expires_at)
-    _show_receipt(receipt, as_json=as_json)
+    if supersedes is None:
+        return _written(jay.retain(text, pinned=pinned, expires_at=expires_at, **request))
+    receipt = jay.supersede(supersedes, text, **request)
+    if pinned:
+        jay.pin(receipt.id)
+    if expires_at is not None:
+        jay.expire(receipt.id, expires_at)
+    return _written(receipt)
 
 
-@command("correct", ID, TEXT, fields(Supersede, "reason", "session", "origin"), SCOPE, JSON)
-def correct(
-    id: str, text: str, *, scope: str | None = None, as_json: bool = False, **request: Any
-) -> None:
+@scoped("correct", ID, _TEXT, fields(Supersede, "reason", "session", "origin"))
+def correct(jay: Jay, id: str, text: str, **request: Any) -> Output:
     """Replace a memory by a new text; the old one stays as history. Prints the new id.
 
     Example: scrubjay correct mem-… "Alice prefers white tea" --reason "she said so"
     """
-    content = text_of(text)
-    with opened(scope) as jay:
-        receipt = jay.supersede(id, content, **request)
-    _show_receipt(receipt, as_json=as_json)
+    return _written(jay.supersede(id, text, **request))
 
 
-def _show_receipt(receipt: Retained, *, as_json: bool) -> None:
-    render.emit(receipt, lambda: render.line(receipt.id), as_json=as_json)
-    if not as_json:
-        if note := _OUTCOMES.get(receipt.outcome):
-            render.say(note)
-        render.redactions(receipt.redacted)
+def _written(receipt: Retained) -> Output:
+    notes = [*_NOTES.get(receipt.outcome, []), *render.redactions(receipt.redacted)]
+    return Output(receipt, lambda: line(receipt.id), notes)
 
 
-@command("pin", ID, SCOPE, JSON)
-def pin(id: str, *, scope: str | None = None, as_json: bool = False) -> None:
+@scoped("pin", ID)
+def pin(jay: Jay, id: str) -> Output:
     """Pin a memory: it comes first in the brief.
 
     Example: scrubjay pin mem-…
     """
-    with opened(scope) as jay:
-        changed = jay.pin(id)
-    render.emit(changed, lambda: render.say("Pinned."), as_json=as_json)
+    return Output(jay.pin(id), lambda: say("Pinned."))
 
 
-@command("unpin", ID, SCOPE, JSON)
-def unpin(id: str, *, scope: str | None = None, as_json: bool = False) -> None:
+@scoped("unpin", ID)
+def unpin(jay: Jay, id: str) -> Output:
     """Unpin a memory.
 
     Example: scrubjay unpin mem-…
     """
-    with opened(scope) as jay:
-        changed = jay.unpin(id)
-    render.emit(changed, lambda: render.say("Unpinned."), as_json=as_json)
+    return Output(jay.unpin(id), lambda: say("Unpinned."))
 
 
 # -- reading -----------------------------------------------------------------------------------
 
 
-@command(
+@scoped(
     "recall",
     fields(Recall, "query QUERY", "limit -n"),
     _FILTER,
     fields(Recall, "asked_at", "scopes --also"),
     Option("--explain", "Score breakdown: show the parts each score is the sum of."),
-    SCOPE,
-    JSON,
 )
-def recall(
-    query: str,
-    *,
-    explain: bool = False,
-    scope: str | None = None,
-    as_json: bool = False,
-    **request: Any,
-) -> None:
+def recall(jay: Jay, query: str, *, explain: bool = False, **request: Any) -> Output:
     """Search: find the memories that answer a question, best first.
 
     Example: scrubjay recall "what does Alice drink" --since 2w --explain
     """
-    with opened(scope) as jay:
-        found = jay.recall(text_of(query), **request)
+    found = jay.recall(text_of(query), **request)
     show = render.arithmetic if explain else render.hits
-    render.emit(found, lambda: show(found.hits), as_json=as_json)
-    if not as_json:
-        for sentence in found.degraded:
-            render.say(f"note: {sentence}")
-        if not found.hits:
-            render.say("Nothing was found.")
+    notes = [f"note: {sentence}" for sentence in found.degraded]
+    notes += [] if found.hits else ["Nothing was found."]
+    return Output(found, lambda: show(found.hits), notes)
 
 
-@command("list", fields(Browse, "limit -n"), _FILTER, fields(Browse, "cursor"), SCOPE, JSON)
-def browse(*, scope: str | None = None, as_json: bool = False, **request: Any) -> None:
+@scoped("list", fields(Browse, "limit -n"), _FILTER, fields(Browse, "cursor"))
+def browse(jay: Jay, **request: Any) -> Output:
     """List memories, newest first.
 
     Example: scrubjay list --kind preference --limit 20
     """
-    with opened(scope) as jay:
-        page = jay.browse(**request)
-    render.emit(page, lambda: render.memories(page), as_json=as_json)
-    if page.next is not None and not as_json:
-        render.say(f"There are more: --cursor {page.next}")
+    page = jay.browse(**request)
+    notes = [] if page.next is None else [f"There are more: --cursor {page.next}"]
+    return Output(page, lambda: render.memories(page), notes)
 
 
-@command("get", ID, fields(Filter, "as_of"), SCOPE, JSON)
-def get(
-    id: str, *, as_of: datetime | None = None, scope: str | None = None, as_json: bool = False
-) -> None:
+@scoped("get", ID, fields(Filter, "as_of"))
+def get(jay: Jay, id: str, *, as_of: datetime | None = None) -> Output:
     """Show one memory with its metadata and provenance.
 
     Example: scrubjay get mem-… --json
     """
-    with opened(scope) as jay:
-        found = jay.get(id, as_of=as_of)
-    render.emit(found, lambda: render.memory(found), as_json=as_json)
+    found = jay.get(id, as_of=as_of)
+    return Output(found, lambda: render.memory(found))
 
 
-@command("history", ID, SCOPE, JSON)
-def history(id: str, *, scope: str | None = None, as_json: bool = False) -> None:
+@scoped("history", ID)
+def history(jay: Jay, id: str) -> Output:
     """Show every version of a memory, oldest first.
 
     Example: scrubjay history mem-…
     """
-    with opened(scope) as jay:
-        chain = jay.history(id)
+    chain = jay.history(id)
     rows = (
-        (
-            one.id,
-            render.local(one.recorded_at),
-            render.piece(one.content),
-            render.piece(one.provenance.reason or ""),
-        )
+        (one.id, local(one.recorded_at), piece(one.content), piece(one.provenance.reason))
         for one in chain
     )
-    columns = ("id", "when", "memory", "why")
-    render.emit(chain, lambda: render.table(columns, rows), as_json=as_json)
+    return Output(chain, lambda: render.table(("id", "when", "memory", "why"), rows))
 
 
 class BriefFormat(StrEnum):
@@ -199,7 +157,7 @@ class BriefFormat(StrEnum):
     CLAUDE_MD = "claude-md"
 
 
-@command(
+@scoped(
     "brief",
     fields(BriefRequest, "limit -n", "max_chars"),
     Option(
@@ -207,35 +165,28 @@ class BriefFormat(StrEnum):
         name="form", default="markdown",
     ),
     Option("--inject", "File to write the brief into, in place of the last one.", Path),
-    SCOPE,
-    JSON,
 )  # fmt: skip
 def brief(
+    jay: Jay,
     *,
     form: BriefFormat = BriefFormat.MARKDOWN,
     inject: Path | None = None,
-    scope: str | None = None,
-    as_json: bool = False,
     **request: Any,
-) -> None:
+) -> Output:
     """Print the brief: the memories to put before a session's first prompt, as Markdown.
 
     Example: scrubjay brief --format claude-md --inject CLAUDE.md
     """
     from scrubjay.conversation import brief_file
 
-    with opened(scope) as jay:
-        found = jay.brief(**request)
+    found = jay.brief(**request)
     text = found.markdown
     if inject is not None:
         brief_file.inject(inject, text)
         text = ""
     elif form is BriefFormat.CLAUDE_MD:
         text = brief_file.block(text)
-    render.emit(found, lambda: sys.stdout.write(text), as_json=as_json)
-    if as_json:
-        return
+    notes = [f"{render.plural(found.omitted, 'memory')} more did not fit."] * bool(found.omitted)
     if not len(found):
-        render.say("There is nothing to say yet.")
-    elif found.omitted:
-        render.say(f"{render.plural(found.omitted, 'memory')} more did not fit.")
+        notes = ["There is nothing to say yet."]
+    return Output(found, lambda: sys.stdout.write(text), notes)

@@ -6,7 +6,6 @@ default, limits and help of an option come from the field; only its name is writ
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
@@ -19,6 +18,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import fields as struct_fields
 
 from scrubjay import settings
+from scrubjay.cli.render import Output
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.scope import Scope
 
@@ -220,11 +220,14 @@ def fields(request: type[Struct], *specs: str) -> Fields:
 # -- commands --------------------------------------------------------------------------------------
 
 
+Function = Callable[..., Output | int | None]
+
+
 class Command(Struct, frozen=True):
     """A command: its name as it is typed, its function, and what it is told."""
 
     name: str
-    function: Callable[..., int | None]
+    function: Function
     declared: tuple[Option | Fields, ...]
 
     @property
@@ -264,7 +267,12 @@ class Command(Struct, frozen=True):
         try:
             found, rest = gnu_getopt(list(words), short, long)
         except GetoptError as error:
-            raise self._misused(error, list(takes)) from error
+            flag = ("--" if len(error.opt) > 1 else "-") + error.opt
+            if flag in takes:  # it lacks its value, or has one it does not take
+                told = f"Option {flag} " + error.msg.partition(f"{flag} ")[2] + "."
+            else:
+                told = f"There is no option {flag}{did_you_mean(flag, list(takes))}"
+            raise self._wrong(told) from error
         given: dict[str, Any] = {}
         for flag, text in found:
             if flag == "--help":
@@ -272,7 +280,15 @@ class Command(Struct, frozen=True):
             one = by_flag[flag]
             value = flag != one.off if one.type is bool else self._value(one, text)
             given[one.keyword] = (*given.get(one.keyword, ()), value) if one.many else value
-        self._place([one for one in options if one.positional], rest, given)
+        for one in (one for one in options if one.positional):
+            taken, rest = (rest, []) if one.many else (rest[:1], rest[1:])
+            if taken:
+                values = tuple(self._value(one, word) for word in taken)
+                given[one.keyword] = values if one.many else values[0]
+            elif one.required:
+                raise self._wrong(f"Missing argument {one.flags}.")
+        if rest:
+            raise self._wrong(f"Unexpected argument {rest[0]!r}.")
         for one in flagged:
             named = settings.variable(one.variable) if one.variable else None
             if named and one.keyword not in given:
@@ -283,32 +299,11 @@ class Command(Struct, frozen=True):
                 raise self._wrong(f"Missing option {one.names[0]}.")
         return given
 
-    def _place(self, wanted: list[Option], words: list[str], given: dict[str, Any]) -> None:
-        """Give the arguments their words, in their order; the last may take several."""
-        for one in wanted:
-            if one.many:
-                taken, words = words, []
-            else:
-                taken, words = words[:1], words[1:]
-            if taken:
-                values = tuple(self._value(one, word) for word in taken)
-                given[one.keyword] = values if one.many else values[0]
-            elif one.required:
-                raise self._wrong(f"Missing argument {one.flags}.")
-        if words:
-            raise self._wrong(f"Unexpected argument {words[0]!r}.")
-
     def _value(self, one: Option, text: str) -> Any:
         try:
             return one.convert(text)
         except ValueError as error:
             raise self._wrong(f"{one.names[0]} must be {one.wants}, not {text!r}.") from error
-
-    def _misused(self, error: GetoptError, known: list[str]) -> WrongUsage:
-        flag = ("--" if len(error.opt) > 1 else "-") + error.opt
-        if flag in known:
-            return self._wrong(f"Option {flag} " + error.msg.partition(f"{flag} ")[2] + ".")
-        return self._wrong(f"There is no option {flag}{did_you_mean(flag, known)}")
 
     def _wrong(self, sentence: str) -> WrongUsage:
         return WrongUsage(sentence, hint=f"See `{PROGRAM} {self.name} --help`.")
@@ -333,12 +328,10 @@ COMMANDS: Final[dict[str, Command]] = {}
 """The commands of the modules that are loaded, by name."""
 
 
-def command(
-    name: str, *declared: Option | Fields
-) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
-    """Declare the function below to be a command: it gets its options, and gives an exit code."""
+def command(name: str, *declared: Option | Fields) -> Callable[[Function], Function]:
+    """Declare a command: the function gets its options, and gives its output or an exit code."""
 
-    def declare(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    def declare(function: Function) -> Function:
         COMMANDS[name] = Command(name, function, declared)
         return function
 
@@ -358,9 +351,10 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
 
 def wrapped(text: str, indent: int = 0, first: str = "") -> str:
     """A paragraph as lines that fit the terminal; `first` stands before the first of them."""
+    from shutil import get_terminal_size
     from textwrap import fill
 
-    width = min(_columns(), _WIDTH)
+    width = min(get_terminal_size().columns, _WIDTH)
     before = first or " " * indent
     return fill(
         " ".join(text.split()),
@@ -384,13 +378,6 @@ def listed(title: str, pairs: Sequence[tuple[str, str]]) -> str:
     return "\n".join(lines)
 
 
-def _columns() -> int:
-    try:
-        return os.get_terminal_size().columns
-    except OSError:
-        return 80
-
-
 # -- options that many commands share ----------------------------------------------------------
 
 SCOPE: Final = Option(
@@ -406,4 +393,3 @@ RECEIPT: Final = Option(
 )
 KEY: Final = Option("--key", "Key that opens a sealed file.", str, metavar="KEY")
 ID: Final = Option("ID", "Id of a memory.", str, required=True)
-TEXT: Final = Option("TEXT", "Text of the memory; - reads it from stdin.", str, required=True)

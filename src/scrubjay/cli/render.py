@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
+
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import Hit
 from scrubjay.ports import Progress, no_progress
@@ -19,20 +21,31 @@ PIECE = 100
 # -- the two streams ---------------------------------------------------------------------------
 
 
-def emit(result: Any, show: Callable[[], object], *, as_json: bool) -> None:
-    """Print a result: the JSON that the service answers with, or what `show` writes.
+class Output(Struct, frozen=True):
+    """What a command answers: the result for programs, and how people are shown it."""
 
-    A result that is no object is the `data` of one, as in an answer of the service.
-    """
-    if not as_json:
-        show()
-        return
-    import msgspec
+    result: Any
+    show: Callable[[], object]
+    notes: Sequence[str] = ()
+    """Messages for people, after it was shown."""
+    code: int = 0
 
-    from scrubjay import codec
+    def emit(self, *, as_json: bool) -> int:
+        """Print it: as the JSON that the service answers with, or for people; the exit code.
 
-    told = msgspec.json.encode(codec.answer(result))
-    line(msgspec.json.format(told, indent=2).decode())
+        A result that is no object is the `data` of one, as in an answer of the service.
+        """
+        if not as_json:
+            self.show()
+            for note in self.notes:
+                say(note)
+            return self.code
+        from msgspec import json
+
+        from scrubjay import codec
+
+        line(json.format(json.encode(codec.answer(self.result)), indent=2).decode())
+        return self.code
 
 
 def line(text: str) -> None:
@@ -45,10 +58,12 @@ def say(text: str) -> None:
     sys.stderr.write(f"{plain(text)}\n")
 
 
-def redactions(redacted: Mapping[str, int]) -> None:
-    """Say which secrets were taken out of what was written."""
-    for kind, number in redacted.items():
-        say(f"A secret was left out: {kind}" + f" ({number} times)" * (number > 1) + ".")
+def redactions(redacted: Mapping[str, int]) -> list[str]:
+    """Which secrets were taken out of what was written, a sentence each."""
+    return [
+        f"A secret was left out: {kind}" + f" ({number} times)" * (number > 1) + "."
+        for kind, number in redacted.items()
+    ]
 
 
 def plain(text: str) -> str:
@@ -60,9 +75,9 @@ def plain(text: str) -> str:
     return clean(text)
 
 
-def piece(text: str, most: int = PIECE) -> str:
-    """The beginning of a text as one line."""
-    flat = " ".join(plain(text).split())
+def piece(text: str | None, most: int = PIECE) -> str:
+    """The beginning of a text as one line; nothing if there is none."""
+    flat = " ".join(plain(text or "").split())
     return flat if len(flat) <= most else flat[: most - 1] + "…"
 
 
@@ -80,11 +95,12 @@ def plural(number: int, thing: str) -> str:
 # -- tables ------------------------------------------------------------------------------------
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> None:
     """A table on a terminal; elsewhere one line per row, with tabs, and no heading."""
+    cells = ([" ".join((cell or "").split()) for cell in row] for row in rows)
     if not sys.stdout.isatty():
-        for row in rows:
-            line("\t".join(cell.replace("\t", " ") for cell in row))
+        for row in cells:
+            line("\t".join(row))
         return
     from rich.console import Console
     from rich.table import Table
@@ -94,7 +110,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for column in columns[:-1]:
         drawn.add_column(column, no_wrap=True)
     drawn.add_column(columns[-1], overflow="fold")
-    for row in rows:
+    for row in cells:
         drawn.add_row(*map(Text, row))
     Console().print(drawn)
 

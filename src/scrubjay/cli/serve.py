@@ -20,6 +20,7 @@ from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import confirm, scope_of, settings
 from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
+from scrubjay.cli.render import Output
 from scrubjay.engine import Engine
 from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest, NotFound
@@ -121,10 +122,13 @@ def _answer(
     engine = bootstrap.build(settings())
     try:
         answering = server.server(app(engine, bootstrap.clock(), asked, planes=planes), where)
-        # Before anybody is told where it serves, and so may end it: the server, when it is done,
-        # passes the signal on to this.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, _end)
+
+        def end(*_: object) -> None:
+            # A flag, not an exception: one raised while the event loop starts can be swallowed.
+            answering.should_exit = True
+
+        for number in (signal.SIGTERM, signal.SIGINT):  # before the address is announced
+            signal.signal(number, end)
         with server.bind(where) as bound:
             announce(engine, where.url(bound.getsockname()[1]))
             sys.stdout.flush()
@@ -132,11 +136,6 @@ def _answer(
             answering.run(sockets=[bound])
     finally:
         engine.close()
-
-
-def _end(_number: int, _frame: object) -> None:
-    """End in peace, by way of closing the engine."""
-    raise SystemExit(Exit.OK)
 
 
 # -- the service ---------------------------------------------------------------------------------
@@ -233,7 +232,7 @@ def keep(path: Path, keys: Keys, scope: Scope) -> None:
         metavar="URL",
     ),
     SCOPE,
-    JSON,
+    Option("--json", "Print the address as one line of JSON.", name="json"),
 )  # fmt: skip
 def serve(
     *,
@@ -252,7 +251,7 @@ def serve(
     pod: Sequence[str] = (),
     recall_ms: int = RECALL_MS,
     scope: str | None = None,
-    as_json: bool = False,
+    json: bool = False,
     **oidc: Any,
 ) -> None:
     """Serve every verb over HTTP. API keys are made with `scrubjay keys create`.
@@ -289,32 +288,29 @@ def serve(
         keys = Keys(engine, bootstrap.clock())
         if key_file is not None and not no_auth:
             keep(key_file, keys, whose)
-        if as_json:
+        if json:
             render.line(codec.to_json({"url": url, "no_auth": no_auth}).decode())
             return
         render.line(f"scrubjay serves {url}")
-        bearer = _bearer(keys, whose, key_file, no_auth=no_auth)
-        _show_places(url, bearer, loopback=where.loopback)
+        _show_start(url, keys, whose, key_file, no_auth=no_auth, loopback=where.loopback)
 
     # Without a token the plane would ask nobody for one.
     _answer(where, asked, [ClawdapusPlane(offer)] if offer.token else [], announce)
 
 
-def _bearer(keys: Keys, scope: Scope, file: Path | None, *, no_auth: bool) -> str:
-    """Say what there is to know about keys; the header curl has to send, if any."""
+def _show_start(
+    url: str, keys: Keys, scope: Scope, file: Path | None, *, no_auth: bool, loopback: bool
+) -> None:
+    """Say which key is needed, where to look, and what to paste into a shell to begin with."""
+    bearer = ' -H "Authorization: Bearer $KEY"'
     if no_auth:
         render.say("No key is asked for: every program on this machine may use it.")
-        return ""
-    if file is None:
-        if not keys.all():
-            render.say(f"There is no key yet: `scrubjay keys create NAME --scope {scope}`.")
-        return ' -H "Authorization: Bearer $KEY"'
-    render.say(f"The key for {scope} is in {file}.")
-    return f' -H "Authorization: Bearer $(cat {shlex.quote(str(file.absolute()))})"'
-
-
-def _show_places(url: str, bearer: str, *, loopback: bool) -> None:
-    """Say where to look, and what to paste into a shell to begin with."""
+        bearer = ""
+    elif file is not None:
+        render.say(f"The key for {scope} is in {file}.")
+        bearer = f' -H "Authorization: Bearer $(cat {shlex.quote(str(file.absolute()))})"'
+    elif not keys.all():
+        render.say(f"There is no key yet: `scrubjay keys create NAME --scope {scope}`.")
     for name, path in (("every verb", "/openapi.json"), ("is it well?", "/healthz")):
         render.say(f"  {name:<12} {url}{path}")
     first = (
@@ -372,8 +368,7 @@ def create_key(
     origin: Origin | None = None,
     expires_at: datetime | None = None,
     scopes: Sequence[str],
-    as_json: bool = False,
-) -> None:
+) -> Output:
     """Create an API key. It is shown now and never again.
 
     Example: scrubjay keys create "my agent" --scope acme/alice --grant read --grant write
@@ -383,13 +378,12 @@ def create_key(
             name=name, scopes=scopes, grants=grants, actor=actor, origin=origin,
             expires_at=expires_at,
         )  # fmt: skip
-    render.emit(issued, lambda: render.line(issued.token), as_json=as_json)
-    if not as_json:
-        render.say(f"Keep it safe: it is not shown again. It is listed as {issued.key.id}.")
+    notes = [f"Keep it safe: it is not shown again. It is listed as {issued.key.id}."]
+    return Output(issued, lambda: render.line(issued.token), notes)
 
 
 @command("keys list", JSON)
-def list_keys(*, as_json: bool = False) -> None:
+def list_keys() -> Output:
     """List the valid API keys, by their visible part.
 
     Example: scrubjay keys list
@@ -408,13 +402,13 @@ def list_keys(*, as_json: bool = False) -> None:
         )
         for one in found
     )
-    render.emit(found, lambda: render.table(columns, rows), as_json=as_json)
+    return Output(found, lambda: render.table(columns, rows))
 
 
 @command(
     "keys revoke", Option("ID", "Id of the key: its visible part.", str, required=True), YES, JSON
 )
-def revoke_key(id: str, *, yes: bool = False, as_json: bool = False) -> int:
+def revoke_key(id: str, *, yes: bool = False) -> Output | int:
     """Revoke an API key for good. A running service refuses it within a second.
 
     Example: scrubjay keys revoke k3jx2a7q
@@ -424,8 +418,7 @@ def revoke_key(id: str, *, yes: bool = False, as_json: bool = False) -> int:
             return Exit.FAILURE
         revoked = keys.revoke(id)
     said = f"Revoked {revoked.id} ({revoked.name})."
-    render.emit(revoked, lambda: render.say(said), as_json=as_json)
-    return Exit.OK
+    return Output(revoked, lambda: render.say(said))
 
 
 # -- the plane of a pod --------------------------------------------------------------------------
@@ -522,8 +515,7 @@ def pull(
     agent: Sequence[str] = (),
     pod: Sequence[str] = (),
     since: datetime | None = None,
-    as_json: bool = False,
-) -> int:
+) -> Output:
     """Rebuild memory from the pod's own history; idempotent, so it can be repeated.
 
     CLAW_HISTORY_URL, CLAW_HISTORY_TOKEN and CLAW_HISTORY_AGENT_IDS say where it is, as
@@ -532,6 +524,8 @@ def pull(
     Example: scrubjay plane pull --pod desk
     """
     _check_installed()
+    from dataclasses import asdict
+
     from scrubjay.conversation.replay import Pulled
     from scrubjay.surfaces.clawdapus import history
 
@@ -563,8 +557,9 @@ def pull(
             )
     finally:
         engine.close()
-    _show_pulled(done, as_json=as_json)
-    return Exit.OK if all(one.whole for one in done) else Exit.FAILURE
+    told = [asdict(one) | {"whole": one.whole} for one in done]
+    code = Exit.OK if all(one.whole for one in done) else Exit.FAILURE
+    return Output(told, lambda: _show_pulled(done), code=code)
 
 
 def _scope(engine: Engine, agent: str, pods: Sequence[str]) -> Scope:
@@ -585,25 +580,18 @@ def _scope(engine: Engine, agent: str, pods: Sequence[str]) -> Scope:
     return known[0]
 
 
-def _show_pulled(done: list[Pulled], *, as_json: bool) -> None:
-    from dataclasses import asdict
-
+def _show_pulled(done: list[Pulled]) -> None:
     from scrubjay.conversation.replay import PAGE
 
-    def show() -> None:
-        for one in done:
-            render.line(
-                f"{one.agent}: {one.stored:,} new, {one.known:,} known, "
-                f"{one.forgotten:,} forgotten, {one.ignored:,} left out"
-                + f", {one.overlong:,} too long"
-                * bool(one.overlong)
+    for one in done:
+        render.line(
+            f"{one.agent}: {one.stored:,} new, {one.known:,} known, {one.forgotten:,} forgotten, "
+            f"{one.ignored:,} left out" + f", {one.overlong:,} too long" * bool(one.overlong)
+        )
+        for time in one.crowded:
+            render.say(
+                f"{one.agent}: the history gives no more than {PAGE:,} lines of one second, "
+                f"{time:%Y-%m-%d %H:%M:%S}; `claw memory backfill` has them all."
             )
-            for time in one.crowded:
-                render.say(
-                    f"{one.agent}: the history gives no more than {PAGE:,} lines of one second, "
-                    f"{time:%Y-%m-%d %H:%M:%S}; `claw memory backfill` has them all."
-                )
-            if one.error:
-                render.say(f"{one.agent}: broken off, {one.error}")
-
-    render.emit([asdict(one) | {"whole": one.whole} for one in done], show, as_json=as_json)
+        if one.error:
+            render.say(f"{one.agent}: broken off, {one.error}")

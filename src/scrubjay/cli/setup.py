@@ -19,6 +19,7 @@ from scrubjay.cli.app import COMPLETE
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import ask_secret, confirm, interactive, settings
 from scrubjay.cli.parser import JSON, PROGRAM, YES, Option, command
+from scrubjay.cli.render import Output
 from scrubjay.model.errors import InvalidRequest, Locked, NotFound, ScrubjayError
 from scrubjay.settings import GivenBy, Settings, Value
 
@@ -32,7 +33,7 @@ _RENEW = Option(
 
 
 @command("vault status", JSON)
-def status(*, as_json: bool = False) -> None:
+def status() -> Output:
     """Show the kind of keyring, its folder, and whether it opens now.
 
     Example: scrubjay vault status
@@ -50,11 +51,11 @@ def status(*, as_json: bool = False) -> None:
         except ScrubjayError as error:
             opens = f"no: {error.message}"
     told = {"kind": kind, "folder": str(found.keys), "opens": opens}
-    render.emit(told, lambda: render.facts(told), as_json=as_json)
+    return Output(told, lambda: render.facts(told))
 
 
 @command("vault passphrase", _RENEW, YES, JSON)
-def passphrase(*, renew: bool = False, yes: bool = False, as_json: bool = False) -> int:
+def passphrase(*, renew: bool = False, yes: bool = False) -> Output | int:
     """Set or change the passphrase of the keyring. The first time a recovery key is printed.
 
     Without a terminal the new passphrase is the first line of stdin.
@@ -66,9 +67,7 @@ def passphrase(*, renew: bool = False, yes: bool = False, as_json: bool = False)
         deed = "From now on the keys open only with the passphrase or the recovery key."
         if not confirm(deed, yes=yes):
             return Exit.FAILURE
-        recovery = bootstrap.put_under_passphrase(found, clock, _new_passphrase())
-        _show_recovery(recovery, as_json=as_json)
-        return Exit.OK
+        return _changed(bootstrap.put_under_passphrase(found, clock, _new_passphrase()))
     if found.passphrase is None:
         raise Locked("The present passphrase is needed to change it.")
     keyring = bootstrap.passphrase_keyring(found, clock)
@@ -76,12 +75,11 @@ def passphrase(*, renew: bool = False, yes: bool = False, as_json: bool = False)
     if not confirm("The present passphrase will open nothing any more.", yes=yes):
         return Exit.FAILURE
     keyring.change_passphrase(_new_passphrase())
-    _show_recovery(keyring.renew_recovery() if renew else None, as_json=as_json)
-    return Exit.OK
+    return _changed(keyring.renew_recovery() if renew else None)
 
 
 @command("vault recover", _RENEW, YES, JSON)
-def recover(*, renew: bool = False, yes: bool = False, as_json: bool = False) -> int:
+def recover(*, renew: bool = False, yes: bool = False) -> Output | int:
     """Set a new passphrase with the printed recovery key.
 
     Without a terminal the recovery key and the new passphrase are the first two lines of stdin.
@@ -94,8 +92,7 @@ def recover(*, renew: bool = False, yes: bool = False, as_json: bool = False) ->
     keyring = bootstrap.passphrase_keyring(found, bootstrap.clock())
     keyring.unlock_with_recovery(_secret("Recovery key: "))
     keyring.change_passphrase(_new_passphrase())
-    _show_recovery(keyring.renew_recovery() if renew else None, as_json=as_json)
-    return Exit.OK
+    return _changed(keyring.renew_recovery() if renew else None)
 
 
 def _locked_settings() -> Settings:
@@ -119,16 +116,13 @@ def _secret(question: str) -> str:
     return ask_secret(question) if interactive() else sys.stdin.readline().rstrip("\r\n")
 
 
-def _show_recovery(recovery: str | None, *, as_json: bool) -> None:
+def _changed(recovery: str | None) -> Output:
+    """The passphrase was set, and perhaps there is a recovery key to be told."""
     told = {"changed": True, "recovery": recovery}
-    render.emit(told, lambda: render.say("The passphrase is set."), as_json=as_json)
-    if as_json:
-        return
+    notes = ["The passphrase is set.", "The recovery key is the one you have."]
     if recovery:
-        render.line(recovery)
-        render.say("Print the recovery key and put it away: without both, nothing opens the keys.")
-    else:
-        render.say("The recovery key is the one you have.")
+        notes[1] = "Print the recovery key and put it away: without both, nothing opens the keys."
+    return Output(told, lambda: sys.stdout.write(f"{recovery}\n" if recovery else ""), notes)
 
 
 @command("vault unlock")
@@ -161,7 +155,7 @@ def lock() -> None:
 
 
 @command("config show", JSON)
-def show(*, as_json: bool = False) -> None:
+def show() -> Output:
     """Show every setting and its source; secrets only as set or not set.
 
     Example: scrubjay config show
@@ -181,7 +175,7 @@ def show(*, as_json: bool = False) -> None:
         for one in values
     )
     columns = ("key", "value", "from")
-    render.emit({"values": values}, lambda: render.table(columns, rows), as_json=as_json)
+    return Output({"values": values}, lambda: render.table(columns, rows))
 
 
 class Shell(StrEnum):

@@ -12,10 +12,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from scrubjay import bootstrap, files
-from scrubjay.cli import render
-from scrubjay.cli.home import opened
-from scrubjay.cli.parser import JSON, SCOPE, Option, command
-from scrubjay.cli.render import piece
+from scrubjay.cli.home import scoped
+from scrubjay.cli.parser import Option, command
+from scrubjay.cli.render import Output, piece
 from scrubjay.handle import Jay
 from scrubjay.model.errors import Frozen
 from scrubjay.model.memory import Kind, Memory
@@ -197,20 +196,19 @@ def _text(x: int, y: int, text: str, kind: str = "") -> str:
 # -- the commands --------------------------------------------------------------------------------
 
 
-@command("stats", Option("--svg", "File to draw an SVG into instead.", Path), SCOPE, JSON)
-def stats(*, svg: Path | None = None, scope: str | None = None, as_json: bool = False) -> None:
+@scoped("stats", Option("--svg", "File to draw an SVG into instead.", Path))
+def stats(jay: Jay, *, svg: Path | None = None) -> Output:
     """Show statistics: kinds, growth, tags, origins, and the latency of recall.
 
     Example: scrubjay stats --svg memory.svg
     """
     clock = bootstrap.clock()
-    with opened(scope) as jay:
-        shown = statistics(jay, clock.now(), clock.monotonic)
+    shown = statistics(jay, clock.now(), clock.monotonic)
+    picture = "".join(f"{line}\n" for line in lines(shown))
     if svg is not None:
         files.write(svg, draw(shown).encode())
-    if svg is None or as_json:
-        picture = "".join(f"{line}\n" for line in lines(shown))
-        render.emit(shown, lambda: sys.stdout.write(picture), as_json=as_json)
+        picture = ""
+    return Output(shown, lambda: sys.stdout.write(picture))
 
 
 @command("inspect", Option("FILE", "File of the data folder, or a bundle.", Path, required=True))

@@ -17,10 +17,13 @@ from scrubjay.cli.home import (
     may_replace,
     opened,
     scope_of,
+    scoped,
     settings,
 )
 from scrubjay.cli.parser import ANEW, DRY_RUN, JSON, KEY, SCOPE, YES, Option, command
+from scrubjay.cli.render import Output, say
 from scrubjay.engine.transfer import bundle
+from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound
 from scrubjay.model.requests import Backup, Restore
 from scrubjay.model.results import Loaded
@@ -44,7 +47,7 @@ class ExportFormat(StrEnum):
     ),
     YES,
     SCOPE,
-    JSON,
+    Option("--json", "Print the result as JSON; needs --output.", name="json"),
 )  # fmt: skip
 def export(
     *,
@@ -52,14 +55,14 @@ def export(
     form: ExportFormat = ExportFormat.JSON,
     yes: bool = False,
     scope: str | None = None,
-    as_json: bool = False,
+    json: bool = False,
 ) -> int:
     """Export every memory: as JSON, Markdown, a plain SQLite file, or a sealed bundle.
 
     Example: scrubjay export --format bundle -o alice.bundle
     """
     binary = form in (ExportFormat.BUNDLE, ExportFormat.SQLITE)
-    if output is None and (as_json or (binary and sys.stdout.isatty())):
+    if output is None and (json or (binary and sys.stdout.isatty())):
         raise InvalidRequest(
             "There is no file to write the copy to.", hint="Name one with -o FILE."
         )
@@ -84,10 +87,9 @@ def export(
     number = render.plural(exported.memories, "memory")
     sentence = f"Exported {number}." if exported.key else f"Exported {number}, readable by anyone."
     told = {"file": str(output), "format": form, "memories": exported.memories}
-    render.emit(told | {"key": exported.key}, lambda: render.say(sentence), as_json=as_json)
-    if exported.key and not as_json:
-        render.say(f"Keep this key, it alone opens the bundle: {exported.key}")
-    return Exit.OK
+    told["key"] = exported.key
+    notes = [f"Keep this key, it alone opens the bundle: {exported.key}"] if exported.key else []
+    return Output(told, lambda: say(sentence), notes).emit(as_json=json)
 
 
 @command(
@@ -106,8 +108,7 @@ def load(
     dry_run: bool = False,
     anew: bool = False,
     scope: str | None = None,
-    as_json: bool = False,
-) -> None:
+) -> Output:
     """Import an export: JSON, SQLite or a sealed bundle; all of it or nothing.
 
     Example: scrubjay import alice.bundle --dry-run
@@ -120,15 +121,13 @@ def load(
     elif key is None and bundle.name_of(raw) is not None and interactive():
         key = ask_secret("The key of the bundle: ")
     if dry_run:
-        _preview(raw, key, scope, as_json=as_json)
-        return
+        return _preview(raw, key, scope)
     with opened(scope, create=True, anew=anew) as jay:
-        loaded = jay.load(raw, key=key)
-    _show_loaded(loaded, as_json=as_json)
+        return _loaded(jay.load(raw, key=key))
 
 
-def _preview(raw: bytes, key: str | None, scope: str | None, *, as_json: bool) -> None:
-    """Print what an import would find: how many memories, and how many the scope has already."""
+def _preview(raw: bytes, key: str | None, scope: str | None) -> Output:
+    """What an import would find: how many memories, and how many the scope has already."""
     if bundle.name_of(raw) is None:
         content = bundle.from_json(raw)
     elif key is None:
@@ -147,18 +146,17 @@ def _preview(raw: bytes, key: str | None, scope: str | None, *, as_json: bool) -
     except NotFound:
         pass  # the scope would be made by the import
     told = {"from": str(content.scope), "memories": len(content.memories), "known": known}
-    render.emit(told, lambda: render.facts(told), as_json=as_json)
-    if not as_json:
-        render.say("Of the others, what was forgotten here stays forgotten.")
+    notes = ["Of the others, what was forgotten here stays forgotten."]
+    return Output(told, lambda: render.facts(told), notes)
 
 
-def _show_loaded(loaded: Loaded, *, as_json: bool) -> None:
+def _loaded(loaded: Loaded) -> Output:
     left = f", left out {loaded.forgotten:,} that were forgotten here" * bool(loaded.forgotten)
     sentence = f"Added {render.plural(loaded.loaded, 'memory')}, knew {loaded.known:,}{left}."
-    render.emit(loaded, lambda: render.say(sentence), as_json=as_json)
+    return Output(loaded, lambda: say(sentence))
 
 
-@command(
+@scoped(
     "backup",
     Option("FILE", "File to write.", Path, required=True),
     Option(
@@ -166,31 +164,19 @@ def _show_loaded(loaded: Loaded, *, as_json: bool) -> None:
         default=str(Backup().days),
     ),
     YES,
-    SCOPE,
-    JSON,
 )  # fmt: skip
-def backup(
-    file: Path,
-    *,
-    days: int = Backup().days,
-    yes: bool = False,
-    scope: str | None = None,
-    as_json: bool = False,
-) -> int:
+def backup(jay: Jay, file: Path, *, days: int = Backup().days, yes: bool = False) -> Output | int:
     """Back up a scope: a sealed copy under a key of its own, which is printed and expires.
 
     Example: scrubjay backup alice.backup --days 90
     """
     if not may_replace(file, yes=yes):
         return Exit.FAILURE
-    with opened(scope) as jay:
-        made = jay.backup(file, days=days)
+    made = jay.backup(file, days=days)
+    number = render.plural(made.memories, "memory")
+    notes = [f"Backed up {number}. Keep the key; here it is known until {made.expires}."]
     told = codec.plain(made) | {"file": str(file)}
-    render.emit(told, lambda: render.line(made.key), as_json=as_json)
-    if not as_json:
-        number = render.plural(made.memories, "memory")
-        render.say(f"Backed up {number}. Keep the key; here it is known until {made.expires}.")
-    return Exit.OK
+    return Output(told, lambda: render.line(made.key), notes)
 
 
 @command(
@@ -209,8 +195,7 @@ def restore(
     anew: bool = False,
     yes: bool = False,
     scope: str | None = None,
-    as_json: bool = False,
-) -> int:
+) -> Output | int:
     """Merge a backup into its scope; what was forgotten since stays forgotten.
 
     Example: scrubjay restore alice.backup --scope alice
@@ -224,6 +209,4 @@ def restore(
             deed = f"{chosen} is there; what it has not, or has older, comes from the backup."
             if not confirm(deed, yes=yes):
                 return Exit.FAILURE
-        loaded = engine.restore(chosen, Restore(raw, key, anew))
-    _show_loaded(loaded, as_json=as_json)
-    return Exit.OK
+        return _loaded(engine.restore(chosen, Restore(raw, key, anew)))

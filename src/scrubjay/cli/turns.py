@@ -8,11 +8,13 @@ from msgspec.structs import asdict
 
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
-from scrubjay.cli.home import STDIN, opened, text_of
+from scrubjay.cli.home import STDIN, opened, scoped, text_of
 from scrubjay.cli.parser import ANEW, JSON, SCOPE, Option, command, fields
+from scrubjay.cli.render import Output, local, piece
+from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.requests import BROWSE_LIMIT, Filter
-from scrubjay.model.results import ExtractionStatus, Outcome, Stopped
+from scrubjay.model.results import Outcome, Stopped
 from scrubjay.model.turns import TURNS_LIMIT, Record, State
 
 _NOTES = {
@@ -36,14 +38,8 @@ _STATES = {
     JSON,
 )
 def record(
-    user: str,
-    assistant: str = "",
-    *,
-    anew: bool = False,
-    scope: str | None = None,
-    as_json: bool = False,
-    **request: Any,
-) -> None:
+    user: str, assistant: str = "", *, anew: bool = False, scope: str | None = None, **request: Any
+) -> Output:
     """Record a turn: a message and its answer; prints the id of the turn.
 
     Example: scrubjay record "I prefer green tea." "Noted." --session chat-7
@@ -53,73 +49,45 @@ def record(
     said, answered = text_of(user), text_of(assistant)
     with opened(scope, create=True, anew=anew) as jay:
         receipt = jay.record(said, answered, **request)
-    render.emit(receipt, lambda: render.line(receipt.id), as_json=as_json)
-    if not as_json:
-        if note := _NOTES.get(receipt.outcome) or _STATES.get(receipt.state):
-            render.say(note)
-        render.redactions(receipt.redacted)
+    note = _NOTES.get(receipt.outcome) or _STATES.get(receipt.state)
+    notes = [*([note] if note else []), *render.redactions(receipt.redacted)]
+    return Output(receipt, lambda: render.line(receipt.id), notes)
 
 
-@command(
-    "turns",
-    Option(
-        "--limit -n", "Limit: how many turns are listed at most.", int, default="50", least=1,
-        most=TURNS_LIMIT,
-    ),
-    fields(Filter, "session", "before"),
-    SCOPE,
-    JSON,
-)  # fmt: skip
-def turns(*, scope: str | None = None, as_json: bool = False, **request: Any) -> None:
+def _limit(things: str, default: int, most: int | None = None) -> Option:
+    text = f"Limit: how many {things} at most."
+    return Option("--limit -n", text, int, default=str(default), least=1, most=most)
+
+
+@scoped("turns", _limit("turns are listed", 50, TURNS_LIMIT), fields(Filter, "session", "before"))
+def turns(jay: Jay, **request: Any) -> Output:
     """List turns, newest first.
 
     Example: scrubjay turns --session chat-7 --limit 20
     """
-    with opened(scope) as jay:
-        found = jay.turns(**request)
+    found = jay.turns(**request)
     rows = (
-        (
-            turn.id,
-            render.local(turn.at),
-            render.piece(turn.session or ""),
-            render.piece(turn.user),
-            render.piece(turn.assistant),
-        )
-        for turn in found
+        (one.id, local(one.at), piece(one.session), piece(one.user), piece(one.assistant))
+        for one in found
     )
     columns = ("id", "when", "session", "user", "assistant")
-    render.emit(found, lambda: render.table(columns, rows), as_json=as_json)
+    return Output(found, lambda: render.table(columns, rows))
 
 
-@command(
-    "sessions",
-    Option(
-        "--limit -n", "Limit: how many sessions are listed at most.", int, default="50", least=1,
-        most=BROWSE_LIMIT,
-    ),
-    SCOPE,
-    JSON,
-)  # fmt: skip
-def sessions(*, limit: int = 50, scope: str | None = None, as_json: bool = False) -> None:
+@scoped("sessions", _limit("sessions are listed", 50, BROWSE_LIMIT))
+def sessions(jay: Jay, *, limit: int = 50) -> Output:
     """List sessions (conversations), the most recently active first.
 
     Example: scrubjay sessions --limit 20
     """
-    with opened(scope) as jay:
-        found = jay.sessions(limit)
+    found = jay.sessions(limit)
     rows = (
-        (
-            render.piece(one.name),
-            render.local(one.first),
-            render.local(one.last),
-            f"{one.memories:,}",
-            f"{one.turns:,}",
-            one.tainted or "",
-        )
+        (piece(one.name), local(one.first), local(one.last), f"{one.memories:,}", f"{one.turns:,}",
+         one.tainted)
         for one in found
-    )
+    )  # fmt: skip
     columns = ("session", "first", "last", "memories", "turns", "tainted")
-    render.emit(found, lambda: render.table(columns, rows), as_json=as_json)
+    return Output(found, lambda: render.table(columns, rows))
 
 
 _SECONDS = 24 * 3600.0
@@ -133,9 +101,7 @@ _WHY = {
 
 @command(
     "extract",
-    Option(
-        "--limit -n", "Limit: how many turns the model reads at most.", int, default="100", least=1
-    ),
+    _limit("turns the model reads", 100),
     Option("--again", "Reprocess: read turns again that were read before."),
     Option("--status", "Only print the progress and the tokens used."),
     Option("--pause", "Pause: send no turns of this scope to the model."),
@@ -151,8 +117,7 @@ def extract(
     pause: bool = False,
     resume: bool = False,
     scope: str | None = None,
-    as_json: bool = False,
-) -> int:
+) -> Output:
     """Extract memories: the configured model reads the turns that wait.
 
     A service does this by itself. Only turns that were kept are sent; again only if it fails.
@@ -165,16 +130,12 @@ def extract(
         )
     with opened(scope) as jay:
         if status or pause or resume:
-            told: ExtractionStatus = (
-                jay.extraction() if status else jay.pause_extraction(paused=pause)
-            )
-            render.emit(told, lambda: render.facts(asdict(told)), as_json=as_json)
-            return Exit.OK
+            told = jay.extraction() if status else jay.pause_extraction(paused=pause)
+            return Output(told, lambda: render.facts(asdict(told)))
         done = jay.extract(limit=limit, seconds=_SECONDS, again=again)
     read, found = render.plural(done.turns, "turn"), render.plural(done.memories, "memory")
     spent = f"{done.tokens_in:,} tokens in, {done.tokens_out:,} out"
     sentence = f"Read {read}: {found}; {spent}; {done.left:,} left."
-    render.emit(done, lambda: render.say(sentence), as_json=as_json)
-    if done.stopped and not as_json:
-        render.say(_WHY[done.stopped])
-    return Exit.UNAVAILABLE if done.stopped is Stopped.UNAVAILABLE else Exit.OK
+    notes = [_WHY[done.stopped]] if done.stopped else []
+    code = Exit.UNAVAILABLE if done.stopped is Stopped.UNAVAILABLE else Exit.OK
+    return Output(done, lambda: render.say(sentence), notes, code)

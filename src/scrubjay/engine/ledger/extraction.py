@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.ledger.timeline import Line
 from scrubjay.engine.ledger.turns import TurnLedger, distill
-from scrubjay.engine.scope.open_scope import OpenScope, changes, day, living
+from scrubjay.engine.scope.open_scope import OpenScope, changes, day, derived, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit_piece
@@ -261,13 +261,8 @@ class _Round:
         if row.seq > backlog.redo and living(view, Collection.MEMORY, opened.row_id(found[0])):
             return None  # such as by a load that brought what was found with the turn
         # What rules noted: all that was derived, but for the episode and what a model found before.
-        derived = (living(view, Collection.MEMORY, row_id) for row_id in view.derived(row.id))
-        memories = [opened.unseal(one) for one in derived if one is not None]
-        noted = [
-            memory.content
-            for memory in memories
-            if memory.kind is not Kind.EPISODE and memory.id not in found
-        ]
+        memories = map(opened.unseal, derived(view, row.id))
+        noted = [m.content for m in memories if m.kind is not Kind.EPISODE and m.id not in found]
         return _Chosen(turn=turn, seq=row.seq, noted=tuple(noted))
 
     # -- reading it ----------------------------------------------------------------------

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine.ledger import backlog, sessions, statement_chain
 from scrubjay.engine.ledger.timeline import NEVER, Line, Mark, Place
-from scrubjay.engine.scope.open_scope import OpenScope, changes, living
+from scrubjay.engine.scope.open_scope import OpenScope, changes, derived, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit_turn
@@ -243,24 +243,18 @@ class TurnLedger(LedgerView):
         It is not forgotten: nothing is tombstoned, and it may be derived again.
         """
         turn_row = self._opened.row_id(turn.id)
-        for row in self.derived(turn.id):
+        for row in derived(self._tx, turn_row):
             memory = self._opened.unseal(row)
             if memory.pinned or memory.sources != (turn.id,):
                 continue
             if only is not None and memory.id not in only:
                 continue
             self.release(memory)
-            for derived in self._tx.derived(row.id):
-                self._tx.link(turn_row, derived)  # what others made of it still has a source
+            for other in self._tx.derived(row.id):
+                self._tx.link(turn_row, other)  # what others made of it still has a source
             if row.blob is not None:
                 self._opened.leave_due(self._tx, Due.SWEEP)
             self._tx.erase(Collection.MEMORY, row.id, drop_day=self._opened.drop_day())
-
-    def derived(self, turn_id: str) -> list[Row]:
-        """The rows of the memories that were derived from a turn."""
-        ids = self._tx.derived(self._opened.row_id(turn_id))
-        rows = (living(self._tx, Collection.MEMORY, row_id) for row_id in ids)
-        return [row for row in rows if row is not None]
 
     def _memory(self, turn: Turn, piece: Piece) -> Memory:
         whole = piece.part == EPISODE_PART
@@ -349,6 +343,7 @@ def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
     if receipt := opened.read(lambda view: _seen_before(view, row_id, turn_id)):
         return receipt  # a replay costs no transaction
     turn = request.turn(turn_id, opened.ports.clock.now(), caller.actor)
+    # No secrets, and nothing that memory itself had put in.
     turn = replace(turn, user=echo.cut(turn.user), assistant=echo.cut(turn.assistant))
     turn, redacted = admit_turn(turn, opened.ports.policy.placeholder)
     distilled = distill(opened, turn)
@@ -368,7 +363,7 @@ def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
         return Recorded(
             id=turn.id,
             state=State(mark.state),
-            memories=tuple(opened.unseal(row).id for row in ledger.derived(turn.id)),
+            memories=tuple(opened.unseal(row).id for row in derived(tx, row_id)),
             redacted=redacted,
         )
 
