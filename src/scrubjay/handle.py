@@ -18,11 +18,10 @@ from scrubjay import bootstrap, files, settings
 from scrubjay.bridge import Bridge
 from scrubjay.engine import Engine
 from scrubjay.engine.memories import receipts
-from scrubjay.engine.transfer.copies import Exported
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import NOTHING, Backup, Caller, Export, Load, Restore
-from scrubjay.model.results import BackedUp, Erasure, Loaded, Reindexed, Report
+from scrubjay.model.results import BackedUp, Erasure, Exported, Loaded, Reindexed, Report
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import check_choice

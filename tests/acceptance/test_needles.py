@@ -13,7 +13,7 @@ import pytest
 
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.transfer.copies import Exported
+from scrubjay.model.results import Exported
 from scrubjay.model.requests import (
     Amend,
     BriefRequest,

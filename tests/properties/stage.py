@@ -10,7 +10,7 @@ from hypothesis import note
 from hypothesis.stateful import RuleBasedStateMachine
 
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.transfer.copies import Exported
+from scrubjay.model.results import Exported
 from scrubjay.model.errors import NotFound, ScrubjayError
 from scrubjay.model.memory import Memory
 from scrubjay.model.requests import Browse

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.transfer.copies import Exported
+from scrubjay.model.results import Exported
 from scrubjay.model.requests import (
     Amend,
     Destroy,
