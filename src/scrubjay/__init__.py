@@ -112,8 +112,8 @@ _HOMES = {
     "scrubjay.model.origin": "Actor Origin",
     "scrubjay.model.results": (
         "AuditEvent BackedUp BackupNote Brief ErasedCell Erasure Exported Extraction "
-        "ExtractionStatus Hit Loaded Outcome Page Preview Purged Recalled Reindexed Report Retained Rotated "
-        "Session Stopped"
+        "ExtractionStatus Hit Loaded Outcome Page Preview Purged Recalled Reindexed "
+        "Report Retained Rotated Session Stopped"
     ),
     "scrubjay.model.rows": "Freeze",
     "scrubjay.model.scope": "Scope",
