@@ -8,24 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from scrubjay.guard.clean import clean
-from scrubjay.guard.secrets import PLACEHOLDER, redact
+from scrubjay.guard import PLACEHOLDER
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Json, Memory
 from scrubjay.model.requests import Retain, Supersede
 from scrubjay.model.turns import Piece, Turn
 
+if TYPE_CHECKING:
+    from scrubjay.guard.secrets import Redacted
+
 _Pure = Callable[[str], str]
 Written = TypeVar("Written", Retain, Supersede, Memory)
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(Struct, frozen=True):
     """What may be stored of some fields, and what was taken out of them."""
 
     fields: Mapping[str, object]
@@ -52,7 +53,7 @@ def admit_turn(turn: Turn, placeholder: str = PLACEHOLDER) -> tuple[Turn, Mappin
     found: Counter[str] = Counter()
 
     def pure(text: str) -> str:
-        redacted = redact(clean(text), placeholder)
+        redacted = _redacted(text, placeholder)
         found.update(redacted.found)
         return redacted.text
 
@@ -65,7 +66,7 @@ def admit_piece(piece: Piece, placeholder: str = PLACEHOLDER) -> Piece:
     """What was found in a turn, without invisible characters and secrets."""
 
     def pure(text: str) -> str:
-        return redact(clean(text), placeholder).text
+        return _redacted(text, placeholder).text
 
     slot = None if piece.slot is None else pure(piece.slot)
     tags = tuple(filter(str.strip, map(pure, piece.tags)))
@@ -76,7 +77,7 @@ def _admit(written: Retain | Supersede | Memory, placeholder: str) -> Admitted:
     found: Counter[str] = Counter()
 
     def pure(text: str) -> str:
-        redacted = redact(clean(text), placeholder)
+        redacted = _redacted(text, placeholder)
         found.update(redacted.found)
         return redacted.text
 
@@ -91,6 +92,14 @@ def _admit(written: Retain | Supersede | Memory, placeholder: str) -> Admitted:
         fields["metadata"] = {pure(name): _json(value, pure) for name, value in metadata.items()}
     changed = {name: value for name, value in fields.items() if value != getattr(written, name)}
     return Admitted(changed, dict(found))
+
+
+def _redacted(text: str, placeholder: str) -> Redacted:
+    """The text without invisible characters and secrets; their patterns are compiled at first."""
+    from scrubjay.guard.clean import clean
+    from scrubjay.guard.secrets import redact
+
+    return redact(clean(text), placeholder)
 
 
 def _json(value: Json, pure: _Pure) -> Json:
