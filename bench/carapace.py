@@ -15,6 +15,7 @@ from bench.subject import scratch
 from scrubjay import bootstrap, settings
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.memory import Json
+from scrubjay.model.requests import Load
 from scrubjay.surfaces.carapace.host import Host
 from scrubjay.surfaces.carapace.memory import Config, Provider, ScrubjayMemory
 from scrubjay.surfaces.carapace.records import AuditRecorder
@@ -51,7 +52,7 @@ def _measure(section: Section, folder: Path, size: int, provider: Provider, *, c
         scope = scope_of(_GROUP)
         memories = tuple(talk.memories(size))
         memory.engine.load(
-            scope, bundle.to_json(bundle.Content(scope=scope, made_at="", memories=memories))
+            scope, Load(bundle.to_json(bundle.Content(scope=scope, made_at="", memories=memories)))
         )
         questions = [talk.question() for _ in range(count)]
         _search(memory, questions[0])

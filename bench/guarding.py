@@ -24,6 +24,11 @@ _ACCENTED: Final = (
     "Zoë trinkt morgens grünen Tee, na\u200bïve Cafés mag sie 👩\u200d💻 nicht; "
     "dafür Straßenmusik an der Saône, und Zürich nur im März. "
 )
+_ESCAPED: Final = (
+    '{"level":"info","msg":"request done\\n","path":"C:\\\\temp","id":"0f3c9a1e",'
+    '"url":"https://example.org/?q=a%20b"}\n'
+)
+_LINES: Final = "0f3c9a1e7b2d4c5f8a9b0c1d2e3f4a5b\n1a2b3c4d5e6f7a8b9c0d1e2f3a4b5c6d\n"
 _HOSTILE: Final = ("password=", "4444 ", "eyJ", "http://a:", "api_key: ", "aws key ", "DE89 ")
 _ECHOING: Final = ("[Runtime context for this invocation. ", "--- BEGIN MEMORY (from x) ---\n")
 _SECRET: Final = "my password is hunter" + "22"
@@ -45,6 +50,8 @@ def run(*, quick: bool) -> Section:
         ("redact, nothing in it", redact, prose),
         ("redact, prose about keys and passwords", redact, keys),
         ("redact, one secret", redact, leaking),
+        ("redact, JSON with escapes and percent signs", redact, _filled(_ESCAPED)),
+        ("redact, lines that could be wrapped tokens", redact, _filled(_LINES)),
         ("one_line, ASCII", one_line, prose),
         ("one_line, with accents and invisible characters", one_line, accented),
     ]

@@ -23,7 +23,7 @@ from scrubjay.engine.search import recall
 from scrubjay.engine.search.analysis import terms
 from scrubjay.engine.search.open_index import OpenIndex
 from scrubjay.engine.transfer import bundle
-from scrubjay.model.requests import Forget, Recall
+from scrubjay.model.requests import Forget, Load, Recall
 from scrubjay.model.scope import Scope
 
 SIZES: Final = (1_000, 5_000, 20_000, 50_000, 100_000)
@@ -67,7 +67,7 @@ def _measure(section: Section, curves: Curves, folder: Path, size: int, *, quick
     content = bundle.to_json(bundle.Content(scope=_SCOPE, made_at="", memories=tuple(memories)))
     questions = [talk.question() for _ in range(30 if quick else 100)]
     with _engine(folder) as engine:
-        engine.load(_SCOPE, content)
+        engine.load(_SCOPE, Load(content))
         begun = perf_counter()
         engine.recall(_SCOPE, Recall(query="first"))
         built = perf_counter() - begun
@@ -224,7 +224,8 @@ def _many(section: Section, folder: Path, *, quick: bool) -> None:
         for scope in scopes:
             memories = tuple(talk.memories(each))
             engine.load(
-                scope, bundle.to_json(bundle.Content(scope=scope, made_at="", memories=memories))
+                scope,
+                Load(bundle.to_json(bundle.Content(scope=scope, made_at="", memories=memories))),
             )
             engine.recall(scope, Recall(query="first"))
         before = _resident()

@@ -28,7 +28,7 @@ from bench.subject import scratch
 from scrubjay import bootstrap, settings
 from scrubjay.access import Keys
 from scrubjay.engine.transfer import bundle
-from scrubjay.model.requests import Recall
+from scrubjay.model.requests import Load, Recall
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
 from scrubjay.surfaces.clawdapus.descriptor import TOKEN_VARIABLE
@@ -178,7 +178,7 @@ def _service(folder: Path) -> Iterator[Service]:
     memories = tuple(talk.memories(SIZE))
     for scope in (_SCOPE, _WRITTEN, _POD):
         content = bundle.Content(scope=scope, made_at="", memories=memories)
-        engine.load(scope, bundle.to_json(content))
+        engine.load(scope, Load(bundle.to_json(content)))
     for number in range(TURNS):
         engine.record(_POD, Record(id=f"turn-{number}", user=talk.question(), assistant="Noted."))
     keys = Keys(engine, bootstrap.clock())

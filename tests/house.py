@@ -27,7 +27,7 @@ VERSIONED = re.compile(r".*(_v|[a-z]V)\d+$")
 
 SQL = re.compile(r"\s*((SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|ALTER|DROP)\s|BEGIN\b)")
 SQL_HOMES = ("adapters/stores/", "surfaces/imports/")
-ASYNC_HOMES = ("surfaces/", "service/", "bridge.py", "testing/")
+ASYNC_HOMES = ("surfaces/", "service/", "bridge.py", "handle.py", "testing/")
 
 BROAD = {"Exception", "BaseException"}
 SEAM = re.compile(r"# seam: \S")

@@ -100,7 +100,6 @@ def retains() -> st.SearchStrategy[Retain]:
         speaker=st.none() | texts(8),
         position=st.none() | st.integers(0, 1000),
         origin=st.sampled_from(Origin),
-        actor=st.sampled_from(Actor),
         channel=st.none() | texts(8),
         message_id=st.none() | texts(8),
         said_at=st.none() | times(),

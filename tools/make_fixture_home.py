@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from scrubjay import Jay
+from scrubjay import Jay, Kind, Origin
 from scrubjay.testing.clock import FakeClock
 from tests import old_home
 from tests.old_home import ALICE, EXPECTED, HOME, QUERIES, SCOPES, TEAM
@@ -117,8 +117,8 @@ def say(jay: Jay, clock: FakeClock, number: int, text: str) -> str:
         fields |= {"expires_at": START + timedelta(days=800)}
     return jay.retain(
         text,
-        kind=KINDS[number % len(KINDS)],
-        origin=ORIGINS[number % len(ORIGINS)],
+        kind=Kind(KINDS[number % len(KINDS)]),
+        origin=Origin(ORIGINS[number % len(ORIGINS)]),
         importance=(number % 10) / 10,
         pinned=number == 9,
         key=f"key/{number}",

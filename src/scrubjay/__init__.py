@@ -14,8 +14,24 @@ from __future__ import annotations
 # Type checkers know this name; importing it from typing would cost most of the time to import us.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from scrubjay.client import Client, connect
-    from scrubjay.handle import Jay, open
+    from scrubjay.access import (
+        Grant,
+        Issued,
+        Key,
+    )
+    from scrubjay.client import (
+        Client,
+        connect,
+    )
+    from scrubjay.engine.transfer.copies import (
+        Exported,
+    )
+    from scrubjay.handle import (
+        AsyncJay,
+        Jay,
+        open,
+    )
+    from scrubjay.handle import SharedEngine as Engine
     from scrubjay.model.errors import (
         Busy,
         Changed,
@@ -39,68 +55,137 @@ if TYPE_CHECKING:
         StoreError,
         Timeout,
     )
-    from scrubjay.model.memory import Kind, Memory, Provenance
-    from scrubjay.model.origin import Actor, Origin
-    from scrubjay.model.results import Erasure, Outcome, Page, Report, Retained, Session
-    from scrubjay.model.rows import Freeze
-    from scrubjay.model.scope import Scope
-    from scrubjay.model.turns import Recorded, Timeline, Turn
+    from scrubjay.model.memory import (
+        Kind,
+        Memory,
+        Provenance,
+    )
+    from scrubjay.model.origin import (
+        Actor,
+        Origin,
+    )
+    from scrubjay.model.results import (
+        AuditEvent,
+        BackedUp,
+        BackupNote,
+        Brief,
+        ErasedCell,
+        Erasure,
+        Extraction,
+        ExtractionStatus,
+        Hit,
+        Loaded,
+        Outcome,
+        Page,
+        Preview,
+        Purged,
+        Recalled,
+        Reindexed,
+        Report,
+        Retained,
+        Rotated,
+        Session,
+        Stopped,
+    )
+    from scrubjay.model.rows import (
+        Freeze,
+    )
+    from scrubjay.model.scope import (
+        Scope,
+    )
+    from scrubjay.model.turns import (
+        Moment,
+        Recorded,
+        State,
+        Timeline,
+        Turn,
+    )
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "scrubjay.access": "Grant Issued Key",
     "scrubjay.model.errors": (
         "Busy Changed Conflict Destroyed EmbedderError ExtractorError Forbidden Frozen Full "
-        "InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound SchemaTooNew "
-        "ScrubjayError SealBroken Stale StoreError Timeout"
+        "InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
+        "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout"
     ),
+    "scrubjay.engine.transfer.copies": "Exported",
     "scrubjay.model.memory": "Kind Memory Provenance",
     "scrubjay.model.origin": "Actor Origin",
-    "scrubjay.model.results": "Erasure Outcome Page Report Retained Session",
+    "scrubjay.model.results": (
+        "AuditEvent BackedUp BackupNote Brief ErasedCell Erasure Extraction ExtractionStatus "
+        "Hit Loaded Outcome Page Preview Purged Recalled Reindexed Report Retained Rotated "
+        "Session Stopped"
+    ),
     "scrubjay.model.rows": "Freeze",
     "scrubjay.model.scope": "Scope",
-    "scrubjay.model.turns": "Recorded Timeline Turn",
+    "scrubjay.model.turns": "Moment Recorded State Timeline Turn",
     "scrubjay.client": "Client connect",
-    "scrubjay.handle": "Jay open",
+    "scrubjay.handle": "AsyncJay Jay open",
 }
-_NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
+_NAMES = {name: (home, name) for home, names in _HOMES.items() for name in names.split()}
+_NAMES["Engine"] = ("scrubjay.handle", "SharedEngine")
 
 __all__ = [
     "Actor",
+    "AsyncJay",
+    "AuditEvent",
+    "BackedUp",
+    "BackupNote",
+    "Brief",
     "Busy",
     "Changed",
     "Client",
     "Conflict",
     "Destroyed",
     "EmbedderError",
+    "Engine",
+    "ErasedCell",
     "Erasure",
+    "Exported",
+    "Extraction",
+    "ExtractionStatus",
     "ExtractorError",
     "Forbidden",
     "Freeze",
     "Frozen",
     "Full",
+    "Grant",
+    "Hit",
     "InvalidRequest",
+    "Issued",
     "Jay",
+    "Key",
     "KeyMissing",
     "Kind",
     "LimitReached",
+    "Loaded",
     "Locked",
     "Memory",
+    "Moment",
     "NeedsConfirmation",
     "NotFound",
     "Origin",
     "Outcome",
     "Page",
+    "Preview",
     "Provenance",
+    "Purged",
+    "Recalled",
     "Recorded",
+    "Reindexed",
     "Report",
     "Retained",
+    "Rotated",
     "SchemaTooNew",
     "Scope",
     "ScrubjayError",
     "SealBroken",
     "Session",
     "Stale",
+    "State",
+    "Stopped",
     "StoreError",
     "Timeline",
     "Timeout",
@@ -115,7 +200,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'scrubjay' has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(_NAMES[name]), name)
+    home, known = _NAMES[name]
+    value: object = getattr(import_module(home), known)
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""API keys: who may ask the service for what. Shown once, kept as a hash, sealed like all else.
+"""API keys, their grants, and `Access`: the engine as the holder of a key may use it.
 
 A key is a memory of the scope `system/keys`, which no key can name and no surface shows: it is
 sealed, audited and forgotten like every other. Its secret is 256 random bits, so a plain keyed
@@ -17,25 +17,50 @@ from enum import StrEnum
 from typing import Annotated, Any, Final, cast
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from scrubjay.engine import Engine
+from scrubjay.engine.memories import receipts
+from scrubjay.engine.search.shelf import Short
 from scrubjay.model import text
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
-from scrubjay.model.memory import Json, Kind, Memory
-from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import Browse, Forget, Retain
+from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
+from scrubjay.model.origin import Actor, Origin, lowest
+from scrubjay.model.requests import (
+    SYSTEM,
+    Browse,
+    Caller,
+    Extract,
+    Forget,
+    Get,
+    Listing,
+    NoFields,
+    Recall,
+    Reject,
+    Retain,
+    Supersede,
+)
+from scrubjay.model.results import Erasure, Extraction, Recalled, Report
 from scrubjay.model.scope import Scope
+from scrubjay.model.turns import Record
 from scrubjay.ports import Clock
 
-SYSTEM: Final = "system"
+SYSTEM_TENANT: Final = "system"
 """The tenant that is ours: no key covers it."""
 PODS: Final = "pod"
 """The tenant of pods without a name, and what those of all others begin with."""
-KEYS: Final = Scope(SYSTEM, "keys")
+KEYS: Final = Scope(SYSTEM_TENANT, "keys")
 PREFIX: Final = "sj"
 ANY: Final = "*"
 LOCAL_ID: Final = "local"
 """The id of who asks where no key is needed; no key has it, being of eight characters."""
+RECALL_SECONDS: Final = 20.0
+"""How long a recall may take before it answers with what it has."""
+FEW_HITS: Final = 20
+"""How many hits a recall may ask for to be a short matter."""
+_OPERATOR: Final = Caller(actor=Actor.OPERATOR)
+_SPOKEN: Final = (Retain, Supersede, Record)
+"""Requests whose origin is no more trusted than the key."""
 _TAG: Final = "api-key"
 _SIGNING: Final = "signing-secret"
 _MOST: Final = 10_000
@@ -61,7 +86,7 @@ class Grant(StrEnum):
     ADMIN = "admin"
 
 
-class Key(Struct, frozen=True, kw_only=True):
+class Key(Result, frozen=True, kw_only=True):
     """An API key without its secret: scopes, permissions and expiry."""
 
     id: Annotated[
@@ -93,7 +118,7 @@ class Key(Struct, frozen=True, kw_only=True):
 
     def covers(self, scope: Scope) -> bool:
         """Whether the key may be used on a scope at all."""
-        if scope.tenant == SYSTEM:
+        if scope.tenant == SYSTEM_TENANT:
             return False
         return any(one in (ANY, f"{scope.tenant}/{ANY}", str(scope)) for one in self.scopes)
 
@@ -105,7 +130,7 @@ class Key(Struct, frozen=True, kw_only=True):
         return None
 
 
-class Issued(Struct, frozen=True, kw_only=True):
+class Issued(Result, frozen=True, kw_only=True):
     """A new API key with its token, which is shown only here."""
 
     key: Annotated[Key, Meta(description="The key and its permissions.")]
@@ -185,7 +210,7 @@ class Keys:
         if key_id not in self._known:
             raise NotFound("There is no such key.", hint="`scrubjay keys list` shows them.")
         key, _ = self._known[key_id]  # before somebody else's look finds it gone
-        self._engine.forget(KEYS, Forget(ids=(f"key-{key_id}",), actor=Actor.OPERATOR))
+        self._engine.forget(KEYS, Forget((f"key-{key_id}",)), _OPERATOR)
         self._looked_at = float("-inf")
         return key
 
@@ -210,9 +235,8 @@ class Keys:
             looked_at = self._clock.monotonic()
             seq = self._engine.head(KEYS).memory.seq
             if seq != self._seq:
-                page = self._engine.browse(
-                    KEYS, Browse(tags=frozenset({_TAG}), limit=_MOST), actor=Actor.SYSTEM
-                )
+                wanted = Browse(tags=frozenset({_TAG}), limit=_MOST)
+                page = self._engine.browse(KEYS, wanted, SYSTEM)
                 self._known = dict(map(_read, page))
                 self._seq = seq
             self._looked_at = looked_at
@@ -220,12 +244,12 @@ class Keys:
     def signing_secret(self) -> bytes:
         """The secret this installation signs cursors and pseudonyms with, made on first use."""
         try:
-            kept = self._engine.get(KEYS, _SIGNING, actor=Actor.SYSTEM)
+            kept = self._engine.get(KEYS, Get(_SIGNING), SYSTEM)
         except NotFound:
             # Of two processes that begin at once, the second is told that it is known.
             fresh = list(self._clock.random(32))
             self._write(_SIGNING, {"secret": cast(Json, fresh)}, None, tag=_SIGNING)
-            kept = self._engine.get(KEYS, _SIGNING, actor=Actor.SYSTEM)
+            kept = self._engine.get(KEYS, Get(_SIGNING), SYSTEM)
         return bytes(cast(list[int], kept.metadata["secret"]))
 
     def _write(
@@ -239,12 +263,165 @@ class Keys:
             metadata=metadata,
             expires_at=expires,
             origin=Origin.OPERATOR,
-            actor=Actor.OPERATOR,
         )
-        self._engine.retain(KEYS, request)
+        self._engine.retain(KEYS, request, _OPERATOR)
 
     def _expired(self, key: Key) -> bool:
         return key.expires_at is not None and key.expires_at <= self._clock.now()
+
+
+class OpenRequest(Struct, frozen=True, kw_only=True):
+    """Make the scope unless it is there."""
+
+    anew: Annotated[
+        bool, Meta(description="Whether to begin again a scope that was destroyed; needs admin.")
+    ] = False
+
+
+class VerifyErased(Struct, frozen=True):
+    """Prove an erasure by its receipt."""
+
+    receipt: Annotated[Erasure, Meta(description="The receipt of the erasure to prove.")]
+
+
+class CreateKey(Struct, frozen=True, kw_only=True):
+    """Make a key that allows no more, and no longer, than the one it is made with."""
+
+    name: Annotated[str, Meta(description="The name of the key, for people.")]
+    scopes: Annotated[
+        tuple[str, ...],
+        Meta(description="Scopes the key covers: `tenant/owner`, `tenant/*`, or `*` for all."),
+    ]
+    grants: Annotated[
+        tuple[Grant, ...],
+        Meta(description="Permissions: the groups of verbs the key may be used for."),
+    ] = (Grant.READ, Grant.WRITE)
+    as_actor: Annotated[Actor, Meta(description="The actor of every call made with the key.")] = (
+        Actor.AGENT
+    )
+    origin: Annotated[
+        Origin | None,
+        Meta(
+            description="The most trusted origin its holder may give to a text; None for its own."
+        ),
+    ] = None
+    expires_at: Annotated[
+        datetime | None, Meta(description="Time of expiry: refused from then on; None for never.")
+    ] = None
+
+
+class RevokeKey(Struct, frozen=True):
+    """Take a key back for good."""
+
+    key_id: Annotated[str, Meta(description="The id of the key.")]
+
+
+class Access:
+    """The engine as the holder of a key may use it: a decorator with the same verbs.
+
+    Most verbs are the engine's own. Those here are limited by the key, or are about keys.
+    """
+
+    def __init__(self, engine: Engine | Short, keys: Keys, holder: Key) -> None:
+        self._engine = cast(Engine, engine)  # a Short has the one verb that is asked of it
+        self._keys = keys
+        self.holder = holder
+        self.caller = Caller(actor=holder.actor, ceiling=holder.origin)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def admitted(self, kind: type[Struct], fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The fields of a request; an origin that is left out is the key's own."""
+        if not issubclass(kind, _SPOKEN):
+            return fields
+        return {**fields, "origin": lowered(self.holder, fields.get("origin"))}
+
+    def check_covered(self, scope: Scope) -> None:
+        """Refuse a scope that the key does not cover, whether it exists or not."""
+        if not self.holder.covers(scope):
+            raise Forbidden("This key does not cover that scope.", hint="Use a key made for it.")
+
+    def at_once(self, scope: Scope, fields: Mapping[str, Any]) -> Short | None:
+        """What to ask for one short recall instead of the engine, if the scope is at hand."""
+        few = fields.get("limit", 1) <= FEW_HITS and not fields.get("scopes")
+        return self._engine.at_once(scope) if few else None
+
+    def recall(self, scope: Scope, request: Recall, caller: Caller) -> Recalled:
+        """The memories that answer a question, best first."""
+        for other in request.others:
+            self.check_covered(other)
+            self._engine.open(other, create=False)
+        seconds = min(request.seconds or RECALL_SECONDS, RECALL_SECONDS)
+        return self._engine.recall(scope, replace(request, seconds=seconds), caller)
+
+    def extract(self, scope: Scope, request: Extract, caller: Caller) -> Extraction:
+        """Have the model read turns that wait, for no longer than a caller waits."""
+        seconds = min(request.seconds, Extract().seconds)
+        return self._engine.extract(scope, replace(request, seconds=seconds), caller)
+
+    def forget_one(
+        self,
+        scope: Scope,
+        request: Reject,
+        caller: Caller,
+        *,
+        expected: frozenset[Edition] | None = None,
+    ) -> Erasure:
+        """Erase one memory for good, with its earlier versions and what was derived from it."""
+        return self._engine.forget(scope, Forget((request.id,)), caller, expected=expected)
+
+    def verify_erased(self, scope: Scope, request: VerifyErased, caller: Caller) -> Report:
+        """Prove an erasure of this scope by its receipt."""
+        checked = receipts.from_json(receipts.to_json(request.receipt))
+        if checked.address not in {one.address for one in self._engine.receipts(scope)}:
+            raise NotFound("No erasure of this scope has such a receipt.")
+        return self._engine.verify_erased(checked)
+
+    def open(self, scope: Scope, request: OpenRequest, caller: Caller) -> Scope:
+        """Make the scope unless it is there; one that was destroyed only with `anew`."""
+        if request.anew and Grant.ADMIN not in self.holder.grants:
+            raise Forbidden("Only a key with the grant admin may begin a destroyed scope anew.")
+        self._engine.open(scope, anew=request.anew)
+        return scope
+
+    def scopes(self, scope: Scope, request: Listing, caller: Caller) -> tuple[Scope, ...]:
+        """The scopes the key covers."""
+        return request.part(tuple(filter(self.holder.covers, self._engine.scopes())))
+
+    def own_key(self, scope: Scope, request: NoFields, caller: Caller) -> Key:
+        """The key that asks, without its secret."""
+        return self.holder
+
+    def list_keys(self, scope: Scope, request: Listing, caller: Caller) -> tuple[Key, ...]:
+        """The keys that cover nothing beyond what this one covers."""
+        return request.part(tuple(one for one in self._keys.all() if within(one, self.holder)))
+
+    def create_key(self, scope: Scope, request: CreateKey, caller: Caller) -> Issued:
+        """Make a key that allows no more, and no longer, than the one it is made with."""
+        until = narrowed(
+            self.holder,
+            scopes=request.scopes,
+            grants=request.grants,
+            actor=request.as_actor,
+            expires_at=request.expires_at,
+        )
+        own = lowest((self.holder.origin, own_origin(request.as_actor)))
+        return self._keys.create(
+            name=request.name,
+            scopes=request.scopes,
+            grants=request.grants,
+            actor=request.as_actor,
+            origin=own if request.origin is None else lowered(self.holder, request.origin),
+            expires_at=until,
+        )
+
+    def revoke_key(self, scope: Scope, request: RevokeKey, caller: Caller) -> Key:
+        """Take a key back for good."""
+        found = next((one for one in self._keys.all() if one.id == request.key_id), None)
+        if found is None or not within(found, self.holder):
+            raise NotFound("There is no such key.", hint="GET /v1/keys lists them.")
+        return self._keys.revoke(request.key_id)
 
 
 def own_origin(actor: Actor) -> Origin:
@@ -309,7 +486,7 @@ def _pattern(one: str) -> str:
         return one
     wild = one.endswith(f"/{ANY}")
     scope = Scope.parse(f"{one[:-1]}any" if wild else one)
-    if scope.tenant == SYSTEM:
+    if scope.tenant == SYSTEM_TENANT:
         raise Forbidden("The tenant system is scrubjay's own.")
     return f"{scope.tenant}/{ANY}" if wild else str(scope)
 

@@ -9,14 +9,13 @@ it is another, which sends each verb to the service and builds the result from w
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from functools import partial
 from typing import Any, Final, cast
 from urllib.parse import quote
 
-from msgspec.structs import fields
+from msgspec import Struct
+from msgspec.structs import fields, replace
 
 try:
     import httpx2
@@ -26,7 +25,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from scrubjay import bootstrap, codec
-from scrubjay.access import LOCAL_ID, Key
+from scrubjay.access import LOCAL_ID, Key, OpenRequest, VerifyErased
 from scrubjay.engine import Engine
 from scrubjay.handle import Jay
 from scrubjay.model import errors
@@ -40,10 +39,12 @@ from scrubjay.model.errors import (
     StoreError,
 )
 from scrubjay.model.memory import Memory
-from scrubjay.model.origin import Actor
-from scrubjay.model.results import BackedUp, Erasure, Page, Report
+from scrubjay.model.requests import NOTHING, Backup, Caller, NoFields
+from scrubjay.model.results import BackedUp, Erasure, Page, Reindexed, Report
 from scrubjay.model.scope import Scope
-from scrubjay.verbs import BELOW, BY_NAME, INJECTED, LOCAL, UNSPOKEN, WIRE_NAMES, Operation
+from scrubjay.model.turns import Record, Recorded
+from scrubjay.ports import Progress
+from scrubjay.service.rest import BELOW, BY_NAME, Operation
 
 SECONDS: Final = 60.0
 _BY_STATUS: Final[Mapping[int, type[ScrubjayError]]] = {
@@ -73,7 +74,7 @@ def connect(
     try:
         named = Scope.parse(scope) if scope else _scope_of(remote.own_key())
         if create or anew:
-            remote.open(named, anew=anew)
+            remote.open(named, OpenRequest(anew=anew))
     except BaseException:  # seam: no connection may stay open when connecting fails
         remote.close()
         raise
@@ -84,11 +85,9 @@ class Client(Jay):
     """One scope of a service and all verbs on it; closed by `with` or `close`."""
 
     def __init__(self, remote: RemoteEngine, scope: Scope) -> None:
-        # It is asked for exactly what the table of operations has; the contract tests see to it.
-        super().__init__(cast(Engine, remote.at(scope)), scope)
-
-    def __repr__(self) -> str:
-        return f"<Client {self.scope}>"
+        remote.scope = scope
+        # It is asked for exactly what the table of verbs has; the contract tests see to it.
+        super().__init__(cast(Engine, remote), scope)
 
 
 class RemoteEngine:
@@ -100,12 +99,8 @@ class RemoteEngine:
         tls = not url.startswith("http://")
         self._clock = bootstrap.clock()
         self._http = httpx2.Client(base_url=url, headers=headers, timeout=seconds, verify=tls)
-        self._scope: Scope | None = None
-
-    def at(self, scope: Scope) -> RemoteEngine:
-        """The same, for verbs that name no scope of their own."""
-        self._scope = scope
-        return self
+        self.scope: Scope | None = None
+        """The scope of a verb that names none."""
 
     def close(self) -> None:
         """Let go of the connections; again is fine."""
@@ -114,72 +109,62 @@ class RemoteEngine:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in BY_NAME:
             raise AttributeError(name)
-        return partial(self._verb, BY_NAME[name], inspect.signature(getattr(Engine, name)))
+        return partial(self._send, BY_NAME[name])
 
-    def _verb(
-        self, operation: Operation, signature: inspect.Signature, *args: Any, **named: Any
-    ) -> Any:
-        bound = signature.bind(self, *args, **named).arguments
-        return self._send(operation, bound.get("scope"), _values(bound))
+    # -- what takes more than a request; who acts is the key's to say ------------------------
 
-    # -- what the wire has other words for; who acts is the key's to say -------------------
-
-    def own_key(self) -> Key:
-        """What the key allows."""
-        key: Key = self._send(BY_NAME["own_key"], None, {})
-        return key
-
-    def open(self, scope: Scope, *, anew: bool = False) -> None:
-        """Make the scope unless it is there."""
-        self._send(BY_NAME["open"], scope, {"anew": anew})
-
-    def pin(self, scope: Scope, public_id: str, *, pinned: bool = True, **_: Actor) -> Memory:
-        """Pin or unpin a memory."""
-        return self._amend(scope, public_id, {"pinned": pinned})
-
-    def expire(self, scope: Scope, public_id: str, at: datetime | None, **_: Actor) -> Memory:
-        """Set or, with None, lift the time a memory expires."""
-        return self._amend(scope, public_id, {"expires_at": at})
-
-    def _amend(self, scope: Scope, public_id: str, change: Mapping[str, Any]) -> Memory:
-        memory: Memory = self._send(BY_NAME["amend"], scope, {"id": public_id, **change})
-        return memory
+    def record(self, scope: Scope, request: Record, _caller: Caller) -> Recorded:
+        """Write a turn; it has an id before it is sent, so that a repeat changes nothing."""
+        known = request if request.id else replace(request, id=f"turn-{self._clock.new_id()}")
+        recorded: Recorded = self._send(BY_NAME["record"], scope, known)
+        return recorded
 
     def verify_erased(self, receipt: Erasure) -> Report:
         """Prove an erasure by its receipt."""
-        report: Report = self._send(BY_NAME["verify_erased"], self._scope, {"receipt": receipt})
+        asked = VerifyErased(receipt)
+        report: Report = self._send(BY_NAME["verify_erased"], self.scope, asked)
         return report
 
+    def reindex(self, scope: Scope, request: NoFields, _caller: Caller, **_: Progress) -> Reindexed:
+        """Make the index again; how far it has come is not told over HTTP."""
+        reindexed: Reindexed = self._send(BY_NAME["reindex"], scope, request)
+        return reindexed
+
     def backup(
-        self,
-        scope: Scope,
-        *,
-        days: int,
-        deliver: Callable[[bytes], None] = lambda _: None,
-        **_: Actor,
+        self, scope: Scope, request: Backup, _caller: Caller, *, deliver: Callable[[bytes], None]
     ) -> tuple[bytes, BackedUp]:
         """A sealed copy of the scope under its own key; `deliver` puts it away."""
-        content, receipt = self._send(BY_NAME["backup"], scope, {"days": days})
+        content, receipt = self._send(BY_NAME["backup"], scope, request)
         deliver(content)
         return content, receipt
 
     # -- there and back --------------------------------------------------------------------
 
-    def _send(self, operation: Operation, scope: Scope | None, values: Mapping[str, Any]) -> Any:
+    def _send(
+        self,
+        operation: Operation,
+        scope: Scope | None = None,
+        request: Struct = NOTHING,
+        _caller: Caller | None = None,
+    ) -> Any:
         headers = {"X-Scrubjay-Scope": str(scope)} if scope else {}
         if operation.conditional:
             headers["If-Match"] = "*"
         if operation.keyed:
             headers["Idempotency-Key"] = self._clock.new_id()
-        left = {name: codec.plain(value) for name, value in values.items()}
+        left = {
+            one.name: codec.plain(value)
+            for one in fields(request)
+            if (value := getattr(request, one.name)) != codec.default_of(one)
+        }
         path = operation.path
         for name in operation.path_names:
             path = path.replace(f"{{{name}}}", quote(str(left.pop(name)), safe=""))
         if operation.paged and "cursor" in left:
             left[BELOW] = left.pop("cursor")
         how: dict[str, Any] = {"params": left} if operation.in_query else {"json": left}
-        request = self._http.build_request(operation.method, f"/v1{path}", headers=headers, **how)
-        return self._receive(operation, self._ask(operation, request))
+        sent = self._http.build_request(operation.method, f"/v1{path}", headers=headers, **how)
+        return self._receive(operation, self._ask(operation, sent))
 
     def _ask(self, operation: Operation, request: httpx2.Request) -> httpx2.Response:
         """The answer; asked for once more if the connection broke and that changes nothing."""
@@ -211,18 +196,6 @@ class RemoteEngine:
             more = answer["next_cursor"] is not None
             return Page(memories=memories, next=memories[-1].number if more else None)
         return codec.build(operation.gives, codec.unwrapped(operation.gives, answer))
-
-
-def _values(bound: Mapping[str, Any]) -> dict[str, Any]:
-    """What a call of the engine says, by the names of the wire."""
-    skipped = INJECTED | LOCAL | {"self", "request"}
-    values = {WIRE_NAMES.get(name, name): one for name, one in bound.items() if name not in skipped}
-    if (request := bound.get("request")) is not None:
-        for one in fields(request):
-            value = getattr(request, one.name)
-            if one.name not in UNSPOKEN and value != codec.default_of(one):
-                values[one.name] = value
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _too_late(operation: Operation) -> Busy:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from enum import Enum, IntEnum
 from functools import lru_cache, reduce
@@ -19,6 +19,7 @@ from typing import (
     Final,
     Literal,
     TypeGuard,
+    TypeVar,
     Union,
     get_args,
     get_origin,
@@ -29,12 +30,15 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
 from msgspec.structs import FieldInfo
 
+from scrubjay.model import plain as values
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Memory, Provenance
-from scrubjay.model.records import from_record, to_record
-from scrubjay.model.results import Hit
+from scrubjay.model.records import from_record
 from scrubjay.model.scope import Scope
 
 _LISTS = (tuple, list, frozenset, set)
+plain = values.plain
+"""A value as plain JSON."""
 SHORT: Final = {Provenance: frozenset[str](), Memory: frozenset({"origin", "number", "version"})}
 """Structs that leave out the fields at their default, but for these."""
 
@@ -45,89 +49,6 @@ SHORT: Final = {Provenance: frozenset[str](), Memory: frozenset({"origin", "numb
 def to_json(value: Any) -> bytes:
     """The value as the bytes of its JSON."""
     return msgspec.json.encode(plain(value))
-
-
-def plain(value: Any) -> Any:
-    """The value as JSON."""
-    kind = type(value)
-    encode = _ENCODERS.get(kind)
-    if encode is None:
-        encode = _ENCODERS[kind] = _encoder(kind)
-    return encode(value)
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _memory(memory: Memory) -> Any:
-    record = to_record(memory)
-    record["number"] = memory.number
-    record["version"] = memory.version
-    return record
-
-
-def _hit(hit: Hit) -> Any:
-    return {
-        "memory": _memory(hit.memory),
-        "score": hit.score,
-        "why": dict(hit.why),
-        "scope": str(hit.scope),
-    }
-
-
-def _time(time: datetime) -> str:
-    return time.isoformat().replace("+00:00", "Z")
-
-
-def _base64(value: bytes) -> str:
-    """Base64, piece by piece: one call on a whole export would stop every other thread."""
-    pieces = (value[at : at + _PIECE] for at in range(0, len(value), _PIECE))
-    return b"".join(map(base64.b64encode, pieces)).decode("ascii")
-
-
-def _mapping(value: Mapping[str, Any]) -> Any:
-    return {name: plain(one) for name, one in value.items()}
-
-
-def _list(value: Iterable[Any]) -> Any:
-    return [plain(one) for one in value]
-
-
-def _set(value: Iterable[Any]) -> Any:
-    return sorted(map(plain, value))
-
-
-_PIECE: Final = 3 * 64 * 1024
-"""Bytes that are encoded, or a multiple of characters that are decoded, at once."""
-_ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
-    **dict.fromkeys((str, int, float, bool, type(None)), _same),
-    Memory: _memory,
-    Hit: _hit,
-    Scope: str,
-    datetime: _time,
-    date: date.isoformat,
-    bytes: _base64,
-    dict: _mapping,
-    types.MappingProxyType: _mapping,
-    tuple: _list,
-    list: _list,
-    frozenset: _set,
-    set: _set,
-}
-
-
-def _encoder(kind: type) -> Callable[[Any], Any]:
-    if issubclass(kind, IntEnum):
-        return lambda value: value.name.lower()  # its numbers are for cells, and say nothing
-    if issubclass(kind, Enum):
-        return lambda value: value.value
-    if issubclass(kind, Mapping):
-        return _mapping
-    if not is_struct(kind):
-        raise TypeError(kind)
-    names: tuple[str, ...] = kind.__struct_fields__
-    return lambda value: {name: plain(getattr(value, name)) for name in names}
 
 
 # -- in ------------------------------------------------------------------------------------
@@ -180,12 +101,31 @@ def hints(kind: Any) -> Mapping[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
+def help_of(hint: Any) -> str:
+    """The help of a field, from its type hint."""
+    said = (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Meta))
+    return next((one.description or "" for one in said), "")
+
+
 def bare(hint: Any) -> Any:
     """A type hint without what is said of it."""
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 # -- requests ------------------------------------------------------------------------------
+
+Asked = TypeVar("Asked", bound=Struct)
+
+
+def request(kind: type[Asked], fields: Mapping[str, Any]) -> Asked:
+    """A checked request; InvalidRequest if a field is wrong or unknown."""
+    if unknown := fields.keys() - set(kind.__struct_fields__):
+        raise InvalidRequest(f"There is no field {min(unknown)} in this request.")
+    try:
+        return kind(**fields)
+    except TypeError as error:
+        raise InvalidRequest(f"{error}.".replace("argument", "field")) from error
+
 
 Wanted = Mapping[str, tuple[Any, Any]]
 """The fields of a request: each by its type and its default, `...` where it is needed."""
@@ -225,7 +165,7 @@ def _native(name: str, hint: Any, value: Any) -> Any:
 def _decoded(text: str) -> bytes:
     """The bytes of a text in base64, piece by piece as in `_base64`; line ends are let pass."""
     try:
-        pieces = (text[at : at + 4 * _PIECE] for at in range(0, len(text), 4 * _PIECE))
+        pieces = (text[at : at + 4 * values.PIECE] for at in range(0, len(text), 4 * values.PIECE))
         return b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
     except ValueError:
         return base64.b64decode(text)

@@ -1,50 +1,91 @@
-"""Jay: the handle on one scope, with every verb."""
+"""Jay: the handle on one scope, with every verb; AsyncJay is the same for `await`."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, files, settings
+from scrubjay.bridge import Bridge
 from scrubjay.engine import Engine
-from scrubjay.engine.ledger.extraction import SECONDS as EXTRACT_SECONDS
-from scrubjay.engine.ledger.extraction import TURNS as EXTRACT_TURNS
 from scrubjay.engine.memories import receipts
-from scrubjay.engine.memories.purge import SUPERSEDED_DAYS
-from scrubjay.engine.transfer.copies import BACKUP_DAYS, Exported
-from scrubjay.model.memory import Json, Kind, Memory
-from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import BriefRequest, Browse, Forget, Recall, Retain, Revoke, Supersede
-from scrubjay.model.results import (
-    AuditEvent,
-    BackedUp,
-    Brief,
-    Erasure,
-    Extraction,
-    ExtractionStatus,
-    Loaded,
-    Page,
-    Preview,
-    Purged,
-    Recalled,
-    Reindexed,
-    Report,
-    Retained,
-    Rotated,
-    Session,
-)
+from scrubjay.engine.transfer.copies import Exported
+from scrubjay.model.memory import Memory
+from scrubjay.model.origin import Actor
+from scrubjay.model.requests import NOTHING, Backup, Caller, Export, Load, Restore
+from scrubjay.model.results import BackedUp, Erasure, Loaded, Reindexed, Report
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import check_choice
-from scrubjay.model.turns import Record, Recorded, Timeline, Turn
 from scrubjay.ports import Progress, no_progress
+from scrubjay.verbs import AsyncHandle, Handle, Verb, Verbs
 
-Times = datetime | None
+Named = bytes | str | os.PathLike[str]
+"""A file's bytes, or its path."""
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class SharedEngine:
+    """`scrubjay.Engine`: all scopes of one home, which share its catalog, keys and indexes.
+
+    Files of scopes that were not used lately are closed and opened again when they are needed.
+    """
+
+    def __init__(
+        self,
+        home: str | os.PathLike[str] | None = None,
+        *,
+        passphrase: str | None = None,
+        actor: Actor = Actor.USER,
+    ) -> None:
+        found = settings.read(home=home)
+        if passphrase is not None:
+            found = replace(found, passphrase=passphrase)
+        self._actor = actor
+        self._engine = bootstrap.build(found)
+
+    def __enter__(self) -> SharedEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> SharedEngine:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    def scope(self, name: str, *, create: bool = True, anew: bool = False) -> Jay:
+        """The handle on a scope: `"alice"` for `local/alice`, or `"tenant/owner"`.
+
+        It may be closed, which closes nothing but itself. A scope that does not exist is made,
+        unless `create` is false; one that was destroyed only with `anew`.
+        """
+        scope = Scope.parse(name)
+        self._engine.open(scope, create=create, anew=anew)
+        return Jay(self._engine, scope, actor=self._actor, shared=True)
+
+    def scopes(self) -> tuple[Scope, ...]:
+        """Every scope that is not destroyed, by name."""
+        return self._engine.scopes()
+
+    def close(self) -> None:
+        """Let go of every file; again is fine."""
+        self._engine.close()
+
+
+SharedEngine.__name__ = SharedEngine.__qualname__ = "Engine"  # what people call it
 
 
 def open(
@@ -61,26 +102,28 @@ def open(
     `home` is the folder for data and keys, otherwise the environment decides. A scope that does
     not exist is made, unless `create` is false; one that was destroyed only with `anew`.
     """
-    name = Scope.parse(scope)
-    found = settings.read(home=home)
-    if passphrase is not None:
-        found = replace(found, passphrase=passphrase)
-    engine = bootstrap.build(found)
+    Scope.parse(scope)  # before anything is made
+    engine = SharedEngine(home, passphrase=passphrase, actor=actor)
     try:
-        engine.open(name, create=create, anew=anew)
+        jay = engine.scope(scope, create=create, anew=anew)
     except BaseException:  # seam: nothing may stay open when opening fails, whatever it was
         engine.close()
         raise
-    return Jay(engine, name, actor=actor)
+    jay.shared = False
+    return jay
 
 
-class Jay:
+class Jay(Verbs, Handle):
     """One scope and all verbs on it; safe for several threads, closed by `with` or `close`."""
 
-    def __init__(self, engine: Engine, scope: Scope, *, actor: Actor = Actor.USER) -> None:
+    def __init__(
+        self, engine: Engine, scope: Scope, *, actor: Actor = Actor.USER, shared: bool = False
+    ) -> None:
         self._engine = engine
         self.scope = scope
-        self._actor = check_choice("The actor", actor, Actor)
+        self.shared = shared
+        """Whether others use the engine, too: then closing the handle does not close it."""
+        self._caller = Caller(actor=check_choice("The actor", actor, Actor))
 
     def __enter__(self) -> Jay:
         return self
@@ -94,406 +137,67 @@ class Jay:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Jay {self.scope}>"
+        return f"<{type(self).__name__} {self.scope}>"
 
     def close(self) -> None:
-        """Let go of every file; again is fine."""
-        self._engine.close()
+        """Let go of every file, unless the engine is shared; again is fine."""
+        if not self.shared:
+            self._engine.close()
 
-    # -- writing -----------------------------------------------------------------------
+    def _carry_out(self, verb: Verb[..., Any], request: Struct) -> Any:
+        return getattr(self._engine, verb.name)(self.scope, request, self._caller)
 
-    def retain(
-        self,
-        content: str,
-        *,
-        kind: Kind | str = Kind.FACT,
-        tags: Iterable[str] = (),
-        importance: float = 0.5,
-        pinned: bool = False,
-        key: str | None = None,
-        session: str | None = None,
-        speaker: str | None = None,
-        position: int | None = None,
-        origin: Origin | str = Origin.USER,
-        channel: str | None = None,
-        message_id: str | None = None,
-        said_at: Times = None,
-        sources: Iterable[str] = (),
-        valid_from: Times = None,
-        valid_to: Times = None,
-        expires_at: Times = None,
-        metadata: Mapping[str, Json] = {},
-    ) -> Retained:
-        """Write a memory; durable when this returns, and only once per key."""
-        request = Retain(
-            content=content,
-            kind=kind,  # type: ignore[arg-type]  # checked and turned into a Kind by Retain
-            tags=tags,  # type: ignore[arg-type]
-            importance=importance,
-            pinned=pinned,
-            key=key,
-            session=session,
-            speaker=speaker,
-            position=position,
-            origin=origin,  # type: ignore[arg-type]
-            actor=self._actor,
-            channel=channel,
-            message_id=message_id,
-            said_at=said_at,
-            sources=sources,  # type: ignore[arg-type]
-            valid_from=valid_from,
-            valid_to=valid_to,
-            expires_at=expires_at,
-            metadata=metadata,
-        )
-        return self._engine.retain(self.scope, request)
-
-    def supersede(
-        self,
-        id: str,
-        content: str,
-        *,
-        kind: Kind | str | None = None,
-        tags: Iterable[str] | None = None,
-        importance: float | None = None,
-        key: str | None = None,
-        session: str | None = None,
-        reason: str | None = None,
-        origin: Origin | str = Origin.USER,
-    ) -> Retained:
-        """Replace a memory; what is not said is taken from the old one, which stays as history."""
-        request = Supersede(
-            id=id,
-            content=content,
-            kind=kind,  # type: ignore[arg-type]  # checked and turned into a Kind by Supersede
-            tags=tags,  # type: ignore[arg-type]
-            importance=importance,
-            key=key,
-            session=session,
-            reason=reason,
-            origin=origin,  # type: ignore[arg-type]
-            actor=self._actor,
-        )
-        return self._engine.supersede(self.scope, request)
+    # -- short forms -------------------------------------------------------------------
 
     def pin(self, id: str) -> Memory:
         """Pin a memory: it comes first in the brief and is not pruned."""
-        return self._engine.pin(self.scope, id, actor=self._actor)
+        return self.amend(id, pinned=True)
 
     def unpin(self, id: str) -> Memory:
         """Take the pin off."""
-        return self._engine.pin(self.scope, id, pinned=False, actor=self._actor)
+        return self.amend(id, pinned=False)
 
-    def expire(self, id: str, at: Times) -> Memory:
+    def expire(self, id: str, at: datetime | None) -> Memory:
         """Set the time a memory expires; None for never."""
-        return self._engine.expire(self.scope, id, at, actor=self._actor)
-
-    def freeze(self, level: Freeze | str = Freeze.WRITES) -> Freeze:
-        """Stop writes, or with `all` writes and recall; returns the level before."""
-        chosen = check_choice("The level", level, Freeze)
-        return self._engine.freeze(self.scope, chosen, actor=self._actor)
+        return self.amend(id, expires_at=at)
 
     def unfreeze(self) -> Freeze:
         """Let everything work again; returns the level before."""
-        return self._engine.freeze(self.scope, Freeze.NONE, actor=self._actor)
+        return self.freeze(Freeze.NONE)
 
-    # -- trust -------------------------------------------------------------------------
-
-    def mark_tainted(self, session: str, origin: Origin | str = Origin.WEB) -> Origin:
-        """Say that a session has read something of this origin.
-
-        What the agent infers in it from then on is trusted no more than that.
-        """
-        chosen = check_choice("The origin", origin, Origin)
-        return self._engine.mark_tainted(self.scope, session, chosen, actor=self._actor)
-
-    def quarantined(self) -> tuple[Memory, ...]:
-        """What tells an agent how to act, came from where nobody vouches for it, and waits."""
-        return self._engine.quarantined(self.scope, actor=self._actor)
-
-    def approve(self, id: str, content: str) -> Memory:
-        """Let a memory out of quarantine; `content` is the exact text you have read."""
-        return self._engine.approve(self.scope, id, content, actor=self._actor)
-
-    def reject(self, id: str) -> Erasure:
-        """Erase a memory that is in quarantine."""
-        return self._engine.reject(self.scope, id, actor=self._actor)
-
-    # -- reading -----------------------------------------------------------------------
-
-    def get(self, id: str, *, as_of: Times = None) -> Memory:
-        """One memory by id, superseded or not."""
-        return self._engine.get(self.scope, id, as_of=as_of, actor=self._actor)
-
-    def browse(
-        self,
-        *,
-        kinds: Iterable[Kind | str] = (),
-        tags: Iterable[str] = (),
-        session: str | None = None,
-        since: Times = None,
-        before: Times = None,
-        as_of: Times = None,
-        superseded: bool = False,
-        limit: int = 50,
-        cursor: int | None = None,
-    ) -> Page:
-        """Memories by filter, newest first."""
-        request = Browse(
-            kinds=kinds,  # type: ignore[arg-type]  # checked and made a set by Browse
-            tags=tags,  # type: ignore[arg-type]
-            session=session,
-            since=since,
-            before=before,
-            as_of=as_of,
-            superseded=superseded,
-            limit=limit,
-            cursor=cursor,
-        )
-        return self._engine.browse(self.scope, request, actor=self._actor)
-
-    def recall(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        kinds: Iterable[Kind | str] = (),
-        tags: Iterable[str] = (),
-        session: str | None = None,
-        since: Times = None,
-        before: Times = None,
-        asked_at: Times = None,
-        as_of: Times = None,
-        superseded: bool = False,
-        scopes: Iterable[Scope | str] = (),
-        max_bytes: int | None = None,
-        max_tokens: int | None = None,
-        seconds: float | None = None,
-    ) -> Recalled:
-        """The memories that answer a question, best first; each hit says why.
-
-        `scopes` are others to look in as well. `seconds` bounds the time: what could not be used
-        by then is named in `degraded`.
-        """
-        request = Recall(
-            query=query,
-            limit=limit,
-            kinds=kinds,  # type: ignore[arg-type]  # checked and made a set by Recall
-            tags=tags,  # type: ignore[arg-type]
-            session=session,
-            since=since,
-            before=before,
-            asked_at=asked_at,
-            as_of=as_of,
-            superseded=superseded,
-            scopes=scopes,  # type: ignore[arg-type]
-            max_bytes=max_bytes,
-            max_tokens=max_tokens,
-            seconds=seconds,
-            actor=self._actor,
-        )
-        return self._engine.recall(self.scope, request)
-
-    def brief(self, *, limit: int = 50, max_chars: int = 10_000) -> Brief:
-        """What a session should know before its first word: `.entries`, and as `.markdown`."""
-        request = BriefRequest(limit=limit, max_chars=max_chars, actor=self._actor)
-        return self._engine.brief(self.scope, request)
-
-    def history(self, id: str) -> tuple[Memory, ...]:
-        """The chain of versions a memory belongs to, oldest first."""
-        return self._engine.history(self.scope, id, actor=self._actor)
-
-    # -- erasing -----------------------------------------------------------------------
-
-    def forget(
-        self,
-        ids: Iterable[str] = (),
-        *,
-        session: str | None = None,
-        tags: Iterable[str] = (),
-        before: Times = None,
-        query: str | None = None,
-        confirm: str | None = None,
-        unseen: bool = False,
-    ) -> Erasure:
-        """Erase memories for good, with their earlier versions and what was derived from them.
-
-        Exactly one target. `query` means every memory that holds all its words, and needs
-        `confirm`, the token of a preview; with one, exactly what was shown goes, or nothing.
-        """
-        request = Forget(
-            ids=ids,  # type: ignore[arg-type]  # checked and made a tuple by Forget
-            session=session,
-            tags=tags,  # type: ignore[arg-type]
-            before=before,
-            query=query,
-            confirm=confirm,
-            unseen=unseen,
-            actor=self._actor,
-        )
-        return self._engine.forget(self.scope, request)
-
-    def preview(
-        self,
-        ids: Iterable[str] = (),
-        *,
-        session: str | None = None,
-        tags: Iterable[str] = (),
-        before: Times = None,
-        query: str | None = None,
-    ) -> Preview:
-        """What `forget` with this target would erase, and the token to confirm it with."""
-        request = Forget(
-            ids=ids,  # type: ignore[arg-type]  # checked and made a tuple by Forget
-            session=session,
-            tags=tags,  # type: ignore[arg-type]
-            before=before,
-            query=query,
-            actor=self._actor,
-        )
-        return self._engine.preview(self.scope, request)
-
-    def revoke(self, *, session: str | None = None, channel: str | None = None) -> Erasure:
-        """Undo what one session, or one channel, wrote, with everything derived from it.
-
-        What it had superseded is the newest version again.
-        """
-        request = Revoke(session=session, channel=channel, actor=self._actor)
-        return self._engine.revoke(self.scope, request)
-
-    def destroy(self, *, confirm: str | None = None) -> Erasure:
-        """Erase the whole scope, its keys first; `confirm` must be its full name."""
-        return self._engine.destroy(self.scope, confirm=confirm)
-
-    # -- turns and sessions ------------------------------------------------------------
-
-    def record(
-        self,
-        user: str = "",
-        assistant: str = "",
-        *,
-        id: str | None = None,
-        at: datetime | None = None,
-        session: str | None = None,
-        model: str | None = None,
-        channel: str | None = None,
-        origin: Origin | str = Origin.USER,
-        metadata: Mapping[str, Json] = {},
-    ) -> Recorded:
-        """Write a turn, and what follows from it; durable when this returns, once per id.
-
-        Without an id it is a new turn each time.
-        """
-        request = Record(
-            id=f"turn-{bootstrap.clock().new_id()}" if id is None else id,
-            user=user,
-            assistant=assistant,
-            at=at,
-            session=session,
-            model=model,
-            channel=channel,
-            origin=origin,  # type: ignore[arg-type]  # checked and made an Origin by Record
-            actor=self._actor,
-            metadata=metadata,
-        )
-        return self._engine.record(self.scope, request)
-
-    def turns(
-        self,
-        limit: int = 50,
-        *,
-        session: str | None = None,
-        before: Turn | datetime | None = None,
-    ) -> tuple[Turn, ...]:
-        """Turns as they happened, newest first, of all or of one session.
-
-        `before` is a time, or the last turn of the answer before this one; an empty answer is
-        the end. Turns that say very much may come fewer at a time than the limit.
-        """
-        last = before if isinstance(before, Turn) else None
-        return self._engine.turns(
-            self.scope,
-            limit,
-            session=session,
-            before=last.at if last else before,  # type: ignore[arg-type]  # no Turn here
-            before_id=last.id if last else None,
-            actor=self._actor,
-        )
-
-    def timeline(self, limit: int = 50) -> Timeline:
-        """When the latest turns were, and roughly what about, oldest first."""
-        return self._engine.timeline(self.scope, limit, actor=self._actor)
-
-    def sessions(self, limit: int = 50) -> tuple[Session, ...]:
-        """The sessions of which something is kept, the one that was spoken in last first."""
-        return self._engine.sessions(self.scope, limit, actor=self._actor)
-
-    # -- the scope as a whole ----------------------------------------------------------
-
-    def purge(self, *, superseded_days: int = SUPERSEDED_DAYS) -> Purged:
-        """Clean up what is expired, long superseded, or long forgotten."""
-        return self._engine.purge(self.scope, superseded_days=superseded_days, actor=self._actor)
-
-    def rotate(self) -> Rotated:
-        """Seal everything under new keys and delete the old ones."""
-        return self._engine.rotate(self.scope, actor=self._actor)
-
-    # -- whole scopes out and in ---------------------------------------------------------
+    # -- files, receipts and progress ----------------------------------------------------
 
     def export(
         self, path: str | os.PathLike[str] | None = None, *, sealed: bool = False
     ) -> Exported:
         """Every memory as JSON, or sealed under the key in the answer; to a file if named."""
-        exported = self._engine.export(self.scope, sealed=sealed, actor=self._actor)
+        exported = self._engine.export(self.scope, Export(sealed=sealed), self._caller)
         if path is not None:
             files.write(Path(path), exported.content)
         return exported
 
-    def load(self, source: bytes | str | os.PathLike[str], *, key: str | None = None) -> Loaded:
+    def load(self, source: Named, *, key: str | None = None) -> Loaded:
         """Add what an export holds, from a file or its bytes: all of it or nothing."""
-        return self._engine.load(self.scope, files.read(source), key=key, actor=self._actor)
+        return self._engine.load(self.scope, Load(files.read(source), key), self._caller)
 
-    def backup(self, path: str | os.PathLike[str], *, days: int = BACKUP_DAYS) -> BackedUp:
+    def backup(self, path: str | os.PathLike[str], *, days: int = Backup().days) -> BackedUp:
         """Write a sealed copy of the scope; keep the key in the answer in a safe place."""
+        request = Backup(days=days)
         _, receipt = self._engine.backup(
             self.scope,
-            days=days,
+            request,
+            self._caller,
             deliver=lambda raw: files.write(Path(path), raw),
-            actor=self._actor,
         )
         return receipt
 
-    def restore(self, source: bytes | str | os.PathLike[str], *, key: str | None = None) -> Loaded:
+    def restore(self, source: Named, *, key: str | None = None) -> Loaded:
         """Merge a backup; what was forgotten since it was made stays forgotten."""
-        return self._engine.restore(self.scope, files.read(source), key=key)
+        return self._engine.restore(self.scope, Restore(files.read(source), key), self._caller)
 
     def reindex(self, *, progress: Progress = no_progress) -> Reindexed:
         """Make the index again from the memories, with a vector for each."""
-        return self._engine.reindex(self.scope, progress=progress, actor=self._actor)
-
-    # -- a model that reads turns ----------------------------------------------------------
-
-    def extract(
-        self,
-        *,
-        limit: int = EXTRACT_TURNS,
-        seconds: float = EXTRACT_SECONDS,
-        again: bool = False,
-    ) -> Extraction:
-        """Have the model read turns that wait; `again` also those it has read before."""
-        return self._engine.extract(
-            self.scope, limit=limit, seconds=seconds, again=again, actor=self._actor
-        )
-
-    def extraction(self) -> ExtractionStatus:
-        """How far the model has come with the turns, and what that cost."""
-        return self._engine.extraction(self.scope)
-
-    def pause_extraction(self, *, paused: bool = True) -> ExtractionStatus:
-        """Send no turns of this scope to the model, or go on sending them."""
-        return self._engine.pause_extraction(self.scope, paused=paused, actor=self._actor)
-
-    # -- checking ------------------------------------------------------------------------
+        return self._engine.reindex(self.scope, NOTHING, self._caller, progress=progress)
 
     def verify(self, erased: Erasure | str | os.PathLike[str] | None = None) -> Report:
         """Open everything and check it; with a receipt, or its file, prove that erasure."""
@@ -503,14 +207,48 @@ class Jay:
             erased = receipts.from_json(files.read(erased).decode(errors="replace"))
         return self._engine.verify_erased(erased)
 
-    def receipts(self) -> tuple[Erasure, ...]:
-        """The erasure receipts kept for this scope, oldest first."""
-        return self._engine.receipts(self.scope)
 
-    def audit(self, *, after: int = 0, limit: int = 1000) -> tuple[AuditEvent, ...]:
-        """The audit trail after a count, oldest first."""
-        return self._engine.audit(self.scope, after=after, limit=limit)
+class AsyncJay(Verbs, AsyncHandle):
+    """A `Jay` for `await`: the same verbs, carried out on threads beside the event loop.
 
-    def verify_audit(self) -> Report:
-        """Whether the audit trail is whole."""
-        return self._engine.verify_audit(self.scope)
+    Made of an open handle, which it closes: `async with AsyncJay(scrubjay.open("alice")) as jay`.
+    """
+
+    def __init__(self, jay: Jay, bridge: Bridge | None = None) -> None:
+        self._jay = jay
+        self._bridge = bridge or Bridge()
+        self.scope = jay.scope
+
+    async def __aenter__(self) -> AsyncJay:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<AsyncJay {self.scope}>"
+
+    async def close(self) -> None:
+        """Finish what was begun and let go of every file; again is fine."""
+        await self._bridge.close()
+        self._jay.close()
+
+    def _carry_out(self, verb: Verb[..., Any], request: Struct) -> Awaitable[Any]:
+        work = partial(self._jay._carry_out, verb, request)
+        if verb.writes:
+            return self._bridge.write(work, heavy=verb.heavy)
+        return self._bridge.read(work, heavy=verb.heavy)
+
+    async def run(self, method: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+        """Carry out a method of `Jay` that is no plain verb: `await jay.run(jay.sync.export)`."""
+        return await self._bridge.write(partial(method, *args, **named), heavy=True)
+
+    @property
+    def sync(self) -> Jay:
+        """The handle it was made of."""
+        return self._jay

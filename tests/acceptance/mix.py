@@ -15,7 +15,17 @@ from typing import Final
 from scrubjay.engine import Engine
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.memory import Kind, Memory
-from scrubjay.model.requests import Forget, Recall, Retain, Supersede
+from scrubjay.model.requests import (
+    Amend,
+    Destroy,
+    Forget,
+    Load,
+    Purge,
+    Recall,
+    Restore,
+    Retain,
+    Supersede,
+)
 from scrubjay.model.scope import Scope
 from scrubjay.testing.clock import START
 from tests.acceptance.model import ALIVE, Fields, Model, Op, digest, look
@@ -225,7 +235,7 @@ class Mix:
         pinned = self._random.random() < 0.7
 
         def call(scope: Scope) -> Fields:
-            self._engine.pin(scope, one, pinned=pinned)
+            self._engine.amend(scope, Amend(one, pinned=pinned))
             return {}
 
         self._do(MAIN, "pin", {"id": one, "pinned": pinned}, call)
@@ -262,7 +272,7 @@ class Mix:
 
     def _purge(self) -> None:
         def call(scope: Scope) -> Fields:
-            return {"superseded": self._engine.purge(scope, superseded_days=0).superseded}
+            return {"superseded": self._engine.purge(scope, Purge(superseded_days=0)).superseded}
 
         self._do(MAIN, "purge", {}, call)
 
@@ -287,7 +297,7 @@ class Mix:
             MAIN,
             "load",
             {"memories": args},
-            lambda scope: {"loaded": self._engine.load(scope, raw).loaded},
+            lambda scope: {"loaded": self._engine.load(scope, Load(raw)).loaded},
         )
 
     def _backup(self) -> None:
@@ -309,7 +319,10 @@ class Mix:
             return
         raw = self._random.choice(backups).read_bytes()
         self._do(
-            MAIN, "restore", {}, lambda scope: {"loaded": self._engine.restore(scope, raw).loaded}
+            MAIN,
+            "restore",
+            {},
+            lambda scope: {"loaded": self._engine.restore(scope, Restore(raw)).loaded},
         )
 
     def _extract(self) -> None:
@@ -339,5 +352,5 @@ class Mix:
             MAYFLY,
             "destroy",
             {},
-            lambda scope: {"erased": self._engine.destroy(scope, confirm=MAYFLY).erased},
+            lambda scope: {"erased": self._engine.destroy(scope, Destroy(confirm=MAYFLY)).erased},
         )

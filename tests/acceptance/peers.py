@@ -21,7 +21,16 @@ from typing import Any, Final
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import ScrubjayError
-from scrubjay.model.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
+from scrubjay.model.requests import (
+    BriefRequest,
+    Browse,
+    Destroy,
+    Forget,
+    Get,
+    Recall,
+    Retain,
+    Supersede,
+)
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint
 
@@ -67,7 +76,7 @@ def _supersede(engine: Engine, public_id: str, content: str) -> str:
 
 
 def _get(engine: Engine, public_id: str) -> str:
-    return engine.get(ALICE, public_id).content
+    return engine.get(ALICE, Get(public_id)).content
 
 
 def _browse(engine: Engine) -> list[str]:
@@ -92,7 +101,7 @@ def _rotate(engine: Engine) -> int:
 
 
 def _destroy(engine: Engine) -> int:
-    return engine.destroy(ALICE, confirm=str(ALICE)).erased
+    return engine.destroy(ALICE, Destroy(confirm=str(ALICE))).erased
 
 
 VERBS: Final[dict[str, Callable[..., Any]]] = {

@@ -10,6 +10,7 @@ from pathlib import Path
 from scrubjay.engine import Engine
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind
+from scrubjay.model.requests import Extract, Get, TurnsRequest
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Extracted, Piece, Record, Turn, derived_id
 
@@ -47,10 +48,10 @@ class Talk:
         words = " ".join(digest[at : at + 6] for at in range(0, 60, 6))
         self._engine.record(TALK, Record(id=turn, user=f"Let us talk about {words}."))
         self._acknowledge(turn)
-        self._engine.extract(TALK, limit=1000)
+        self._engine.extract(TALK, Extract(limit=1000))
         assert self._engine.extraction(TALK).waiting == 0
         for one in self._acknowledged():
-            self._engine.get(TALK, derived_id(one, _PART))
+            self._engine.get(TALK, Get(derived_id(one, _PART)))
 
     def problems(self) -> Iterator[str]:
         """What is wrong with the scope, as the next process finds it."""
@@ -58,11 +59,11 @@ class Talk:
         if not known:
             return
         yield from self._engine.verify(TALK).problems
-        there = {turn.id for turn in self._engine.turns(TALK, 1000)}
+        there = {turn.id for turn in self._engine.turns(TALK, TurnsRequest(1000))}
         yield from (f"{turn} was acknowledged, and is gone" for turn in known if turn not in there)
         for turn in there:
             try:
-                self._engine.get(TALK, derived_id(turn, "episode"))
+                self._engine.get(TALK, Get(derived_id(turn, "episode")))
             except NotFound:
                 yield f"{turn} is there without its episode"
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine
 from scrubjay.model.errors import Full, NotFound, StoreError
-from scrubjay.model.requests import Browse, Forget, Retain, Supersede
+from scrubjay.model.requests import Browse, Destroy, Forget, Get, History, Retain, Supersede
 from scrubjay.model.results import Outcome
 from scrubjay.model.scope import Scope
 from tests.support.faulty import FaultyVfs
@@ -104,7 +104,7 @@ def test_a_full_disk_refuses_writes_but_still_reads_and_forgets(
         volume.fill()
         refused = diary.write_until_refused(loop)
         diary.check()
-        assert len(engine.history(SCOPE, corrected)) == 2
+        assert len(engine.history(SCOPE, History(corrected))) == 2
         diary.forget(engine)
         diary.check()
         volume.free()
@@ -152,7 +152,7 @@ def test_a_scope_can_be_destroyed_on_a_full_disk(volume: Tmpfs | Refusing) -> No
     diary = Diary(engine)
     diary.write("before")
     volume.fill()
-    receipt = engine.destroy(SCOPE, confirm=str(SCOPE))
+    receipt = engine.destroy(SCOPE, Destroy(confirm=str(SCOPE)))
     assert receipt.erased == 1
     assert engine.verify_erased(receipt).problems == ()
     volume.free()
@@ -266,7 +266,7 @@ class Diary:
         """Everything acknowledged is there, once, and nothing else; reads do not fail."""
         shown = self.engine.browse(SCOPE, Browse(limit=10_000, superseded=True))
         assert {found.id: found.content for found in shown} == self._ids
-        assert self.engine.get(SCOPE, shown[0].id) == shown[0]
+        assert self.engine.get(SCOPE, Get(shown[0].id)) == shown[0]
         for gone in self._gone:
             with pytest.raises(NotFound):
-                self.engine.get(SCOPE, gone)
+                self.engine.get(SCOPE, Get(gone))

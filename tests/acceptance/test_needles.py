@@ -14,7 +14,22 @@ import pytest
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.transfer.copies import Exported
-from scrubjay.model.requests import BriefRequest, Browse, Forget, Recall, Retain, Supersede
+from scrubjay.model.requests import (
+    Amend,
+    BriefRequest,
+    Browse,
+    Destroy,
+    Export,
+    Forget,
+    FreezeRequest,
+    History,
+    Load,
+    Purge,
+    Recall,
+    Restore,
+    Retain,
+    Supersede,
+)
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint
@@ -191,17 +206,17 @@ class Story:
         long = f"{self._word()} ".ljust(65_000, "x")
         engine.retain(one, Retain(content=long, metadata={"filler": "y" * 4_000}))
         yield "retain at length"
-        engine.pin(one, self._ids[one][1])
+        engine.amend(one, Amend(self._ids[one][1], pinned=True))
         yield "pin"
-        engine.expire(one, self._ids[one][2], self._clock.now())
+        engine.amend(one, Amend(self._ids[one][2], expires_at=self._clock.now()))
         yield "expire"
         engine.browse(one, Browse(superseded=True))
-        engine.history(other, self._ids[other][-1])
+        engine.history(other, History(self._ids[other][-1]))
         yield "browse"
         yield self._recall(one)
-        engine.freeze(other, Freeze.ALL)
+        engine.freeze(other, FreezeRequest(Freeze.ALL))
         yield "freeze"
-        engine.freeze(other, Freeze.NONE)
+        engine.freeze(other, FreezeRequest(Freeze.NONE))
         yield self._recall(other)
 
     def _erasing(self, one: Scope, other: Scope) -> Iterator[str]:
@@ -210,7 +225,7 @@ class Story:
         self._gone(one, ids[3])
         yield "forget"
         yield self._recall(one)
-        engine.purge(one, superseded_days=0)
+        engine.purge(one, Purge(superseded_days=0))
         self._gone(one, ids[2], ids[3])
         yield "purge"
         yield self._recall(one)
@@ -228,14 +243,14 @@ class Story:
         raw, _ = engine.backup(one)
         backup.write_bytes(raw)
         yield "backup"
-        export = engine.export(one, sealed=True)
+        export = engine.export(one, Export(sealed=True))
         sealed.write_bytes(export.content)
         yield "export"
         self._check_plain(engine.export(one))
-        engine.load(other, sealed.read_bytes(), key=export.key)
+        engine.load(other, Load(sealed.read_bytes(), key=export.key))
         yield "load"
         engine.forget(one, Forget(ids=(self._ids[one][1],)))
-        engine.restore(one, backup.read_bytes())
+        engine.restore(one, Restore(backup.read_bytes()))
         yield "restore"
         assert all(engine.verify(scope).sound for scope in self._scopes)
         yield "verify"
@@ -267,10 +282,11 @@ class Story:
 
     def _destroying(self, one: Scope, other: Scope) -> Iterator[str]:
         self._crash(
-            Failpoint.DESTROY_KEYS_DELETED, lambda engine: engine.destroy(one, confirm=str(one))
+            Failpoint.DESTROY_KEYS_DELETED,
+            lambda engine: engine.destroy(one, Destroy(confirm=str(one))),
         )
         yield "a crash in the middle of destroy"
-        self._engine.destroy(other, confirm=str(other))
+        self._engine.destroy(other, Destroy(confirm=str(other)))
         yield "destroy"
         self._engine.open(one, anew=True)
         yield "open anew"

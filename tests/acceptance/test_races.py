@@ -14,7 +14,18 @@ from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.errors import Conflict, Destroyed, NotFound, ScrubjayError, StoreError
-from scrubjay.model.requests import Browse, Forget, Recall, Retain, Supersede
+from scrubjay.model.requests import (
+    Amend,
+    Browse,
+    Destroy,
+    Forget,
+    Get,
+    History,
+    Recall,
+    Restore,
+    Retain,
+    Supersede,
+)
 from scrubjay.model.results import Outcome
 from scrubjay.model.rows import Collection, Due
 from scrubjay.ports import Failpoint
@@ -123,7 +134,7 @@ def test_a_reader_that_a_rotation_overtakes_gets_its_rows_by_a_fresh_view(
     public_id = rotator.retain(ALICE, Retain(content=content)).id
     gate = Gate("reader.rows-taken", lambda: rotator.rotate(ALICE))
     reader = reading_through(home.engine(), gate)
-    assert reader.get(ALICE, public_id).content == content
+    assert reader.get(ALICE, Get(public_id)).content == content
     assert gate.passed
     assert [memory.content for memory in reader.follow(ALICE).memories] == [content]
     reader.close()
@@ -256,7 +267,7 @@ def is_stop(told: object) -> bool:
 
 def expect_chain(home: Path, first: str, second: str) -> None:
     with opened(home) as engine:
-        old, new = engine.history(ALICE, first)
+        old, new = engine.history(ALICE, History(first))
         assert (old.id, old.superseded_by) == (first, second)
         assert (new.id, new.supersedes, new.superseded_by) == (second, first, None)
         assert [memory.id for memory in engine.browse(ALICE, Browse())] == [second]
@@ -274,7 +285,7 @@ def test_a_memory_that_another_process_changed_since_it_was_read_is_left_as_it_i
     home = SqliteHome(ram)
     other = home.engine()
     one = other.retain(ALICE, Retain(content="green tea")).id
-    gate = Gate("writer.begins", lambda: other.pin(ALICE, one))
+    gate = Gate("writer.begins", lambda: other.amend(ALICE, Amend(one, pinned=True)))
     served = writing_through(home.engine(), gate)
     with serving(served, home.clock, Options(no_auth=True, scope=ALICE)) as running:
         url = f"{running.url}/v1/memories/{one}"
@@ -283,7 +294,7 @@ def test_a_memory_that_another_process_changed_since_it_was_read_is_left_as_it_i
         answer = httpx2.request(method, url, headers=headers, json=body)
     assert gate.passed
     assert (answer.status_code, answer.json()["code"]) == (412, "stale")
-    kept = other.get(ALICE, one)
+    kept = other.get(ALICE, Get(one))
     assert (kept.pinned, kept.expires_at, kept.version) == (True, None, 2)
     served.close()
     other.close()
@@ -309,7 +320,7 @@ def test_an_older_backup_does_not_bring_back_what_was_forgotten_since(
 
     gate = Gate(Failpoint.RESTORE_KEYS_ADDED, lambda: expect_refused(other, note))
     engine = gated(home, gate)
-    restored = engine.restore(ALICE, raw, key=backup.key if slot_lost else None)
+    restored = engine.restore(ALICE, Restore(raw, key=backup.key if slot_lost else None))
     assert gate.passed
     assert (restored.loaded, restored.known, restored.forgotten) == (file_lost, not file_lost, 1)
     for someone in (engine, other, home.engine()):
@@ -326,8 +337,8 @@ def test_an_older_backup_does_not_bring_back_what_was_forgotten_before_a_destroy
     engine.retain(ALICE, Retain(content="green tea"))
     raw, backup = engine.backup(ALICE)
     engine.forget(ALICE, Forget(ids=("note-1",)))
-    engine.destroy(ALICE, confirm=str(ALICE))
-    restored = engine.restore(ALICE, raw, key=backup.key, anew=True)
+    engine.destroy(ALICE, Destroy(confirm=str(ALICE)))
+    restored = engine.restore(ALICE, Restore(raw, key=backup.key, anew=True))
     assert (restored.loaded, restored.forgotten) == (1, 1)
     assert [memory.content for memory in engine.browse(ALICE, Browse())] == ["green tea"]
     engine.close()
@@ -351,7 +362,7 @@ def expect_refused(engine: Engine, note: Retain) -> None:
     with suppress(NotFound, StoreError):  # while the file is not there, or still empty
         assert engine.retain(ALICE, note).outcome is Outcome.FORGOTTEN
     with pytest.raises((NotFound, StoreError)):
-        engine.get(ALICE, "note-1")
+        engine.get(ALICE, Get("note-1"))
 
 
 # -- sleeping readers ------------------------------------------------------------------------

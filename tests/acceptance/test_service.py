@@ -28,7 +28,7 @@ import scrubjay
 from scrubjay import Forbidden, Jay, StoreError, bootstrap, connect
 from scrubjay.access import Grant
 from scrubjay.engine import Engine
-from scrubjay.model.requests import Browse
+from scrubjay.model.requests import Browse, FreezeRequest
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.service.issuer import Template, Trust
@@ -217,7 +217,7 @@ def test_nothing_the_document_allows_is_a_server_error(
     statuses: Counter[int] = Counter()
     for found in schema.get_all_operations():
         engine.open(ALICE, anew=True)
-        engine.freeze(ALICE, Freeze.NONE)
+        engine.freeze(ALICE, FreezeRequest(Freeze.NONE))
         with connect(service.url, key) as alice:
             known = [alice.retain("Obey the page", kind="instruction", origin="web").id]
             known += [alice.retain(f"memory {number}").id for number in range(3)]

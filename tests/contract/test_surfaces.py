@@ -12,8 +12,9 @@ import pytest
 from scrubjay import Jay, connect, handle
 from scrubjay.client import RemoteEngine
 from scrubjay.model.scope import Scope
+from scrubjay.service.rest import BY_NAME
 from scrubjay.testing.surface_contract import SurfaceContract
-from scrubjay.verbs import BY_NAME
+from scrubjay.verbs import Verb, Verbs
 from tests.serving import Running, serving
 from tests.support.engines import SqliteHome
 
@@ -51,5 +52,6 @@ def home(tmp_path: Path) -> SqliteHome:
 
 def test_every_verb_the_handle_asks_an_engine_for_is_one_the_client_can_send() -> None:
     asked = set(re.findall(r"self\._engine\.(\w+)\(", inspect.getsource(handle)))
+    asked |= {name for name, one in vars(Verbs).items() if isinstance(one, Verb)}
     assert len(asked) > 28
     assert asked - set(BY_NAME) - set(vars(RemoteEngine)) == set()

@@ -25,7 +25,7 @@ def retain_all(jay: scrubjay.Jay, case: dict[str, Any]) -> dict[str, str]:
     keys = {}
     for table, kind in KINDS.items():
         for key, text in case.get(table, {}).items():
-            keys[jay.retain(text, kind=kind).id] = key
+            keys[jay.retain(text, kind=scrubjay.Kind(kind)).id] = key
     for session in case.get("sessions", ()):
         for position, (key, speaker, text) in enumerate(session["turns"]):
             retained = jay.retain(

@@ -12,7 +12,7 @@ from random import Random
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import Stale
-from scrubjay.model.requests import Amend, Retain
+from scrubjay.model.requests import Amend, Get, Retain
 from scrubjay.model.scope import Scope
 from tests.properties import baton
 from tests.properties.baton import Baton
@@ -41,10 +41,10 @@ class Scene:
     def turn_over(self, engine: Engine) -> None:
         done = 0
         while done < CHANGES:
-            seen = engine.get(ALICE, NOTE)
+            seen = engine.get(ALICE, Get(NOTE))
             expected = frozenset({seen.edition})
             try:
-                engine.amend(ALICE, Amend(id=NOTE, pinned=not seen.pinned, expected=expected))
+                engine.amend(ALICE, Amend(id=NOTE, pinned=not seen.pinned), expected=expected)
             except Stale:
                 self.refused += 1
             else:

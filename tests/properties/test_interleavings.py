@@ -14,7 +14,7 @@ from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.errors import NotFound, ScrubjayError, StoreError
-from scrubjay.model.requests import Browse, Forget, Recall, Retain
+from scrubjay.model.requests import Browse, Forget, Load, Recall, Restore, Retain
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Due
 from scrubjay.model.scope import Scope
@@ -98,10 +98,10 @@ class Scene:
         engine.retain(ALICE, BY_KEY)
 
     def load(self, engine: Engine) -> None:
-        engine.load(ALICE, self.export)
+        engine.load(ALICE, Load(self.export))
 
     def restore(self, engine: Engine) -> None:
-        engine.restore(ALICE, self.backup, key=self.key)
+        engine.restore(ALICE, Restore(self.backup, key=self.key))
 
     def rotate(self, engine: Engine) -> None:
         engine.rotate(ALICE)

@@ -15,7 +15,7 @@ from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import Conflict, NotFound
 from scrubjay.model.memory import Kind
-from scrubjay.model.requests import Forget, Recall, Retain, Supersede
+from scrubjay.model.requests import Amend, Forget, Purge, Recall, Retain, Supersede
 from scrubjay.model.results import Recalled
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Embedder
@@ -57,16 +57,16 @@ class History:
             case "supersede":
                 self._ids.append(engine.supersede(ALICE, Supersede(id=one, content=self._say())).id)
             case "pin":
-                engine.pin(ALICE, one, pinned=self._random.random() < 0.7)
+                engine.amend(ALICE, Amend(one, pinned=self._random.random() < 0.7))
             case "forget":
                 engine.forget(ALICE, Forget(ids=(one,)))
             case "expire":
-                engine.expire(ALICE, one, ASKED + timedelta(days=300))
+                engine.amend(ALICE, Amend(one, expires_at=ASKED + timedelta(days=300)))
             case "rotate":
                 engine.rotate(ALICE)
             case "purge":
                 self.home.clock.advance(days=10)
-                engine.purge(ALICE, superseded_days=5)
+                engine.purge(ALICE, Purge(superseded_days=5))
             case "recall":
                 ask(engine, self._say())
 

@@ -16,7 +16,19 @@ from hypothesis.stateful import initialize, precondition, rule, run_state_machin
 
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.transfer.copies import Exported
-from scrubjay.model.requests import Forget, Recall, Retain, Supersede
+from scrubjay.model.requests import (
+    Amend,
+    Destroy,
+    Export,
+    Forget,
+    FreezeRequest,
+    Load,
+    Purge,
+    Recall,
+    Restore,
+    Retain,
+    Supersede,
+)
 from scrubjay.model.results import Recalled
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
@@ -109,13 +121,15 @@ class Simulation(Stage):
         self, which: int, scope: Scope, pick: int, pinned: bool, dies: Failpoint | None
     ) -> None:
         one = self.pick(scope, pick)
-        self.step(which, scope, Verb.OTHER, lambda e: e.pin(scope, one, pinned=pinned), dies=dies)
+        self.step(
+            which, scope, Verb.OTHER, lambda e: e.amend(scope, Amend(one, pinned=pinned)), dies=dies
+        )
 
     @rule(which=engines, scope=scopes, pick=picks, days=st.sampled_from((None, -1, 2, 40)))
     def expire(self, which: int, scope: Scope, pick: int, days: int | None) -> None:
         one, now = self.pick(scope, pick), self.now()
         at = None if days is None else now + timedelta(days=days)
-        self.step(which, scope, Verb.OTHER, lambda e: e.expire(scope, one, at))
+        self.step(which, scope, Verb.OTHER, lambda e: e.amend(scope, Amend(one, expires_at=at)))
 
     # -- erasing -----------------------------------------------------------------------
 
@@ -177,7 +191,7 @@ class Simulation(Stage):
             world.clock.advance(days=days)
         due = self.ledgers[scope].where(lambda m: m.expires_at is not None or not m.live)
         purge = partial(self.step, which, scope, Verb.PURGE, dies=dies, due=due)
-        purge(lambda engine: engine.purge(scope, superseded_days=keep))
+        purge(lambda engine: engine.purge(scope, Purge(superseded_days=keep)))
 
     # -- keys and scopes ---------------------------------------------------------------
 
@@ -187,13 +201,13 @@ class Simulation(Stage):
 
     @rule(which=engines, scope=scopes, level=st.sampled_from((*Freeze, *[Freeze.NONE] * 5)))
     def freeze(self, which: int, scope: Scope, level: Freeze) -> None:
-        self.step(which, scope, Verb.OTHER, lambda e: e.freeze(scope, level))
+        self.step(which, scope, Verb.OTHER, lambda e: e.freeze(scope, FreezeRequest(level)))
 
     @rule(which=engines, scope=scopes, luck=one_in_three, dies=deaths("destroy"))
     def destroy(self, which: int, scope: Scope, luck: bool, dies: Failpoint | None) -> None:
         if luck:
             destroy = partial(self.step, which, scope, Verb.DESTROY, dies=dies)
-            destroy(lambda engine: engine.destroy(scope, confirm=str(scope)))
+            destroy(lambda engine: engine.destroy(scope, Destroy(confirm=str(scope))))
 
     @precondition(lambda self: any(one.destroyed or one.doomed for one in self.ledgers.values()))
     @rule(which=engines, dies=deaths())
@@ -207,7 +221,9 @@ class Simulation(Stage):
 
     @rule(which=engines, scope=scopes, sealed=st.booleans())
     def export(self, which: int, scope: Scope, sealed: bool) -> None:
-        outcome = self.step(which, scope, Verb.OTHER, lambda e: e.export(scope, sealed=sealed))
+        outcome = self.step(
+            which, scope, Verb.OTHER, lambda e: e.export(scope, Export(sealed=sealed))
+        )
         if isinstance(outcome.result, Exported):
             self.exports.append(outcome.result)
 
@@ -216,7 +232,7 @@ class Simulation(Stage):
     def load(self, which: int, scope: Scope, pick: int, dies: Failpoint | None) -> None:
         export = self.exports[pick % len(self.exports)]
         load = partial(self.step, which, scope, Verb.ADD, dies=dies)
-        load(lambda engine: engine.load(scope, export.content, key=export.key))
+        load(lambda engine: engine.load(scope, Load(export.content, key=export.key)))
 
     @rule(which=engines, scope=scopes)
     def backup(self, which: int, scope: Scope) -> None:
@@ -236,7 +252,7 @@ class Simulation(Stage):
         key = receipt.key if printed else None
         never = self.ledgers[scope].past.get(life, ())
         restore = partial(self.step, which, scope, Verb.RESTORE, dies=dies, never=never)
-        restore(lambda engine: engine.restore(scope, raw, key=key, anew=anew))
+        restore(lambda engine: engine.restore(scope, Restore(raw, key=key, anew=anew)))
 
     # -- accidents, and looking ----------------------------------------------------------
 

@@ -179,7 +179,7 @@ def test_a_wrong_field_is_named(engine: Engine, home: MemoryHome) -> None:
         key = running.key("acme/alice")
         with (
             connect(running.url, key, create=True) as jay,
-            pytest.raises(InvalidRequest, match="#/after"),
+            pytest.raises(InvalidRequest, match="after"),
         ):
             jay.audit(after="soon")  # type: ignore[arg-type]
 

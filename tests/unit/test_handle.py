@@ -104,7 +104,7 @@ def test_a_freeze_is_set_by_its_name_and_lifted(jay: Jay) -> None:
     assert jay.unfreeze() is Freeze.ALL
     assert jay.retain("tea").outcome is Outcome.STORED
     with pytest.raises(scrubjay.InvalidRequest):
-        jay.freeze("solid")
+        jay.freeze("solid")  # type: ignore[arg-type]
 
 
 def test_pages_are_turned_with_their_cursor(jay: Jay) -> None:

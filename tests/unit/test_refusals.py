@@ -41,8 +41,8 @@ BAD_INPUT: dict[str, tuple[type[ScrubjayError], Call]] = {
     "content over 64 KiB": (InvalidRequest, lambda jay, _: jay.retain("x" * 65_537)),
     "content with half a character": (InvalidRequest, lambda jay, _: jay.retain("\ud800")),
     "content that is no text": (InvalidRequest, lambda jay, _: jay.retain(7)),  # type: ignore[arg-type]
-    "unknown kind": (InvalidRequest, lambda jay, _: jay.retain("a", kind="dream")),
-    "unknown origin": (InvalidRequest, lambda jay, _: jay.retain("a", origin="dream")),
+    "unknown kind": (InvalidRequest, lambda jay, _: jay.retain("a", kind="dream")),  # type: ignore[arg-type]
+    "unknown origin": (InvalidRequest, lambda jay, _: jay.retain("a", origin="dream")),  # type: ignore[arg-type]
     "one tag for many": (InvalidRequest, lambda jay, _: jay.retain("a", tags="tea")),
     "too much metadata": (
         InvalidRequest,
@@ -66,7 +66,7 @@ BAD_INPUT: dict[str, tuple[type[ScrubjayError], Call]] = {
         lambda jay, one: jay.supersede(one, "a", origin=Origin.WEB),
     ),
     "a page of none": (InvalidRequest, lambda jay, _: jay.browse(limit=0)),
-    "a level that is none": (InvalidRequest, lambda jay, _: jay.freeze("solid")),
+    "a level that is none": (InvalidRequest, lambda jay, _: jay.freeze("solid")),  # type: ignore[arg-type]
     "a backup without end": (InvalidRequest, lambda jay, _: jay.backup("/dev/null", days=0)),
     "a damaged import": (InvalidRequest, lambda jay, _: jay.load(jay.export().content[:-9])),
     "an import that is none": (InvalidRequest, lambda jay, _: jay.load(b"\x00tea")),
@@ -222,7 +222,7 @@ def test_no_message_repeats_what_was_sent(jay: Jay, one: str) -> None:
     for call in (
         lambda: jay.retain(secret * 6000),
         lambda: jay.retain(secret + "\ud800"),
-        lambda: jay.retain("a", kind=secret),
+        lambda: jay.retain("a", kind=secret),  # type: ignore[arg-type]
         lambda: jay.retain("a", tags=[secret * 20]),
         lambda: jay.retain("a", key=secret * 60),
         lambda: jay.retain("a", session=secret * 60),

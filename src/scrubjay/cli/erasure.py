@@ -16,7 +16,7 @@ from scrubjay.cli.parser import DRY_RUN, ID, JSON, RECEIPT, SCOPE, YES, Option, 
 from scrubjay.cli.render import Output, line, say
 from scrubjay.engine.memories import receipts
 from scrubjay.handle import Jay
-from scrubjay.model.requests import Forget, Revoke
+from scrubjay.model.requests import Destroy, Forget, Revoke
 from scrubjay.model.results import Erasure
 
 _SHOWN = 20
@@ -182,7 +182,7 @@ def destroy(
         deed = f"This destroys everything of {name}, for good."
         if there and not confirm(deed, yes=yes, word=name):
             return Exit.FAILURE
-        return _erased(engine.destroy(chosen, confirm=name), receipt)
+        return _erased(engine.destroy(chosen, Destroy(confirm=name)), receipt)
 
 
 @scoped("rotate")

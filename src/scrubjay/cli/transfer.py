@@ -23,9 +23,9 @@ from scrubjay.cli.home import (
 from scrubjay.cli.parser import ANEW, DRY_RUN, JSON, KEY, SCOPE, YES, Option, command
 from scrubjay.cli.render import Output, say
 from scrubjay.engine.transfer import bundle
-from scrubjay.engine.transfer.copies import BACKUP_DAYS
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound
+from scrubjay.model.requests import Backup, Restore
 from scrubjay.model.results import Loaded
 
 
@@ -161,11 +161,11 @@ def _loaded(loaded: Loaded) -> Output:
     Option("FILE", "File to write.", Path, required=True),
     Option(
         "--days", "Retention: days the keyring keeps the key of the backup.", int, least=1,
-        default=str(BACKUP_DAYS),
+        default=str(Backup().days),
     ),
     YES,
 )  # fmt: skip
-def backup(jay: Jay, file: Path, *, days: int = BACKUP_DAYS, yes: bool = False) -> Output | int:
+def backup(jay: Jay, file: Path, *, days: int = Backup().days, yes: bool = False) -> Output | int:
     """Back up a scope: a sealed copy under a key of its own, which is printed and expires.
 
     Example: scrubjay backup alice.backup --days 90
@@ -209,4 +209,4 @@ def restore(
             deed = f"{chosen} is there; what it has not, or has older, comes from the backup."
             if not confirm(deed, yes=yes):
                 return Exit.FAILURE
-        return _loaded(engine.restore(chosen, raw, key=key, anew=anew))
+        return _loaded(engine.restore(chosen, Restore(raw, key, anew)))

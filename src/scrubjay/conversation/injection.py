@@ -17,8 +17,7 @@ from scrubjay.guard.clean import one_line
 from scrubjay.model import echo
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind, Memory
-from scrubjay.model.origin import Actor
-from scrubjay.model.requests import Recall
+from scrubjay.model.requests import AGENT, Get, Recall, TimelineRequest
 from scrubjay.model.results import Hit
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import EPISODE_TURNS, Moment, State, Timeline
@@ -100,7 +99,7 @@ class Mixer:
         self._context = context
         self._seconds = seconds * _SEARCH
         self._present = {_plain(one) for one in context.present}
-        timeline = engine.timeline(context.scope, _MOMENTS, actor=Actor.AGENT)
+        timeline = engine.timeline(context.scope, TimelineRequest(_MOMENTS), AGENT)
         self._episodes = Episodes(timeline)
         kept = [one for one in timeline.moments if one.state is State.KEPT]
         begins = [(one.id, _plain(one.gist)) for one in kept] if self._present else []
@@ -125,7 +124,7 @@ class Mixer:
             chosen.append(self._block(hit.memory, SALIENT.bytes))
         for moment in [one for one in reversed(self._latest) if one.id not in self._shown]:
             with suppress(NotFound):  # forgotten by itself, or since we looked
-                memory = self._engine.get(self._context.scope, moment.memory, actor=Actor.AGENT)
+                memory = self._engine.get(self._context.scope, Get(moment.memory), AGENT)
                 if self._is_news(memory):
                     chosen.append(replace(self._block(memory, RECENT.bytes), kind="recent"))
         if text := self._episodes.tell(self._shown, _TIMELINE_BYTES):
@@ -144,13 +143,12 @@ class Mixer:
         request = Recall(
             query=query or _SALIENT,
             tags=frozenset() if query else salient,
-            also=salient if query else frozenset(),
             limit=_FOUND,
             seconds=self._seconds,
-            local=True,
-            actor=Actor.AGENT,
         )
-        return self._engine.recall(self._context.scope, request).hits
+        also = salient if query else frozenset()
+        scope = self._context.scope
+        return self._engine.recall(scope, request, AGENT, local=True, also=also).hits
 
     def _news(self, hits: Sequence[Hit], most: int) -> list[Hit]:
         """The first hits that nothing has told of yet."""

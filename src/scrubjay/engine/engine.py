@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from scrubjay.engine.ledger import extraction, sessions, turns
@@ -21,17 +20,43 @@ from scrubjay.engine.search.shelf import Shelf, Short
 from scrubjay.engine.transfer import audit, copies
 from scrubjay.engine.transfer import verify as verifying
 from scrubjay.model.errors import StoreError
-from scrubjay.model.memory import Memory
+from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import (
+    AGENT,
+    ALL,
+    NOTHING,
+    SYSTEM,
+    USER,
     Amend,
+    Approve,
+    AuditRequest,
+    Backup,
     BriefRequest,
     Browse,
+    Caller,
+    Destroy,
+    Export,
+    Extract,
     Forget,
+    FreezeRequest,
+    Get,
+    History,
+    Listing,
+    Load,
+    MarkTainted,
+    NoFields,
+    PauseExtraction,
+    Purge,
     Recall,
+    Reject,
+    Restore,
     Retain,
     Revoke,
+    SessionsRequest,
     Supersede,
+    TimelineRequest,
+    TurnsRequest,
 )
 from scrubjay.model.results import (
     AuditEvent,
@@ -68,7 +93,7 @@ class Checking:
     def _check_open(self) -> Ports:
         raise NotImplementedError
 
-    def verify(self, scope: Scope) -> Report:
+    def verify(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Report:
         """Open everything and check what was promised."""
         return verifying.verify(self._begin(scope))
 
@@ -76,19 +101,25 @@ class Checking:
         """Search all that is kept for erased cells and prove that no key opens them."""
         return verifying.verify_erased(self._check_open(), receipt)
 
-    def receipts(self, scope: Scope) -> tuple[Erasure, ...]:
+    def receipts(
+        self, scope: Scope, request: Listing = ALL, caller: Caller = USER
+    ) -> tuple[Erasure, ...]:
         """The erasure receipts kept for a scope, oldest first, also after destroy."""
         ports = self._check_open()
         address, _ = lifecycle.locate(ports, scope)
-        return receipts.kept(ports, address)
+        return request.part(receipts.kept(ports, address))
 
-    def audit(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> tuple[AuditEvent, ...]:
+    def audit(
+        self, scope: Scope, request: AuditRequest = AuditRequest(), caller: Caller = USER
+    ) -> tuple[AuditEvent, ...]:
         """The audit trail after a count, oldest first."""
         opened = self._begin(scope)
         opened.flush_reads()
-        return audit.trail(opened, after, limit)
+        return audit.trail(opened, request.after, request.limit)
 
-    def verify_audit(self, scope: Scope) -> Report:
+    def verify_audit(
+        self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
+    ) -> Report:
         """Whether the audit trail is whole."""
         return audit.verify(self._begin(scope))
 
@@ -125,29 +156,30 @@ class Extracting:
             self._told(scope)
 
     def extract(
-        self,
-        scope: Scope,
-        *,
-        limit: int = extraction.TURNS,
-        seconds: float = extraction.SECONDS,
-        again: bool = False,
-        actor: Actor = Actor.SYSTEM,
+        self, scope: Scope, request: Extract = Extract(), caller: Caller = SYSTEM
     ) -> Extraction:
         """Have the model read turns that wait; `again` also those it has read before."""
         return extraction.extract(
-            self._begin(scope), limit=limit, seconds=seconds, again=again, actor=actor
+            self._begin(scope),
+            limit=request.limit,
+            seconds=request.seconds,
+            again=request.again,
+            actor=caller.actor,
         )
 
-    def extraction(self, scope: Scope) -> ExtractionStatus:
+    def extraction(
+        self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
+    ) -> ExtractionStatus:
         """How far the model has come with the turns, and what that cost."""
         return extraction.status(self._begin(scope))
 
     def pause_extraction(
-        self, scope: Scope, *, paused: bool = True, actor: Actor = Actor.USER
+        self, scope: Scope, request: PauseExtraction = PauseExtraction(), caller: Caller = USER
     ) -> ExtractionStatus:
         """Send no turns of this scope to the model, or go on sending them."""
-        status = extraction.pause(self._begin(scope), paused=paused, actor=actor)
-        if not paused:
+        opened = self._begin(scope)
+        status = extraction.pause(opened, paused=request.paused, actor=caller.actor)
+        if not request.paused:
             self._tell(scope)
         return status
 
@@ -220,53 +252,52 @@ class Engine(Checking, Extracting):
 
     # -- writing -----------------------------------------------------------------------
 
-    def retain(self, scope: Scope, request: Retain) -> Retained:
+    def retain(self, scope: Scope, request: Retain, caller: Caller = USER) -> Retained:
         """Write a memory; durable when this returns, and only once per key."""
-        return retaining.retain(self._begin(scope), request)
+        return retaining.retain(self._begin(scope), request, caller)
 
-    def record(self, scope: Scope, request: Record) -> Recorded:
-        """Write a turn, and what follows from it; durable when this returns, once per id."""
-        recorded = turns.record(self._begin(scope), request)
+    def record(self, scope: Scope, request: Record, caller: Caller = AGENT) -> Recorded:
+        """Write a turn, and what follows from it; durable when this returns, once per id.
+
+        Without an id it is a new turn each time.
+        """
+        recorded = turns.record(self._begin(scope), request, caller)
         if recorded.outcome is Outcome.STORED:
             self._tell(scope)
         return recorded
 
-    def supersede(self, scope: Scope, request: Supersede) -> Retained:
-        """Replace a memory; the old one stays as history, out of sight."""
-        return retaining.supersede(self._begin(scope), request)
+    def supersede(self, scope: Scope, request: Supersede, caller: Caller = USER) -> Retained:
+        """Replace a memory; what is not said is taken from the old one, which stays as history."""
+        return retaining.supersede(self._begin(scope), request, caller)
 
-    def amend(self, scope: Scope, request: Amend) -> Memory:
-        """Pin or unpin a memory, or set when it expires; null lifts that."""
-        return retaining.amend(self._begin(scope), request)
-
-    def pin(
-        self, scope: Scope, public_id: str, *, pinned: bool = True, actor: Actor = Actor.USER
-    ) -> Memory:
-        """Pin or unpin a memory."""
-        return self.amend(scope, Amend(id=public_id, pinned=pinned, actor=actor))
-
-    def expire(
-        self, scope: Scope, public_id: str, at: datetime | None, *, actor: Actor = Actor.USER
-    ) -> Memory:
-        """Set or, with None, lift the time a memory expires."""
-        return self.amend(scope, Amend(id=public_id, expires_at=at, actor=actor))
-
-    def freeze(
-        self, scope: Scope, level: Freeze = Freeze.WRITES, *, actor: Actor = Actor.USER
-    ) -> Freeze:
-        """Stop writes, or writes and recall; `none` lifts it. Returns the level before."""
-        return retaining.freeze(self._begin(scope), level, actor=actor)
-
-    def mark_tainted(
+    def amend(
         self,
         scope: Scope,
-        session: str,
-        origin: Origin = Origin.WEB,
+        request: Amend,
+        caller: Caller = USER,
         *,
-        actor: Actor = Actor.AGENT,
-    ) -> Origin:
-        """Note that a session has read something of this origin."""
-        return sessions.mark_tainted(self._begin(scope), session, origin, actor=actor)
+        expected: frozenset[Edition] | None = None,
+    ) -> Memory:
+        """Pin or unpin a memory, or set when it expires; null lifts that.
+
+        `expected` is an optimistic lock: Stale if the memory is in none of these editions.
+        """
+        return retaining.amend(self._begin(scope), request, caller, expected)
+
+    def freeze(
+        self, scope: Scope, request: FreezeRequest = FreezeRequest(), caller: Caller = USER
+    ) -> Freeze:
+        """Stop writes, or writes and recall; `none` lifts it. Returns the level before."""
+        return retaining.freeze(self._begin(scope), Freeze(request.level), actor=caller.actor)
+
+    def mark_tainted(self, scope: Scope, request: MarkTainted, caller: Caller = AGENT) -> Origin:
+        """Note that a session has read something of an origin.
+
+        What the agent infers in it from then on is trusted no more than that.
+        """
+        return sessions.mark_tainted(
+            self._begin(scope), request.session, Origin(request.origin), actor=caller.actor
+        )
 
     def spent(self, scope: Scope, session: str) -> Mapping[str, int]:
         """How often a session has done what is counted against its allowances."""
@@ -276,55 +307,46 @@ class Engine(Checking, Extracting):
         """Put something in the audit trail that changed nothing, such as a call refused."""
         audit.note(self._begin(scope), verb, session=session, actor=actor)
 
-    def approve(
-        self, scope: Scope, public_id: str, content: str, *, actor: Actor = Actor.USER
-    ) -> Memory:
+    def approve(self, scope: Scope, request: Approve, caller: Caller = USER) -> Memory:
         """Let a memory out of quarantine, given the exact text that was shown."""
-        return trust.approve(self._begin(scope), public_id, content, actor=actor)
+        return trust.approve(self._begin(scope), request.id, request.content, actor=caller.actor)
 
-    def reject(self, scope: Scope, public_id: str, *, actor: Actor = Actor.USER) -> Erasure:
+    def reject(self, scope: Scope, request: Reject, caller: Caller = USER) -> Erasure:
         """Erase a memory that is in quarantine."""
-        return trust.reject(self._begin(scope), public_id, actor=actor)
+        return trust.reject(self._begin(scope), request.id, actor=caller.actor)
 
     # -- reading -----------------------------------------------------------------------
 
-    def get(
-        self,
-        scope: Scope,
-        public_id: str,
-        *,
-        as_of: datetime | None = None,
-        actor: Actor = Actor.USER,
-    ) -> Memory:
-        """One memory by id."""
-        return read.get(self._begin(scope), public_id, as_of=as_of, actor=actor)
+    def get(self, scope: Scope, request: Get, caller: Caller = USER) -> Memory:
+        """One memory by id, superseded or not."""
+        return read.get(self._begin(scope), request.id, as_of=request.as_of, actor=caller.actor)
 
-    def browse(self, scope: Scope, request: Browse, *, actor: Actor = Actor.USER) -> Page:
+    def browse(self, scope: Scope, request: Browse = Browse(), caller: Caller = USER) -> Page:
         """Memories by filter, newest first."""
-        return read.browse(self._begin(scope), request, actor=actor)
+        return read.browse(self._begin(scope), request, actor=caller.actor)
 
-    def history(
-        self, scope: Scope, public_id: str, *, actor: Actor = Actor.USER
-    ) -> tuple[Memory, ...]:
+    def history(self, scope: Scope, request: History, caller: Caller = USER) -> tuple[Memory, ...]:
         """The chain of versions a memory belongs to, oldest first."""
-        return read.history(self._begin(scope), public_id, actor=actor)
+        return request.part(read.history(self._begin(scope), request.id, actor=caller.actor))
 
     def turns(
-        self,
-        scope: Scope,
-        limit: int = 50,
-        *,
-        session: str | None = None,
-        before: datetime | None = None,
-        before_id: str | None = None,
-        actor: Actor = Actor.USER,
+        self, scope: Scope, request: TurnsRequest = TurnsRequest(), caller: Caller = USER
     ) -> tuple[Turn, ...]:
-        """Turns, newest first: all or those of a session, before a time or the turn then."""
-        end = turns.end(before, before_id)
-        return turns.turns(self._begin(scope), limit=limit, session=session, end=end, actor=actor)
+        """Turns as they happened, newest first: all or those of a session.
+
+        The next ones are before the time and the id of the last; an empty answer is the end.
+        Turns that say very much may come fewer at a time than the limit.
+        """
+        return turns.turns(
+            self._begin(scope),
+            limit=request.limit,
+            session=request.session,
+            end=turns.end(request.before, request.before_id),
+            actor=caller.actor,
+        )
 
     def sessions(
-        self, scope: Scope, limit: int = 50, *, actor: Actor = Actor.USER
+        self, scope: Scope, request: SessionsRequest = SessionsRequest(), caller: Caller = USER
     ) -> tuple[Session, ...]:
         """The sessions of which something is kept, the one that was spoken in last first."""
         from scrubjay.engine.search import (  # load numpy, which many never need
@@ -334,27 +356,46 @@ class Engine(Checking, Extracting):
 
         opened = self._begin(scope)
         try:
-            return session_list.sessions(opened, self._indexed(scope), limit=limit, actor=actor)
+            return session_list.sessions(
+                opened, self._indexed(scope), limit=request.limit, actor=caller.actor
+            )
         finally:
             open_index.let_go(self._shelf.trim())
 
-    def timeline(self, scope: Scope, limit: int = 50, *, actor: Actor = Actor.USER) -> Timeline:
+    def timeline(
+        self, scope: Scope, request: TimelineRequest = TimelineRequest(), caller: Caller = USER
+    ) -> Timeline:
         """When there were turns, and roughly what about."""
-        return turns.timeline(self._begin(scope), limit=limit, actor=actor)
+        return turns.timeline(self._begin(scope), limit=request.limit, actor=caller.actor)
 
-    def quarantined(self, scope: Scope, *, actor: Actor = Actor.USER) -> tuple[Memory, ...]:
+    def quarantined(
+        self, scope: Scope, request: Listing = ALL, caller: Caller = USER
+    ) -> tuple[Memory, ...]:
         """Everything that waits for a human to look at it, oldest first."""
-        return trust.quarantined(self._begin(scope), actor=actor)
+        return request.part(trust.quarantined(self._begin(scope), actor=caller.actor))
 
-    def recall(self, scope: Scope, request: Recall) -> Recalled:
-        """The memories that answer a question, best first."""
+    def recall(
+        self,
+        scope: Scope,
+        request: Recall,
+        caller: Caller = USER,
+        *,
+        local: bool = False,
+        also: frozenset[str] = frozenset(),
+    ) -> Recalled:
+        """The memories that answer a question, best first; each hit says why.
+
+        `scopes` are others to look in as well. `seconds` bounds the time: what could not be used
+        by then is named in `degraded`.
+        """
         from scrubjay.engine.search import open_index, recall  # load numpy, which many never need
 
-        scopes = dict.fromkeys((scope, *request.scopes))
+        scopes = dict.fromkeys((scope, *request.others))
         for one in scopes:
             self._begin(one)
         try:
-            return recall.recall([self._indexed(one) for one in scopes], request)
+            indexes = [self._indexed(one) for one in scopes]
+            return recall.recall(indexes, request, caller, local=local, also=also)
         finally:
             open_index.let_go(self._shelf.trim())
 
@@ -373,23 +414,31 @@ class Engine(Checking, Extracting):
             return None
         return shelf.short(indexed)
 
-    def brief(self, scope: Scope, request: BriefRequest) -> Brief:
-        """What a session should know before its first word."""
+    def brief(
+        self, scope: Scope, request: BriefRequest = BriefRequest(), caller: Caller = USER
+    ) -> Brief:
+        """What a session should know before its first word: `.entries`, and as `.markdown`."""
         from scrubjay.engine.search import brief, open_index  # load numpy, which many never need
 
         try:
-            return brief.brief(self._begin(scope), self._indexed(scope), request)
+            return brief.brief(self._begin(scope), self._indexed(scope), request, caller)
         finally:
             open_index.let_go(self._shelf.trim())
 
     def reindex(
-        self, scope: Scope, *, progress: Progress = no_progress, actor: Actor = Actor.USER
+        self,
+        scope: Scope,
+        request: NoFields = NOTHING,
+        caller: Caller = USER,
+        *,
+        progress: Progress = no_progress,
     ) -> Reindexed:
         """Make the index again from the rows, and derive what could not be derived before."""
         from scrubjay.engine.search import reindex  # loads numpy, which many a process never needs
 
         opened = self._begin(scope)
-        return reindex.reindex(opened, self._indexed(scope), progress=progress, actor=actor)
+        indexed = self._indexed(scope)
+        return reindex.reindex(opened, indexed, progress=progress, actor=caller.actor)
 
     def _indexed(self, scope: Scope) -> OpenIndex:
         from scrubjay.engine.search.open_index import OpenIndex
@@ -403,36 +452,48 @@ class Engine(Checking, Extracting):
 
     # -- erasing -----------------------------------------------------------------------
 
-    def forget(self, scope: Scope, request: Forget) -> Erasure:
-        """Erase memories for good, with what was derived from them."""
-        return forgetting.forget(self._begin(scope), request)
-
-    def preview(self, scope: Scope, request: Forget) -> Preview:
-        """What a forget would erase, and the token that confirms exactly that."""
-        return forgetting.preview(self._begin(scope), request)
-
-    def revoke(self, scope: Scope, request: Revoke) -> Erasure:
-        """Undo what one session or channel wrote, with everything derived from it."""
-        return revoking.revoke(self._begin(scope), request)
-
-    def purge(
+    def forget(
         self,
         scope: Scope,
+        request: Forget,
+        caller: Caller = USER,
         *,
-        superseded_days: int = purging.SUPERSEDED_DAYS,
-        actor: Actor = Actor.SYSTEM,
-    ) -> Purged:
+        expected: frozenset[Edition] | None = None,
+        turns_only: bool = False,
+    ) -> Erasure:
+        """Erase memories for good, with their earlier versions and what was derived from them.
+
+        Exactly one target. `query` means every memory that holds all its words, and needs
+        `confirm`, the token of a preview; with one, exactly what was shown goes, or nothing.
+        """
+        return forgetting.forget(
+            self._begin(scope), request, caller, expected=expected, turns_only=turns_only
+        )
+
+    def preview(self, scope: Scope, request: Forget, caller: Caller = USER) -> Preview:
+        """What a forget would erase, and the token that confirms exactly that."""
+        return forgetting.preview(self._begin(scope), request, caller)
+
+    def revoke(self, scope: Scope, request: Revoke, caller: Caller = USER) -> Erasure:
+        """Undo what one session, or one channel, wrote, with everything derived from it.
+
+        What it had superseded is the newest version again.
+        """
+        return revoking.revoke(self._begin(scope), request, caller)
+
+    def purge(self, scope: Scope, request: Purge = Purge(), caller: Caller = SYSTEM) -> Purged:
         """Clean up what is expired, long superseded, or long forgotten."""
-        return purging.purge(self._begin(scope), superseded_days=superseded_days, actor=actor)
+        days = request.superseded_days
+        return purging.purge(self._begin(scope), superseded_days=days, actor=caller.actor)
 
-    def rotate(self, scope: Scope, *, actor: Actor = Actor.USER) -> Rotated:
+    def rotate(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Rotated:
         """Seal everything under new keys and delete the old ones."""
-        return rotating.rotate(self._begin(scope), actor=actor)
+        return rotating.rotate(self._begin(scope), actor=caller.actor)
 
-    def destroy(self, scope: Scope, *, confirm: str | None) -> Erasure:
-        """Erase the whole scope, its keys first."""
+    def destroy(self, scope: Scope, request: Destroy = Destroy(), caller: Caller = USER) -> Erasure:
+        """Erase the whole scope, its keys first; `confirm` must be its full name."""
         with self._mutex:
-            receipt = lifecycle.destroy(self._check_open(), scope, confirm)
+            receipt = lifecycle.destroy(self._check_open(), scope, request.confirm)
             self._shelf.drop(receipt.address)
             self._opened.pop(scope, None)
             return receipt
@@ -444,49 +505,48 @@ class Engine(Checking, Extracting):
     # -- whole scopes out and in ---------------------------------------------------------
 
     def export(
-        self, scope: Scope, *, sealed: bool = False, actor: Actor = Actor.USER
+        self, scope: Scope, request: Export = Export(), caller: Caller = USER
     ) -> copies.Exported:
         """Every memory as JSON, or as a sealed bundle with a key of its own."""
-        return copies.export(self._begin(scope), sealed=sealed, actor=actor)
+        return copies.export(self._begin(scope), sealed=request.sealed, actor=caller.actor)
 
-    def load(
-        self,
-        scope: Scope,
-        raw: bytes,
-        *,
-        key: str | None = None,
-        origin: Origin | None = None,
-        actor: Actor = Actor.USER,
-    ) -> Loaded:
-        """Add what an export holds, all or nothing; no more trusted than `origin`, if given."""
-        return copies.load(self._begin(scope), raw, key=key, origin=origin, actor=actor)
+    def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
+        """Add what an export holds, all or nothing; no more trusted than the caller."""
+        return copies.load(
+            self._begin(scope),
+            request.content,
+            key=request.key,
+            origin=caller.ceiling,
+            actor=caller.actor,
+        )
 
     def backup(
         self,
         scope: Scope,
+        request: Backup = Backup(),
+        caller: Caller = USER,
         *,
-        days: int = copies.BACKUP_DAYS,
         deliver: Callable[[bytes], None] = lambda _: None,
-        actor: Actor = Actor.USER,
     ) -> tuple[bytes, BackedUp]:
         """A sealed copy of the scope under its own key, which expires; `deliver` puts it away."""
-        return copies.backup(self._begin(scope), days=days, deliver=deliver, actor=actor)
+        return copies.backup(
+            self._begin(scope), days=request.days, deliver=deliver, actor=caller.actor
+        )
 
-    def restore(
-        self,
-        scope: Scope,
-        raw: bytes,
-        *,
-        key: str | None = None,
-        anew: bool = False,
-        origin: Origin | None = None,
-        actor: Actor = Actor.USER,
-    ) -> Loaded:
-        """Merge a backup into its scope; what was forgotten since stays forgotten."""
+    def restore(self, scope: Scope, request: Restore, caller: Caller = USER) -> Loaded:
+        """Merge a backup, no more trusted than the caller; what was forgotten stays forgotten."""
         with self._mutex:
             ports = self._check_open()
             if opened := self._opened.pop(scope, None):
                 # The rows may be made anew, and their numbers then mean other changes.
                 self._shelf.drop(opened.address)
                 opened.close()
-            return copies.restore(ports, scope, raw, key=key, anew=anew, origin=origin, actor=actor)
+            return copies.restore(
+                ports,
+                scope,
+                request.content,
+                key=request.key,
+                anew=request.anew,
+                origin=caller.ceiling,
+                actor=caller.actor,
+            )

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.guard import PLACEHOLDER
@@ -26,26 +25,33 @@ _Pure = Callable[[str], str]
 Written = TypeVar("Written", Retain, Supersede, Memory)
 
 
-class Admitted(Struct, frozen=True):
-    """What may be stored of some fields, and what was taken out of them."""
-
-    fields: Mapping[str, object]
-    """Only those that changed."""
-    redacted: Mapping[str, int]
-    """Kinds of secrets and how many of each were taken out."""
-
-
 def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Mapping[str, int]]:
     """The same without invisible characters and secrets, and how many of which secrets it had."""
-    admitted = _admit(written, placeholder)
-    if not admitted.fields:
-        return written, admitted.redacted
-    if not str(admitted.fields.get("content", written.content)).strip():
+    found: Counter[str] = Counter()
+
+    def pure(text: str) -> str:
+        redacted = _redacted(text, placeholder)
+        found.update(redacted.found)
+        return redacted.text
+
+    fields: dict[str, object] = {"content": pure(written.content)}
+    if written.tags:
+        tags = (pure(tag) for tag in written.tags)
+        fields["tags"] = tuple(dict.fromkeys(tag for tag in tags if tag.strip()))
+    for name in ("speaker", "reason"):
+        if value := getattr(written, name, None):
+            fields[name] = pure(value) or None
+    if metadata := getattr(written, "metadata", None):
+        fields["metadata"] = {pure(name): _json(value, pure) for name, value in metadata.items()}
+    changed = {name: value for name, value in fields.items() if value != getattr(written, name)}
+    if not changed:
+        return written, dict(found)
+    if not str(fields["content"]).strip():
         raise InvalidRequest(
             "Nothing is left of the content without its invisible characters.",
             hint="Say what is to be remembered.",
         )
-    return replace(written, **admitted.fields), admitted.redacted
+    return replace(written, **changed), dict(found)
 
 
 def admit_turn(turn: Turn, placeholder: str = PLACEHOLDER) -> tuple[Turn, Mapping[str, int]]:
@@ -71,27 +77,6 @@ def admit_piece(piece: Piece, placeholder: str = PLACEHOLDER) -> Piece:
     slot = None if piece.slot is None else pure(piece.slot)
     tags = tuple(filter(str.strip, map(pure, piece.tags)))
     return replace(piece, content=pure(piece.content), slot=slot, tags=tags)
-
-
-def _admit(written: Retain | Supersede | Memory, placeholder: str) -> Admitted:
-    found: Counter[str] = Counter()
-
-    def pure(text: str) -> str:
-        redacted = _redacted(text, placeholder)
-        found.update(redacted.found)
-        return redacted.text
-
-    fields: dict[str, object] = {"content": pure(written.content)}
-    if written.tags:
-        tags = (pure(tag) for tag in written.tags)
-        fields["tags"] = tuple(dict.fromkeys(tag for tag in tags if tag.strip()))
-    for name in ("speaker", "reason"):
-        if value := getattr(written, name, None):
-            fields[name] = pure(value) or None
-    if metadata := getattr(written, "metadata", None):
-        fields["metadata"] = {pure(name): _json(value, pure) for name, value in metadata.items()}
-    changed = {name: value for name, value in fields.items() if value != getattr(written, name)}
-    return Admitted(changed, dict(found))
 
 
 def _redacted(text: str, placeholder: str) -> Redacted:

@@ -114,7 +114,18 @@ def one_line(text: str, *, most: int | None = None) -> str:
     line = " ".join(line.split())
     if most is not None:
         line = _cut(line, most)
-    return _without_lead(_neutral(line))
+    if "<" in line or "|>" in line or "[" in line:  # no token of a chat template
+        line = _TEMPLATE.sub(lambda token: _HARMLESS[token[0]], line)
+    lowered = line.lower()  # a plain search is many times as fast, and nearly always the last word
+    if "script:" in lowered or "data:" in lowered:  # no scheme that runs what follows it
+        line = _SCHEME.sub(rf"\1{_COLON}", line)
+    if marks := _MARKS.match(line):  # no mark that begins a block, a list or somebody's turn
+        line = line[marks.end() :].lstrip(" ")
+    if number := _NUMBERED.match(line):
+        return number[1] + line[number.end() :]
+    if role := _ROLE.match(line):
+        return role[1] + _COLON + line[role.end() :]
+    return line
 
 
 def defang(text: str) -> str:
@@ -156,50 +167,18 @@ def _with_few_marks(line: str) -> str:
     return "".join(kept)
 
 
-def _neutral(line: str) -> str:
-    """The line with no token of a chat template and no scheme that runs what follows it."""
-    if "<" in line or "|>" in line or "[" in line:
-        line = _TEMPLATE.sub(_harmless, line)
-    lowered = line.lower()  # a plain search is many times as fast, and nearly always the last word
-    if "script:" in lowered or "data:" in lowered:
-        line = _SCHEME.sub(rf"\1{_COLON}", line)
-    return line
-
-
-def _harmless(token: re.Match[str]) -> str:
-    return _HARMLESS[token[0]]
-
-
-def _without_lead(line: str) -> str:
-    """The line without the marks that begin a block, a list or somebody's turn."""
-    if marks := _MARKS.match(line):
-        line = line[marks.end() :].lstrip(" ")
-    if number := _NUMBERED.match(line):
-        return number[1] + line[number.end() :]
-    if role := _ROLE.match(line):
-        return role[1] + _COLON + line[role.end() :]
-    return line
-
-
 def _cut(line: str, most: int) -> str:
-    """At most `most` characters, and no character torn from the marks that belong to it."""
-    if len(line) <= most:
-        return line
-    end = most
-    while end and _belongs(line[end - 1], line[end]):
+    """At most `most` characters, and none torn from what is drawn onto it or joined to it."""
+    end = most if len(line) > most else len(line)
+    while 0 < end < len(line):
+        before, after = line[end - 1], line[end]
+        is_flag = all("\U0001f1e6" <= half <= "\U0001f1ff" for half in (before, after))
+        is_skin = "\U0001f3fb" <= after <= "\U0001f3ff"
+        is_joined = before in _JOINERS or after in _JOINERS
+        if not (is_joined or is_skin or is_flag or unicodedata.category(after)[0] == "M"):
+            break
         end -= 1
-    return line[:end].rstrip(" ")
-
-
-def _belongs(before: str, after: str) -> bool:
-    """Whether the second character is drawn onto, or joined to, the first."""
-    return (
-        before in _JOINERS
-        or after in _JOINERS
-        or unicodedata.category(after)[0] == "M"
-        or "\U0001f3fb" <= after <= "\U0001f3ff"
-        or all("\U0001f1e6" <= half <= "\U0001f1ff" for half in (before, after))
-    )
+    return line if end == len(line) else line[:end].rstrip(" ")
 
 
 def _host(address: re.Match[str]) -> str:

@@ -148,8 +148,11 @@ def strong(text: str) -> int:
 def words(text: str) -> int:
     """Recovery words: hardly one of them twice, which a sentence of that length cannot avoid.
 
-    They end with the line that makes their number whole; what follows may be another sentence.
+    They end with the line that makes their number whole; what follows may be another sentence. A
+    long list with one word in each line is something else.
     """
+    if text.count("\n") > 2:
+        return 0
     for end in (*(at.start() for at in re.finditer("\n", text)), len(text)):
         spoken = text[:end].lower().replace(",", " ").split()
         if end == len(text) or len(spoken) in {12, 15, 18, 21, 24}:
@@ -339,9 +342,10 @@ def _search(body: bytes) -> list[_Span]:
         start, end = gaps.pop()
         # From and to, and where in between a secret may begin; the rest is there to be looked at.
         ends = [(start, end, start, end)]
-        if end - start > 4 * OVERLAP:
-            head, tail = start + OVERLAP, end - OVERLAP
-            ends = [(start, head + OVERLAP, start, head), (tail - OVERLAP, end, tail, end)]
+        if end - start > 2 * OVERLAP:
+            head, tail = start + OVERLAP // 2, end - OVERLAP // 2
+            ends = [(start, start + OVERLAP, start, head)] if start else []
+            ends += [(end - OVERLAP, end, tail, end)] if end < len(body) else []
         fresh = _disjoint(
             _Span(at + span.start, at + span.end, span.rule)
             for at, to, low, high in ends

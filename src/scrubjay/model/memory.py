@@ -108,7 +108,18 @@ MetadataMap = Annotated[
 ]
 
 
-class Provenance(Struct, frozen=True, kw_only=True):
+class Result(Struct, frozen=True):
+    """Base of what verbs answer."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON values, field for field what every door says."""
+        from scrubjay.model.plain import plain  # which knows the results
+
+        found: dict[str, Any] = plain(self)
+        return found
+
+
+class Provenance(Result, frozen=True, kw_only=True):
     """Provenance of a memory: who wrote it, and where and when it was said."""
 
     actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.USER
@@ -119,7 +130,7 @@ class Provenance(Struct, frozen=True, kw_only=True):
     reason: ChangeReason = None
 
 
-class Memory(Struct, frozen=True, kw_only=True):
+class Memory(Result, frozen=True, kw_only=True):
     """A memory: one stored unit, decrypted, as its owner sees it."""
 
     id: MemoryId

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final, Literal
 
 
 class Actor(StrEnum):
@@ -38,6 +38,12 @@ class Origin(StrEnum):
         return _TRUST[self]
 
 
+if TYPE_CHECKING:  # a type checker finds a word that is not known; at run time it is the enum
+    OriginArg = (
+        Origin | Literal["user", "operator", "agent", "import", "other_agent", "tool", "web"]
+    )
+else:
+    OriginArg = Origin
 _TRUST: Final = {origin: -place for place, origin in enumerate(Origin)}
 
 

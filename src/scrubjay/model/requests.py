@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr, replace
@@ -12,18 +12,15 @@ from msgspec.structs import force_setattr, replace
 from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import (
-    ActingAs,
     ChangeReason,
     ChannelName,
     Content,
-    Edition,
     ExpiresAt,
     IdempotencyKey,
     Importance,
     Kind,
     Memory,
     MemoryId,
-    MemoryKind,
     MessageId,
     MetadataMap,
     Pinned,
@@ -31,33 +28,55 @@ from scrubjay.model.memory import (
     Provenance,
     SaidAt,
     SessionName,
-    SourceIds,
     SpeakerName,
-    Tags,
-    TextOrigin,
     ValidFrom,
     ValidTo,
 )
-from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.origin import Actor, Origin, OriginArg
+from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
+from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT
 
 BROWSE_LIMIT = 10_000
 RECALL_LIMIT = 1_000
 BRIEF_LIMIT = 1_000
 FORGET_LIMIT = 10_000
+LIST_LIMIT = 10_000
+"""How much of a list is in one answer; `after` so many there is more of it."""
+SESSIONS_LIMIT = 100_000
+One = TypeVar("One")
 AS_IT_IS = datetime.max.replace(tzinfo=UTC)
 """A time nobody means: what was not said stays as it is."""
 
 
+# A caller may write a word for a member of an enum, and any sequence for a tuple: a type checker
+# knows these, and finds a word that is not known. What a request holds is what the codec made.
+if TYPE_CHECKING:
+    KindArg = (
+        Kind
+        | Literal["preference", "instruction", "correction", "procedure"]
+        | Literal["fact", "context", "pattern", "episode", "summary"]
+    )
+    LevelArg = Freeze | Literal["none", "writes", "all"]
+    Texts = Sequence[str]
+    TextSet = Collection[str]
+    KindSet = Collection[KindArg]
+    Scopes = Sequence[Scope | str]
+else:
+    KindArg, LevelArg = Kind, Freeze
+    Texts, TextSet, KindSet, Scopes = (
+        tuple[str, ...],
+        frozenset[str],
+        frozenset[Kind],
+        tuple[Scope, ...],
+    )
+
 Limit = Annotated[int, Meta(description="Limit: how many memories are returned at most.")]
-TagFilter = Annotated[
-    frozenset[str], Meta(description="Tags to match: a memory must have all of them.")
-]
-ExpectedEditions = Annotated[
-    frozenset[Edition] | None,
-    Meta(
-        description="Optimistic lock: editions the memory may be in, Stale otherwise; None for any."
-    ),
+TagFilter = Annotated[TextSet, Meta(description="Tags to match: a memory must have all of them.")]
+
+
+OriginOfText = Annotated[
+    OriginArg, Meta(description="The origin: by which channel the text came in; it decides trust.")
 ]
 
 
@@ -76,18 +95,56 @@ class Allowance(Struct, frozen=True, kw_only=True):
         text.check_count("The limit of the allowance", self.limit)
 
 
-Allowances = Annotated[
-    tuple[Allowance, ...],
-    Meta(description="Quotas this call counts against; LimitReached when one is used up."),
-]
+class Caller(Struct, frozen=True, kw_only=True):
+    """Caller of a verb: decided by the key or the surface, never by a field of the request."""
+
+    actor: Actor = Actor.USER
+    """Who carries out the verb; written to the audit trail."""
+    ceiling: Origin | None = None
+    """The most trusted origin of what the caller loads or restores; None for any."""
+    allowances: tuple[Allowance, ...] = ()
+    """Quotas the call counts against; LimitReached when one is used up."""
 
 
-class Retain(Struct, frozen=True, kw_only=True):
-    """Write one memory; durable when the verb returns."""
+USER: Final = Caller()
+AGENT: Final = Caller(actor=Actor.AGENT)
+SYSTEM: Final = Caller(actor=Actor.SYSTEM)
+
+
+class NoFields(Struct, frozen=True):
+    """Request of a verb that takes no fields."""
+
+
+NOTHING: Final = NoFields()
+
+
+class _WithContent(Struct, frozen=True):
+    """The text may be given by position, all else by name."""
 
     content: Content
-    kind: MemoryKind = Kind.FACT
-    tags: Tags = ()
+
+
+class _WithId(Struct, frozen=True):
+    """The id may be given by position, all else by name."""
+
+    id: MemoryId
+
+
+class _WithIdAndContent(_WithId, frozen=True):
+    """The id and the text may be given by position, all else by name."""
+
+    content: Content
+
+
+class Retain(_WithContent, frozen=True, kw_only=True):
+    """Write one memory; durable when the verb returns."""
+
+    kind: Annotated[
+        KindArg, Meta(description="The kind of memory; behavioral kinds tell the agent how to act.")
+    ] = Kind.FACT
+    tags: Annotated[
+        Texts, Meta(description="Tags: labels to filter by, searched like the content.")
+    ] = ()
     importance: Importance = 0.5
     pinned: Pinned = False
     key: IdempotencyKey = None
@@ -101,23 +158,22 @@ class Retain(Struct, frozen=True, kw_only=True):
     session: SessionName = None
     speaker: SpeakerName = None
     position: PlaceInSession = None
-    origin: TextOrigin = Origin.USER
-    actor: ActingAs = Actor.USER
+    origin: OriginOfText = Origin.USER
     channel: ChannelName = None
     message_id: MessageId = None
     said_at: SaidAt = None
-    sources: SourceIds = ()
+    sources: Annotated[
+        Texts, Meta(description="Ids of the memories it is derived from; it is erased with them.")
+    ] = ()
     valid_from: ValidFrom = None
     valid_to: ValidTo = None
     expires_at: ExpiresAt = None
     metadata: MetadataMap = {}
-    allowances: Allowances = ()
 
     def __post_init__(self) -> None:
         text.check_content(self.content)
         _set(self, "kind", text.check_choice("The kind", self.kind, Kind))
         _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
-        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
         _set(self, "tags", text.check_tags(self.tags))
         _set(self, "sources", text.check_ids("Sources", self.sources))
         text.check_flag("Pinned", self.pinned)
@@ -129,48 +185,25 @@ class Retain(Struct, frozen=True, kw_only=True):
         if self.id is not None:
             text.check_id(self.id)
 
-    def memory(self, public_id: str, recorded_at: datetime) -> Memory:
-        """The memory this request describes."""
-        return Memory(
-            id=public_id,
-            kind=self.kind,
-            content=self.content,
-            recorded_at=recorded_at,
-            origin=self.origin,
-            provenance=self.provenance(),
-            speaker=self.speaker,
-            position=self.position,
-            tags=self.tags,
-            importance=self.importance,
-            pinned=self.pinned,
-            key=self.key,
-            sources=self.sources,
-            valid_from=self.valid_from,
-            valid_to=self.valid_to,
-            expires_at=self.expires_at,
-            metadata=dict(self.metadata),
-        )
-
-    def provenance(self) -> Provenance:
-        """Where the memory comes from, as far as the caller says."""
-        return Provenance(
-            actor=self.actor,
-            session=self.session,
-            channel=self.channel,
-            message_id=self.message_id,
-            said_at=self.said_at,
-        )
+    def memory(self, public_id: str, recorded_at: datetime, actor: Actor) -> Memory:
+        """The memory this request describes; its other fields have the names of a memory's."""
+        told = {name: getattr(self, name) for name in self.__struct_fields__}
+        where = {name: told.pop(name) for name in _PROVENANCE & told.keys()}
+        told |= {"id": public_id, "metadata": dict(self.metadata)}
+        provenance = Provenance(actor=actor, **where)
+        return Memory(**told, recorded_at=recorded_at, provenance=provenance)
 
 
-class Supersede(Struct, frozen=True, kw_only=True):
+_PROVENANCE: Final = frozenset(Provenance.__struct_fields__)
+
+
+class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
     """Replace one memory by a new text; fields left out are taken from the old one."""
 
-    id: Annotated[str, Meta(description="The id of the memory to replace.")]
-    content: Annotated[str, Meta(description="The new text.")]
-    kind: Annotated[Kind | None, Meta(description="The new kind; None keeps the old one.")] = None
-    tags: Annotated[
-        tuple[str, ...] | None, Meta(description="The new tags; None keeps the old ones.")
-    ] = None
+    kind: Annotated[KindArg | None, Meta(description="The new kind; None keeps the old one.")] = (
+        None
+    )
+    tags: Annotated[Texts | None, Meta(description="The new tags; None keeps the old ones.")] = None
     importance: Annotated[
         float | None,
         Meta(
@@ -180,9 +213,7 @@ class Supersede(Struct, frozen=True, kw_only=True):
     key: IdempotencyKey = None
     session: SessionName = None
     reason: ChangeReason = None
-    origin: TextOrigin = Origin.USER
-    actor: ActingAs = Actor.USER
-    allowances: Allowances = ()
+    origin: OriginOfText = Origin.USER
 
     def __post_init__(self) -> None:
         text.check_id(self.id)
@@ -194,10 +225,9 @@ class Supersede(Struct, frozen=True, kw_only=True):
         if self.importance is not None:
             _set(self, "importance", text.check_share("The importance", self.importance))
         _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
-        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
         _check_names(self, ("key", "session", "reason"))
 
-    def memory(self, old: Memory, public_id: str, recorded_at: datetime) -> Memory:
+    def memory(self, old: Memory, public_id: str, recorded_at: datetime, actor: Actor) -> Memory:
         """The memory that takes the place of `old`."""
         return replace(
             old,
@@ -208,7 +238,7 @@ class Supersede(Struct, frozen=True, kw_only=True):
             tags=old.tags if self.tags is None else self.tags,
             importance=old.importance if self.importance is None else self.importance,
             origin=self.origin,
-            provenance=Provenance(actor=self.actor, session=self.session, reason=self.reason),
+            provenance=Provenance(actor=actor, session=self.session, reason=self.reason),
             key=self.key,
             supersedes=old.id,
             superseded_by=None,
@@ -217,10 +247,9 @@ class Supersede(Struct, frozen=True, kw_only=True):
         )
 
 
-class Amend(Struct, frozen=True, kw_only=True):
+class Amend(_WithId, frozen=True, kw_only=True):
     """Change pin or expiry of one memory in one transaction; fields left out stay as they are."""
 
-    id: MemoryId
     pinned: Annotated[
         bool | None,
         Meta(description="Pin or unpin: a pinned memory comes first in the brief; None keeps it."),
@@ -231,12 +260,9 @@ class Amend(Struct, frozen=True, kw_only=True):
             description="Time of expiry, in the past for at once; None for never; kept if left out."
         ),
     ] = AS_IT_IS
-    expected: ExpectedEditions = None
-    actor: ActingAs = Actor.USER
 
     def __post_init__(self) -> None:
         text.check_id(self.id)
-        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
         if self.pinned is not None:
             text.check_flag("Pinned", self.pinned)
         if self.expires_at is not AS_IT_IS:
@@ -255,7 +281,7 @@ class Filter(Struct, frozen=True, kw_only=True):
     """Filter of memories: a memory must match every field that is given."""
 
     kinds: Annotated[
-        frozenset[Kind],
+        KindSet,
         Meta(description="Kinds to match: a memory must have one of them; empty for all."),
     ] = frozenset()
     tags: TagFilter = frozenset()
@@ -298,7 +324,7 @@ class Filter(Struct, frozen=True, kw_only=True):
     def _matches(self, memory: Memory) -> bool:
         return (
             (not self.kinds or memory.kind in self.kinds)
-            and self.tags <= frozenset(memory.tags)
+            and frozenset(self.tags) <= frozenset(memory.tags)
             and (self.session is None or memory.provenance.session == self.session)
             and (self.since is None or memory.said_at >= self.since)
             and (self.before is None or memory.said_at < self.before)
@@ -319,17 +345,22 @@ class Browse(Filter, frozen=True, kw_only=True):
         text.check_count("The cursor", self.cursor)
 
 
-class Recall(Filter, frozen=True, kw_only=True):
-    """Search: the memories that answer a question, ranked."""
+class _WithQuery(Filter, frozen=True):
+    """The question may be given by position, all else by name."""
 
     query: Annotated[str, Meta(description="The question to search by, in words.")]
+
+
+class Recall(_WithQuery, frozen=True, kw_only=True):
+    """Search: the memories that answer a question, ranked."""
+
     limit: Limit = 10
     asked_at: Annotated[
         datetime | None,
         Meta(description="The time the question is asked, which ages count from; None for now."),
     ] = None
     scopes: Annotated[
-        tuple[Scope, ...], Meta(description="Further scopes to search, besides the scope itself.")
+        Scopes, Meta(description="Further scopes to search, besides the scope itself.")
     ] = ()
     worded: Annotated[
         bool,
@@ -351,33 +382,22 @@ class Recall(Filter, frozen=True, kw_only=True):
             description="Time budget in seconds; steps that did not finish are named in `degraded`."
         ),
     ] = None
-    local: Annotated[
-        bool,
-        Meta(
-            description="Local only: does without a costly embedder, "
-            "such as one on another machine."
-        ),
-    ] = False
-    also: Annotated[
-        frozenset[str],
-        Meta(
-            description="Tags that get a second quota: up to `limit` more hits that have them all."
-        ),
-    ] = frozenset()
-    actor: ActingAs = Actor.USER
 
     def __post_init__(self) -> None:
         Filter.__post_init__(self)
         text.check_query(self.query)
         text.check_flag("Worded", self.worded)
-        _set(self, "also", frozenset(text.check_tags(self.also)))
         text.check_limit(self.limit, RECALL_LIMIT)
         _check_times(self, ("asked_at",))
         text.check_count("The limit of bytes", self.max_bytes, least=1)
         text.check_count("The limit of tokens", self.max_tokens, least=1)
         text.check_seconds("The time allowed", self.seconds)
         _set(self, "scopes", _check_scopes(self.scopes))
-        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
+
+    @property
+    def others(self) -> tuple[Scope, ...]:
+        """The further scopes."""
+        return tuple(one for one in self.scopes if isinstance(one, Scope))
 
 
 class BriefRequest(Struct, frozen=True, kw_only=True):
@@ -387,23 +407,26 @@ class BriefRequest(Struct, frozen=True, kw_only=True):
     max_chars: Annotated[
         int, Meta(description="Size budget: characters of content all entries together may have.")
     ] = 10_000
-    actor: ActingAs = Actor.USER
 
     def __post_init__(self) -> None:
         text.check_limit(self.limit, BRIEF_LIMIT)
         text.check_count("The limit of characters", self.max_chars, least=1)
-        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
 
 
-class Forget(Struct, frozen=True, kw_only=True):
+class _WithIds(Struct, frozen=True):
+    """The ids may be given by position, all else by name."""
+
+    ids: Annotated[Texts, Meta(description="Ids of the memories or turns to erase.")] = ()
+
+
+class Forget(_WithIds, frozen=True, kw_only=True):
     """Erase memories for good: by ids, session, tags, age or words; exactly one of these."""
 
-    ids: Annotated[tuple[str, ...], Meta(description="Ids of the memories or turns to erase.")] = ()
     session: Annotated[
         str | None, Meta(description="Session (conversation) to erase: all its memories and turns.")
     ] = None
     tags: Annotated[
-        frozenset[str], Meta(description="Tags to erase by: memories that have all of them.")
+        TextSet, Meta(description="Tags to erase by: memories that have all of them.")
     ] = frozenset()
     before: Annotated[
         datetime | None,
@@ -425,22 +448,11 @@ class Forget(Struct, frozen=True, kw_only=True):
     unseen: Annotated[
         bool, Meta(description="Tombstone ids that were never written, instead of refusing them.")
     ] = False
-    turns_only: Annotated[
-        bool,
-        Meta(
-            description="Take ids as those of turns: a memory not "
-            "derived from a turn is left alone."
-        ),
-    ] = False
-    expected: ExpectedEditions = None
-    actor: ActingAs = Actor.USER
-    allowances: Allowances = ()
 
     def __post_init__(self) -> None:
         _set(self, "ids", text.check_ids("Forget", self.ids, FORGET_LIMIT))
         _set(self, "tags", frozenset(text.check_tags(self.tags)))
         _set(self, "before", text.check_time("The time before", self.before))
-        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
         text.check_name("The session", self.session)
         text.check_flag("Unseen", self.unseen)
         if self.query is not None:
@@ -453,16 +465,14 @@ class Forget(Struct, frozen=True, kw_only=True):
                 "Forget takes exactly one target: ids, session, tags, before or a query.",
                 hint='For example forget(["mem-…"]) or forget(session="…").',
             )
-        if (self.unseen or self.turns_only) and not self.ids:
-            raise InvalidRequest("Only ids can be forgotten unseen, or be those of turns.")
-        if self.expected is not None and len(self.ids) != 1:
-            raise InvalidRequest("A state can be expected of one id only.")
+        if self.unseen and not self.ids:
+            raise InvalidRequest("Only ids can be forgotten unseen.")
 
     def matches(self, memory: Memory) -> bool:
         """Whether a target by tags or age covers the memory."""
         if self.before is not None:
             return memory.said_at < self.before
-        return self.tags <= frozenset(memory.tags)
+        return frozenset(self.tags) <= frozenset(memory.tags)
 
 
 class Revoke(Struct, frozen=True, kw_only=True):
@@ -478,17 +488,233 @@ class Revoke(Struct, frozen=True, kw_only=True):
         str | None,
         Meta(description="Channel to undo: all that came in by it, and all derived from that."),
     ] = None
-    actor: ActingAs = Actor.USER
 
     def __post_init__(self) -> None:
         _check_names(self, ("session", "channel"))
-        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
         if (self.session is None) == (self.channel is None):
             raise InvalidRequest("Revoke takes exactly one target: a session or a channel.")
 
     def matches(self, memory: Memory) -> bool:
         """Whether it was written by the channel."""
         return memory.provenance.channel == self.channel
+
+
+# -- one memory, and lists of them ---------------------------------------------------------------
+
+
+class Get(_WithId, frozen=True, kw_only=True):
+    """Read one memory by id, superseded or not."""
+
+    as_of: Annotated[
+        datetime | None, Meta(description="Point in time: the memory if it was current then.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        text.check_id(self.id)
+        _check_times(self, ("as_of",))
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """One part of a list: so many entries after the first ones."""
+
+    after: Annotated[
+        int, Meta(description="Offset: how many to skip from the beginning of the list.")
+    ] = 0
+    limit: Annotated[int, Meta(description="Limit: how many entries are returned at most.")] = (
+        LIST_LIMIT
+    )
+
+    def __post_init__(self) -> None:
+        text.check_count("The count after", self.after)
+        text.check_limit(self.limit, LIST_LIMIT)
+
+    def part(self, found: tuple[One, ...]) -> tuple[One, ...]:
+        """The part of a list that is asked for."""
+        return found[self.after : self.after + self.limit]
+
+
+ALL: Final = Listing()
+
+
+class History(Listing, frozen=True):
+    """Read the chain of versions a memory belongs to."""
+
+    id: MemoryId
+
+    def __post_init__(self) -> None:
+        Listing.__post_init__(self)
+        text.check_id(self.id)
+
+
+class Approve(_WithIdAndContent, frozen=True):
+    """Let a memory out of quarantine; the content is the exact text that was read."""
+
+    def __post_init__(self) -> None:
+        text.check_id(self.id)
+        text.check_content(self.content)
+
+
+class Reject(_WithId, frozen=True):
+    """Erase a memory that is in quarantine."""
+
+    def __post_init__(self) -> None:
+        text.check_id(self.id)
+
+
+# -- turns and sessions --------------------------------------------------------------------------
+
+
+class _WithLimit(Struct, frozen=True):
+    """The limit may be given by position, all else by name."""
+
+    limit: Annotated[int, Meta(description="Limit: how many are returned at most.")] = 50
+
+
+class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
+    """Read turns, newest first: all or those of a session."""
+
+    session: Annotated[
+        str | None, Meta(description="Session (conversation) to match; None for all.")
+    ] = None
+    before: Annotated[
+        datetime | None, Meta(description="End of the time range: turns before this time.")
+    ] = None
+    before_id: Annotated[
+        str | None,
+        Meta(description="The id of the last turn of the answer before this one; needs `before`."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        text.check_limit(self.limit, TURNS_LIMIT)
+        _check_names(self, ("session",))
+        _check_times(self, ("before",))
+        if self.before_id is not None:
+            text.check_id(self.before_id)
+            if self.before is None:
+                raise InvalidRequest(
+                    "A turn to go on from is named with its time.", hint="Give before."
+                )
+
+
+class TimelineRequest(_WithLimit, frozen=True):
+    """Read the timeline: when there were turns, and roughly what about."""
+
+    def __post_init__(self) -> None:
+        text.check_limit(self.limit, TIMELINE_LIMIT)
+
+
+class SessionsRequest(_WithLimit, frozen=True):
+    """List the sessions (conversations), the one that was spoken in last first."""
+
+    def __post_init__(self) -> None:
+        text.check_limit(self.limit, SESSIONS_LIMIT)
+
+
+class MarkTainted(Struct, frozen=True):
+    """Note that a session has read something of an origin; what it infers is trusted no more."""
+
+    session: Annotated[str, Meta(description="The session (conversation) that is tainted.")]
+    origin: Annotated[
+        OriginArg, Meta(description="The origin of the text the session has read.")
+    ] = Origin.WEB
+
+    def __post_init__(self) -> None:
+        text.check_name("The session", self.session)
+        _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
+
+
+class Extract(Struct, frozen=True, kw_only=True):
+    """Have the model read turns that wait."""
+
+    limit: Annotated[int, Meta(description="Limit: how many turns are read at most.")] = 100
+    seconds: Annotated[float, Meta(description="Time budget in seconds.")] = 20.0
+    again: Annotated[bool, Meta(description="Whether to read turns again that were read.")] = False
+
+    def __post_init__(self) -> None:
+        text.check_count("The limit", self.limit, least=1)
+        text.check_seconds("The time allowed", self.seconds)
+        text.check_flag("Again", self.again)
+
+
+class PauseExtraction(Struct, frozen=True, kw_only=True):
+    """Send no turns of the scope to the model, or go on sending them."""
+
+    paused: Annotated[bool, Meta(description="Whether to stop sending turns to the model.")] = True
+
+    def __post_init__(self) -> None:
+        text.check_flag("Paused", self.paused)
+
+
+# -- the scope as a whole ------------------------------------------------------------------------
+
+
+class FreezeRequest(Struct, frozen=True):
+    """Stop writes, or writes and recall; `none` lifts it."""
+
+    level: Annotated[LevelArg, Meta(description="How much to stop: none, writes, or all.")] = (
+        Freeze.WRITES
+    )
+
+    def __post_init__(self) -> None:
+        _set(self, "level", text.check_choice("The level", self.level, Freeze))
+
+
+class Purge(Struct, frozen=True, kw_only=True):
+    """Clean up what is expired, long superseded, or long forgotten."""
+
+    superseded_days: Annotated[
+        int, Meta(description="For how many days superseded memories stay.")
+    ] = 30
+
+    def __post_init__(self) -> None:
+        text.check_days("superseded_days", self.superseded_days)
+
+
+class Export(Struct, frozen=True, kw_only=True):
+    """Take every memory out, as JSON or as a sealed bundle."""
+
+    sealed: Annotated[bool, Meta(description="Whether to encrypt the file under a new key.")] = (
+        False
+    )
+
+    def __post_init__(self) -> None:
+        text.check_flag("Sealed", self.sealed)
+
+
+class Load(Struct, frozen=True):
+    """Add what an export holds: all of it or nothing."""
+
+    content: Annotated[bytes, Meta(description="The bytes of the file.")]
+    key: Annotated[str | None, Meta(description="The key of a sealed file.")] = None
+
+
+class Backup(Struct, frozen=True, kw_only=True):
+    """Make a sealed copy of the scope under a key of its own."""
+
+    days: Annotated[int, Meta(description="How many days the key of the backup is kept.")] = 30
+
+    def __post_init__(self) -> None:
+        text.check_days("days", self.days, least=1)
+
+
+class Restore(Load, frozen=True):
+    """Merge a backup; what was forgotten since it was made stays forgotten."""
+
+    anew: Annotated[
+        bool, Meta(description="Whether to begin again a scope that was destroyed.")
+    ] = False
+
+
+class AuditRequest(Listing, frozen=True, kw_only=True):
+    """Read the audit trail, oldest first."""
+
+    limit: Annotated[int, Meta(description="Limit: how many events are returned at most.")] = 1000
+
+
+class Destroy(Struct, frozen=True, kw_only=True):
+    """Erase the whole scope, its keys first."""
+
+    confirm: Annotated[str | None, Meta(description="The full name of the scope.")] = None
 
 
 def _check_scopes(scopes: object) -> tuple[Scope, ...]:

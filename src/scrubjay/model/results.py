@@ -7,9 +7,9 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, field
 
-from scrubjay.model.memory import Memory, MemoryId
+from scrubjay.model.memory import Memory, MemoryId, Result
 from scrubjay.model.origin import Origin
 from scrubjay.model.scope import Scope
 
@@ -48,15 +48,15 @@ BackupExpiry = Annotated[
 ]
 
 
-class Retained(Struct, frozen=True, kw_only=True):
+class Retained(Result, frozen=True, kw_only=True):
     """The receipt of a write, given once it is durable."""
 
     id: MemoryId
     outcome: WriteOutcome = Outcome.STORED
-    redacted: RedactedSecrets = {}
+    redacted: RedactedSecrets = field(default_factory=dict)
 
 
-class Page(Struct, frozen=True, kw_only=True):
+class Page(Result, frozen=True, kw_only=True):
     """One page of memories, newest first, with the cursor of the next page."""
 
     memories: Annotated[
@@ -76,7 +76,7 @@ class Page(Struct, frozen=True, kw_only=True):
         return self.memories[index]
 
 
-class Session(Struct, frozen=True, kw_only=True):
+class Session(Result, frozen=True, kw_only=True):
     """A session (conversation): when it was, and how many memories and turns it has."""
 
     name: Annotated[str, Meta(description="The name of the session (conversation).")]
@@ -98,7 +98,7 @@ class Session(Struct, frozen=True, kw_only=True):
     ] = None
 
 
-class Hit(Struct, frozen=True, kw_only=True):
+class Hit(Result, frozen=True, kw_only=True):
     """One search hit: a memory with its score."""
 
     memory: Annotated[Memory, Meta(description="The memory that was found.")]
@@ -115,7 +115,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     scope: Annotated[Scope, Meta(description="The scope it was found in.")]
 
 
-class Recalled(Struct, frozen=True, kw_only=True):
+class Recalled(Result, frozen=True, kw_only=True):
     """Result of recall: hits, best first."""
 
     hits: Annotated[tuple[Hit, ...], Meta(description="The hits, best first.")]
@@ -137,7 +137,7 @@ class Recalled(Struct, frozen=True, kw_only=True):
         return self.hits[index]
 
 
-class Brief(Struct, frozen=True, kw_only=True):
+class Brief(Result, frozen=True, kw_only=True):
     """The brief: memories to put before a session's first prompt, most important first."""
 
     entries: Annotated[
@@ -170,7 +170,7 @@ class Brief(Struct, frozen=True, kw_only=True):
         return len(self.entries)
 
 
-class Reindexed(Struct, frozen=True, kw_only=True):
+class Reindexed(Result, frozen=True, kw_only=True):
     """Result of reindex: how many memories were indexed and embedded."""
 
     memories: Annotated[int, Meta(description="How many memories are in the new index.")]
@@ -189,7 +189,7 @@ class Stopped(StrEnum):
     """The model cannot be had."""
 
 
-class Extraction(Struct, frozen=True, kw_only=True):
+class Extraction(Result, frozen=True, kw_only=True):
     """Result of one extraction: what a language model found in turns, and its token cost."""
 
     turns: Annotated[
@@ -212,7 +212,7 @@ class Extraction(Struct, frozen=True, kw_only=True):
     ] = None
 
 
-class ExtractionStatus(Struct, frozen=True, kw_only=True):
+class ExtractionStatus(Result, frozen=True, kw_only=True):
     """Progress of extraction in a scope, and its token cost so far."""
 
     configured: Annotated[bool, Meta(description="Whether a model is configured at all.")]
@@ -236,7 +236,7 @@ class ExtractionStatus(Struct, frozen=True, kw_only=True):
     ] = 0
 
 
-class ErasedCell(Struct, frozen=True, kw_only=True):
+class ErasedCell(Result, frozen=True, kw_only=True):
     """An erased cell by its nonce: random bytes that name it and nothing else."""
 
     collection: Annotated[
@@ -251,14 +251,14 @@ class ErasedCell(Struct, frozen=True, kw_only=True):
     ]
 
 
-class BackupNote(Struct, frozen=True, kw_only=True):
+class BackupNote(Result, frozen=True, kw_only=True):
     """A backup that may hold erased rows until its key is deleted."""
 
     name: BackupName
     expires: BackupExpiry
 
 
-class Erasure(Struct, frozen=True, kw_only=True):
+class Erasure(Result, frozen=True, kw_only=True):
     """Receipt of an erasure: it proves the erasure and holds no content."""
 
     address: ScopeAddress
@@ -295,7 +295,7 @@ class Erasure(Struct, frozen=True, kw_only=True):
     ] = ""
 
 
-class Preview(Struct, frozen=True, kw_only=True):
+class Preview(Result, frozen=True, kw_only=True):
     """Preview (dry run) of a forget: the memories it would erase, and the token to confirm it."""
 
     memories: Annotated[
@@ -313,7 +313,7 @@ class Preview(Struct, frozen=True, kw_only=True):
         return len(self.memories) + len(self.others)
 
 
-class Purged(Struct, frozen=True, kw_only=True):
+class Purged(Result, frozen=True, kw_only=True):
     """Result of purge: how many rows were removed, by reason."""
 
     expired: Annotated[int, Meta(description="How many expired memories were erased.")] = 0
@@ -329,7 +329,7 @@ class Purged(Struct, frozen=True, kw_only=True):
     backups: Annotated[int, Meta(description="How many expired backups had their key deleted.")] = 0
 
 
-class Rotated(Struct, frozen=True, kw_only=True):
+class Rotated(Result, frozen=True, kw_only=True):
     """Result of rotate: every collection has a new key, and the old keys are deleted."""
 
     resealed: Annotated[
@@ -340,7 +340,7 @@ class Rotated(Struct, frozen=True, kw_only=True):
     ]
 
 
-class Loaded(Struct, frozen=True, kw_only=True):
+class Loaded(Result, frozen=True, kw_only=True):
     """Result of a load or restore: how many memories were written, and how many were left out."""
 
     loaded: Annotated[int, Meta(description="How many memories were written.")] = 0
@@ -350,7 +350,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
     ] = 0
 
 
-class BackedUp(Struct, frozen=True, kw_only=True):
+class BackedUp(Result, frozen=True, kw_only=True):
     """The receipt of a backup. The key opens it anywhere and is shown only here."""
 
     name: BackupName
@@ -361,7 +361,7 @@ class BackedUp(Struct, frozen=True, kw_only=True):
     expires: BackupExpiry
 
 
-class AuditEvent(Struct, frozen=True, kw_only=True):
+class AuditEvent(Result, frozen=True, kw_only=True):
     """One event of the audit trail: actor, verb, time, and pseudonyms of the rows concerned."""
 
     count: Annotated[
@@ -383,7 +383,7 @@ class AuditEvent(Struct, frozen=True, kw_only=True):
     ] = 0
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class Report(Result, frozen=True, kw_only=True):
     """Result of verify; sound when there are no problems."""
 
     checked: Annotated[int, Meta(description="How many rows and events were checked.")]
@@ -401,7 +401,7 @@ class Report(Struct, frozen=True, kw_only=True):
         return not self.problems
 
 
-class Changes(Struct, frozen=True, kw_only=True):
+class Changes(Result, frozen=True, kw_only=True):
     """Change feed of a scope since a sequence number, for a reader that keeps a copy."""
 
     memories: Annotated[
@@ -431,7 +431,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     ] = False
 
 
-class Exhibit(Struct, frozen=True, kw_only=True):
+class Exhibit(Result, frozen=True, kw_only=True):
     """Contents of one file as seen without a key."""
 
     title: Annotated[str, Meta(description="The type of the file, in words.")]

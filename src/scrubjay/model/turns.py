@@ -15,23 +15,23 @@ from enum import IntEnum
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
 from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import (
-    ActingAs,
     ChannelName,
     Content,
     Importance,
     Json,
     MemoryKind,
     MetadataMap,
+    Result,
     SessionName,
     Tags,
 )
-from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut, WriteOutcome
 
 TEXT_BYTES: Final = 8 * 1024 * 1024
@@ -75,6 +75,9 @@ class State(IntEnum):
     FAILED = 3
     """It could not be distilled; it is in the ledger, and reindex tries again."""
 
+    def __str__(self) -> str:
+        return self.name.lower()  # its numbers are for cells, and say nothing
+
 
 TurnId = Annotated[
     str, Meta(description="The id of the turn, from its writer: a second write changes nothing.")
@@ -96,7 +99,7 @@ TurnState = Annotated[
 ]
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class Turn(Result, frozen=True, kw_only=True):
     """One exchange: the user's text and the agent's answer."""
 
     id: TurnId
@@ -108,7 +111,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     channel: ChannelName = None
     origin: UserOrigin = Origin.USER
     actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.AGENT
-    metadata: MetadataMap = {}
+    metadata: MetadataMap = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[int, int]:
@@ -116,45 +119,47 @@ class Turn(Struct, frozen=True, kw_only=True):
         return place(self.at, self.id)
 
 
-class Record(Struct, frozen=True, kw_only=True):
-    """Write one turn; memories are derived from it at once."""
+class _WithWords(Struct, frozen=True):
+    """Both sides may be given by position, all else by name."""
 
-    id: TurnId
     user: UserText = ""
     assistant: AssistantText = ""
+
+
+class Record(_WithWords, frozen=True, kw_only=True):
+    """Write one turn; memories are derived from it at once."""
+
+    id: Annotated[
+        str | None,
+        Meta(
+            description="The id of the turn: a second write changes nothing; None makes a new id."
+        ),
+    ] = None
     at: Annotated[datetime | None, Meta(description="The time of the turn; None for now.")] = None
     session: SessionName = None
     model: ModelName = None
     channel: ChannelName = None
-    origin: UserOrigin = Origin.USER
-    actor: ActingAs = Actor.AGENT
+    origin: Annotated[
+        OriginArg, Meta(description="The origin of the user's side, which decides trust.")
+    ] = Origin.USER
     metadata: MetadataMap = {}
 
     def __post_init__(self) -> None:
-        text.check_id(self.id)
+        if self.id is not None:
+            text.check_id(self.id)
         for name in ("user", "assistant"):
             _check_said(name, getattr(self, name))
         for name in _NAMES:
             text.check_name(f"The {name}", getattr(self, name))
         _set(self, "at", text.check_time("The time of the turn", self.at))
         _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
-        _set(self, "actor", text.check_choice("The actor", self.actor, Actor))
         text.check_metadata(self.metadata)
 
-    def turn(self, now: datetime) -> Turn:
-        """The turn this request describes."""
-        return Turn(
-            id=self.id,
-            at=self.at or now,
-            user=self.user,
-            assistant=self.assistant,
-            session=self.session,
-            model=self.model,
-            channel=self.channel,
-            origin=self.origin,
-            actor=self.actor,
-            metadata=dict(self.metadata),
-        )
+    def turn(self, turn_id: str, now: datetime, actor: Actor) -> Turn:
+        """The turn this request describes; its fields have the names of a turn's."""
+        told = {name: getattr(self, name) for name in self.__struct_fields__}
+        told |= {"id": turn_id, "at": self.at or now, "metadata": dict(self.metadata)}
+        return Turn(**told, actor=actor)
 
 
 class Piece(Struct, frozen=True, kw_only=True):
@@ -196,7 +201,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
     tokens_out: TokensOut = 0
 
 
-class Recorded(Struct, frozen=True, kw_only=True):
+class Recorded(Result, frozen=True, kw_only=True):
     """Receipt of a turn, given once it is durable."""
 
     id: TurnId
@@ -205,10 +210,10 @@ class Recorded(Struct, frozen=True, kw_only=True):
     memories: Annotated[
         tuple[str, ...], Meta(description="Ids of the memories derived from it.")
     ] = ()
-    redacted: RedactedSecrets = {}
+    redacted: RedactedSecrets = field(default_factory=dict)
 
 
-class Moment(Struct, frozen=True, kw_only=True):
+class Moment(Result, frozen=True, kw_only=True):
     """One turn in the timeline: time, state and gist, without decrypting the turn."""
 
     id: TurnId
@@ -222,7 +227,7 @@ class Moment(Struct, frozen=True, kw_only=True):
         return derived_id(self.id, EPISODE_PART)
 
 
-class Timeline(Struct, frozen=True, kw_only=True):
+class Timeline(Result, frozen=True, kw_only=True):
     """The latest turns of a scope, oldest first, and how many there were before them."""
 
     moments: Annotated[tuple[Moment, ...], Meta(description="The latest turns, oldest first.")] = ()
@@ -337,7 +342,9 @@ def from_record(record: Json) -> Turn:
     fields: dict[str, Any] = dict(record)
     try:
         at = datetime.fromisoformat(fields["at"])
-        return Record(**{**fields, "at": at}).turn(at)
+        actor = text.check_choice("The actor", fields.pop("actor", Actor.AGENT), Actor)
+        turn_id = text.check_id(fields["id"])
+        return Record(**{**fields, "at": at}).turn(turn_id, at, actor)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRequest("The turn has fields a turn does not have, or lacks some.") from error
 

@@ -10,7 +10,6 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
-from starlette.types import Receive, Scope, Send
 
 from scrubjay import __version__
 from scrubjay.access import KEYS
@@ -46,12 +45,7 @@ def app(
         redirect_slashes=False,
         lifespan=lambda _: _running(service, planes),
     )
-
-    async def named(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["app"] = router  # told that it is part of an application, it raises what it refuses
-        await router(scope, receive, send)
-
-    return Gate(named, hosts=service.options.hosts, clock=clock, metrics=service.metrics)
+    return Gate(router, hosts=service.options.hosts, clock=clock, metrics=service.metrics)
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from typing import Final
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import ScrubjayError
+from scrubjay.model.requests import Extract
 from scrubjay.model.results import Stopped
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock
@@ -20,8 +21,7 @@ from scrubjay.service.metrics import Metrics
 
 STOP_SECONDS: Final = 2.0
 """How long the end of the service waits for a model that thinks; then it is left behind."""
-_SLICE_TURNS: Final = 8
-_SLICE_SECONDS: Final = 5.0
+_SLICE: Final = Extract(limit=8, seconds=5.0)
 _log = logging.getLogger(__name__)
 
 
@@ -107,7 +107,7 @@ class Background:
         """Have the model read a few turns; leave one that cannot be had alone, longer each time."""
         add = self._metrics.add
         try:
-            done = self._engine.extract(scope, limit=_SLICE_TURNS, seconds=_SLICE_SECONDS)
+            done = self._engine.extract(scope, _SLICE)
         except ScrubjayError as error:
             # Frozen, destroyed, or a store that is busy or full: the turns wait in the store.
             _log.warning("extraction.left_waiting", extra={"code": error.code})

@@ -19,9 +19,9 @@ from scrubjay.bridge import Abandoned
 from scrubjay.model.scope import Scope
 from scrubjay.service.limits import Spent
 from scrubjay.service.problems import Problem
+from scrubjay.service.rest import Operation
 from scrubjay.service.service import Service
 from scrubjay.service.tracing import Span
-from scrubjay.verbs import Operation
 
 Result = TypeVar("Result")
 Take = Callable[[bytes], object]
@@ -136,23 +136,24 @@ async def read_body(
 ) -> bytes:
     """The body; a Problem as soon as it is too large, or if it does not arrive in time."""
     pieces, size = list[bytes](), 0
-    closing = {"Connection": "close"}
-    too_large = Problem(
-        413, "too_large", f"The body may have at most {most:,} bytes.", headers=closing
-    )
     if declared(request) > most:
-        raise too_large
+        raise _too_large(most)
     try:
         async with asyncio.timeout(seconds):
             async for piece in request.stream():
                 size += len(piece)
                 if size > most:
-                    raise too_large
+                    raise _too_large(most)
                 take(piece)
                 pieces.append(piece)
     except ClientDisconnect as error:
         raise Abandoned from error
     except TimeoutError as error:
         detail = "The body did not arrive in time."
-        raise Problem(408, "too_slow", detail, headers=closing) from error
+        raise Problem(408, "too_slow", detail, headers={"Connection": "close"}) from error
     return b"".join(pieces)
+
+
+def _too_large(most: int) -> Problem:
+    detail = f"The body may have at most {most:,} bytes."
+    return Problem(413, "too_large", detail, headers={"Connection": "close"})

@@ -79,6 +79,8 @@ class _Passage:
         begun = self._gate.clock.monotonic()
         try:
             self._check()
+            # A router that is part of an application raises what it refuses.
+            self._scope["app"] = self._gate.app
             await self._gate.app(self._scope, self._receive, self._forward)
         except Abandoned:
             self._status = 499

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from scrubjay.access import PODS, SYSTEM, Grant
+from scrubjay.access import PODS, SYSTEM_TENANT, Grant
 from scrubjay.model.endpoints import is_loopback
 from scrubjay.model.errors import Forbidden, InvalidRequest
 from scrubjay.model.origin import Actor
@@ -88,7 +88,7 @@ class Template:
             )
         object.__setattr__(self, "_parts", found.groupdict())
         longest = dict.fromkeys(self.claims, "a" * LONGEST)
-        if self.scope(longest).tenant == SYSTEM:
+        if self.scope(longest).tenant == SYSTEM_TENANT:
             raise Forbidden("The tenant system is scrubjay's own.")
 
     @property

@@ -11,7 +11,7 @@ from typing import Final
 
 from scrubjay.ports import Clock
 from scrubjay.service.problems import Problem
-from scrubjay.verbs import Operation
+from scrubjay.service.rest import Operation
 
 _BUCKETS: Final = 10_000
 TOGETHER_BYTES: Final = 256 * 1024 * 1024

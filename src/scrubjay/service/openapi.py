@@ -18,7 +18,7 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Recorded
 from scrubjay.service import problems
 from scrubjay.service.problems import ProblemDocument
-from scrubjay.verbs import HELP, OPERATIONS, Operation
+from scrubjay.service.rest import OPERATIONS, Operation
 
 _REF: Final = "#/components/schemas/{name}"
 _ABOUT: Final = (
@@ -122,7 +122,7 @@ def _operation(
         "operationId": operation.name,
         "tags": [operation.tag],
         "summary": operation.summary,
-        "description": f"{_doc(operation)} {_needed(operation.grant)}",
+        "description": f"{operation.summary} {_needed(operation.grant)}",
         "parameters": [*_parameters(operation, form)],
         "responses": _responses(operation, given),
     }
@@ -141,17 +141,13 @@ def _needed(grant: Grant | None) -> str:
     return f"Needs the grant {grant}: {_GRANTS[grant]}." if grant else "Any key will do."
 
 
-def _doc(operation: Operation) -> str:
-    return (operation.verb.__doc__ or operation.summary).partition("\n")[0]
-
-
 def _parameters(operation: Operation, form: dict[str, Any]) -> list[dict[str, Any]]:
     found = [
         {
             "name": name,
             "in": "path",
             "required": True,
-            "description": HELP[name],
+            "description": codec.help_of(operation.fields[name][0]),
             "schema": {"type": "string"},
         }
         for name in operation.path_names
@@ -161,7 +157,7 @@ def _parameters(operation: Operation, form: dict[str, Any]) -> list[dict[str, An
             flat = _flat(schema)
             about = flat.pop("description", "")
             found.append({"name": name, "in": "query", "description": about, "schema": flat})
-    if operation.scoped:
+    if operation.verb.scoped:
         found.append(_header("X-Scrubjay-Scope", "The scope, as tenant/owner.", "acme/alice"))
     if operation.keyed:
         about = "The key of this write: a repeat of the same request changes nothing."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,19 +15,20 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as Asgi
 
 from scrubjay import codec
-from scrubjay.access import KEYS, Key
-from scrubjay.engine import Engine
+from scrubjay.access import KEYS, Access, Key
 from scrubjay.model.errors import Forbidden, NotFound
 from scrubjay.model.memory import Edition, Memory
+from scrubjay.model.requests import Get
 from scrubjay.model.results import Outcome, Page, Recalled, Retained
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import NAME_CHARS, key_name
 from scrubjay.model.turns import Recorded
 from scrubjay.service.endpoint import HttpEndpoint, Take, Visit, read_body
 from scrubjay.service.problems import Problem
+from scrubjay.service.rest import BELOW, OPERATIONS, Operation
 from scrubjay.service.service import Service
 from scrubjay.service.tracing import Span
-from scrubjay.verbs import BELOW, OPERATIONS, Call, Operation
+from scrubjay.verbs import perform
 
 _COUNT: Final = "(0|[1-9][0-9]{0,17})"
 _STRONG: Final = re.compile(rf'"{_COUNT}\.{_COUNT}"')
@@ -97,7 +98,7 @@ def as_json(content: Any, status: int = 200, headers: Mapping[str, str] | None =
 
 
 def render(
-    service: Service, operation: Operation, request: Request, call: Call, result: Any
+    service: Service, operation: Operation, request: Request, scope: Scope, result: Any
 ) -> Response:
     """The answer of an operation, ready to be sent."""
     match result:
@@ -109,7 +110,7 @@ def render(
         case Retained() | Recorded():
             return _written(service, operation, result)
         case Page():
-            return _page(service, request, call, result)
+            return _page(service, request, scope, result)
     content = codec.plain(result)
     return as_json(content if isinstance(content, dict) else {"data": content}, operation.status)
 
@@ -128,10 +129,10 @@ def _written(service: Service, operation: Operation, receipt: Retained | Recorde
     return as_json(codec.plain(receipt), status, {"Location": place} if place else None)
 
 
-def _page(service: Service, request: Request, call: Call, page: Page) -> Response:
+def _page(service: Service, request: Request, scope: Scope, page: Page) -> Response:
     headers, cursor = dict[str, str](), None
     if page.next is not None:
-        cursor = service.signer.cursor(call.scope, page.next)
+        cursor = service.signer.cursor(scope, page.next)
         kept = [pair for pair in request.query_params.multi_items() if pair[0] not in _PLACES]
         query = urlencode([*kept, ("cursor", cursor)])
         headers["Link"] = f'<{request.url.path}?{query}>; rel="next"'
@@ -175,7 +176,7 @@ class RestEndpoint(HttpEndpoint[Response]):
         grant = self.operation.grant
         if grant is not None and grant not in holder.grants:
             raise Forbidden(f"This key has not the grant {grant}.", hint="Use a key that has it.")
-        return self.service.scope_of(request, holder) if self.operation.scoped else KEYS
+        return self.service.scope_of(request, holder) if self.operation.verb.scoped else KEYS
 
     async def receive(self, request: Request, take: Take) -> bytes:
         """The body, if it is JSON; a query has none."""
@@ -189,39 +190,40 @@ class RestEndpoint(HttpEndpoint[Response]):
 
     def at_once(self, visit: Visit, span: Span) -> Response | None:
         """The answer to a short recall of a scope that is at hand."""
-        ask, scope = self.operation.at_once, visit.scope
-        if ask is None or scope is None or len(visit.body) > _SHORT:
+        service, scope = self.service, visit.scope
+        if self.operation.name != "recall" or scope is None or len(visit.body) > _SHORT:
             return None
-        if not self.service.is_ready(scope):
+        if not service.is_ready(scope):
             return None
         values = self._values(visit)
-        short = ask(self.service.engine, scope, values)
+        short = service.access(visit.holder).at_once(scope, values)
         if short is None:
             return None
         with short:
-            # It has the one verb of the engine that the operation asks for.
-            return self._work(visit, span, cast(Engine, short), values)
+            reach = Access(short, service.keys, visit.holder)
+            return self._work(visit, span, reach, values)
 
     def perform(self, visit: Visit, span: Span) -> Response:
         """The body taken apart, the verb, and its answer put together."""
-        return self._work(visit, span, self.service.engine, self._values(visit))
+        return self._work(visit, span, self.service.access(visit.holder), self._values(visit))
 
-    def _work(self, visit: Visit, span: Span, engine: Engine, values: Values) -> Response:
+    def _work(self, visit: Visit, span: Span, reach: Access, values: Values) -> Response:
         operation, service, scope = self.operation, self.service, visit.scope or KEYS
-        call = Call(engine=engine, keys=service.keys, holder=visit.holder, scope=scope)
+        verb = operation.verb
         once = self._once(visit)
         if once is not None and values.get("key") is None:
             values["key"] = once
         span.asked(values, once=once)
-        if operation.scoped and not operation.beyond:
-            service.ready(scope, create=operation.creates)
+        if verb.scoped and not verb.beyond:
+            service.ready(scope, create=verb.creates)
         if operation.name == "destroy":
             service.leave(scope)
-        result = operation.perform(call, values)
-        if isinstance(result, Retained):
-            _check_known(visit.request, call, result, once)
+        beside = {"expected": expected(visit.request)} if operation.conditional else {}
+        result = perform(reach, verb, scope, values, **beside)
+        if isinstance(result, Retained) and result.outcome is not Outcome.STORED:
+            _check_known(visit, reach, result, once)
         span.answered(result)
-        return render(service, operation, visit.request, call, result)
+        return render(service, operation, visit.request, scope, result)
 
     def _once(self, visit: Visit) -> str | None:
         """The Idempotency-Key as the key of the memory that is written, with its body's digest."""
@@ -251,18 +253,14 @@ class RestEndpoint(HttpEndpoint[Response]):
                 values["cursor"] = self.service.signer.place(visit.scope or KEYS, cursor)
             elif below is not None:
                 values["cursor"] = below
-        if operation.conditional:
-            values["expected"] = expected(request)
         return values
 
 
-def _check_known(request: Request, call: Call, receipt: Retained, once: str | None) -> None:
+def _check_known(visit: Visit, reach: Access, receipt: Retained, once: str | None) -> None:
     """Refuse what the store knows under this key as another request, and a create that was none."""
-    if receipt.outcome is Outcome.STORED:
-        return
     if once is not None:
         try:
-            known = call.engine.get(call.scope, receipt.id, actor=call.actor).key
+            known = reach.get(visit.scope, Get(receipt.id), reach.caller).key
         except NotFound:
             known = None  # it was forgotten, or its time is over
         if known == once:
@@ -270,7 +268,7 @@ def _check_known(request: Request, call: Call, receipt: Retained, once: str | No
         if known is not None and key_name(known) == key_name(once):
             detail = "This Idempotency-Key came with another request."
             raise Problem(422, "idempotency_key_reused", detail)
-    if request.headers.get("if-none-match", "").strip() == "*":
+    if visit.request.headers.get("if-none-match", "").strip() == "*":
         raise Problem(412, "precondition_failed", "It is there already, or was forgotten once.")
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from starlette.requests import Request
 from starlette.routing import BaseRoute
 
-from scrubjay import guarded
-from scrubjay.access import Key, Keys, everything
+from scrubjay.access import Access, Key, Keys, everything
 from scrubjay.bridge import Bridge, Limits
 from scrubjay.engine import Engine
 from scrubjay.model.errors import InvalidRequest
@@ -169,8 +168,12 @@ class Service:
             raise InvalidRequest(
                 "The request names no scope.", hint="Send it as X-Scrubjay-Scope: tenant/owner."
             )
-        guarded.check_covered(holder, scope)
+        self.access(holder).check_covered(scope)
         return scope
+
+    def access(self, holder: Key) -> Access:
+        """The engine as the holder of a key may use it."""
+        return Access(self.engine, self.keys, holder)
 
     # -- scopes and memories -------------------------------------------------------------
 

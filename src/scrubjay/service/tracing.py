@@ -12,7 +12,7 @@ from scrubjay.model.results import Recalled, Retained
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock
 from scrubjay.service.cursors import Signer
-from scrubjay.verbs import Operation
+from scrubjay.service.rest import Operation
 
 CONTENT_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The variable by which somebody says that spans may hold what was asked and answered."""

@@ -86,7 +86,7 @@ class LedgerContract:
         page = handle.turns(2)
         while page:
             seen += [turn.id for turn in page]
-            page = handle.turns(2, before=page[-1])
+            page = handle.turns(2, before=page[-1].at, before_id=page[-1].id)
         assert sorted(seen) == [f"t-{number}" for number in range(7)]
         assert {turn.id for turn in handle.turns(before=there + timedelta(seconds=1))} == {
             "t-0",

@@ -78,13 +78,13 @@ def test_a_group_that_is_none_is_refused_before_anything_is_made(tmp_path: Path)
 def test_the_limits_of_a_named_session_hold_across_processes(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     import scrubjay as library
-    from scrubjay.model.requests import Allowance, Retain
+    from scrubjay.model.requests import Allowance, Caller, Retain
 
     with library.open("main", home=home) as jay:
         allowance = Allowance(session="s1", name="stores", limit=20)
         for number in range(20):
-            request = Retain(content=f"{number}", allowances=(allowance,))
-            jay._engine.retain(jay.scope, request)
+            caller = Caller(allowances=(allowance,))
+            jay._engine.retain(jay.scope, Retain(f"{number}"), caller)
     call = ("tool", "memory_store", '{"type":"fact","content":"x"}')
     code, _, err = scrubjay(Path(home), *call, "--session", "s1")
     assert (code, json.loads(err)["code"]) == (1, "RATE_LIMITED")

@@ -15,7 +15,7 @@ import pytest
 
 from scrubjay.model.errors import InvalidRequest, NotFound, SchemaTooNew
 from scrubjay.model.origin import Origin
-from scrubjay.model.requests import Forget
+from scrubjay.model.requests import Forget, Get, History, Load
 from scrubjay.surfaces.imports import carapace
 from tests.dialects.carapace.old_database import DOCUMENTED, PUBLISHED, row, write
 from tests.dialects.carapace.scene import MAIN, Stage
@@ -31,7 +31,7 @@ CHAIN = [
 def moved(stage: Stage, path: Path) -> Any:
     """Load a database into the group main; what load says."""
     found = carapace.read(path)
-    return stage.engine.load(MAIN, found.document(MAIN, stage.home.clock.now()))
+    return stage.engine.load(MAIN, Load(found.document(MAIN, stage.home.clock.now())))
 
 
 @pytest.mark.parametrize("schema", [DOCUMENTED, PUBLISHED], ids=["documented", "published"])
@@ -40,9 +40,9 @@ def test_entries_come_with_their_versions_and_where_they_come_from(
 ) -> None:
     assert moved(stage, write(tmp_path / "main.sqlite", CHAIN, schema)).loaded == 4
     assert stage.found() == ["prefers tea", "lives in Zurich"]
-    chain = stage.engine.history(MAIN, "mem-1")
+    chain = stage.engine.history(MAIN, History("mem-1"))
     assert [memory.id for memory in chain] == ["mem-1", "mem-2", "mem-3"]
-    newest = stage.engine.get(MAIN, "mem-3")
+    newest = stage.engine.get(MAIN, Get("mem-3"))
     assert (newest.origin, newest.tags) == (Origin.IMPORT, ("home",))
     assert (newest.provenance.session, newest.provenance.channel) == ("sess-9", "carapace")
     assert newest.recorded_at == datetime(2026, 2, 3, 10, tzinfo=UTC)
@@ -96,7 +96,7 @@ def test_two_entries_with_one_successor_become_a_line_and_a_loose_end(
     ]
     assert moved(stage, write(tmp_path / "main.sqlite", rows)).loaded == 3
     assert stage.found() == ["content of mem-3"]
-    assert [one.id for one in stage.engine.history(MAIN, "mem-3")] == ["mem-2", "mem-3"]
+    assert [one.id for one in stage.engine.history(MAIN, History("mem-3"))] == ["mem-2", "mem-3"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import Browse, Retain
+from scrubjay.model.requests import Browse, FreezeRequest, History, Retain
 from scrubjay.model.rows import Freeze
 from scrubjay.surfaces.carapace.memory import ScrubjayMemory
 from tests.dialects.carapace.scene import MAIN, Stage
@@ -162,7 +162,7 @@ def test_superseding_an_old_version_is_allowed_and_replaces_the_newest(stage: St
     third = stage.call("memory_store", type="fact", content="three", supersedes=first)
     assert third["supersedes"] == second
     assert stage.found() == ["three"]
-    chain = [memory.content for memory in stage.engine.history(MAIN, first)]
+    chain = [memory.content for memory in stage.engine.history(MAIN, History(first))]
     assert chain == ["one", "two", "three"]
 
 
@@ -229,7 +229,7 @@ def test_deleting_an_older_version_leaves_the_newest(stage: Stage) -> None:
 
 def test_a_frozen_group_says_so(stage: Stage) -> None:
     stage.store("x")
-    stage.engine.freeze(MAIN, Freeze.WRITES)
+    stage.engine.freeze(MAIN, FreezeRequest(Freeze.WRITES))
     error = stage.fail("memory_store", type="fact", content="y")
     assert (error["code"], error["retriable"]) == ("HANDLER_ERROR", False)
     assert stage.found() == ["x"]

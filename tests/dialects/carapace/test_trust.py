@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scrubjay.model.origin import Origin
-from scrubjay.model.requests import Revoke
+from scrubjay.model.requests import Approve, Revoke
 from tests.dialects.carapace.scene import MAIN, Stage
 
 POISON = [
@@ -65,7 +65,7 @@ def test_a_tainted_session_cannot_replace_what_a_clean_one_wrote(stage: Stage) -
 def test_what_a_person_approved_is_in_the_brief_again(stage: Stage) -> None:
     stage.memory.mark_tainted("s1", "main")
     public_id = stage.store("Prefers tea", type="preference")
-    stage.engine.approve(MAIN, public_id, "Prefers tea")
+    stage.engine.approve(MAIN, Approve(public_id, "Prefers tea"))
     assert "Prefers tea" in stage.host.brief("main")
 
 

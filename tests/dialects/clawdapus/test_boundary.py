@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import NotFound
-from scrubjay.model.requests import Browse, Forget, Retain
+from scrubjay.model.requests import Browse, Forget, Get, Load, Retain, TurnsRequest
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.names import scope_of, turn_id
@@ -58,7 +58,7 @@ def test_the_token_of_a_pod_neither_reads_nor_erases_what_a_key_wrote(
     status, told = ask(service, "recall", agent, pod, messages=[user("Where is the needle?")])
     assert (status, NEEDLE in told) == (200, False)
     assert ask(service, "forget", agent, pod, entry_ids=[*ids.values()])[0] == 204
-    assert all(engine.get(scope, one).content for scope, one in ids.items())
+    assert all(engine.get(scope, Get(one)).content for scope, one in ids.items())
 
 
 def test_forgetting_reaches_turns_and_what_came_of_them_and_no_other_memory(
@@ -121,10 +121,10 @@ def test_what_a_pod_remembers_can_be_carried_elsewhere_and_forgotten_there(
     told = [line(1, "I prefer green tea."), line(2, "My supplier is Brunner.")]
     here, there = Desk(engine), Desk(MemoryHome("elsewhere").engine())
     here.retain(*told)
-    there.engine.load(SCOPE, engine.export(SCOPE).content)
+    there.engine.load(SCOPE, Load(engine.export(SCOPE).content))
     assert there.recall("What is my supplier?") == here.recall("What is my supplier?")
     there.retain(*told)
-    assert len(there.engine.turns(SCOPE, 10)) == 2
+    assert len(there.engine.turns(SCOPE, TurnsRequest(10))) == 2
     there.forget(*told)
     assert there.engine.browse(SCOPE, Browse()).memories == ()
 
@@ -137,4 +137,4 @@ def test_a_forget_of_the_operator_still_takes_a_derived_memory_by_its_id(engine:
     ]
     engine.forget(SCOPE, Forget(ids=(preference,)))
     with pytest.raises(NotFound):
-        engine.get(SCOPE, preference)
+        engine.get(SCOPE, Get(preference))

@@ -12,6 +12,7 @@ import pytest
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.requests import Destroy, TurnsRequest
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.names import scope_of
 from scrubjay.surfaces.clawdapus.plane import BODY_BYTES
@@ -67,7 +68,7 @@ def test_retain_dedupes_forget_erases_and_a_replay_stays_suppressed(
     assert [retain(manifest, line), retain(manifest, line)] == [202, 202]
     (block,) = recalled(manifest)
     assert "warehouse nine" in block["text"]
-    assert len(engine.turns(ANALYST, 10)) == 1
+    assert len(engine.turns(ANALYST, TurnsRequest(10))) == 1
     assert forget(manifest, line["id"]) == 204
     assert recalled(manifest) == []
     assert retain(manifest, line) == 202
@@ -129,7 +130,7 @@ def test_what_was_said_is_put_before_the_model_in_a_later_turn(
 
 def test_a_turn_is_retained_under_its_agent_and_its_id(engine: Engine, proxy: Proxy) -> None:
     said(proxy)
-    (turn,) = engine.turns(ANALYST, 10)
+    (turn,) = engine.turns(ANALYST, TurnsRequest(10))
     assert turn.id == proxy.history[0]["id"]
     assert (turn.user, turn.assistant, turn.model) == (QUESTION, ANSWER, "gpt-test-1")
     assert turn.at == proxy.clock
@@ -138,7 +139,7 @@ def test_a_turn_is_retained_under_its_agent_and_its_id(engine: Engine, proxy: Pr
 
 def test_what_the_proxy_took_out_is_noted_with_the_turn(engine: Engine, proxy: Proxy) -> None:
     said(proxy, "Use sk-live-abcdef123456 for that.", "I used sk-live-abcdef123456.")
-    (turn,) = engine.turns(ANALYST, 10)
+    (turn,) = engine.turns(ANALYST, TurnsRequest(10))
     assert (
         turn.metadata
         == {"policy_removed": 3}
@@ -152,10 +153,10 @@ def test_a_replay_that_nobody_scrubbed_is_scrubbed_here_as_the_proxy_would_have(
 ) -> None:
     secret = "Use sk-live-abcdef123456 and Bearer abcdefgh12345 for that."
     said(proxy, secret)
-    live = engine.turns(ANALYST, 1)[0]
+    live = engine.turns(ANALYST, TurnsRequest(1))[0]
     other = Claw(Manifest(claw.manifest.url, agent="replayed"))
     other.backfill(proxy.history)
-    replayed = engine.turns(scope_of("replayed", "desk"), 1)[0]
+    replayed = engine.turns(scope_of("replayed", "desk"), TurnsRequest(1))[0]
     assert replayed.user == live.user == "Use [redacted-secret] and Bearer [redacted] for that."
 
 
@@ -164,7 +165,7 @@ def test_our_own_blocks_and_an_answer_that_repeats_them_are_not_stored_again(
 ) -> None:
     said(proxy)
     said(proxy, "Where did we put the blue paint?", ANSWER)
-    latest = engine.turns(ANALYST, 1)[0]
+    latest = engine.turns(ANALYST, TurnsRequest(1))[0]
     assert "BEGIN MEMORY" not in latest.user + latest.assistant
     assert latest.assistant == ""
 
@@ -174,7 +175,7 @@ def test_a_client_that_sends_our_blocks_back_tells_nothing_new(
 ) -> None:
     block = "--- BEGIN MEMORY (from m) ---\n[kind=fact]\nThe cat is Tom.\n--- END MEMORY ---"
     retain(manifest, entry([user(f"{block}\n\n{QUESTION}")], ANSWER, START))
-    assert engine.turns(ANALYST, 1)[0].user == QUESTION
+    assert engine.turns(ANALYST, TurnsRequest(1))[0].user == QUESTION
 
 
 def test_a_frozen_scope_fails_the_retain_and_not_the_turn(engine: Engine, proxy: Proxy) -> None:
@@ -200,7 +201,7 @@ def test_a_destroyed_scope_is_not_made_again_by_a_replay(
     engine: Engine, proxy: Proxy, claw: Claw
 ) -> None:
     said(proxy)
-    engine.destroy(ANALYST, confirm="pod.desk/analyst")
+    engine.destroy(ANALYST, Destroy(confirm="pod.desk/analyst"))
     with pytest.raises(RuntimeError, match="retain returned status 410: destroyed"):
         claw.backfill(proxy.history)
 
@@ -265,7 +266,7 @@ def test_a_body_may_be_packed(manifest: Manifest, engine: Engine) -> None:
     packed = gzip.compress(json.dumps(body).encode())
     answer = post(manifest, "retain", packed, seconds=5, **{"Content-Encoding": "gzip"})
     assert answer.status == 202
-    assert len(engine.turns(scope_of("a"), 10)) == 1
+    assert len(engine.turns(scope_of("a"), TurnsRequest(10))) == 1
 
 
 @pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"{}")[:-4]], ids=["none", "cut"])
@@ -280,7 +281,7 @@ def test_a_body_over_the_limit_is_refused_and_one_just_below_is_taken(
     line = entry([user("x" * (BODY_BYTES - 4_000))], ANSWER, START)
     line["request_effective"] = {}
     assert retain(manifest, line) == 202
-    assert len(engine.turns(ANALYST, 1)[0].user) == BODY_BYTES - 4_000
+    assert len(engine.turns(ANALYST, TurnsRequest(1))[0].user) == BODY_BYTES - 4_000
     bomb = gzip.compress(b" " * (BODY_BYTES + 1))
     for body, more in ((b" " * (BODY_BYTES + 1), {}), (bomb, {"Content-Encoding": "gzip"})):
         assert post(manifest, "retain", body, seconds=10, **more).status == 413
@@ -335,7 +336,7 @@ def test_only_what_the_user_said_last_counts_and_not_what_a_tool_said(
         user([{"type": "tool_result", "content": "rows: 8"}]),
     ]
     retain(manifest, entry(messages, ANSWER, START))
-    assert engine.turns(ANALYST, 1)[0].user == QUESTION
+    assert engine.turns(ANALYST, TurnsRequest(1))[0].user == QUESTION
 
 
 @pytest.mark.parametrize("agent", ["a b", "ä", "../x", "x--y", "A" * 300, "a/b", "🐙"])
@@ -432,7 +433,7 @@ def test_a_backfill_may_begin_after_a_time_and_end_after_a_number(
     other = Claw(Manifest(claw.manifest.url, agent="replayed"))
     after = START + timedelta(minutes=2)
     assert other.backfill(proxy.history, after=after, limit=2) == 2
-    assert [t.id for t in engine.turns(scope_of("replayed", "desk"), 10)] == [
+    assert [t.id for t in engine.turns(scope_of("replayed", "desk"), TurnsRequest(10))] == [
         proxy.history[3]["id"],
         proxy.history[2]["id"],
     ]
@@ -444,7 +445,7 @@ def test_a_backfill_of_a_line_without_id_gets_one_and_is_known_the_next_time(
     line = entry([user(QUESTION)], ANSWER, START)
     del line["id"]
     claw.backfill([line, line])
-    assert len(engine.turns(ANALYST, 10)) == 1
+    assert len(engine.turns(ANALYST, TurnsRequest(10))) == 1
 
 
 def test_a_backfill_never_brings_back_what_was_forgotten(proxy: Proxy, claw: Claw) -> None:

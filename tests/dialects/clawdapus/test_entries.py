@@ -9,6 +9,7 @@ import pytest
 
 from scrubjay.conversation.messages import answer_text
 from scrubjay.engine import Engine
+from scrubjay.model.requests import TurnsRequest
 from scrubjay.surfaces.clawdapus.entries import asked, told
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line
 from tests.dialects.clawdapus.pod import inject, user
@@ -88,7 +89,7 @@ def test_events_that_nothing_parts_are_still_told_apart() -> None:
 def test_a_question_about_a_marker_stays_in_the_ledger(desk: Desk) -> None:
     asking = "--- BEGIN MEMORY (from x) ---\nWhat does this line in my log mean? I prefer tea."
     desk.retain(line(0, asking))
-    assert desk.engine.turns(SCOPE, 1)[0].user == asking
+    assert desk.engine.turns(SCOPE, TurnsRequest(1))[0].user == asking
     assert "I prefer tea." in desk.texts("tea", kind="preference")
 
 
@@ -97,7 +98,7 @@ def test_a_recalled_text_in_a_block_cut_short_is_no_statement_of_the_user(desk: 
     messages = [user(f"--- BEGIN MEMORY (from x) ---\n{told_of}\nWhat is this line about?")]
     shown = inject(messages, [{"text": told_of, "kind": "preference"}], anthropic=False)
     desk.retain(line(0, messages[0]["content"], request_effective={"messages": shown}))
-    assert "What is this line about?" in desk.engine.turns(SCOPE, 1)[0].user
+    assert "What is this line about?" in desk.engine.turns(SCOPE, TurnsRequest(1))[0].user
     assert desk.texts("green tea", kind="preference") == ""
 
 

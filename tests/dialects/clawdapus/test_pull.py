@@ -15,7 +15,7 @@ from scrubjay.cli.app import run
 from scrubjay.conversation.replay import PAGE, Pulled
 from scrubjay.engine import Engine
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.requests import Forget
+from scrubjay.model.requests import Forget, TurnsRequest
 from scrubjay.model.turns import Record
 from scrubjay.surfaces.clawdapus.history import LINE_BYTES, HistorySource, pull
 from scrubjay.surfaces.clawdapus.names import scope_of
@@ -57,7 +57,7 @@ def test_the_whole_history_is_replayed_and_a_second_pull_changes_nothing(
     first, second = pulled_from(engine, source), pulled_from(engine, source)
     assert (first.stored, first.known, first.whole) == (5, 0, True)
     assert (second.stored, second.known) == (0, 5)
-    assert len(engine.turns(SCOPE, 10)) == 5
+    assert len(engine.turns(SCOPE, TurnsRequest(10))) == 5
 
 
 def test_a_damaged_line_and_a_failed_turn_are_left_out_and_counted(
@@ -219,7 +219,7 @@ def known(home: Path, *scopes: tuple[str, str]) -> None:
 def turns(home: Path, agent: str, pod: str) -> int:
     engine = bootstrap.build(settings.at_home(home))
     try:
-        return len(engine.turns(scope_of(agent, pod), 10))
+        return len(engine.turns(scope_of(agent, pod), TurnsRequest(10)))
     finally:
         engine.close()
 

@@ -17,7 +17,7 @@ from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.errors import ScrubjayError
-from scrubjay.model.requests import Forget
+from scrubjay.model.requests import Forget, Load, TimelineRequest, TurnsRequest
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Due
 from scrubjay.model.turns import derived_id
@@ -93,9 +93,9 @@ def test_three_shuffled_replays_by_four_workers_leave_no_duplicate_and_the_same_
     url = serve(desk.engine)
     for turn in range(3):
         replay(lambda *mine: sent(url, mine), lines, seed + turn)
-    timeline = desk.engine.timeline(SCOPE, 20_000)
+    timeline = desk.engine.timeline(SCOPE, TimelineRequest(20_000))
     assert [one.id for one in timeline.moments] == [one["id"] for one in lines]
-    assert timeline == live.engine.timeline(SCOPE, 20_000)
+    assert timeline == live.engine.timeline(SCOPE, TimelineRequest(20_000))
     assert memories(desk.engine) == memories(live.engine)
     assert answers(desk) == answers(live)
     assert desk.engine.verify(SCOPE).sound
@@ -189,7 +189,7 @@ class Scene:
         engine.purge(SCOPE)
 
     def copy(self, engine: Engine) -> None:
-        engine.load(SCOPE, engine.export(SCOPE).content)
+        engine.load(SCOPE, Load(engine.export(SCOPE).content))
 
     def look(self) -> None:
         """Nothing tombstoned is there; of what a forget was acknowledged for, nothing is."""
@@ -218,7 +218,7 @@ class Scene:
         self.look()
         contents = "\n".join(memory.content for memory in engine.follow(SCOPE).memories)
         assert "third pot" not in contents
-        assert sorted(turn.id for turn in engine.turns(SCOPE, 10)) == sorted(
+        assert sorted(turn.id for turn in engine.turns(SCOPE, TurnsRequest(10))) == sorted(
             [TEA["id"], HIDING["id"]]
         )
         engine.finish_due(SCOPE)

@@ -15,7 +15,7 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
-from scrubjay.model.requests import Retain
+from scrubjay.model.requests import Retain, TimelineRequest, TurnsRequest
 from scrubjay.model.turns import Piece, State, Turn
 from scrubjay.surfaces.clawdapus.plane import render
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line, within_the_limits
@@ -74,7 +74,7 @@ def test_a_second_retain_changes_nothing(desk: Desk) -> None:
 
 def test_noise_collapses_to_a_count(desk: Desk) -> None:
     desk.retain(*noisy())
-    states = [moment.state for moment in desk.engine.timeline(SCOPE, 200).moments]
+    states = [moment.state for moment in desk.engine.timeline(SCOPE, TimelineRequest(200)).moments]
     assert states.count(State.KEPT) == 20
     told = desk.texts("How many lamps?")
     assert "routine" in told
@@ -99,7 +99,7 @@ def test_a_failing_distiller_breaks_neither_retain_nor_recall(home: MemoryHome) 
     desk = Desk(home.engine())
     desk.retain(PAINT, ordinary(1))
     assert desk.recall("blue paint") == []
-    assert len(desk.engine.turns(SCOPE, 10)) == 2
+    assert len(desk.engine.turns(SCOPE, TurnsRequest(10))) == 2
 
 
 # -- forget ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from scrubjay.engine import Engine, Policy
 from scrubjay.engine.search import manifest
 from scrubjay.engine.search.manifest import Manifest, SegmentBlobs
 from scrubjay.model.errors import Busy, Full
-from scrubjay.model.requests import Recall
+from scrubjay.model.requests import USER, Caller, Recall
 from scrubjay.model.results import Recalled
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Result, Tx
@@ -27,9 +27,19 @@ LAZY = Policy(segment_rows=10**9)
 WORDS = ("amber", "birch", "copper", "dahlia", "ember", "fjord", "garnet", "heron", "indigo")
 
 
-def ask(engine: Engine, query: str, *, scope: Scope = ALICE, **options: Any) -> Recalled:
+def ask(
+    engine: Engine,
+    query: str,
+    *,
+    scope: Scope = ALICE,
+    caller: Caller = USER,
+    local: bool = False,
+    also: frozenset[str] = frozenset(),
+    **options: Any,
+) -> Recalled:
     """The answer to a question."""
-    return engine.recall(scope, Recall(query=query, **options))
+    request = Recall(query=query, **options)
+    return engine.recall(scope, request, caller, local=local, also=also)
 
 
 def said(engine: Engine, query: str, *, scope: Scope = ALICE, **options: Any) -> list[str]:

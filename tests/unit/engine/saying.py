@@ -8,6 +8,7 @@ from typing import Any
 
 from scrubjay.engine import Engine
 from scrubjay.model.memory import Kind, Memory
+from scrubjay.model.requests import TimelineRequest
 from scrubjay.model.rows import Collection, Row
 from scrubjay.model.turns import Record, Recorded
 from tests.support.engines import MemoryHome
@@ -49,7 +50,10 @@ def state(engine: Engine) -> list[tuple[object, ...]]:
         where = (memory.provenance, memory.position, memory.recorded_at, memory.sources)
         return (memory.id, memory.kind, memory.content, memory.origin, *links, *where)
 
-    timeline = [(m.id, m.at, m.state, m.gist) for m in engine.timeline(ALICE, 10_000).moments]
+    timeline = [
+        (m.id, m.at, m.state, m.gist)
+        for m in engine.timeline(ALICE, TimelineRequest(10_000)).moments
+    ]
     return [*sorted(map(plain, everything(engine)), key=str), *timeline]
 
 

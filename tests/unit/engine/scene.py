@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from scrubjay.engine import Engine
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.memory import Memory
-from scrubjay.model.requests import Browse, Forget, Retain, Supersede
+from scrubjay.model.requests import USER, Browse, Caller, Forget, Retain, Supersede
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Head, Row
 from scrubjay.model.scope import Scope
@@ -23,14 +23,24 @@ LONG = "ä" * (32 * 1024)
 """The longest content there may be: with its fields it is too long for a cell."""
 
 
-def retain(engine: Engine, content: str, *, scope: Scope = ALICE, **fields: Any) -> str:
+def retain(
+    engine: Engine,
+    content: str,
+    *,
+    scope: Scope = ALICE,
+    caller: Caller = USER,
+    **fields: Any,
+) -> str:
     """Write a memory; its id."""
-    return engine.retain(scope, Retain(content=content, **fields)).id
+    return engine.retain(scope, Retain(content=content, **fields), caller).id
 
 
-def supersede(engine: Engine, public_id: str, content: str, **fields: Any) -> str:
+def supersede(
+    engine: Engine, public_id: str, content: str, *, caller: Caller = USER, **fields: Any
+) -> str:
     """Replace a memory; the id of the new one."""
-    return engine.supersede(ALICE, Supersede(id=public_id, content=content, **fields)).id
+    request = Supersede(id=public_id, content=content, **fields)
+    return engine.supersede(ALICE, request, caller).id
 
 
 def forget(engine: Engine, *ids: str, scope: Scope = ALICE, **target: Any) -> Erasure:

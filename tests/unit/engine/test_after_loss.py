@@ -9,6 +9,7 @@ import pytest
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import KeyMissing
+from scrubjay.model.requests import Restore
 from tests.support.engines import MemoryHome, SqliteHome
 from tests.unit.engine.scene import ALICE, address, contents, forget, retain, supersede
 
@@ -22,7 +23,7 @@ def test_a_scope_restored_after_its_file_was_lost_is_sound(home: MemoryHome) -> 
     engine.close()
     home.store.remove(address(home))
     successor = home.engine()
-    successor.restore(ALICE, raw)
+    successor.restore(ALICE, Restore(raw))
     assert contents(successor) == ["kept"]
     assert successor.verify(ALICE).problems == ()
 
@@ -35,7 +36,7 @@ def test_a_trail_cut_short_still_shows_after_a_restore(home: MemoryHome) -> None
     engine.close()
     home.store.remove(address(home))
     successor = home.engine()
-    successor.restore(ALICE, raw)
+    successor.restore(ALICE, Restore(raw))
     for number in range(20):
         retain(successor, f"newer {number}")
     successor.close()
@@ -71,7 +72,7 @@ def test_a_restore_takes_the_place_of_rows_older_than_their_keys(tmp_path: Path)
     home = SqliteHome(tmp_path)
     raw = _roll_back(home, tmp_path)
     engine = home.engine()
-    engine.restore(ALICE, raw)
+    engine.restore(ALICE, Restore(raw))
     assert contents(engine) == ["kept"]
     assert engine.verify(ALICE).problems == ()
 

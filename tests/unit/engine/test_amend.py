@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import Frozen, InvalidRequest, NotFound, Stale
-from scrubjay.model.requests import Amend, Forget, Retain
+from scrubjay.model.requests import (
+    Amend,
+    Destroy,
+    Forget,
+    FreezeRequest,
+    Get,
+    History,
+    Load,
+    Restore,
+    Retain,
+)
 from scrubjay.model.results import Outcome
 from scrubjay.model.rows import Freeze
 from tests.support.engines import MemoryHome
@@ -30,35 +41,35 @@ LATER = datetime(2030, 1, 1, tzinfo=UTC)
 
 def test_a_pin_is_seen_and_raises_the_version(engine: Engine) -> None:
     public_id = retain(engine, "tea")
-    pinned = engine.pin(ALICE, public_id)
+    pinned = engine.amend(ALICE, Amend(public_id, pinned=True))
     assert (pinned.pinned, pinned.version) == (True, 2)
-    assert engine.get(ALICE, public_id) == pinned
+    assert engine.get(ALICE, Get(public_id)) == pinned
 
 
 def test_a_pin_is_taken_off(engine: Engine) -> None:
     public_id = retain(engine, "tea", pinned=True)
-    assert not engine.pin(ALICE, public_id, pinned=False).pinned
-    assert not engine.get(ALICE, public_id).pinned
+    assert not engine.amend(ALICE, Amend(public_id, pinned=False)).pinned
+    assert not engine.get(ALICE, Get(public_id)).pinned
 
 
 def test_a_second_pin_changes_nothing(home: MemoryHome, engine: Engine) -> None:
     public_id = retain(engine, "tea")
-    engine.pin(ALICE, public_id)
+    engine.amend(ALICE, Amend(public_id, pinned=True))
     before = head(home)
-    engine.pin(ALICE, public_id)
+    engine.amend(ALICE, Amend(public_id, pinned=True))
     assert head(home) == before
 
 
 def test_an_expiry_is_set_and_lifted(engine: Engine) -> None:
     public_id = retain(engine, "tea")
-    assert engine.expire(ALICE, public_id, LATER).expires_at == LATER
-    assert engine.get(ALICE, public_id).expires_at == LATER
-    assert engine.expire(ALICE, public_id, None).expires_at is None
+    assert engine.amend(ALICE, Amend(public_id, expires_at=LATER)).expires_at == LATER
+    assert engine.get(ALICE, Get(public_id)).expires_at == LATER
+    assert engine.amend(ALICE, Amend(public_id, expires_at=None)).expires_at is None
 
 
 def test_an_expiry_in_the_past_is_at_once(home: MemoryHome, engine: Engine) -> None:
     public_id = retain(engine, "tea")
-    engine.expire(ALICE, public_id, home.clock.now() - timedelta(days=1))
+    engine.amend(ALICE, Amend(public_id, expires_at=home.clock.now() - timedelta(days=1)))
     assert contents(engine) == []
 
 
@@ -67,14 +78,14 @@ def test_an_expired_memory_can_be_had_back_until_it_is_purged(
 ) -> None:
     public_id = retain(engine, "tea", expires_at=home.clock.now() + timedelta(days=1))
     home.clock.advance(days=2)
-    engine.expire(ALICE, public_id, None)
+    engine.amend(ALICE, Amend(public_id, expires_at=None))
     assert contents(engine) == ["tea"]
 
 
 def test_a_time_without_a_zone_is_refused(engine: Engine) -> None:
     public_id = retain(engine, "tea")
     with pytest.raises(InvalidRequest):
-        engine.expire(ALICE, public_id, datetime(2030, 1, 1))  # noqa: DTZ001
+        engine.amend(ALICE, Amend(public_id, expires_at=datetime(2030, 1, 1)))  # noqa: DTZ001
 
 
 def test_what_is_not_here_can_be_neither_pinned_nor_expired(engine: Engine) -> None:
@@ -82,16 +93,16 @@ def test_what_is_not_here_can_be_neither_pinned_nor_expired(engine: Engine) -> N
     forget(engine, gone)
     for public_id in (gone, "mem-nowhere"):
         with pytest.raises(NotFound):
-            engine.pin(ALICE, public_id)
+            engine.amend(ALICE, Amend(public_id, pinned=True))
         with pytest.raises(NotFound):
-            engine.expire(ALICE, public_id, LATER)
+            engine.amend(ALICE, Amend(public_id, expires_at=LATER))
 
 
 def test_a_change_to_a_long_memory_leaves_one_blob(home: MemoryHome, engine: Engine) -> None:
     public_id = retain(engine, LONG)
-    engine.pin(ALICE, public_id)
+    engine.amend(ALICE, Amend(public_id, pinned=True))
     engine.finish_due(ALICE)
-    assert engine.get(ALICE, public_id).content == LONG
+    assert engine.get(ALICE, Get(public_id)).content == LONG
     assert len(home.blobs.names(address(home))) == 1
 
 
@@ -99,7 +110,7 @@ def test_a_pin_and_an_expiry_are_one_change(engine: Engine) -> None:
     public_id = retain(engine, "tea")
     both = engine.amend(ALICE, Amend(id=public_id, pinned=True, expires_at=LATER))
     assert (both.pinned, both.expires_at, both.version) == (True, LATER, 2)
-    assert engine.get(ALICE, public_id) == both
+    assert engine.get(ALICE, Get(public_id)) == both
     assert verbs(engine) == ["retain", "pin", "expire", "get"]
 
 
@@ -118,47 +129,48 @@ def test_an_amendment_of_nothing_is_refused() -> None:
 
 
 def test_a_memory_is_amended_by_who_has_seen_it_as_it_is(engine: Engine) -> None:
-    seen = engine.get(ALICE, retain(engine, "tea"))
+    seen = engine.get(ALICE, Get(retain(engine, "tea")))
     expected = frozenset({(0, 0), seen.edition})
-    assert engine.amend(ALICE, Amend(id=seen.id, pinned=True, expected=expected)).pinned
+    assert engine.amend(ALICE, Amend(id=seen.id, pinned=True), expected=expected).pinned
 
 
 def test_a_memory_that_another_process_changed_is_not_amended(home: MemoryHome) -> None:
     engine, other = home.engine(), home.engine()
-    seen = engine.get(ALICE, retain(engine, "tea"))
-    changed = other.pin(ALICE, seen.id)
+    seen = engine.get(ALICE, Get(retain(engine, "tea")))
+    changed = other.amend(ALICE, Amend(seen.id, pinned=True))
     for expected in (frozenset({seen.edition}), frozenset[tuple[int, int]]()):
         with pytest.raises(Stale):
-            engine.amend(ALICE, Amend(id=seen.id, pinned=False, expected=expected))
-    assert engine.get(ALICE, seen.id) == changed
+            engine.amend(ALICE, Amend(id=seen.id, pinned=False), expected=expected)
+    assert engine.get(ALICE, Get(seen.id)) == changed
 
 
 def test_a_memory_that_another_process_changed_is_not_forgotten(home: MemoryHome) -> None:
     engine, other = home.engine(), home.engine()
-    seen = engine.get(ALICE, retain(engine, "tea"))
-    changed = other.pin(ALICE, seen.id)
+    seen = engine.get(ALICE, Get(retain(engine, "tea")))
+    changed = other.amend(ALICE, Amend(seen.id, pinned=True))
     with pytest.raises(Stale):
-        engine.forget(ALICE, Forget(ids=(seen.id,), expected=frozenset({seen.edition})))
-    assert engine.get(ALICE, seen.id) == changed
+        engine.forget(ALICE, Forget(ids=(seen.id,)), expected=frozenset({seen.edition}))
+    assert engine.get(ALICE, Get(seen.id)) == changed
     expected = frozenset({changed.edition})
-    assert engine.forget(ALICE, Forget(ids=(seen.id,), expected=expected)).erased == 1
+    assert engine.forget(ALICE, Forget(ids=(seen.id,)), expected=expected).erased == 1
 
 
 def test_a_memory_that_another_process_forgot_is_not_found(home: MemoryHome) -> None:
     engine = home.engine()
-    seen = engine.get(ALICE, retain(engine, "tea"))
+    seen = engine.get(ALICE, Get(retain(engine, "tea")))
     forget(home.engine(), seen.id)
     expected = frozenset({seen.edition})
     with pytest.raises(NotFound):
-        engine.amend(ALICE, Amend(id=seen.id, pinned=True, expected=expected))
+        engine.amend(ALICE, Amend(id=seen.id, pinned=True), expected=expected)
     with pytest.raises(NotFound):
-        engine.forget(ALICE, Forget(ids=(seen.id,), expected=expected))
+        engine.forget(ALICE, Forget(ids=(seen.id,)), expected=expected)
 
 
-def test_a_state_is_expected_of_one_memory_only() -> None:
-    for target in ({"ids": ("a", "b")}, {"session": "s"}):
+def test_a_state_is_expected_of_one_memory_only(engine: Engine) -> None:
+    targets: list[dict[str, Any]] = [{"ids": ("a", "b")}, {"session": "s"}]
+    for target in targets:
         with pytest.raises(InvalidRequest):
-            Forget(**target, expected=frozenset({(1, 1)}))
+            engine.forget(ALICE, Forget(**target), expected=frozenset({(1, 1)}))
 
 
 # -- freeze ------------------------------------------------------------------------------------
@@ -169,14 +181,14 @@ def test_a_frozen_scope_takes_no_write(engine: Engine, level: Freeze) -> None:
     public_id = retain(engine, "tea", expires_at=LATER)
     export = engine.export(ALICE).content
     raw, _ = engine.backup(ALICE)
-    engine.freeze(ALICE, level)
+    engine.freeze(ALICE, FreezeRequest(level))
     for write in (
         lambda: retain(engine, "coffee"),
         lambda: supersede(engine, public_id, "coffee"),
-        lambda: engine.pin(ALICE, public_id),
-        lambda: engine.expire(ALICE, public_id, None),
-        lambda: engine.load(ALICE, export),
-        lambda: engine.restore(ALICE, raw),
+        lambda: engine.amend(ALICE, Amend(public_id, pinned=True)),
+        lambda: engine.amend(ALICE, Amend(public_id, expires_at=None)),
+        lambda: engine.load(ALICE, Load(export)),
+        lambda: engine.restore(ALICE, Restore(raw)),
         lambda: engine.purge(ALICE),
     ):
         with pytest.raises(Frozen):
@@ -189,10 +201,10 @@ def test_a_frozen_scope_is_still_its_owners_to_see_take_and_erase(
     engine: Engine, level: Freeze
 ) -> None:
     public_id, other = retain(engine, "tea"), retain(engine, "coffee")
-    engine.freeze(ALICE, level)
-    assert engine.get(ALICE, public_id).content == "tea"
+    engine.freeze(ALICE, FreezeRequest(level))
+    assert engine.get(ALICE, Get(public_id)).content == "tea"
     assert contents(engine) == ["coffee", "tea"]
-    assert len(engine.history(ALICE, public_id)) == 1
+    assert len(engine.history(ALICE, History(public_id))) == 1
     assert engine.export(ALICE).memories == 2
     assert engine.backup(ALICE)[1].memories == 2
     assert engine.verify(ALICE).sound
@@ -200,15 +212,15 @@ def test_a_frozen_scope_is_still_its_owners_to_see_take_and_erase(
     assert engine.rotate(ALICE).resealed == 1
     assert contents(engine) == ["coffee"]
     assert engine.head(ALICE).frozen is level
-    assert engine.destroy(ALICE, confirm="local/alice").erased == 1
+    assert engine.destroy(ALICE, Destroy(confirm="local/alice")).erased == 1
     assert other
 
 
 def test_freeze_answers_with_the_level_before(engine: Engine) -> None:
     engine.open(ALICE)
     assert engine.freeze(ALICE) is Freeze.NONE
-    assert engine.freeze(ALICE, Freeze.ALL) is Freeze.WRITES
-    assert engine.freeze(ALICE, Freeze.NONE) is Freeze.ALL
+    assert engine.freeze(ALICE, FreezeRequest(Freeze.ALL)) is Freeze.WRITES
+    assert engine.freeze(ALICE, FreezeRequest(Freeze.NONE)) is Freeze.ALL
     assert retain(engine, "tea")
 
 

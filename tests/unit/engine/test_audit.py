@@ -10,7 +10,21 @@ import pytest
 from scrubjay.engine import Engine
 from scrubjay.model.errors import NotFound
 from scrubjay.model.origin import Actor
-from scrubjay.model.requests import Browse, Forget, Retain, Supersede
+from scrubjay.model.requests import (
+    Amend,
+    AuditRequest,
+    Browse,
+    Caller,
+    Forget,
+    FreezeRequest,
+    Get,
+    History,
+    Load,
+    Purge,
+    Restore,
+    Retain,
+    Supersede,
+)
 from scrubjay.model.rows import Freeze
 from tests.support.engines import MemoryHome, SqliteHome
 from tests.unit.engine.scene import (
@@ -30,17 +44,17 @@ from tests.unit.engine.scene import (
 def test_every_change_leaves_its_event_in_order(home: MemoryHome, engine: Engine) -> None:
     first = retain(engine, "a")
     second = supersede(engine, first, "b")
-    engine.pin(ALICE, second)
-    engine.pin(ALICE, second, pinned=False)
-    engine.expire(ALICE, second, home.clock.now())
+    engine.amend(ALICE, Amend(second, pinned=True))
+    engine.amend(ALICE, Amend(second, pinned=False))
+    engine.amend(ALICE, Amend(second, expires_at=home.clock.now()))
     engine.freeze(ALICE)
-    engine.freeze(ALICE, Freeze.ALL)
-    engine.freeze(ALICE, Freeze.NONE)
+    engine.freeze(ALICE, FreezeRequest(Freeze.ALL))
+    engine.freeze(ALICE, FreezeRequest(Freeze.NONE))
     engine.rotate(ALICE)
-    engine.purge(ALICE, superseded_days=0)
-    engine.load(ALICE, engine.export(ALICE).content)
+    engine.purge(ALICE, Purge(superseded_days=0))
+    engine.load(ALICE, Load(engine.export(ALICE).content))
     raw, _ = engine.backup(ALICE)
-    engine.restore(ALICE, raw)
+    engine.restore(ALICE, Restore(raw))
     forget(engine, retain(engine, "c"))
     assert verbs(engine) == [
         "retain", "supersede", "pin", "unpin", "expire",
@@ -52,8 +66,8 @@ def test_every_change_leaves_its_event_in_order(home: MemoryHome, engine: Engine
 
 def test_events_count_up_and_say_who_and_when(home: MemoryHome, engine: Engine) -> None:
     before = home.clock.now()
-    engine.retain(ALICE, Retain(content="a", actor=Actor.AGENT))
-    engine.freeze(ALICE, actor=Actor.OPERATOR)
+    engine.retain(ALICE, Retain(content="a"), Caller(actor=Actor.AGENT))
+    engine.freeze(ALICE, caller=Caller(actor=Actor.OPERATOR))
     first, second = engine.audit(ALICE)
     assert (first.count, second.count) == (1, 2)
     assert (first.actor, second.actor) == ("agent", "operator")
@@ -71,9 +85,12 @@ def test_an_event_names_its_rows_by_pseudonym(home: MemoryHome, engine: Engine) 
 def test_what_changes_nothing_leaves_no_event(engine: Engine) -> None:
     first = retain(engine, "a", key="k", pinned=True)
     retain(engine, "a", key="k")
-    engine.pin(ALICE, first)
-    engine.freeze(ALICE, Freeze.NONE)
-    for refused in (lambda: engine.pin(ALICE, "mem-x"), lambda: forget(engine, "mem-x")):
+    engine.amend(ALICE, Amend(first, pinned=True))
+    engine.freeze(ALICE, FreezeRequest(Freeze.NONE))
+    for refused in (
+        lambda: engine.amend(ALICE, Amend("mem-x", pinned=True)),
+        lambda: forget(engine, "mem-x"),
+    ):
         with pytest.raises(NotFound):
             refused()
     assert verbs(engine) == ["retain"]
@@ -81,7 +98,7 @@ def test_what_changes_nothing_leaves_no_event(engine: Engine) -> None:
 
 def test_numbers_say_how_many(engine: Engine) -> None:
     made = [retain(engine, content) for content in "abc"]
-    engine.load(BOB, engine.export(ALICE).content)
+    engine.load(BOB, Load(engine.export(ALICE).content))
     forget(engine, *made)
     assert [event.number for event in engine.audit(ALICE)] == [1, 1, 1, 1, 3]
     assert [event.number for event in engine.audit(BOB)] == [3]
@@ -107,8 +124,8 @@ def test_the_trail_is_read_in_pieces(engine: Engine) -> None:
     for content in "abcde":
         retain(engine, content)
     whole = engine.audit(ALICE)
-    assert engine.audit(ALICE, after=1, limit=2) == whole[1:3]
-    assert engine.audit(ALICE, after=5) == ()
+    assert engine.audit(ALICE, AuditRequest(after=1, limit=2)) == whole[1:3]
+    assert engine.audit(ALICE, AuditRequest(after=5)) == ()
 
 
 def test_a_scope_has_a_trail_of_its_own(engine: Engine) -> None:
@@ -132,9 +149,9 @@ def test_reads_are_counted_and_written_together(home: MemoryHome, engine: Engine
     public_id = retain(engine, "a")
     before = head(home)
     for _ in range(3):
-        engine.get(ALICE, public_id)
+        engine.get(ALICE, Get(public_id))
     contents(engine)
-    engine.history(ALICE, public_id, actor=Actor.AGENT)
+    engine.history(ALICE, History(public_id), Caller(actor=Actor.AGENT))
     assert head(home) == before
     events = engine.audit(ALICE)[1:]
     assert [(event.verb, event.actor, event.number) for event in events] == [
@@ -146,7 +163,7 @@ def test_reads_are_counted_and_written_together(home: MemoryHome, engine: Engine
 
 def test_reads_are_written_with_the_next_change(engine: Engine) -> None:
     public_id = retain(engine, "a")
-    engine.get(ALICE, public_id)
+    engine.get(ALICE, Get(public_id))
     retain(engine, "b")
     assert verbs(engine) == ["retain", "get", "retain"]
 
@@ -154,28 +171,28 @@ def test_reads_are_written_with_the_next_change(engine: Engine) -> None:
 def test_a_read_that_found_nothing_counts_too(engine: Engine) -> None:
     engine.open(ALICE)
     with pytest.raises(NotFound):
-        engine.get(ALICE, "mem-nowhere")
+        engine.get(ALICE, Get("mem-nowhere"))
     assert verbs(engine) == ["get"]
 
 
 def test_reads_are_kept_when_a_write_is_refused(engine: Engine) -> None:
     public_id = retain(engine, "a")
-    engine.get(ALICE, public_id)
+    engine.get(ALICE, Get(public_id))
     with pytest.raises(NotFound):
-        engine.pin(ALICE, "mem-nowhere")
+        engine.amend(ALICE, Amend("mem-nowhere", pinned=True))
     assert verbs(engine) == ["retain", "get"]
 
 
 def test_reads_are_written_on_close(home: MemoryHome, engine: Engine) -> None:
     public_id = retain(engine, "a")
-    engine.get(ALICE, public_id)
+    engine.get(ALICE, Get(public_id))
     engine.close()
     assert verbs(home.engine()) == ["retain", "get"]
 
 
 def test_reads_are_written_on_close_to_files_too(sqlite_home: SqliteHome) -> None:
     engine = sqlite_home.engine()
-    engine.get(ALICE, retain(engine, "a"))
+    engine.get(ALICE, Get(retain(engine, "a")))
     engine.close()
     successor = sqlite_home.engine()
     assert verbs(successor) == ["retain", "get"]
@@ -185,8 +202,8 @@ def test_reads_are_written_on_close_to_files_too(sqlite_home: SqliteHome) -> Non
 
 def test_reads_of_a_frozen_scope_are_written(home: MemoryHome, engine: Engine) -> None:
     public_id = retain(engine, "a")
-    engine.freeze(ALICE, Freeze.ALL)
-    engine.get(ALICE, public_id)
+    engine.freeze(ALICE, FreezeRequest(Freeze.ALL))
+    engine.get(ALICE, Get(public_id))
     engine.close()
     assert verbs(home.engine())[-1] == "get"
 
@@ -222,17 +239,17 @@ def test_the_head_of_the_trail_is_copied_to_the_catalog(
 
 def test_every_request_says_who_acts(engine: Engine) -> None:
     agent = Actor.AGENT
-    first = engine.retain(ALICE, Retain(content="a", actor=agent)).id
-    second = engine.supersede(ALICE, Supersede(id=first, content="b", actor=agent)).id
-    engine.pin(ALICE, second, actor=agent)
-    engine.expire(ALICE, second, None, actor=agent)
-    engine.get(ALICE, second, actor=agent)
-    engine.browse(ALICE, Browse(), actor=agent)
-    engine.history(ALICE, second, actor=agent)
-    engine.rotate(ALICE, actor=agent)
-    engine.purge(ALICE, superseded_days=0, actor=agent)
-    raw = engine.export(ALICE, actor=agent).content
-    engine.backup(ALICE, actor=agent)
-    engine.load(ALICE, raw, actor=agent)
-    engine.forget(ALICE, Forget(ids=(second,), actor=agent))
+    first = engine.retain(ALICE, Retain(content="a"), Caller(actor=agent)).id
+    second = engine.supersede(ALICE, Supersede(id=first, content="b"), Caller(actor=agent)).id
+    engine.amend(ALICE, Amend(second, pinned=True), Caller(actor=agent))
+    engine.amend(ALICE, Amend(second, expires_at=None), Caller(actor=agent))
+    engine.get(ALICE, Get(second), Caller(actor=agent))
+    engine.browse(ALICE, Browse(), Caller(actor=agent))
+    engine.history(ALICE, History(second), Caller(actor=agent))
+    engine.rotate(ALICE, caller=Caller(actor=agent))
+    engine.purge(ALICE, Purge(superseded_days=0), Caller(actor=agent))
+    raw = engine.export(ALICE, caller=Caller(actor=agent)).content
+    engine.backup(ALICE, caller=Caller(actor=agent))
+    engine.load(ALICE, Load(raw), Caller(actor=agent))
+    engine.forget(ALICE, Forget(ids=(second,)), Caller(actor=agent))
     assert {event.actor for event in engine.audit(ALICE)} == {"agent"}

@@ -16,7 +16,7 @@ from scrubjay.model.errors import (
     ScrubjayError,
     SealBroken,
 )
-from scrubjay.model.requests import Retain
+from scrubjay.model.requests import Backup, Destroy, Export, Get, Load, Restore, Retain
 from scrubjay.model.results import Loaded, Outcome
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
@@ -46,7 +46,7 @@ def lose_file(home: MemoryHome) -> None:
 
 def test_the_receipt_names_the_backup_its_key_and_its_end(home: MemoryHome, engine: Engine) -> None:
     retain(engine, "tea")
-    raw, made = engine.backup(ALICE, days=7)
+    raw, made = engine.backup(ALICE, Backup(days=7))
     assert made.memories == 1
     assert made.expires == (home.clock.now() + timedelta(days=7)).date()
     assert f'"{made.name}"'.encode() in raw
@@ -57,7 +57,7 @@ def test_the_receipt_names_the_backup_its_key_and_its_end(home: MemoryHome, engi
 def test_a_backup_must_have_an_end(home: MemoryHome, engine: Engine, days: Any) -> None:
     engine.open(ALICE)
     with pytest.raises(InvalidRequest):
-        engine.backup(ALICE, days=days)
+        engine.backup(ALICE, Backup(days=days))
     assert home.store.catalog.backups(address(home)) == []
 
 
@@ -75,7 +75,7 @@ def test_a_scope_that_lost_nothing_gains_nothing(home: MemoryHome, engine: Engin
     retain(engine, "tea")
     raw, _ = engine.backup(ALICE)
     before = everything(engine)
-    assert engine.restore(ALICE, raw) == Loaded(known=1)
+    assert engine.restore(ALICE, Restore(raw)) == Loaded(known=1)
     assert everything(engine) == before
     assert engine.verify(ALICE).sound
 
@@ -84,9 +84,9 @@ def test_what_was_forgotten_since_stays_forgotten(engine: Engine) -> None:
     kept, gone = retain(engine, "tea"), retain(engine, "coffee", key="k", id="mine")
     raw, _ = engine.backup(ALICE)
     forget(engine, gone)
-    assert engine.restore(ALICE, raw) == Loaded(known=1, forgotten=1)
+    assert engine.restore(ALICE, Restore(raw)) == Loaded(known=1, forgotten=1)
     assert contents(engine, superseded=True) == ["tea"]
-    assert engine.get(ALICE, kept).content == "tea"
+    assert engine.get(ALICE, Get(kept)).content == "tea"
     assert engine.verify(ALICE).sound
 
 
@@ -94,7 +94,7 @@ def test_what_changed_since_stays_changed(engine: Engine) -> None:
     old = retain(engine, "tea")
     raw, _ = engine.backup(ALICE)
     supersede(engine, old, "coffee")
-    engine.restore(ALICE, raw)
+    engine.restore(ALICE, Restore(raw))
     assert contents(engine) == ["coffee"]
 
 
@@ -103,7 +103,7 @@ def test_a_backup_is_restored_by_the_next_process_without_its_printed_key(
 ) -> None:
     retain(engine, "tea")
     raw, _ = engine.backup(ALICE)
-    assert home.engine().restore(ALICE, raw).known == 1
+    assert home.engine().restore(ALICE, Restore(raw)).known == 1
 
 
 # -- into a scope whose file was lost --------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_a_lost_file_comes_back(home: MemoryHome, engine: Engine) -> None:
     trail = engine.audit(ALICE)
     lose_file(home)
     successor = home.engine()
-    assert successor.restore(ALICE, raw).loaded == 2
+    assert successor.restore(ALICE, Restore(raw)).loaded == 2
     after = everything(successor)
     assert [one.content for one in after] == [one.content for one in before]
     assert successor.audit(ALICE)[: len(trail) - 1] == trail[:-1]
@@ -137,7 +137,7 @@ def test_what_was_forgotten_after_the_backup_does_not_come_back_with_the_file(
     forget(engine, gone)
     lose_file(home)
     successor = home.engine()
-    assert successor.restore(ALICE, raw) == Loaded(loaded=1, forgotten=1)
+    assert successor.restore(ALICE, Restore(raw)) == Loaded(loaded=1, forgotten=1)
     assert contents(successor) == ["tea"]
     late = successor.retain(ALICE, Retain(content="coffee", id="mine"))
     assert late.outcome is Outcome.FORGOTTEN
@@ -152,7 +152,7 @@ def test_a_restored_file_keeps_the_keys_it_needs_and_no_others(
         engine.rotate(ALICE)
     lose_file(home)
     successor = home.engine()
-    successor.restore(ALICE, raw)
+    successor.restore(ALICE, Restore(raw))
     successor.finish_due(ALICE)
     position = head(home).memory
     assert f"memory.{position.epoch}" in slots(home)
@@ -170,7 +170,7 @@ def test_erasures_of_the_lost_file_stay_proven_after_its_restore(
     raw, _ = engine.backup(ALICE)
     lose_file(home)
     successor = home.engine()
-    successor.restore(ALICE, raw)
+    successor.restore(ALICE, Restore(raw))
     successor.finish_due(ALICE)
     assert successor.verify_erased(receipt).sound
 
@@ -185,9 +185,9 @@ def test_a_process_that_had_the_lost_file_open_goes_on_with_the_restored_one(
     retain(other, "coffee")
     engine.rotate(ALICE)
     lose_file(home)
-    engine.restore(ALICE, raw)
+    engine.restore(ALICE, Restore(raw))
     public_id = retain(other, "water")
-    assert engine.get(ALICE, public_id).content == "water"
+    assert engine.get(ALICE, Get(public_id)).content == "water"
     assert contents(home.engine()) == ["water", "tea"]
 
 
@@ -199,7 +199,7 @@ def test_another_machine_restores_it_with_the_printed_key(engine: Engine) -> Non
     forget(engine, retain(engine, "gone", id="gone"))
     raw, made = engine.backup(ALICE)
     other = MemoryHome("another").engine()
-    assert other.restore(ALICE, raw, key=made.key).loaded == 1
+    assert other.restore(ALICE, Restore(raw, key=made.key)).loaded == 1
     assert contents(other) == ["tea"]
     assert retain(other, "again", key="k") == everything(engine)[0].id
     late = other.retain(ALICE, Retain(content="gone", id="gone"))
@@ -213,7 +213,7 @@ def test_another_machine_cannot_without_it(engine: Engine) -> None:
     raw, _ = engine.backup(ALICE)
     other = MemoryHome("another").engine()
     with pytest.raises(KeyMissing):
-        other.restore(ALICE, raw)
+        other.restore(ALICE, Restore(raw))
     assert other.scopes() == ()
 
 
@@ -222,7 +222,7 @@ def test_a_wrong_key_restores_nothing(engine: Engine) -> None:
     _, another = engine.backup(ALICE)
     other = MemoryHome("another").engine()
     with pytest.raises(SealBroken):
-        other.restore(ALICE, raw, key=another.key)
+        other.restore(ALICE, Restore(raw, key=another.key))
     assert other.scopes() == ()
 
 
@@ -231,9 +231,9 @@ def test_a_backup_of_another_scope_is_refused(engine: Engine) -> None:
     retain(engine, "tea")
     raw, made = engine.backup(ALICE)
     with pytest.raises(InvalidRequest, match=NAME):
-        engine.restore(BOB, raw, key=made.key)
+        engine.restore(BOB, Restore(raw, key=made.key))
     assert engine.scopes() == (ALICE,)
-    assert engine.load(BOB, raw, key=made.key).loaded == 1
+    assert engine.load(BOB, Load(raw, key=made.key)).loaded == 1
 
 
 @pytest.mark.parametrize(
@@ -242,17 +242,17 @@ def test_a_backup_of_another_scope_is_refused(engine: Engine) -> None:
 @pytest.mark.parametrize("key", [None, "-".join(["AAAA"] * 13)])
 def test_what_is_no_backup_is_refused(engine: Engine, raw: bytes, key: str | None) -> None:
     with pytest.raises(InvalidRequest, match="damaged at the beginning"):
-        engine.restore(ALICE, raw, key=key)
+        engine.restore(ALICE, Restore(raw, key=key))
     assert engine.scopes() == ()
 
 
 def test_an_export_is_no_backup(engine: Engine) -> None:
     retain(engine, "tea")
-    sealed = engine.export(ALICE, sealed=True)
+    sealed = engine.export(ALICE, Export(sealed=True))
     with pytest.raises(InvalidRequest, match="export"):
-        engine.restore(ALICE, sealed.content, key=sealed.key)
+        engine.restore(ALICE, Restore(sealed.content, key=sealed.key))
     with pytest.raises(InvalidRequest):
-        engine.restore(ALICE, engine.export(ALICE).content)
+        engine.restore(ALICE, Restore(engine.export(ALICE).content))
 
 
 def test_a_damaged_backup_restores_nothing(home: MemoryHome, engine: Engine) -> None:
@@ -262,7 +262,7 @@ def test_a_damaged_backup_restores_nothing(home: MemoryHome, engine: Engine) -> 
     for at in range(0, len(raw), len(raw) // 50):
         damaged = raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :]
         with pytest.raises(ScrubjayError):
-            other_home.engine().restore(ALICE, damaged, key=made.key)
+            other_home.engine().restore(ALICE, Restore(damaged, key=made.key))
     assert other_home.engine().scopes() == ()
 
 
@@ -273,17 +273,17 @@ def test_without_its_kept_key_the_printed_one_still_opens_it(
     home: MemoryHome, engine: Engine
 ) -> None:
     retain(engine, "tea")
-    raw, made = engine.backup(ALICE, days=1)
+    raw, made = engine.backup(ALICE, Backup(days=1))
     home.clock.advance(days=3)
     engine.purge(ALICE)
     with pytest.raises(KeyMissing):
-        engine.restore(ALICE, raw)
-    assert engine.restore(ALICE, raw, key=made.key).known == 1
+        engine.restore(ALICE, Restore(raw))
+    assert engine.restore(ALICE, Restore(raw, key=made.key)).known == 1
 
 
 def test_receipts_no_longer_name_a_backup_that_has_ended(home: MemoryHome, engine: Engine) -> None:
     gone = retain(engine, "tea")
-    engine.backup(ALICE, days=1)
+    engine.backup(ALICE, Backup(days=1))
     home.clock.advance(days=3)
     engine.purge(ALICE)
     assert forget(engine, gone).backups == ()
@@ -292,12 +292,12 @@ def test_receipts_no_longer_name_a_backup_that_has_ended(home: MemoryHome, engin
 def test_a_destroyed_scope_is_restored_only_anew(engine: Engine) -> None:
     retain(engine, "tea")
     raw, made = engine.backup(ALICE)
-    engine.destroy(ALICE, confirm=NAME)
+    engine.destroy(ALICE, Destroy(confirm=NAME))
     with pytest.raises(KeyMissing):
-        engine.restore(ALICE, raw)
+        engine.restore(ALICE, Restore(raw))
     with pytest.raises(Destroyed):
-        engine.restore(ALICE, raw, key=made.key)
-    assert engine.restore(ALICE, raw, key=made.key, anew=True).loaded == 1
+        engine.restore(ALICE, Restore(raw, key=made.key))
+    assert engine.restore(ALICE, Restore(raw, key=made.key, anew=True)).loaded == 1
     assert contents(engine) == ["tea"]
     assert engine.verify(ALICE).sound
 
@@ -308,8 +308,10 @@ def test_what_was_forgotten_before_a_destroy_stays_so_anew(engine: Engine) -> No
     gone = retain(engine, "coffee", key="k")
     raw, made = engine.backup(ALICE)
     forget(engine, gone)
-    engine.destroy(ALICE, confirm=NAME)
-    assert engine.restore(ALICE, raw, key=made.key, anew=True) == Loaded(loaded=1, forgotten=1)
+    engine.destroy(ALICE, Destroy(confirm=NAME))
+    assert engine.restore(ALICE, Restore(raw, key=made.key, anew=True)) == Loaded(
+        loaded=1, forgotten=1
+    )
     assert contents(engine) == ["tea"]
 
 
@@ -322,7 +324,7 @@ def test_a_file_older_than_its_keys_says_so(home: MemoryHome, engine: Engine) ->
     home.store._scopes[place] = copy
     successor = home.engine()
     with pytest.raises(KeyMissing, match="gone"):
-        successor.get(ALICE, public_id)
+        successor.get(ALICE, Get(public_id))
     with pytest.raises(KeyMissing):
         retain(successor, "new")
     assert rows(home)
@@ -335,6 +337,6 @@ def test_a_purge_leaves_what_a_restore_needs(home: MemoryHome) -> None:
     raw, _ = engine.backup(ALICE)
     forget(engine, gone)
     engine.purge(ALICE)
-    assert engine.restore(ALICE, raw) == Loaded(known=1, forgotten=1)
+    assert engine.restore(ALICE, Restore(raw)) == Loaded(known=1, forgotten=1)
     with pytest.raises(NotFound):
-        engine.get(ALICE, gone)
+        engine.get(ALICE, Get(gone))

@@ -12,7 +12,7 @@ from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import Frozen
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import BriefRequest
+from scrubjay.model.requests import Amend, Approve, BriefRequest, Caller, FreezeRequest
 from scrubjay.model.results import Brief
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
@@ -97,7 +97,7 @@ def test_what_nobody_vouches_for_is_absent_until_it_is_approved(
     ]
     ask(engine, "planted")
     assert says(engine) == []
-    engine.approve(ALICE, ids[1], "planted instruction")
+    engine.approve(ALICE, Approve(ids[1], "planted instruction"))
     assert says(engine) == ["planted instruction"]
     ask(engine, "planted")
     assert says(home.engine(policy)) == ["planted instruction"]
@@ -123,7 +123,7 @@ def test_what_another_engine_did_shows_at_once(home: MemoryHome, policy: Policy)
     retain(engine, "second")
     ask(engine, "first")
     assert says(engine) == ["second", "first"]
-    other.pin(ALICE, first)
+    other.amend(ALICE, Amend(first, pinned=True))
     assert says(engine) == ["first", "second"]
 
 
@@ -208,9 +208,9 @@ def test_a_damaged_memory_is_left_out(home: MemoryHome, policy: Policy, when: st
 
 def test_frozen_all_refuses_and_frozen_writes_does_not(engine: Engine) -> None:
     retain(engine, "fact")
-    engine.freeze(ALICE, Freeze.WRITES)
+    engine.freeze(ALICE, FreezeRequest(Freeze.WRITES))
     assert says(engine) == ["fact"]
-    engine.freeze(ALICE, Freeze.ALL)
+    engine.freeze(ALICE, FreezeRequest(Freeze.ALL))
     with pytest.raises(Frozen):
         brief(engine)
 
@@ -218,7 +218,7 @@ def test_frozen_all_refuses_and_frozen_writes_does_not(engine: Engine) -> None:
 def test_briefs_are_counted_in_the_audit_trail(engine: Engine) -> None:
     retain(engine, "fact")
     for _ in range(2):
-        engine.brief(ALICE, BriefRequest(actor=Actor.AGENT))
+        engine.brief(ALICE, BriefRequest(), Caller(actor=Actor.AGENT))
     (event,) = [event for event in engine.audit(ALICE) if event.verb == "brief"]
     assert (event.actor, event.number) == ("agent", 2)
 

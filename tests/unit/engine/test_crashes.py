@@ -12,7 +12,7 @@ import pytest
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.search import manifest
 from scrubjay.model.errors import Destroyed, NotFound, StoreError
-from scrubjay.model.requests import Recall
+from scrubjay.model.requests import Amend, Destroy, FreezeRequest, Load, Purge, Recall, Restore
 from scrubjay.model.rows import Collection, Due
 from scrubjay.ports import Failpoint
 from tests.support.engines import MemoryHome, SimulatedCrash
@@ -92,21 +92,21 @@ VERBS: dict[str, Verb] = {
     "retain a long one": lambda _, engine: retain(engine, LONG[:-2] + "new", key="new"),
     "supersede": lambda scene, engine: supersede(engine, scene.tea, "coffee", key="new"),
     "supersede a long one": lambda scene, engine: supersede(engine, scene.long, LONG, key="new"),
-    "pin a long one": lambda scene, engine: engine.pin(ALICE, scene.long),
+    "pin a long one": lambda scene, engine: engine.amend(ALICE, Amend(scene.long, pinned=True)),
     "recall": lambda _, engine: search(engine),
     "reindex": lambda _, engine: engine.reindex(ALICE),
-    "expire": lambda scene, engine: engine.expire(ALICE, scene.tea, None),
+    "expire": lambda scene, engine: engine.amend(ALICE, Amend(scene.tea, expires_at=None)),
     "freeze": lambda _, engine: engine.freeze(ALICE),
     "forget": lambda scene, engine: forget(engine, scene.gone),
     "forget a long one": lambda scene, engine: forget(engine, scene.long),
     "forget unseen": lambda _, engine: forget(engine, "unseen", unseen=True),
     "purge": lambda _, engine: engine.purge(ALICE),
     "rotate": lambda _, engine: engine.rotate(ALICE),
-    "load": lambda scene, engine: engine.load(ALICE, scene.export),
-    "restore": lambda scene, engine: engine.restore(ALICE, scene.backup),
+    "load": lambda scene, engine: engine.load(ALICE, Load(scene.export)),
+    "restore": lambda scene, engine: engine.restore(ALICE, Restore(scene.backup)),
     "export": lambda _, engine: engine.export(ALICE),
     "backup": lambda _, engine: engine.backup(ALICE),
-    "restore a lost file": lambda scene, engine: engine.restore(ALICE, scene.backup),
+    "restore a lost file": lambda scene, engine: engine.restore(ALICE, Restore(scene.backup)),
 }
 
 STORE = {Failpoint.STORE_BEFORE_COMMIT, Failpoint.STORE_AFTER_COMMIT}
@@ -259,8 +259,8 @@ def check_sound(scene: Scene) -> None:
     check_finished_by_later_verbs(scene)
     home, engine = scene.home, scene.home.engine()
     assert slots(home) == [f"{one}.{head(home).at(one).epoch}" for one in sorted(Collection)]
-    engine.freeze(ALICE, type(head(home).frozen).NONE)
-    engine.purge(ALICE, superseded_days=36_500)
+    engine.freeze(ALICE, FreezeRequest(type(head(home).frozen).NONE))
+    engine.purge(ALICE, Purge(superseded_days=36_500))
     used = {row.blob for row in rows(home) if row.blob} | listed(engine)
     assert set(home.blobs.names(address(home))) == used
 
@@ -276,7 +276,7 @@ def test_a_forget_that_was_committed_stays_so_whatever_comes_after(
     scene = crash(name, failpoint, 1)
     engine = scene.home.engine()
     gone = scene.gone not in snapshot(engine)
-    engine.restore(ALICE, scene.backup)
+    engine.restore(ALICE, Restore(scene.backup))
     retain(engine, "gone", key="gone")
     assert (scene.gone not in snapshot(engine)) == gone
     assert gone or failpoint in {Failpoint.STORE_BEFORE_COMMIT, Failpoint.ROTATE_SLOT_ADDED}
@@ -300,7 +300,7 @@ def test_a_destroy_once_begun_leaves_nothing(failpoint: Failpoint) -> None:
     home, place = scene.home, address(scene.home)
     home.crashes.at(failpoint)
     with pytest.raises(SimulatedCrash):
-        scene.engine.destroy(ALICE, confirm="local/alice")
+        scene.engine.destroy(ALICE, Destroy(confirm="local/alice"))
     with pytest.raises(Destroyed):
         home.engine().open(ALICE)
     assert home.keyring.purposes(place) == []

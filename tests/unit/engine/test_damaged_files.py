@@ -12,6 +12,7 @@ from scrubjay import vault
 from scrubjay.engine import Engine
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, SealBroken
+from scrubjay.model.requests import Export, Load
 from scrubjay.vault import Purpose, Sealer
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, BOB, LONG, address, contents, head, retain
@@ -106,7 +107,7 @@ def test_a_damaged_file_is_refused_by_the_place_and_nothing_is_loaded(
     engine.open(BOB)
     before = head(home, BOB)
     with pytest.raises(InvalidRequest, match=place):
-        engine.load(BOB, json.dumps(document).encode())
+        engine.load(BOB, Load(json.dumps(document).encode()))
     assert head(home, BOB) == before
 
 
@@ -134,7 +135,7 @@ def test_what_is_no_export_is_refused_by_the_place(
     engine.open(BOB)
     before = head(home, BOB)
     with pytest.raises(InvalidRequest, match=place):
-        engine.load(BOB, raw)
+        engine.load(BOB, Load(raw))
     assert head(home, BOB) == before
 
 
@@ -145,7 +146,7 @@ def test_a_file_cut_short_anywhere_is_refused(home: MemoryHome, engine: Engine) 
     before = head(home, BOB)
     for end in range(len(raw)):
         with pytest.raises(InvalidRequest, match="damaged at"):
-            engine.load(BOB, raw[:end])
+            engine.load(BOB, Load(raw[:end]))
     assert head(home, BOB) == before
 
 
@@ -153,14 +154,14 @@ def test_a_sealed_file_cut_short_or_altered_anywhere_is_refused(
     home: MemoryHome, engine: Engine
 ) -> None:
     retain(engine, "tea")
-    exported = engine.export(ALICE, sealed=True)
+    exported = engine.export(ALICE, Export(sealed=True))
     raw = exported.content
     engine.open(BOB)
     before = head(home, BOB)
     altered = [raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :] for at in range(len(raw))]
     for damaged in (*(raw[:end] for end in range(len(raw))), *altered):
         with pytest.raises((InvalidRequest, SealBroken)):
-            engine.load(BOB, damaged, key=exported.key)
+            engine.load(BOB, Load(damaged, key=exported.key))
     assert head(home, BOB) == before
 
 
@@ -168,33 +169,33 @@ def test_damage_behind_the_first_chunk_is_named_by_its_byte(
     home: MemoryHome, engine: Engine
 ) -> None:
     retain(engine, LONG)
-    exported = engine.export(ALICE, sealed=True)
+    exported = engine.export(ALICE, Export(sealed=True))
     raw = bytearray(exported.content)
     raw[-1] ^= 1
     second = exported.content.index(b"\n") + 1 + 64 * 1024 + 34
     with pytest.raises(InvalidRequest, match=f"byte {second:,}"):
-        engine.load(BOB, bytes(raw), key=exported.key)
+        engine.load(BOB, Load(bytes(raw), key=exported.key))
 
 
 @pytest.mark.parametrize("key", ["", "tea", "AAAA-BBBB", "ä", "1" * 52, 7])
 def test_what_is_no_key_is_refused(engine: Engine, key: Any) -> None:
     retain(engine, "tea")
     with pytest.raises(InvalidRequest):
-        engine.load(BOB, engine.export(ALICE, sealed=True).content, key=key)
+        engine.load(BOB, Load(engine.export(ALICE, Export(sealed=True)).content, key))
 
 
 def test_a_sealed_file_without_its_key_is_refused(engine: Engine) -> None:
     retain(engine, "tea")
     with pytest.raises(KeyMissing):
-        engine.load(BOB, engine.export(ALICE, sealed=True).content)
+        engine.load(BOB, Load(engine.export(ALICE, Export(sealed=True)).content))
 
 
 def test_a_key_may_be_typed_in_small_letters_and_with_blanks(engine: Engine) -> None:
     retain(engine, "tea")
-    exported = engine.export(ALICE, sealed=True)
+    exported = engine.export(ALICE, Export(sealed=True))
     assert exported.key is not None
     typed = f" {exported.key.lower().replace('-', ' ')} "
-    assert engine.load(BOB, exported.content, key=typed).loaded == 1
+    assert engine.load(BOB, Load(exported.content, key=typed)).loaded == 1
 
 
 def test_a_conflict_in_the_last_memory_loads_none(home: MemoryHome, engine: Engine) -> None:
@@ -202,7 +203,7 @@ def test_a_conflict_in_the_last_memory_loads_none(home: MemoryHome, engine: Engi
     retain(engine, "tea", key="k")
     retain(engine, "coffee", scope=BOB, key="k")
     with pytest.raises(Conflict):
-        engine.load(BOB, engine.export(ALICE).content)
+        engine.load(BOB, Load(engine.export(ALICE).content))
     assert contents(engine, scope=BOB) == ["coffee"]
     engine.purge(BOB)
     assert home.blobs.names(address(home, BOB)) == []
@@ -223,4 +224,4 @@ def test_a_bundle_somebody_else_made_up_is_refused(engine: Engine, body: bytes) 
     stream = sealer.seal_stream(body, row_id=b"n", version=1, random=bytes)
     header = json.dumps({"format": bundle.BUNDLE, "version": 1, "name": "n"}).encode()
     with pytest.raises(InvalidRequest, match="damaged at"):
-        engine.load(BOB, header + b"\n" + stream, key=bundle.print_key(key))
+        engine.load(BOB, Load(header + b"\n" + stream, key=bundle.print_key(key)))

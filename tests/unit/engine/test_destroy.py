@@ -12,7 +12,7 @@ from scrubjay.model.errors import (
     NotFound,
     StoreError,
 )
-from scrubjay.model.requests import Retain
+from scrubjay.model.requests import Amend, Destroy, Get, History, Load, Retain
 from scrubjay.ports import Failpoint
 from tests.support.engines import MemoryHome, SimulatedCrash
 from tests.unit.engine.scene import ALICE, BOB, LONG, address, contents, forget, retain
@@ -24,7 +24,7 @@ NAME = "local/alice"
 def test_without_the_full_name_nothing_is_destroyed(engine: Engine, confirm: object) -> None:
     retain(engine, "tea")
     with pytest.raises(NeedsConfirmation) as refusal:
-        engine.destroy(ALICE, confirm=confirm)  # type: ignore[arg-type]
+        engine.destroy(ALICE, Destroy(confirm=confirm))  # type: ignore[arg-type]
     assert NAME in refusal.value.hint
     assert contents(engine) == ["tea"]
 
@@ -33,7 +33,7 @@ def test_nothing_of_the_scope_is_left(home: MemoryHome, engine: Engine) -> None:
     retain(engine, LONG)
     place = address(home)
     engine.backup(ALICE)
-    engine.destroy(ALICE, confirm=NAME)
+    engine.destroy(ALICE, Destroy(confirm=NAME))
     assert not home.store.exists(place)
     assert home.keyring.purposes(place) == []
     assert home.blobs.names(place) == []
@@ -45,7 +45,7 @@ def test_the_receipt_says_how_much_there_was(home: MemoryHome, engine: Engine) -
         retain(engine, content)
     gone = forget(engine, retain(engine, "d"))
     _, made = engine.backup(ALICE)
-    receipt = engine.destroy(ALICE, confirm=NAME)
+    receipt = engine.destroy(ALICE, Destroy(confirm=NAME))
     assert (receipt.verb, receipt.erased, receipt.rotated) == ("destroy", 3, True)
     assert [note.name for note in receipt.backups] == [made.name]
     assert receipt.audit_count == gone.audit_count + 1
@@ -55,21 +55,21 @@ def test_the_receipt_says_how_much_there_was(home: MemoryHome, engine: Engine) -
 
 def test_a_second_destroy_returns_the_same_receipt(home: MemoryHome, engine: Engine) -> None:
     retain(engine, "tea")
-    first = engine.destroy(ALICE, confirm=NAME)
-    assert engine.destroy(ALICE, confirm=NAME) == first
-    assert home.engine().destroy(ALICE, confirm=NAME) == first
+    first = engine.destroy(ALICE, Destroy(confirm=NAME))
+    assert engine.destroy(ALICE, Destroy(confirm=NAME)) == first
+    assert home.engine().destroy(ALICE, Destroy(confirm=NAME)) == first
     assert len(engine.receipts(ALICE)) == 1
 
 
 def test_a_scope_that_never_was_cannot_be_destroyed(engine: Engine) -> None:
     with pytest.raises(NotFound):
-        engine.destroy(ALICE, confirm=NAME)
+        engine.destroy(ALICE, Destroy(confirm=NAME))
 
 
 def test_another_scope_is_not_touched(engine: Engine) -> None:
     retain(engine, "tea")
     retain(engine, "coffee", scope=BOB)
-    engine.destroy(ALICE, confirm=NAME)
+    engine.destroy(ALICE, Destroy(confirm=NAME))
     assert contents(engine, scope=BOB) == ["coffee"]
     assert engine.scopes() == (BOB,)
     assert engine.verify(BOB).sound
@@ -78,19 +78,19 @@ def test_another_scope_is_not_touched(engine: Engine) -> None:
 def test_every_verb_says_that_it_was_destroyed(engine: Engine) -> None:
     public_id = retain(engine, "tea")
     export = engine.export(ALICE).content
-    engine.destroy(ALICE, confirm=NAME)
+    engine.destroy(ALICE, Destroy(confirm=NAME))
     for verb in (
         lambda: retain(engine, "tea"),
-        lambda: engine.get(ALICE, public_id),
+        lambda: engine.get(ALICE, Get(public_id)),
         lambda: contents(engine),
-        lambda: engine.history(ALICE, public_id),
-        lambda: engine.pin(ALICE, public_id),
+        lambda: engine.history(ALICE, History(public_id)),
+        lambda: engine.amend(ALICE, Amend(public_id, pinned=True)),
         lambda: forget(engine, public_id),
         lambda: engine.freeze(ALICE),
         lambda: engine.rotate(ALICE),
         lambda: engine.purge(ALICE),
         lambda: engine.export(ALICE),
-        lambda: engine.load(ALICE, export),
+        lambda: engine.load(ALICE, Load(export)),
         lambda: engine.backup(ALICE),
         lambda: engine.verify(ALICE),
         lambda: engine.audit(ALICE),
@@ -106,10 +106,10 @@ def test_a_process_with_an_open_handle_is_told(home: MemoryHome) -> None:
     """Never an acknowledged write into nothing."""
     engine, other = home.engine(), home.engine()
     public_id = retain(other, "tea")
-    engine.destroy(ALICE, confirm=NAME)
+    engine.destroy(ALICE, Destroy(confirm=NAME))
     for verb in (
         lambda: retain(other, "coffee"),
-        lambda: other.get(ALICE, public_id),
+        lambda: other.get(ALICE, Get(public_id)),
         lambda: forget(other, public_id),
         lambda: other.export(ALICE),
     ):
@@ -123,7 +123,7 @@ def test_a_process_with_an_open_handle_is_told_while_it_happens(home: MemoryHome
     retain(other, "tea")
     home.crashes.at(Failpoint.DESTROY_EMPTIED)
     with pytest.raises(SimulatedCrash):
-        engine.destroy(ALICE, confirm=NAME)
+        engine.destroy(ALICE, Destroy(confirm=NAME))
     with pytest.raises(Destroyed):
         retain(other, "coffee")
 
@@ -132,7 +132,7 @@ def test_a_file_put_back_after_a_destroy_opens_nothing(home: MemoryHome, engine:
     retain(engine, "tea")
     place = address(home)
     state = home.store._scopes[place]
-    engine.destroy(ALICE, confirm=NAME)
+    engine.destroy(ALICE, Destroy(confirm=NAME))
     home.store._scopes[place] = state
     successor = home.engine()
     with pytest.raises(Destroyed):
@@ -146,7 +146,7 @@ def test_a_file_put_back_after_a_destroy_opens_nothing(home: MemoryHome, engine:
 def test_anew_makes_an_empty_scope_of_the_same_name(home: MemoryHome, engine: Engine) -> None:
     retain(engine, "tea", key="k", id="mine")
     old = address(home)
-    engine.destroy(ALICE, confirm=NAME)
+    engine.destroy(ALICE, Destroy(confirm=NAME))
     engine.open(ALICE, anew=True)
     assert address(home) != old
     assert engine.audit(ALICE) == ()
@@ -161,7 +161,7 @@ def test_a_life_after_the_next_is_destroyed_on_its_own(engine: Engine) -> None:
     for content in "abc":
         engine.open(ALICE, anew=True)
         retain(engine, content)
-        receipts.append(engine.destroy(ALICE, confirm=NAME))
+        receipts.append(engine.destroy(ALICE, Destroy(confirm=NAME)))
     assert len({receipt.address for receipt in receipts}) == 3
     assert all(engine.verify_erased(receipt).sound for receipt in receipts)
 
@@ -233,7 +233,7 @@ def test_a_destroy_that_was_cut_off_is_carried_to_its_end(
     place = address(home)
     home.crashes.at(failpoint)
     with pytest.raises(SimulatedCrash):
-        engine.destroy(ALICE, confirm=NAME)
+        engine.destroy(ALICE, Destroy(confirm=NAME))
     successor = home.engine()
     with pytest.raises(Destroyed):
         successor.open(ALICE)
@@ -241,7 +241,7 @@ def test_a_destroy_that_was_cut_off_is_carried_to_its_end(
     assert not home.store.exists(place)
     assert home.blobs.names(place) == []
     (receipt,) = successor.receipts(ALICE)
-    assert successor.destroy(ALICE, confirm=NAME) == receipt
+    assert successor.destroy(ALICE, Destroy(confirm=NAME)) == receipt
     assert successor.verify_erased(receipt).sound
 
 
@@ -254,8 +254,8 @@ def test_the_receipt_of_a_destroy_that_was_cut_off_says_how_much_there_was(
         retain(engine, content)
     home.crashes.at(failpoint)
     with pytest.raises(SimulatedCrash):
-        engine.destroy(ALICE, confirm=NAME)
-    assert home.engine().destroy(ALICE, confirm=NAME).erased == 3
+        engine.destroy(ALICE, Destroy(confirm=NAME))
+    assert home.engine().destroy(ALICE, Destroy(confirm=NAME)).erased == 3
 
 
 @pytest.mark.parametrize("failpoint", [Failpoint.CREATE_KEYS_ADDED, Failpoint.CREATE_STORED])

@@ -13,13 +13,23 @@ from scrubjay.model.errors import Busy, Full, StoreError
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import (
     Amend,
+    Approve,
     BriefRequest,
     Browse,
+    Destroy,
     Forget,
+    Get,
+    History,
+    Load,
+    MarkTainted,
     Recall,
+    Reject,
+    Restore,
     Retain,
     Revoke,
     Supersede,
+    TimelineRequest,
+    TurnsRequest,
 )
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Due
@@ -38,25 +48,23 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "head": lambda engine: engine.head(ALICE),
     "retain": lambda engine: engine.retain(ALICE, Retain(content="a")),
     "record": lambda engine: engine.record(ALICE, Record(id="a", user="a")),
-    "turns": lambda engine: engine.turns(ALICE, 1),
+    "turns": lambda engine: engine.turns(ALICE, TurnsRequest(1)),
     "sessions": lambda engine: engine.sessions(ALICE),
-    "timeline": lambda engine: engine.timeline(ALICE, 1),
+    "timeline": lambda engine: engine.timeline(ALICE, TimelineRequest(1)),
     "supersede": lambda engine: engine.supersede(ALICE, Supersede(id="a", content="a")),
     "amend": lambda engine: engine.amend(ALICE, Amend(id="a", pinned=True)),
-    "pin": lambda engine: engine.pin(ALICE, "a"),
-    "expire": lambda engine: engine.expire(ALICE, "a", None),
     "freeze": lambda engine: engine.freeze(ALICE),
-    "get": lambda engine: engine.get(ALICE, "a"),
+    "get": lambda engine: engine.get(ALICE, Get("a")),
     "browse": lambda engine: engine.browse(ALICE, Browse()),
-    "history": lambda engine: engine.history(ALICE, "a"),
+    "history": lambda engine: engine.history(ALICE, History("a")),
     "spent": lambda engine: engine.spent(ALICE, "a"),
     "note": lambda engine: engine.note(ALICE, "refused", actor=Actor.AGENT),
     "preview": lambda engine: engine.preview(ALICE, Forget(ids=("a",))),
     "revoke": lambda engine: engine.revoke(ALICE, Revoke(session="a")),
-    "mark_tainted": lambda engine: engine.mark_tainted(ALICE, "a"),
+    "mark_tainted": lambda engine: engine.mark_tainted(ALICE, MarkTainted("a")),
     "quarantined": lambda engine: engine.quarantined(ALICE),
-    "approve": lambda engine: engine.approve(ALICE, "a", "a"),
-    "reject": lambda engine: engine.reject(ALICE, "a"),
+    "approve": lambda engine: engine.approve(ALICE, Approve("a", "a")),
+    "reject": lambda engine: engine.reject(ALICE, Reject("a")),
     "recall": lambda engine: engine.recall(ALICE, Recall(query="a")),
     "brief": lambda engine: engine.brief(ALICE, BriefRequest()),
     "reindex": lambda engine: engine.reindex(ALICE),
@@ -64,12 +72,12 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "forget": lambda engine: engine.forget(ALICE, Forget(ids=("a",))),
     "purge": lambda engine: engine.purge(ALICE),
     "rotate": lambda engine: engine.rotate(ALICE),
-    "destroy": lambda engine: engine.destroy(ALICE, confirm="local/alice"),
+    "destroy": lambda engine: engine.destroy(ALICE, Destroy(confirm="local/alice")),
     "finish_due": lambda engine: engine.finish_due(ALICE),
     "export": lambda engine: engine.export(ALICE),
-    "load": lambda engine: engine.load(ALICE, b"{}"),
+    "load": lambda engine: engine.load(ALICE, Load(b"{}")),
     "backup": lambda engine: engine.backup(ALICE),
-    "restore": lambda engine: engine.restore(ALICE, b"{}"),
+    "restore": lambda engine: engine.restore(ALICE, Restore(b"{}")),
     "verify": lambda engine: engine.verify(ALICE),
     "verify_erased": lambda engine: engine.verify_erased(RECEIPT),
     "receipts": lambda engine: engine.receipts(ALICE),
@@ -106,7 +114,7 @@ def test_closing_never_fails(home: MemoryHome) -> None:
     engine = home.engine()
     retain(engine, "tea")
     contents(engine)
-    home.engine().destroy(ALICE, confirm="local/alice")
+    home.engine().destroy(ALICE, Destroy(confirm="local/alice"))
     engine.close()
 
 
@@ -115,7 +123,7 @@ def test_reads_before_a_restore_are_on_record(home: MemoryHome) -> None:
     retain(engine, "tea")
     raw, _ = engine.backup(ALICE)
     contents(engine)
-    engine.restore(ALICE, raw)
+    engine.restore(ALICE, Restore(raw))
     assert verbs(engine) == ["retain", "backup", "browse", "restore"]
 
 

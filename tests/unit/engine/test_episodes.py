@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.model.requests import Forget
+from scrubjay.model.requests import Forget, TimelineRequest
 from scrubjay.model.turns import EPISODE_TURNS, IDLE, Record
 from tests.support.engines import MemoryHome
 from tests.unit.engine.saying import said
@@ -39,11 +39,11 @@ def test_whatever_window_one_looks_through_episodes_begin_where_they_do(
     engine = MemoryHome().engine()
     for one in seed.sample(records, len(records)):  # type: ignore[attr-defined]
         engine.record(ALICE, one)
-    forgotten = {one.id for one in records[:: gone or len(records) + 1]}
+    forgotten = {str(one.id) for one in records[:: gone or len(records) + 1]}
     if forgotten:
         engine.forget(ALICE, Forget(ids=tuple(forgotten)))
     times = [one.at for one in records if one.id not in forgotten and one.at]
-    timeline = engine.timeline(ALICE, limit)
+    timeline = engine.timeline(ALICE, TimelineRequest(limit))
     groups = timeline.episodes()
     seen = [group[0].at for group in groups][1 if timeline.begun else 0 :]
     assert seen == [at for at in starts(times) if at in times[-limit:]]
@@ -60,7 +60,7 @@ def test_a_closed_episode_stays_as_it_is_while_the_conversation_goes_on() -> Non
     for number in range(300):
         at = start + timedelta(minutes=number)
         engine.record(ALICE, Record(id=f"t{number}", at=at, user="ok"))
-        timeline = engine.timeline(ALICE, 100)
+        timeline = engine.timeline(ALICE, TimelineRequest(100))
         whole = timeline.episodes()[1 if timeline.begun else 0 : -1]
         for group in whole:
             assert closed.setdefault(group[0].id, len(group)) == len(group) == EPISODE_TURNS

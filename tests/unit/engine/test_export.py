@@ -15,7 +15,7 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import Conflict, SealBroken
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Origin
-from scrubjay.model.requests import Supersede
+from scrubjay.model.requests import Amend, Export, Get, History, Load, Purge, Supersede
 from scrubjay.model.results import Loaded
 from tests.strategies import retains
 from tests.support.engines import MemoryHome
@@ -37,8 +37,8 @@ Damage = Callable[[dict[str, Any]], object]
 
 def transfer(engine: Engine, target: Engine, *, sealed: bool, scope: Any = BOB) -> Loaded:
     """Everything of Alice, loaded into another scope."""
-    exported = engine.export(ALICE, sealed=sealed)
-    return target.load(scope, exported.content, key=exported.key)
+    exported = engine.export(ALICE, Export(sealed=sealed))
+    return target.load(scope, Load(exported.content, key=exported.key))
 
 
 def plain(memories: list[Memory]) -> list[Memory]:
@@ -60,10 +60,10 @@ def scopes(draw: st.DrawFn) -> Engine:
         chosen = draw(st.sampled_from(known)) if known else ""
         sources = (chosen,) if step == "derive" and chosen else ()
         known.append(engine.retain(ALICE, replace(request, sources=sources)).id)
-        if step == "correct" and chosen and engine.get(ALICE, chosen).live:
+        if step == "correct" and chosen and engine.get(ALICE, Get(chosen)).live:
             known.append(supersede(engine, chosen, request.content))
         elif step == "pin" and chosen:
-            engine.pin(ALICE, chosen)
+            engine.amend(ALICE, Amend(chosen, pinned=True))
         elif step == "forget" and chosen:
             forget(engine, chosen)
             known = ids(everything(engine))
@@ -78,8 +78,8 @@ def test_what_is_exported_and_loaded_is_the_same(engine: Engine, sealed: bool) -
     assert plain(everything(engine, scope=BOB)) == plain(before)
     assert engine.verify(BOB).sound
     for memory in before:
-        theirs = engine.history(BOB, memory.id)
-        assert ids(theirs) == ids(engine.history(ALICE, memory.id))
+        theirs = engine.history(BOB, History(memory.id))
+        assert ids(theirs) == ids(engine.history(ALICE, History(memory.id)))
 
 
 @pytest.mark.parametrize("sealed", [False, True])
@@ -105,7 +105,7 @@ def test_an_export_is_json_a_person_can_read(engine: Engine) -> None:
 
 def test_a_sealed_export_shows_nothing(engine: Engine) -> None:
     retain(engine, "Nightingale", tags=("Wagtail",))
-    exported = engine.export(ALICE, sealed=True)
+    exported = engine.export(ALICE, Export(sealed=True))
     for word in (b"Nightingale", b"Wagtail", b"alice"):
         assert word not in exported.content
 
@@ -120,10 +120,10 @@ def test_superseded_memories_are_in_an_export_and_erased_ones_are_not(engine: En
 
 def test_two_sealed_exports_have_nothing_in_common(engine: Engine) -> None:
     retain(engine, "tea")
-    first, second = (engine.export(ALICE, sealed=True) for _ in range(2))
+    first, second = (engine.export(ALICE, Export(sealed=True)) for _ in range(2))
     assert first.key != second.key
     with pytest.raises(SealBroken):
-        engine.load(BOB, first.content, key=second.key)
+        engine.load(BOB, Load(first.content, key=second.key))
 
 
 def test_an_empty_scope_is_exported_and_loaded(engine: Engine) -> None:
@@ -147,7 +147,7 @@ def test_what_was_forgotten_here_stays_out(engine: Engine) -> None:
     gone = retain(engine, "tea", key="k")
     export = engine.export(ALICE).content
     forget(engine, gone)
-    assert engine.load(ALICE, export) == Loaded(forgotten=1)
+    assert engine.load(ALICE, Load(export)) == Loaded(forgotten=1)
     assert contents(engine) == []
 
 
@@ -160,17 +160,17 @@ def test_a_memory_whose_key_was_forgotten_here_stays_out(engine: Engine) -> None
 def test_a_newer_version_takes_the_place_of_an_older_one(engine: Engine) -> None:
     public_id = retain(engine, "tea")
     transfer(engine, engine, sealed=False)
-    engine.pin(ALICE, public_id)
+    engine.amend(ALICE, Amend(public_id, pinned=True))
     assert transfer(engine, engine, sealed=False) == Loaded(loaded=1)
-    assert engine.get(BOB, public_id).pinned
+    assert engine.get(BOB, Get(public_id)).pinned
 
 
 def test_an_older_version_changes_nothing(engine: Engine) -> None:
     public_id = retain(engine, "tea")
     export = engine.export(ALICE).content
-    engine.pin(ALICE, public_id)
-    assert engine.load(ALICE, export) == Loaded(known=1)
-    assert engine.get(ALICE, public_id).pinned
+    engine.amend(ALICE, Amend(public_id, pinned=True))
+    assert engine.load(ALICE, Load(export)) == Loaded(known=1)
+    assert engine.get(ALICE, Get(public_id)).pinned
 
 
 def test_a_correction_made_elsewhere_is_taken_over(engine: Engine) -> None:
@@ -197,11 +197,11 @@ def test_a_chain_never_forks(home: MemoryHome, engine: Engine) -> None:
 def test_a_correction_made_elsewhere_retires_what_was_changed_here(engine: Engine) -> None:
     old = retain(engine, "tea")
     transfer(engine, engine, sealed=False)
-    engine.pin(BOB, old)
+    engine.amend(BOB, Amend(old, pinned=True))
     new = supersede(engine, old, "coffee")
     transfer(engine, engine, sealed=False)
     assert contents(engine, scope=BOB) == ["coffee"]
-    before, after = engine.history(BOB, old)
+    before, after = engine.history(BOB, History(old))
     assert (before.superseded_by, before.pinned) == (new, True)
     assert before.retired_at == after.recorded_at
     assert engine.verify(BOB).sound
@@ -211,12 +211,12 @@ def test_a_correction_made_here_is_not_undone_by_a_change_elsewhere(engine: Engi
     old = retain(engine, "tea")
     transfer(engine, engine, sealed=False)
     engine.supersede(BOB, Supersede(id=old, content="water"))
-    engine.pin(ALICE, old)
-    engine.pin(ALICE, old, pinned=False)
-    engine.pin(ALICE, old)
+    engine.amend(ALICE, Amend(old, pinned=True))
+    engine.amend(ALICE, Amend(old, pinned=False))
+    engine.amend(ALICE, Amend(old, pinned=True))
     assert transfer(engine, engine, sealed=False) == Loaded(loaded=1)
     assert contents(engine, scope=BOB) == ["water"]
-    assert engine.get(BOB, old).pinned
+    assert engine.get(BOB, Get(old)).pinned
     assert engine.verify(BOB).sound
 
 
@@ -224,7 +224,7 @@ def test_a_correction_of_what_was_purged_elsewhere_is_taken_over(engine: Engine)
     old = retain(engine, "tea")
     transfer(engine, engine, sealed=False)
     supersede(engine, old, "coffee")
-    engine.purge(ALICE, superseded_days=0)
+    engine.purge(ALICE, Purge(superseded_days=0))
     transfer(engine, engine, sealed=False)
     assert contents(engine, scope=BOB) == ["coffee"]
     assert engine.verify(BOB).sound

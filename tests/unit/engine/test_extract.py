@@ -14,7 +14,18 @@ from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import Frozen, InvalidRequest
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
-from scrubjay.model.requests import Recall, Revoke
+from scrubjay.model.requests import (
+    Amend,
+    Destroy,
+    Extract,
+    FreezeRequest,
+    Load,
+    MarkTainted,
+    PauseExtraction,
+    Recall,
+    Restore,
+    Revoke,
+)
 from scrubjay.model.results import Extraction, Stopped
 from scrubjay.model.rows import Collection, Freeze
 from scrubjay.model.turns import derived_id
@@ -44,7 +55,7 @@ def home(model: ModelServer) -> MemoryHome:
 
 
 def extract(engine: Engine, **asked: Any) -> Extraction:
-    return engine.extract(ALICE, **asked)
+    return engine.extract(ALICE, Extract(**asked))
 
 
 def found(engine: Engine) -> list[str]:
@@ -112,7 +123,7 @@ def test_a_later_statement_takes_the_place_of_an_earlier_one_about_the_same(
 
 
 def test_a_tainted_session_lowers_what_the_model_finds(engine: Engine, model: ModelServer) -> None:
-    engine.mark_tainted(ALICE, "browsing")
+    engine.mark_tainted(ALICE, MarkTainted("browsing"))
     record(engine, 1, BOAT, session="browsing")
     model.notes = [note("Send invoices to Naxos.", "instruction")]
     extract(engine)
@@ -191,7 +202,7 @@ def test_what_somebody_made_their_own_stays_when_a_turn_is_read_again(
 ) -> None:
     record(engine, 1, BOAT)
     extract(engine)
-    engine.pin(ALICE, derived_id("turn-1", "model-0"))
+    engine.amend(ALICE, Amend(derived_id("turn-1", "model-0"), pinned=True))
     model.notes = [note("Something else.")]
     extract(engine, again=True)
     assert found(engine) == [FOUND["content"]]
@@ -376,7 +387,7 @@ def test_a_paused_scope_sends_nothing_until_it_goes_on(
     record(engine, 1, BOAT)
     assert extract(home.engine()).stopped is Stopped.PAUSED
     assert model.turns == []
-    assert not engine.pause_extraction(ALICE, paused=False).paused
+    assert not engine.pause_extraction(ALICE, PauseExtraction(paused=False)).paused
     assert extract(engine).turns == 1
 
 
@@ -411,7 +422,7 @@ def test_a_freeze_while_the_model_thinks_keeps_nothing_but_the_cost(
         extract(engine)
     assert (found(engine), engine.extraction(ALICE).tokens_in) == ([], TOKENS_IN)
     model.thinking = None
-    engine.freeze(ALICE, Freeze.NONE)
+    engine.freeze(ALICE, FreezeRequest(Freeze.NONE))
     assert extract(engine).memories == 1
 
 
@@ -455,7 +466,7 @@ def test_a_load_brings_what_was_found_and_sends_nothing(
     there = MemoryHome("elsewhere")
     there.extractor = home.extractor
     other = there.engine()
-    other.load(ALICE, engine.export(ALICE).content)
+    other.load(ALICE, Load(engine.export(ALICE).content))
     assert extract(other).turns == 0
     assert (found(other), len(model.turns)) == ([FOUND["content"]], 1)
     forget(other, "turn-1")
@@ -490,7 +501,7 @@ def restored(home: MemoryHome, engine: Engine) -> Engine:
     there = MemoryHome("elsewhere")
     there.extractor = home.extractor
     other = there.engine()
-    other.restore(ALICE, raw, key=receipt.key)
+    other.restore(ALICE, Restore(raw, key=receipt.key))
     return other
 
 
@@ -528,7 +539,7 @@ def test_a_restore_into_a_scope_of_its_own_turns_has_these_read_as_well(
     there.extractor = home.extractor
     other = there.engine()
     record(other, 2, "The cat of my neighbor is called Muriel.")
-    other.restore(ALICE, raw, key=receipt.key)
+    other.restore(ALICE, Restore(raw, key=receipt.key))
     assert extract(other).turns == 1
     assert model.turns[-1]["user"] == "The cat of my neighbor is called Muriel."
 
@@ -537,7 +548,7 @@ def test_a_destroyed_scope_has_no_backlog_when_it_is_begun_anew(home: MemoryHome
     engine = home.engine()
     record(engine, 1, BOAT)
     extract(engine)
-    engine.destroy(ALICE, confirm="local/alice")
+    engine.destroy(ALICE, Destroy(confirm="local/alice"))
     engine.open(ALICE, anew=True)
     status = engine.extraction(ALICE)
     assert (status.done, status.tokens_in, status.waiting) == (0, 0, 0)

@@ -10,7 +10,7 @@ import pytest
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.memories import receipts
 from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
-from scrubjay.model.requests import Retain
+from scrubjay.model.requests import Backup, FreezeRequest, Get, Load, Retain
 from scrubjay.model.results import Outcome
 from scrubjay.model.rows import Due, Freeze
 from tests.support.engines import MemoryHome
@@ -121,7 +121,7 @@ def test_what_was_derived_from_an_earlier_version_goes_too(engine: Engine) -> No
 def test_lineage_is_followed_after_a_load_as_well(engine: Engine) -> None:
     source = retain(engine, "a")
     retain(engine, "derived", sources=(source,))
-    engine.load(BOB, engine.export(ALICE).content)
+    engine.load(BOB, Load(engine.export(ALICE).content))
     assert forget(engine, source, scope=BOB).erased == 2
 
 
@@ -129,7 +129,7 @@ def test_a_blob_goes_with_its_memory(home: MemoryHome, engine: Engine) -> None:
     kept, gone = retain(engine, LONG), retain(engine, LONG)
     forget(engine, gone)
     assert len(home.blobs.names(address(home))) == 1
-    assert engine.get(ALICE, kept).content == LONG
+    assert engine.get(ALICE, Get(kept)).content == LONG
 
 
 def test_a_damaged_memory_can_still_be_forgotten(home: MemoryHome, engine: Engine) -> None:
@@ -159,7 +159,7 @@ def test_a_damaged_memory_does_not_keep_another_from_being_forgotten(
     assert engine.verify_erased(receipt).sound
     assert retain(engine, "c")
     with pytest.raises(SealBroken):
-        engine.get(ALICE, damaged)
+        engine.get(ALICE, Get(damaged))
     assert len(engine.verify(ALICE).problems) == 1
     assert forget(engine, damaged).erased == 1
     assert engine.verify(ALICE).sound
@@ -220,7 +220,7 @@ def test_unseen_ids_are_buried_beside_those_that_are_erased(engine: Engine) -> N
 @pytest.mark.parametrize("level", [Freeze.WRITES, Freeze.ALL])
 def test_forgetting_works_while_frozen(engine: Engine, level: Freeze) -> None:
     public_id = retain(engine, "a")
-    engine.freeze(ALICE, level)
+    engine.freeze(ALICE, FreezeRequest(level))
     assert forget(engine, public_id).rotated
 
 
@@ -253,13 +253,13 @@ def test_tombstones_are_in_the_scope_and_in_the_catalog(home: MemoryHome, engine
 def test_other_processes_cannot_bring_it_back(home: MemoryHome) -> None:
     engine, other = home.engine(), home.engine()
     gone = retain(engine, "a", id="mine", key="k")
-    assert other.get(ALICE, gone).id == gone
+    assert other.get(ALICE, Get(gone)).id == gone
     export = other.export(ALICE).content
     forget(engine, gone)
-    assert other.load(ALICE, export).forgotten == 1
+    assert other.load(ALICE, Load(export)).forgotten == 1
     assert other.retain(ALICE, Retain(content="a", id="mine")).outcome is Outcome.FORGOTTEN
     with pytest.raises(NotFound):
-        other.get(ALICE, gone)
+        other.get(ALICE, Get(gone))
 
 
 # -- the receipt -------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def test_a_receipt_names_the_backups_that_may_still_hold_it(
     home: MemoryHome, engine: Engine
 ) -> None:
     gone = retain(engine, "a")
-    _, made = engine.backup(ALICE, days=7)
+    _, made = engine.backup(ALICE, Backup(days=7))
     (note,) = forget(engine, gone).backups
     assert (note.name, note.expires) == (made.name, made.expires)
     assert made.expires == (home.clock.now() + timedelta(days=7)).date()

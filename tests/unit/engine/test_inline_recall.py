@@ -10,7 +10,7 @@ import pytest
 
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.search import shelf
-from scrubjay.model.requests import Forget, Recall
+from scrubjay.model.requests import USER, Destroy, Forget, Recall
 from scrubjay.testing.fake_embedder import FakeEmbedder
 from tests.support.engines import MemoryHome
 from tests.unit.engine.asking import ask, fill, said
@@ -37,7 +37,7 @@ def test_a_scope_that_was_recalled_is_at_hand(home: MemoryHome) -> None:
     short = engine.at_once(ALICE)
     assert short is not None
     with short:
-        (hit,) = short.recall(ALICE, Recall(query="tea"))
+        (hit,) = short.recall(ALICE, Recall("tea"), USER)
     assert hit.memory.content == "green tea"
 
 
@@ -65,7 +65,7 @@ def _leave_work_due_elsewhere(engine: Engine) -> None:
 
 
 def _destroy(engine: Engine) -> None:
-    engine.destroy(ALICE, confirm=str(ALICE))
+    engine.destroy(ALICE, Destroy(confirm=str(ALICE)))
 
 
 @pytest.mark.parametrize("change", [_leave_work_due, _leave_work_due_elsewhere, _destroy])

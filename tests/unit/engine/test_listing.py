@@ -10,7 +10,14 @@ import pytest
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import Recall, Revoke
+from scrubjay.model.requests import (
+    Caller,
+    FreezeRequest,
+    MarkTainted,
+    Recall,
+    Revoke,
+    SessionsRequest,
+)
 from scrubjay.model.results import Session
 from scrubjay.model.rows import Collection, Freeze
 from tests.support.engines import MemoryHome
@@ -78,7 +85,7 @@ def test_a_session_of_which_all_was_forgotten_is_gone(engine: Engine) -> None:
     record(engine, 1, "I prefer tea.", session="one")
     said(engine, "two")
     said(engine, "three")
-    engine.mark_tainted(ALICE, "one")
+    engine.mark_tainted(ALICE, MarkTainted("one"))
     forget(engine, session="one")
     engine.revoke(ALICE, Revoke(session="two"))
     assert names(engine) == ["three"]
@@ -87,7 +94,7 @@ def test_a_session_of_which_all_was_forgotten_is_gone(engine: Engine) -> None:
 def test_the_taint_of_a_session_is_shown(engine: Engine) -> None:
     said(engine, "clean", 1)
     said(engine, "read the web", 2)
-    engine.mark_tainted(ALICE, "read the web", Origin.TOOL)
+    engine.mark_tainted(ALICE, MarkTainted("read the web", Origin.TOOL))
     assert [one.tainted for one in engine.sessions(ALICE)] == [Origin.TOOL, None]
 
 
@@ -113,13 +120,13 @@ def test_a_memory_of_the_last_day_there_is_does_no_harm(engine: Engine) -> None:
 
 def test_its_owner_sees_them_while_all_is_frozen(engine: Engine) -> None:
     said(engine, "one")
-    engine.freeze(ALICE, Freeze.ALL)
+    engine.freeze(ALICE, FreezeRequest(Freeze.ALL))
     assert names(engine) == ["one"]
 
 
 def test_looking_is_on_record(engine: Engine) -> None:
     said(engine, "one")
-    engine.sessions(ALICE, actor=Actor.AGENT)
+    engine.sessions(ALICE, caller=Caller(actor=Actor.AGENT))
     assert verbs(engine) == ["retain", "sessions"]
 
 
@@ -143,4 +150,4 @@ def test_no_turn_is_opened_whose_session_a_memory_names(
 
 def test_a_list_of_none_is_refused(engine: Engine) -> None:
     with pytest.raises(InvalidRequest):
-        engine.sessions(ALICE, 0)
+        engine.sessions(ALICE, SessionsRequest(0))

@@ -11,6 +11,7 @@ from scrubjay.engine import Engine
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
 from scrubjay.model.errors import Destroyed
 from scrubjay.model.memory import Kind, Memory
+from scrubjay.model.requests import Destroy
 from tests.support.engines import MemoryHome
 from tests.unit.engine.asking import ask, said
 from tests.unit.engine.scene import ALICE, flip_cell, forget, retain, supersede
@@ -151,7 +152,7 @@ def test_after_a_destroy_by_another_engine_nothing_is_kept(
     retain(engine, "green tea")
     ask(engine, "tea")
     opened = engine._open(ALICE)
-    home.engine().destroy(ALICE, confirm=str(ALICE))
+    home.engine().destroy(ALICE, Destroy(confirm=str(ALICE)))
     with pytest.raises(Destroyed):
         ask(engine, "tea")
     assert opened.kept.size == 0

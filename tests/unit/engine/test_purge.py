@@ -8,7 +8,7 @@ import pytest
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound
-from scrubjay.model.requests import Retain
+from scrubjay.model.requests import Amend, Backup, Purge, Restore, Retain
 from scrubjay.model.results import Outcome, Purged
 from scrubjay.model.rows import Due
 from scrubjay.ports import Failpoint
@@ -47,7 +47,7 @@ def test_what_has_expired_is_erased_and_not_an_hour_before(
     assert engine.purge(ALICE).expired == 1
     assert [row.erased for row in rows(home)] == [True]
     with pytest.raises(NotFound):
-        engine.expire(ALICE, public_id, None)
+        engine.amend(ALICE, Amend(public_id, expires_at=None))
 
 
 def test_what_was_superseded_is_erased_after_its_window(home: MemoryHome, engine: Engine) -> None:
@@ -62,13 +62,13 @@ def test_what_was_superseded_is_erased_after_its_window(home: MemoryHome, engine
 
 def test_the_window_may_be_chosen(engine: Engine) -> None:
     supersede(engine, retain(engine, "tea"), "coffee")
-    assert engine.purge(ALICE, superseded_days=0).superseded == 1
+    assert engine.purge(ALICE, Purge(superseded_days=0)).superseded == 1
 
 
 @pytest.mark.parametrize("days", [-1, 1.5, True, "7", 10**9, 2**52])
 def test_a_window_that_is_no_number_of_days_is_refused(engine: Engine, days: object) -> None:
     with pytest.raises(InvalidRequest):
-        engine.purge(ALICE, superseded_days=days)  # type: ignore[arg-type]
+        engine.purge(ALICE, Purge(superseded_days=days))  # type: ignore[arg-type]
 
 
 def test_the_row_of_what_was_forgotten_goes_after_thirty_days(
@@ -146,19 +146,19 @@ def test_more_than_one_batch_is_cleaned_up(home: MemoryHome, engine: Engine) -> 
 def test_the_key_of_a_backup_goes_the_day_after_it_expired(
     home: MemoryHome, engine: Engine
 ) -> None:
-    raw, _ = engine.backup(ALICE, days=7)
+    raw, _ = engine.backup(ALICE, Backup(days=7))
     home.clock.advance(7 * DAY)
     assert engine.purge(ALICE).backups == 0
     home.clock.advance(1 * DAY)
     assert engine.purge(ALICE).backups == 1
     assert home.store.catalog.backups(address(home)) == []
     with pytest.raises(KeyMissing):
-        engine.restore(ALICE, raw)
+        engine.restore(ALICE, Restore(raw))
 
 
 def test_a_purge_is_on_record_with_its_numbers(home: MemoryHome, engine: Engine) -> None:
     supersede(engine, retain(engine, "tea"), "coffee", key="k")
-    engine.expire(ALICE, contents_id(engine), home.clock.now() + HOUR)
+    engine.amend(ALICE, Amend(contents_id(engine), expires_at=home.clock.now() + HOUR))
     home.clock.advance(31 * DAY)
     engine.purge(ALICE)
     events = [(event.verb, event.number) for event in engine.audit(ALICE)]

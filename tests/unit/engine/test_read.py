@@ -16,7 +16,7 @@ from scrubjay.engine.memories.read import follow
 from scrubjay.engine.scope.lifecycle import open_scope
 from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
 from scrubjay.model.memory import Kind, Memory
-from scrubjay.model.requests import Browse
+from scrubjay.model.requests import Amend, Browse, Get, History
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,
@@ -36,27 +36,33 @@ HOUR = timedelta(hours=1)
 
 def test_get_refuses_what_is_no_id(engine: Engine) -> None:
     with pytest.raises(InvalidRequest):
-        engine.get(ALICE, "mem 1")
+        engine.get(ALICE, Get("mem 1"))
 
 
-@pytest.mark.parametrize("look", [Engine.get, Engine.history])
-def test_what_was_never_here_is_not_found(engine: Engine, look: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("look", [Get, History])
+def test_what_was_never_here_is_not_found(engine: Engine, look: type[Get | History]) -> None:
     with pytest.raises(NotFound, match="mem-nowhere"):
-        look(engine, ALICE, "mem-nowhere")
+        _look(engine, look("mem-nowhere"))
 
 
-@pytest.mark.parametrize("look", [Engine.get, Engine.history])
-def test_what_was_forgotten_is_not_found(engine: Engine, look: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("look", [Get, History])
+def test_what_was_forgotten_is_not_found(engine: Engine, look: type[Get | History]) -> None:
     gone = retain(engine, "tea")
     forget(engine, gone)
     with pytest.raises(NotFound):
-        look(engine, ALICE, gone)
+        _look(engine, look(gone))
+
+
+def _look(engine: Engine, request: Get | History) -> object:
+    if isinstance(request, Get):
+        return engine.get(ALICE, request)
+    return engine.history(ALICE, request)
 
 
 def test_get_shows_a_superseded_memory_too(engine: Engine) -> None:
     old = retain(engine, "tea")
     new = supersede(engine, old, "coffee")
-    assert engine.get(ALICE, old).superseded_by == new
+    assert engine.get(ALICE, Get(old)).superseded_by == new
 
 
 def test_get_as_of_a_time_shows_what_was_current_then(home: MemoryHome, engine: Engine) -> None:
@@ -65,18 +71,18 @@ def test_get_as_of_a_time_shows_what_was_current_then(home: MemoryHome, engine: 
     between = home.clock.now()
     new = supersede(engine, old, "coffee")
     after = home.clock.now()
-    assert engine.get(ALICE, old, as_of=between).content == "tea"
-    assert engine.get(ALICE, new, as_of=after).content == "coffee"
+    assert engine.get(ALICE, Get(old, as_of=between)).content == "tea"
+    assert engine.get(ALICE, Get(new, as_of=after)).content == "coffee"
     for public_id, moment in ((old, before), (old, after), (new, between)):
         with pytest.raises(NotFound):
-            engine.get(ALICE, public_id, as_of=moment)
+            engine.get(ALICE, Get(public_id, as_of=moment))
 
 
 def test_get_as_of_a_time_shows_what_has_expired_since(home: MemoryHome, engine: Engine) -> None:
     public_id = retain(engine, "tea", expires_at=home.clock.now() + HOUR)
     then = home.clock.now()
     home.clock.advance(HOUR)
-    assert engine.get(ALICE, public_id, as_of=then).content == "tea"
+    assert engine.get(ALICE, Get(public_id, as_of=then)).content == "tea"
 
 
 def test_an_empty_scope_shows_nothing(engine: Engine) -> None:
@@ -92,8 +98,8 @@ def test_browse_shows_the_newest_first(engine: Engine) -> None:
 
 def test_a_change_does_not_make_a_memory_newer(home: MemoryHome, engine: Engine) -> None:
     first, second, third = (retain(engine, content) for content in "abc")
-    engine.pin(ALICE, first)
-    engine.expire(ALICE, second, home.clock.now() + HOUR)
+    engine.amend(ALICE, Amend(first, pinned=True))
+    engine.amend(ALICE, Amend(second, expires_at=home.clock.now() + HOUR))
     forget(engine, third)
     engine.rotate(ALICE)
     assert contents(engine) == ["b", "a"]
@@ -162,8 +168,8 @@ def histories(draw: st.DrawFn) -> tuple[MemoryHome, Engine]:
         if step == "r" or not known:
             known.append(retain(engine, "x", tags=draw(st.sampled_from([(), ("t",)]))))
         elif step == "p":
-            engine.pin(ALICE, chosen)
-        elif step == "s" and engine.get(ALICE, chosen).live:
+            engine.amend(ALICE, Amend(chosen, pinned=True))
+        elif step == "s" and engine.get(ALICE, Get(chosen)).live:
             known.append(supersede(engine, chosen, "y"))
         elif step == "f":
             forget(engine, chosen)
@@ -201,7 +207,7 @@ def test_more_rows_than_are_read_at_once_are_shown_in_order(engine: Engine) -> N
     """Pages of the store (256 rows) leave no seam, also when old memories changed last."""
     made = [retain(engine, str(number)) for number in range(600)]
     for public_id in made[:300:7]:
-        engine.pin(ALICE, public_id)
+        engine.amend(ALICE, Amend(public_id, pinned=True))
     newest_first = list(reversed(made))
     assert ids(browse(engine, limit=1000)) == newest_first
     assert ids(browse(engine, limit=10)) == newest_first[:10]
@@ -223,7 +229,7 @@ def test_a_memory_whose_blob_is_gone_is_damaged_and_not_unknown(
     public_id = retain(engine, LONG)
     home.blobs.remove(address(home))
     with pytest.raises(SealBroken):
-        engine.get(ALICE, public_id)
+        engine.get(ALICE, Get(public_id))
 
 
 def test_a_read_that_a_rotation_overtakes_is_tried_again(home: MemoryHome) -> None:
@@ -233,7 +239,7 @@ def test_a_read_that_a_rotation_overtakes_is_tried_again(home: MemoryHome) -> No
     public_id = retain(engine, LONG)
     (before,) = blobs.names(address(home))
     blobs.overtake = lambda: other.rotate(ALICE)
-    assert engine.get(ALICE, public_id).content == LONG
+    assert engine.get(ALICE, Get(public_id)).content == LONG
     assert blobs.overtake is None
     assert before not in blobs.names(address(home))
 
@@ -257,7 +263,7 @@ def test_follow_tells_what_changed_since(engine: Engine, home: MemoryHome) -> No
     first, second = retain(engine, "a"), retain(engine, "b")
     seen = engine.follow(ALICE, 0)
     assert (ids(seen.memories), seen.erased, seen.anew) == ([first, second], frozenset(), False)
-    engine.pin(ALICE, first)
+    engine.amend(ALICE, Amend(first, pinned=True))
     erased = next(row.id for row in rows(home) if row.seq == 2)
     forget(engine, second)
     changes = engine.follow(ALICE, seen.seq)

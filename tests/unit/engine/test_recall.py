@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import EmbedderError, Frozen, InvalidRequest, NotFound
 from scrubjay.model.memory import Kind
-from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import Recall
+from scrubjay.model.origin import Origin
+from scrubjay.model.requests import AGENT, Amend, FreezeRequest, Get, Recall, Restore
 from scrubjay.model.rows import Freeze
 from scrubjay.ports import Floats
 from scrubjay.testing.clock import FakeClock
@@ -75,9 +75,9 @@ def test_scores_are_shares_that_never_rise_and_their_parts_sum_to_them(engine: E
 def test_a_hit_carries_the_memory_as_it_is_now(home: MemoryHome, engine: Engine) -> None:
     tea = retain(engine, "green tea")
     assert not ask(engine, "tea")[0].memory.pinned
-    home.engine().pin(ALICE, tea)
+    home.engine().amend(ALICE, Amend(tea, pinned=True))
     (hit,) = ask(engine, "tea")
-    assert hit.memory == engine.get(ALICE, tea)
+    assert hit.memory == engine.get(ALICE, Get(tea))
     assert hit.memory.pinned
     assert hit.scope == ALICE
 
@@ -254,9 +254,9 @@ def test_what_changed_after_ranking_is_filtered_again(home: MemoryHome, engine: 
 
 def test_frozen_all_refuses_and_frozen_writes_does_not(engine: Engine) -> None:
     retain(engine, "green tea")
-    engine.freeze(ALICE, Freeze.WRITES)
+    engine.freeze(ALICE, FreezeRequest(Freeze.WRITES))
     assert said(engine, "tea") == ["green tea"]
-    engine.freeze(ALICE, Freeze.ALL)
+    engine.freeze(ALICE, FreezeRequest(Freeze.ALL))
     with pytest.raises(Frozen):
         ask(engine, "tea")
 
@@ -264,7 +264,7 @@ def test_frozen_all_refuses_and_frozen_writes_does_not(engine: Engine) -> None:
 def test_a_freeze_by_another_engine_holds_at_once(home: MemoryHome, engine: Engine) -> None:
     retain(engine, "green tea")
     ask(engine, "tea")
-    home.engine().freeze(ALICE, Freeze.ALL)
+    home.engine().freeze(ALICE, FreezeRequest(Freeze.ALL))
     with pytest.raises(Frozen):
         ask(engine, "tea")
 
@@ -311,7 +311,7 @@ def test_several_scopes_are_ranked_together_and_hits_say_where_they_were(engine:
         ("bob drinks green tea too", BOB),
     }
     for hit in hits:
-        assert engine.get(hit.scope, hit.memory.id) == hit.memory
+        assert engine.get(hit.scope, Get(hit.memory.id)) == hit.memory
 
 
 def test_a_filter_holds_in_every_scope(engine: Engine) -> None:
@@ -337,7 +337,7 @@ def test_sessions_of_one_name_in_two_scopes_are_two_sessions(engine: Engine) -> 
 def test_a_frozen_scope_among_several_refuses(engine: Engine) -> None:
     retain(engine, "tea")
     retain(engine, "tea", scope=BOB)
-    engine.freeze(BOB, Freeze.ALL)
+    engine.freeze(BOB, FreezeRequest(Freeze.ALL))
     with pytest.raises(Frozen):
         ask(engine, "tea", scopes=(BOB,))
 
@@ -517,7 +517,7 @@ def test_a_standing_wish_off_the_topic_is_not_forced_in(engine: Engine) -> None:
 def test_recalls_are_counted_in_the_audit_trail(engine: Engine) -> None:
     retain(engine, "green tea")
     for _ in range(3):
-        ask(engine, "tea", actor=Actor.AGENT)
+        ask(engine, "tea", caller=AGENT)
     ask(engine, "tea")
     events = [event for event in engine.audit(ALICE) if event.verb == "recall"]
     assert {(event.actor, event.number) for event in events} == {("agent", 3), ("user", 1)}
@@ -539,7 +539,7 @@ def test_what_a_restore_brought_back_is_found_by_the_engine_that_restored(
     first = retain(engine, "only before the loss")
     ask(engine, "note")
     home.store.remove(engine._open(ALICE).address)
-    engine.restore(ALICE, raw)
+    engine.restore(ALICE, Restore(raw))
     for number in range(4):
         retain(engine, f"tea number {number}")
     assert set(said(engine, "tea number", limit=100)) == {
@@ -547,7 +547,7 @@ def test_what_a_restore_brought_back_is_found_by_the_engine_that_restored(
         *(memory.content for memory in engine.follow(ALICE).memories),
     }
     with pytest.raises(NotFound):
-        engine.get(ALICE, first)
+        engine.get(ALICE, Get(first))
 
 
 def test_a_recall_request_is_checked_before_anything_is_read() -> None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import EmbedderError
+from scrubjay.model.requests import Amend, Get
 from scrubjay.model.rows import Collection
 from scrubjay.ports import Clock, Embedder, Tx
 from scrubjay.testing.clock import FakeClock
@@ -67,7 +68,7 @@ def test_a_vector_survives_a_pin_a_supersession_and_a_rotation(
     tea = retain(engine, "green tea")
     (vector,) = kept(home)
     assert vector is not None
-    engine.pin(ALICE, tea)
+    engine.amend(ALICE, Amend(tea, pinned=True))
     assert kept(home) == [vector]
     supersede(engine, tea, "black tea")
     assert kept(home)[0] == vector
@@ -120,8 +121,8 @@ def test_a_damaged_vector_costs_no_memory(home: MemoryHome, engine: Engine) -> N
     assert said(home.engine(), "tea") == ["green tea"]
     assert not home.engine().verify(ALICE).sound
     engine.rotate(ALICE)
-    assert engine.get(ALICE, tea).content == "green tea"
-    _, answer = engine.pin(ALICE, tea), ask(home.engine(), "tea")
+    assert engine.get(ALICE, Get(tea)).content == "green tea"
+    _, answer = engine.amend(ALICE, Amend(tea, pinned=True)), ask(home.engine(), "tea")
     assert [hit.memory.content for hit in answer] == ["green tea"]
     assert engine.verify(ALICE).sound
 
@@ -129,7 +130,7 @@ def test_a_damaged_vector_costs_no_memory(home: MemoryHome, engine: Engine) -> N
 def test_a_pin_of_a_memory_with_a_damaged_vector_works(home: MemoryHome, engine: Engine) -> None:
     tea = retain(engine, "green tea")
     _damage_vector(home)
-    assert engine.pin(ALICE, tea).pinned
+    assert engine.amend(ALICE, Amend(tea, pinned=True)).pinned
 
 
 # -- reindex ---------------------------------------------------------------------------------------

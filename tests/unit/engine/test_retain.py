@@ -11,7 +11,7 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import Retain
+from scrubjay.model.requests import AGENT, Amend, Get, Retain
 from scrubjay.model.results import Outcome
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
@@ -39,7 +39,6 @@ EVERYTHING: dict[str, Any] = {
     "speaker": "Alice",
     "position": 3,
     "origin": Origin.AGENT,
-    "actor": Actor.AGENT,
     "channel": "chat",
     "message_id": "m",
     "said_at": NOON,
@@ -52,8 +51,8 @@ EVERYTHING: dict[str, Any] = {
 
 def test_what_was_retained_is_got_with_every_field(engine: Engine) -> None:
     source = retain(engine, "source", origin=Origin.AGENT)
-    receipt = engine.retain(ALICE, Retain(**EVERYTHING, sources=(source,)))
-    memory = engine.get(ALICE, receipt.id)
+    receipt = engine.retain(ALICE, Retain(**EVERYTHING, sources=(source,)), AGENT)
+    memory = engine.get(ALICE, Get(receipt.id))
     assert receipt.outcome is Outcome.STORED
     assert memory == Memory(
         id=receipt.id,
@@ -66,7 +65,7 @@ def test_what_was_retained_is_got_with_every_field(engine: Engine) -> None:
         **{
             name: EVERYTHING[name]
             for name in EVERYTHING
-            if name not in ("session", "actor", "channel", "message_id", "said_at")
+            if name not in ("session", "channel", "message_id", "said_at")
         },
     )
 
@@ -74,12 +73,12 @@ def test_what_was_retained_is_got_with_every_field(engine: Engine) -> None:
 def test_a_new_process_finds_it(home: MemoryHome, engine: Engine) -> None:
     public_id = retain(engine, "tea")
     engine.close()
-    assert home.engine().get(ALICE, public_id).content == "tea"
+    assert home.engine().get(ALICE, Get(public_id)).content == "tea"
 
 
 def test_it_is_recorded_at_the_time_of_the_call(home: MemoryHome, engine: Engine) -> None:
     before = home.clock.now()
-    memory = engine.get(ALICE, retain(engine, "tea"))
+    memory = engine.get(ALICE, Get(retain(engine, "tea")))
     assert before < memory.recorded_at < home.clock.now()
 
 
@@ -149,13 +148,13 @@ def test_sources_lower_the_origin(engine: Engine) -> None:
     web = retain(engine, "from a page", origin=Origin.WEB)
     own = retain(engine, "from the user")
     derived = retain(engine, "both", sources=(own, web))
-    assert engine.get(ALICE, derived).origin is Origin.WEB
+    assert engine.get(ALICE, Get(derived)).origin is Origin.WEB
 
 
 def test_sources_never_raise_the_origin(engine: Engine) -> None:
     own = retain(engine, "from the user")
     derived = retain(engine, "guessed", sources=(own,), origin=Origin.AGENT)
-    assert engine.get(ALICE, derived).origin is Origin.AGENT
+    assert engine.get(ALICE, Get(derived)).origin is Origin.AGENT
 
 
 def test_an_unknown_source_is_refused_and_nothing_is_written(engine: Engine) -> None:
@@ -183,12 +182,12 @@ def test_a_memory_is_gone_from_sight_when_it_expires(home: MemoryHome, engine: E
     home.clock.advance(seconds=3600)
     assert contents(engine) == []
     with pytest.raises(NotFound):
-        engine.get(ALICE, public_id)
+        engine.get(ALICE, Get(public_id))
 
 
 @pytest.mark.parametrize("content", ["a" * 65_536, LONG, "\n" * 65_535 + "x", '"\\' * 32_768])
 def test_the_longest_content_comes_back_whole(engine: Engine, content: str) -> None:
-    assert engine.get(ALICE, retain(engine, content)).content == content
+    assert engine.get(ALICE, Get(retain(engine, content))).content == content
     assert contents(engine) == [content]
 
 
@@ -228,7 +227,7 @@ def test_scopes_do_not_see_each_other(engine: Engine) -> None:
     public_id = retain(engine, "tea")
     assert contents(engine, scope=BOB) == []
     with pytest.raises(NotFound):
-        engine.get(BOB, public_id)
+        engine.get(BOB, Get(public_id))
 
 
 def test_equal_memories_of_two_scopes_share_nothing_in_the_store(
@@ -248,7 +247,7 @@ def test_an_engine_that_slept_through_a_rotation_still_writes(home: MemoryHome) 
     sleeper.open(ALICE)
     forget(other, retain(other, "gone"))
     public_id = retain(sleeper, "tea")
-    assert other.get(ALICE, public_id).content == "tea"
+    assert other.get(ALICE, Get(public_id)).content == "tea"
 
 
 def test_an_engine_that_knows_the_old_key_by_heart_seals_under_the_new_one(
@@ -258,12 +257,12 @@ def test_an_engine_that_knows_the_old_key_by_heart_seals_under_the_new_one(
     gone = retain(sleeper, "gone")
     forget(other, gone)
     public_id = retain(sleeper, "tea")
-    assert other.get(ALICE, public_id).content == "tea"
+    assert other.get(ALICE, Get(public_id)).content == "tea"
     assert [row.epoch for row in rows(home) if not row.erased] == [2]
 
 
 def test_each_memory_is_numbered_in_the_order_of_creation(engine: Engine) -> None:
     for content in "abc":
         retain(engine, content)
-    engine.pin(ALICE, browse(engine)[-1].id)
+    engine.amend(ALICE, Amend(browse(engine)[-1].id, pinned=True))
     assert [memory.number for memory in browse(engine)] == [3, 2, 1]

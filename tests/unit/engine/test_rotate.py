@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.requests import Amend, Get
 from scrubjay.model.rows import Due
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
@@ -36,7 +37,7 @@ def test_old_slots_are_gone_and_new_ones_are_there(home: MemoryHome, engine: Eng
 def test_contents_are_the_same_before_and_after(home: MemoryHome, engine: Engine) -> None:
     old = retain(engine, "tea", tags=("a",), key="k", session="s")
     supersede(engine, old, LONG)
-    engine.pin(ALICE, old)
+    engine.amend(ALICE, Amend(old, pinned=True))
     before = everything(engine)
     engine.rotate(ALICE)
     assert everything(engine) == before
@@ -84,9 +85,9 @@ def test_another_process_reads_and_writes_across_a_rotation(home: MemoryHome) ->
     engine, other = home.engine(), home.engine()
     public_id = retain(other, "tea")
     engine.rotate(ALICE)
-    assert other.get(ALICE, public_id).content == "tea"
-    other.pin(ALICE, public_id)
-    assert engine.get(ALICE, public_id).pinned
+    assert other.get(ALICE, Get(public_id)).content == "tea"
+    other.amend(ALICE, Amend(public_id, pinned=True))
+    assert engine.get(ALICE, Get(public_id)).pinned
     assert engine.verify(ALICE).sound
 
 

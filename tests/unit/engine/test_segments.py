@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.search import manifest, segment
 from scrubjay.model.errors import Busy, Changed, Full
+from scrubjay.model.requests import Amend, Destroy, FreezeRequest, Purge
 from scrubjay.model.results import Recalled
 from scrubjay.model.rows import Due, Freeze
 from scrubjay.ports import Failpoint, Keyring
@@ -96,7 +97,7 @@ def test_few_segments_are_kept_however_often_one_is_written(home: MemoryHome) ->
 def test_segments_are_written_while_writes_are_frozen(home: MemoryHome) -> None:
     engine = home.engine(EAGER)
     fill(engine, 3)
-    engine.freeze(ALICE, Freeze.WRITES)
+    engine.freeze(ALICE, FreezeRequest(Freeze.WRITES))
     answers(engine)
     assert len(listed(home)) == 1
 
@@ -139,9 +140,9 @@ def test_changes_after_a_segment_are_seen_by_a_fresh_engine(
 ) -> None:
     """Old rows of what was pinned, superseded or expired count no more."""
     ids = [hit.memory.id for hit in answers(published)]
-    published.pin(ALICE, ids[0])
+    published.amend(ALICE, Amend(ids[0], pinned=True))
     supersede(published, ids[1], "heron, corrected")
-    published.expire(ALICE, ids[2], home.clock.now())
+    published.amend(ALICE, Amend(ids[2], expires_at=home.clock.now()))
     expected = answers(rows_alone(home))
     assert same(answers(home.engine(EAGER)), expected)
     assert same(answers(published), expected)
@@ -152,7 +153,7 @@ def test_rows_that_count_no_more_are_noted_and_stay_so(home: MemoryHome) -> None
     engine = home.engine(EAGER)
     first, *_ = fill(engine, 40)
     answers(engine)
-    engine.pin(ALICE, first)
+    engine.amend(ALICE, Amend(first, pinned=True))
     answers(engine)
     old, new = listed(home)
     assert (len(old.dead), len(new.dead)) == (1, 0)
@@ -380,7 +381,7 @@ def test_after_a_purge_no_segment_holds_what_it_took(home: MemoryHome, published
     (hit, *_) = ask(published, "note7").hits
     supersede(published, hit.memory.id, "corrected")
     answers(published)
-    published.purge(ALICE, superseded_days=0)
+    published.purge(ALICE, Purge(superseded_days=0))
     assert not holds(home, "note7")
     assert holds(home, "corrected")
 
@@ -393,7 +394,7 @@ def test_a_purge_that_died_before_the_segments_were_cleaned_is_made_good_by_the_
     answers(published)
     home.crashes.at(Failpoint.PURGE_COMMITTED)
     with pytest.raises(SimulatedCrash):
-        published.purge(ALICE, superseded_days=0)
+        published.purge(ALICE, Purge(superseded_days=0))
     assert holds(home, "note7")
     home.engine().purge(ALICE)
     assert not holds(home, "note7")
@@ -413,7 +414,7 @@ def test_after_a_rotation_the_segments_open_with_the_new_key_alone(
 
 def test_a_destroyed_scope_leaves_no_segment(home: MemoryHome, published: Engine) -> None:
     place = address(home)
-    published.destroy(ALICE, confirm=str(ALICE))
+    published.destroy(ALICE, Destroy(confirm=str(ALICE)))
     assert home.blobs.names(place) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 from scrubjay.engine import Engine
 from scrubjay.model.errors import Conflict, InvalidRequest, LimitReached
 from scrubjay.model.origin import Actor
-from scrubjay.model.requests import Allowance, Forget, Supersede
+from scrubjay.model.requests import Allowance, Caller, Forget, MarkTainted, Supersede
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, BOB, contents, retain, verbs
 
@@ -28,7 +28,7 @@ def engine(home: MemoryHome) -> Engine:
 
 
 def store(engine: Engine, content: str, **fields: Any) -> str:
-    return retain(engine, content, allowances=(STORES,), **fields)
+    return retain(engine, content, caller=Caller(allowances=(STORES,)), **fields)
 
 
 def test_an_allowance_is_used_up_by_successes_and_survives_a_restart(
@@ -49,16 +49,16 @@ def test_what_fails_or_changes_nothing_is_not_counted(engine: Engine) -> None:
         store(engine, "")
     engine.supersede(ALICE, Supersede(id=first, content="uno"))
     with pytest.raises(Conflict):
-        engine.supersede(ALICE, Supersede(id=first, content="un", allowances=(STORES,)))
+        engine.supersede(ALICE, Supersede(id=first, content="un"), Caller(allowances=(STORES,)))
     assert engine.spent(ALICE, "s") == {"stores": 1}
 
 
 def test_one_write_may_be_counted_against_several_and_all_count_or_none(engine: Engine) -> None:
     both = (STORES, Allowance(session="s", name="supersedes", limit=1))
     first = retain(engine, "one")
-    second = engine.supersede(ALICE, Supersede(id=first, content="two", allowances=both)).id
+    second = engine.supersede(ALICE, Supersede(id=first, content="two"), Caller(allowances=both)).id
     with pytest.raises(LimitReached):
-        engine.supersede(ALICE, Supersede(id=second, content="three", allowances=both))
+        engine.supersede(ALICE, Supersede(id=second, content="three"), Caller(allowances=both))
     assert engine.spent(ALICE, "s") == {"stores": 1, "supersedes": 1}
     assert contents(engine) == ["two"]
 
@@ -66,9 +66,9 @@ def test_one_write_may_be_counted_against_several_and_all_count_or_none(engine: 
 def test_forgetting_is_counted_once_however_often_it_is_repeated(engine: Engine) -> None:
     one, two = retain(engine, "one"), retain(engine, "two")
     for _ in range(3):
-        engine.forget(ALICE, Forget(ids=(one,), allowances=(DELETES,)))
+        engine.forget(ALICE, Forget(ids=(one,)), Caller(allowances=(DELETES,)))
     with pytest.raises(LimitReached):
-        engine.forget(ALICE, Forget(ids=(two,), allowances=(DELETES,)))
+        engine.forget(ALICE, Forget(ids=(two,)), Caller(allowances=(DELETES,)))
     assert contents(engine) == ["two"]
 
 
@@ -87,15 +87,15 @@ def test_sessions_and_scopes_have_allowances_of_their_own(engine: Engine) -> Non
     store(engine, "one")
     store(engine, "two")
     other = Allowance(session="t", name="stores", limit=2)
-    retain(engine, "three", allowances=(other,))
-    retain(engine, "four", scope=BOB, allowances=(STORES,))
+    retain(engine, "three", caller=Caller(allowances=(other,)))
+    retain(engine, "four", scope=BOB, caller=Caller(allowances=(STORES,)))
     assert engine.spent(ALICE, "t") == engine.spent(BOB, "s") == {"stores": 1}
     assert engine.spent(ALICE, "unheard of") == {}
 
 
 def test_counts_survive_a_rotation_beside_a_taint(engine: Engine) -> None:
     store(engine, "one")
-    engine.mark_tainted(ALICE, "s")
+    engine.mark_tainted(ALICE, MarkTainted("s"))
     engine.rotate(ALICE)
     store(engine, "two", session="s", origin="agent")
     assert engine.spent(ALICE, "s") == {"stores": 2}

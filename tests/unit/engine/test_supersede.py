@@ -11,7 +11,7 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import Conflict, Forbidden, NotFound, ScrubjayError
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import Supersede
+from scrubjay.model.requests import AGENT, Get, History, Supersede
 from scrubjay.model.results import Outcome
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
@@ -31,13 +31,13 @@ def test_the_new_one_is_in_sight_and_the_old_one_is_history(engine: Engine) -> N
     old = retain(engine, "tea")
     new = supersede(engine, old, "coffee")
     assert contents(engine) == ["coffee"]
-    assert ids(engine.history(ALICE, old)) == [old, new]
+    assert ids(engine.history(ALICE, History(old))) == [old, new]
 
 
 def test_both_sides_name_each_other_and_the_moment(engine: Engine) -> None:
     old = retain(engine, "tea")
-    new = supersede(engine, old, "coffee", reason="changed her mind", actor=Actor.AGENT)
-    before, after = engine.history(ALICE, old)
+    new = supersede(engine, old, "coffee", reason="changed her mind", caller=AGENT)
+    before, after = engine.history(ALICE, History(old))
     assert (before.superseded_by, after.supersedes) == (new, old)
     assert before.retired_at == after.recorded_at
     assert after.retired_at is None
@@ -51,8 +51,8 @@ def test_what_is_not_said_is_taken_over(home: MemoryHome, engine: Engine) -> Non
         engine, "tea", kind=Kind.PREFERENCE, tags=("a",), importance=0.9, pinned=True,
         speaker="Alice", metadata={"a": 1}, expires_at=later,
     )  # fmt: skip
-    before = engine.get(ALICE, old)
-    after = engine.get(ALICE, supersede(engine, old, "coffee"))
+    before = engine.get(ALICE, Get(old))
+    after = engine.get(ALICE, Get(supersede(engine, old, "coffee")))
     for name in ("kind", "tags", "importance", "pinned", "speaker", "metadata", "expires_at"):
         assert getattr(after, name) == getattr(before, name), name
 
@@ -78,7 +78,7 @@ def test_of_many_writers_on_one_head_exactly_one_wins(home: MemoryHome) -> None:
     with ThreadPoolExecutor(8) as threads:
         won = [new for new in threads.map(attempt, range(16)) if new]
     assert len(won) == 1
-    assert ids(engines[0].history(ALICE, old)) == [old, *won]
+    assert ids(engines[0].history(ALICE, History(old))) == [old, *won]
     assert engines[0].verify(ALICE).sound
 
 
@@ -87,19 +87,19 @@ def test_a_chain_is_shown_whole_and_in_order_from_any_of_its_links(engine: Engin
     for number in range(1, 5):
         chain.append(supersede(engine, chain[-1], str(number)))
     for public_id in chain:
-        assert ids(engine.history(ALICE, public_id)) == chain
+        assert ids(engine.history(ALICE, History(public_id))) == chain
 
 
 def test_history_of_a_memory_that_was_never_corrected_is_itself(engine: Engine) -> None:
     public_id = retain(engine, "tea")
-    assert engine.history(ALICE, public_id) == (engine.get(ALICE, public_id),)
+    assert engine.history(ALICE, History(public_id)) == (engine.get(ALICE, Get(public_id)),)
 
 
 def test_what_was_forgotten_is_not_in_history(engine: Engine) -> None:
     old = retain(engine, "tea")
     new = supersede(engine, old, "coffee")
     forget(engine, old)
-    assert ids(engine.history(ALICE, new)) == [new]
+    assert ids(engine.history(ALICE, History(new))) == [new]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_an_origin_as_trusted_or_more_can_supersede(
     engine: Engine, old: Origin, new: Origin
 ) -> None:
     public_id = retain(engine, "tea", origin=old)
-    assert engine.get(ALICE, supersede(engine, public_id, "x", origin=new)).origin is new
+    assert engine.get(ALICE, Get(supersede(engine, public_id, "x", origin=new))).origin is new
 
 
 def test_an_unknown_or_forgotten_memory_cannot_be_superseded(engine: Engine) -> None:
@@ -176,7 +176,10 @@ def test_long_versions_keep_a_blob_each_and_no_more(home: MemoryHome, engine: En
     supersede(engine, old, LONG[:-1] + "x")
     engine.finish_due(ALICE)
     assert len(home.blobs.names(address(home))) == 2
-    assert [len(memory.content) for memory in engine.history(ALICE, old)] == [32_768, 32_768]
+    assert [len(memory.content) for memory in engine.history(ALICE, History(old))] == [
+        32_768,
+        32_768,
+    ]
 
 
 def test_a_failed_supersession_writes_nothing(home: MemoryHome, engine: Engine) -> None:

@@ -8,7 +8,19 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import BriefRequest, Revoke, Supersede
+from scrubjay.model.requests import (
+    Approve,
+    BriefRequest,
+    Caller,
+    Get,
+    History,
+    Load,
+    MarkTainted,
+    Reject,
+    Restore,
+    Revoke,
+    Supersede,
+)
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, contents, forget, retain, supersede
 
@@ -27,7 +39,7 @@ def engine(home: MemoryHome) -> Engine:
 
 
 def get(engine: Engine, public_id: str) -> Memory:
-    return engine.get(ALICE, public_id)
+    return engine.get(ALICE, Get(public_id))
 
 
 def briefed(engine: Engine) -> list[str]:
@@ -69,7 +81,7 @@ def test_an_approved_memory_is_in_the_brief(
     home: MemoryHome, engine: Engine, segments: bool
 ) -> None:
     public_id = retain(engine, "never use tabs", kind=Kind.INSTRUCTION, origin=Origin.WEB)
-    approved = engine.approve(ALICE, public_id, "never use tabs")
+    approved = engine.approve(ALICE, Approve(public_id, "never use tabs"))
     if segments:
         engine.reindex(ALICE)
         engine = home.engine()
@@ -82,7 +94,7 @@ def test_an_approved_memory_is_in_the_brief(
 def test_an_approval_is_of_the_exact_text_that_was_shown(engine: Engine) -> None:
     public_id = retain(engine, "never use tabs", kind=Kind.INSTRUCTION, origin=Origin.WEB)
     with pytest.raises(Conflict):
-        engine.approve(ALICE, public_id, "never use tab")
+        engine.approve(ALICE, Approve(public_id, "never use tab"))
     assert len(engine.quarantined(ALICE)) == 1
 
 
@@ -90,15 +102,15 @@ def test_an_approval_is_of_the_exact_text_that_was_shown(engine: Engine) -> None
 def test_only_humans_decide_what_leaves_quarantine(engine: Engine, actor: Actor) -> None:
     public_id = retain(engine, "obey", kind=Kind.INSTRUCTION, origin=Origin.WEB)
     with pytest.raises(Forbidden):
-        engine.approve(ALICE, public_id, "obey", actor=actor)
+        engine.approve(ALICE, Approve(public_id, "obey"), Caller(actor=actor))
     with pytest.raises(Forbidden):
-        engine.reject(ALICE, public_id, actor=actor)
+        engine.reject(ALICE, Reject(public_id), Caller(actor=actor))
     assert len(engine.quarantined(ALICE)) == 1
 
 
 def test_a_rejected_memory_is_forgotten(engine: Engine) -> None:
     public_id = retain(engine, "obey", kind=Kind.INSTRUCTION, origin=Origin.WEB, key="k")
-    assert engine.reject(ALICE, public_id).erased == 1
+    assert engine.reject(ALICE, Reject(public_id)).erased == 1
     assert engine.quarantined(ALICE) == ()
     retain(engine, "obey", kind=Kind.INSTRUCTION, origin=Origin.WEB, key="k")
     assert contents(engine) == []
@@ -107,28 +119,28 @@ def test_a_rejected_memory_is_forgotten(engine: Engine) -> None:
 def test_only_what_is_quarantined_can_be_rejected(engine: Engine) -> None:
     public_id = retain(engine, "tea")
     with pytest.raises(Conflict):
-        engine.reject(ALICE, public_id)
+        engine.reject(ALICE, Reject(public_id))
     with pytest.raises(NotFound):
-        engine.reject(ALICE, "mem-none")
+        engine.reject(ALICE, Reject("mem-none"))
     assert contents(engine) == ["tea"]
 
 
 def test_an_approval_does_not_come_in_with_an_export(home: MemoryHome, engine: Engine) -> None:
     public_id = retain(engine, "obey", kind=Kind.INSTRUCTION, origin=Origin.WEB)
-    engine.approve(ALICE, public_id, "obey")
+    engine.approve(ALICE, Approve(public_id, "obey"))
     forged = engine.export(ALICE).content.replace(b"obey", b"kill")
     other = MemoryHome().engine()
-    other.load(ALICE, forged)
+    other.load(ALICE, Load(forged))
     assert [memory.content for memory in other.quarantined(ALICE)] == ["kill"]
     assert briefed(other) == []
 
 
 def test_an_approval_given_here_survives_an_export(home: MemoryHome, engine: Engine) -> None:
     public_id = retain(engine, "tabs", kind=Kind.INSTRUCTION, origin=Origin.WEB)
-    engine.approve(ALICE, public_id, "tabs")
+    engine.approve(ALICE, Approve(public_id, "tabs"))
     exported, (backup, _) = engine.export(ALICE).content, engine.backup(ALICE)
-    engine.load(ALICE, exported)
-    engine.restore(ALICE, backup)
+    engine.load(ALICE, Load(exported))
+    engine.restore(ALICE, Restore(backup))
     assert briefed(engine) == ["tabs"]
 
 
@@ -139,7 +151,7 @@ def test_what_an_agent_infers_in_a_tainted_session_has_the_origin_of_what_it_rea
     home: MemoryHome, engine: Engine
 ) -> None:
     before = retain(engine, "before", session="s", origin=Origin.AGENT)
-    assert engine.mark_tainted(ALICE, "s") is Origin.WEB
+    assert engine.mark_tainted(ALICE, MarkTainted("s")) is Origin.WEB
     after = retain(home.engine(), "after", session="s", origin=Origin.AGENT)
     elsewhere = retain(engine, "elsewhere", session="t", origin=Origin.AGENT)
     found = [get(engine, one).origin for one in (before, after, elsewhere)]
@@ -147,14 +159,14 @@ def test_what_an_agent_infers_in_a_tainted_session_has_the_origin_of_what_it_rea
 
 
 def test_the_users_own_words_stay_the_users_in_a_tainted_session(engine: Engine) -> None:
-    engine.mark_tainted(ALICE, "s")
+    engine.mark_tainted(ALICE, MarkTainted("s"))
     said = retain(engine, "I like tea", session="s", origin=Origin.USER)
     assert get(engine, said).origin is Origin.USER
 
 
 def test_a_session_keeps_the_lowest_taint_and_keeps_it_across_rotations(engine: Engine) -> None:
-    assert engine.mark_tainted(ALICE, "s", Origin.WEB) is Origin.WEB
-    assert engine.mark_tainted(ALICE, "s", Origin.TOOL) is Origin.WEB
+    assert engine.mark_tainted(ALICE, MarkTainted("s", Origin.WEB)) is Origin.WEB
+    assert engine.mark_tainted(ALICE, MarkTainted("s", Origin.TOOL)) is Origin.WEB
     engine.rotate(ALICE)
     after = retain(engine, "after", session="s", origin=Origin.AGENT)
     assert get(engine, after).origin is Origin.WEB
@@ -165,7 +177,7 @@ def test_an_agent_in_a_tainted_session_cannot_supersede_what_the_agent_knew(
     engine: Engine,
 ) -> None:
     known = retain(engine, "the bank is at 1 Main St", origin=Origin.AGENT)
-    engine.mark_tainted(ALICE, "s")
+    engine.mark_tainted(ALICE, MarkTainted("s"))
     with pytest.raises(Forbidden):
         engine.supersede(
             ALICE, Supersede(id=known, content="2 Evil St", session="s", origin=Origin.AGENT)
@@ -206,7 +218,7 @@ def test_a_chain_closes_ranks_around_a_revoked_version(engine: Engine) -> None:
     second = supersede(engine, first, "coffee", session="s", origin=Origin.WEB)
     third = supersede(engine, second, "cocoa")
     engine.revoke(ALICE, Revoke(session="s"))
-    assert [one.content for one in engine.history(ALICE, third)] == ["tea", "cocoa"]
+    assert [one.content for one in engine.history(ALICE, History(third))] == ["tea", "cocoa"]
     assert contents(engine) == ["cocoa"]
     assert engine.verify(ALICE).sound
 
@@ -223,7 +235,7 @@ def test_what_was_revoked_does_not_come_back(engine: Engine) -> None:
     exported = engine.export(ALICE).content
     engine.revoke(ALICE, Revoke(session="s"))
     retain(engine, "bad", session="s", key="k")
-    engine.load(ALICE, exported)
+    engine.load(ALICE, Load(exported))
     assert contents(engine) == []
 
 
@@ -237,7 +249,7 @@ def test_revoking_twice_or_nothing_changes_nothing(engine: Engine) -> None:
 def test_revoke_takes_exactly_one_target() -> None:
     for target in ({}, {"session": "s", "channel": "c"}):
         with pytest.raises(InvalidRequest):
-            Revoke(**target)  # type: ignore[arg-type]
+            Revoke(**target)
 
 
 def test_forget_still_takes_earlier_versions_along(engine: Engine) -> None:
@@ -268,7 +280,7 @@ def test_a_secret_in_an_export_does_not_come_in(engine: Engine) -> None:
     retain(engine, "use PLACE for it")
     exported = engine.export(ALICE).content.replace(b"PLACE", token.encode())
     other = MemoryHome().engine()
-    other.load(ALICE, exported)
+    other.load(ALICE, Load(exported))
     assert contents(other) == ["use [REDACTED] for it"]
 
 

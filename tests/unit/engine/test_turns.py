@@ -12,7 +12,17 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import Frozen, InvalidRequest
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import Forget, Recall, Retain, Supersede
+from scrubjay.model.requests import (
+    Forget,
+    History,
+    Load,
+    MarkTainted,
+    Recall,
+    Retain,
+    Supersede,
+    TimelineRequest,
+    TurnsRequest,
+)
 from scrubjay.model.results import Outcome
 from scrubjay.model.turns import TURNS_CHARS, Piece, Record, State, Turn, derived_id
 from scrubjay.ports import Failpoint, Floats
@@ -41,27 +51,33 @@ class FailingDistiller:
 
 def test_a_turn_is_kept_as_it_was_said(engine: Engine) -> None:
     record(engine, 1, "Where is Rome?", "In Italy.", session="s", model="m", channel="c")
-    (turn,) = engine.turns(ALICE, 10)
+    (turn,) = engine.turns(ALICE, TurnsRequest(10))
     assert turn == said(1, "Where is Rome?", "In Italy.", session="s", model="m", channel="c").turn(
-        turn.at
+        turn.id, turn.at, Actor.AGENT
     )
 
 
 def test_turns_come_newest_first_whatever_order_they_came_in(engine: Engine) -> None:
     for number in (2, 5, 1, 4, 3):
         record(engine, number, f"Tell me about planet {number}.")
-    assert [turn.id for turn in engine.turns(ALICE, 3)] == ["turn-5", "turn-4", "turn-3"]
+    assert [turn.id for turn in engine.turns(ALICE, TurnsRequest(3))] == [
+        "turn-5",
+        "turn-4",
+        "turn-3",
+    ]
 
 
 def test_turns_of_a_session_are_its_own(engine: Engine) -> None:
     for number in (2, 5, 1, 4, 3):
         session = "odd" if number % 2 else "even"
         record(engine, number, f"Tell me about planet {number}.", session=session)
-    odd = engine.turns(ALICE, 2, session="odd")
+    odd = engine.turns(ALICE, TurnsRequest(2, session="odd"))
     assert [turn.id for turn in odd] == ["turn-5", "turn-3"]
-    (rest,) = engine.turns(ALICE, 2, session="odd", before=odd[-1].at, before_id=odd[-1].id)
+    (rest,) = engine.turns(
+        ALICE, TurnsRequest(2, session="odd", before=odd[-1].at, before_id=odd[-1].id)
+    )
     assert rest.id == "turn-1"
-    assert engine.turns(ALICE, session="nobody's") == ()
+    assert engine.turns(ALICE, TurnsRequest(session="nobody's")) == ()
 
 
 @pytest.mark.parametrize("session", [None, "s"])
@@ -69,13 +85,15 @@ def test_turns_of_one_moment_are_paged_without_loss(engine: Engine, session: str
     for number in range(7):
         request = Record(id=f"turn-{number}", at=MORNING, user=f"Planet {number}?", session="s")
         engine.record(ALICE, request)
-    seen, page = list[str](), engine.turns(ALICE, 3, session=session)
+    seen, page = list[str](), engine.turns(ALICE, TurnsRequest(3, session=session))
     while page:
         seen += [turn.id for turn in page]
         last = page[-1]
-        page = engine.turns(ALICE, 3, session=session, before=last.at, before_id=last.id)
+        page = engine.turns(
+            ALICE, TurnsRequest(3, session=session, before=last.at, before_id=last.id)
+        )
     assert sorted(seen) == [f"turn-{number}" for number in range(7)]
-    assert engine.turns(ALICE, session=session, before=MORNING) == ()
+    assert engine.turns(ALICE, TurnsRequest(session=session, before=MORNING)) == ()
 
 
 def test_an_answer_ends_where_one_more_turn_would_be_too_much(engine: Engine) -> None:
@@ -99,7 +117,7 @@ def test_a_list_of_turns_that_makes_no_sense_is_refused(
     engine: Engine, fields: dict[str, Any]
 ) -> None:
     with pytest.raises(InvalidRequest):
-        engine.turns(ALICE, **fields)
+        engine.turns(ALICE, TurnsRequest(**fields))
 
 
 def test_a_turn_is_recorded_once(home: MemoryHome, engine: Engine) -> None:
@@ -157,7 +175,7 @@ def test_nothing_of_a_turn_is_readable_at_rest(sqlite_home: SqliteHome) -> None:
 def test_a_long_turn_goes_to_a_blob_and_comes_back_whole(home: MemoryHome, engine: Engine) -> None:
     record(engine, 1, LONG, "Read.")
     assert turn_rows(home)[0].blob in home.blobs.names(home.store.catalog.entries()[0].address)
-    assert engine.turns(ALICE, 1)[0].user == LONG
+    assert engine.turns(ALICE, TurnsRequest(1))[0].user == LONG
     assert engine.verify(ALICE).sound
 
 
@@ -185,13 +203,13 @@ def test_secrets_never_enter_the_ledger(engine: Engine) -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     receipt = record(engine, 1, f"My key is {key}, use it.", f"I will use {key}.")
     assert sum(receipt.redacted.values()) == 2
-    assert key not in str(engine.turns(ALICE, 1)) + str(everything(engine))
+    assert key not in str(engine.turns(ALICE, TurnsRequest(1))) + str(everything(engine))
 
 
 def test_what_memory_itself_had_put_in_is_cut_out(engine: Engine) -> None:
     block = "--- BEGIN MEMORY (from mem) ---\n[kind=fact]\nThe cat is Tom.\n--- END MEMORY ---"
     record(engine, 1, f"{block}\n\nI prefer tea.", "Fine with me.")
-    assert engine.turns(ALICE, 1)[0].user == "I prefer tea."
+    assert engine.turns(ALICE, TurnsRequest(1))[0].user == "I prefer tea."
     assert "Tom" not in str(everything(engine))
 
 
@@ -225,7 +243,7 @@ def test_the_users_words_are_the_users_and_the_answer_is_the_agents(engine: Engi
 def test_an_answer_in_a_tainted_session_is_trusted_no_more_than_what_was_read(
     engine: Engine,
 ) -> None:
-    engine.mark_tainted(ALICE, "s", Origin.WEB)
+    engine.mark_tainted(ALICE, MarkTainted("s", Origin.WEB))
     record(engine, 1, "I prefer tea.", "The page says so, too.", session="s")
     origins = {memory.kind: memory.origin for memory in everything(engine)}
     assert origins == {Kind.EPISODE: Origin.WEB, Kind.PREFERENCE: Origin.USER}
@@ -248,7 +266,7 @@ def test_a_trivial_turn_is_kept_but_yields_nothing(engine: Engine) -> None:
     assert record(engine, 1, "heartbeat", "HEARTBEAT_OK").state is State.TRIVIAL
     assert record(engine, 2, "ok", "Great!").state is State.TRIVIAL
     assert everything(engine) == []
-    assert len(engine.turns(ALICE, 10)) == 2
+    assert len(engine.turns(ALICE, TurnsRequest(10))) == 2
 
 
 def test_a_turn_that_says_what_one_just_before_said_yields_nothing(engine: Engine) -> None:
@@ -273,7 +291,7 @@ def test_the_same_sentence_with_another_value_is_news(engine: Engine) -> None:
 def test_an_appointment_on_another_day_is_news(engine: Engine) -> None:
     for number, day in ((1, "Monday"), (2, "Tuesday"), (3, "Tuesday")):
         record(engine, number, DENTIST.format(day))
-    states = [moment.state for moment in engine.timeline(ALICE, 10).moments]
+    states = [moment.state for moment in engine.timeline(ALICE, TimelineRequest(10)).moments]
     assert states == [State.KEPT, State.KEPT, State.REPEATED]
 
 
@@ -292,7 +310,7 @@ def test_a_correction_that_is_forgotten_leaves_a_repetition_of_what_it_corrected
     for number, value in ((1, "1111"), (2, "2222"), (3, "1111")):
         record(engine, number, ACCOUNT.format(value))
     engine.forget(ALICE, Forget(ids=("turn-2",)))
-    states = [moment.state for moment in engine.timeline(ALICE, 10).moments]
+    states = [moment.state for moment in engine.timeline(ALICE, TimelineRequest(10)).moments]
     assert states == [State.KEPT, State.REPEATED]
     assert len(shown(engine, Kind.FACT)) == 1
     assert engine.verify(ALICE).sound
@@ -315,7 +333,7 @@ def test_a_distiller_that_fails_costs_no_turn(home: MemoryHome) -> None:
     home.distiller = FailingDistiller()
     engine = home.engine()
     assert record(engine, 1, "I prefer tea.").state is State.FAILED
-    assert engine.turns(ALICE, 1)[0].user == "I prefer tea."
+    assert engine.turns(ALICE, TurnsRequest(1))[0].user == "I prefer tea."
     assert list(engine.recall(ALICE, Recall(query="tea"))) == []
 
 
@@ -352,7 +370,7 @@ def test_a_failed_turn_that_is_loaded_can_be_tried_again(home: MemoryHome) -> No
     home.distiller = FailingDistiller()
     engine = home.engine()
     record(engine, 1, "I prefer tea.")
-    engine.load(BOB, engine.export(ALICE).content)
+    engine.load(BOB, Load(engine.export(ALICE).content))
     home.distiller = works
     engine = home.engine()
     engine.reindex(BOB)
@@ -364,7 +382,7 @@ def test_without_a_distiller_turns_are_only_kept(home: MemoryHome) -> None:
     engine = home.engine()
     record(engine, 1, "I prefer tea.")
     assert everything(engine) == []
-    assert len(engine.turns(ALICE, 10)) == 1
+    assert len(engine.turns(ALICE, TurnsRequest(10))) == 1
 
 
 # -- statements about one thing -------------------------------------------------------------------
@@ -374,7 +392,7 @@ def test_the_later_of_two_statements_about_one_thing_counts(engine: Engine) -> N
     record(engine, 1, "My dentist is Dr. Smith.")
     record(engine, 2, "Actually, my dentist is Dr. Wu.")
     assert shown(engine, Kind.FACT) == ["Actually, my dentist is Dr. Wu."]
-    chain = engine.history(ALICE, derived_id("turn-1", "statement-0"))
+    chain = engine.history(ALICE, History(derived_id("turn-1", "statement-0")))
     assert chain[0].content == "My dentist is Dr. Smith."
     assert len(chain) == 2
     assert engine.verify(ALICE).sound
@@ -384,7 +402,7 @@ def test_an_earlier_statement_that_arrives_late_takes_its_place_behind(engine: E
     for number, name in ((3, "Wu"), (1, "Smith"), (2, "Jones")):
         record(engine, number, f"My dentist is Dr. {name}.")
     assert shown(engine, Kind.FACT) == ["My dentist is Dr. Wu."]
-    chain = engine.history(ALICE, derived_id("turn-3", "statement-0"))
+    chain = engine.history(ALICE, History(derived_id("turn-3", "statement-0")))
     assert [one.content[-6:] for one in chain] == ["Smith.", "Jones.", "r. Wu."]
     assert engine.verify(ALICE).sound
 

@@ -10,7 +10,19 @@ from msgspec.structs import replace
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind
-from scrubjay.model.requests import Forget, Retain, Revoke
+from scrubjay.model.requests import (
+    Amend,
+    Destroy,
+    Export,
+    Forget,
+    Get,
+    Load,
+    Restore,
+    Retain,
+    Revoke,
+    TimelineRequest,
+    TurnsRequest,
+)
 from scrubjay.model.results import Outcome
 from scrubjay.model.rows import Collection, Due
 from scrubjay.model.turns import Record, State, derived_id
@@ -35,7 +47,7 @@ def test_forgetting_a_turn_erases_it_and_all_that_was_derived_from_it(
     receipt = forget(engine, "turn-1")
     assert (receipt.erased, receipt.derived) == (4, 3)
     assert everything(engine) == []
-    assert engine.turns(ALICE, 10) == ()
+    assert engine.turns(ALICE, TurnsRequest(10)) == ()
     assert all(row.erased and row.cell is None for row in turn_rows(home))
 
 
@@ -92,7 +104,7 @@ def test_forgetting_an_episode_takes_its_turn_along_and_what_only_repeated_it(
     record(engine, 2, "I prefer tea!", "Good.")
     forget(engine, episode(1))
     assert everything(engine) == []
-    assert engine.turns(ALICE, 10) == ()
+    assert engine.turns(ALICE, TurnsRequest(10)) == ()
     assert record(engine, 2, "I prefer tea!").outcome is Outcome.FORGOTTEN
 
 
@@ -139,7 +151,7 @@ def test_turns_are_reached_by_session_and_by_age(engine: Engine, target) -> None
     record(engine, 2, "I prefer tea.", session="s")
     record(engine, 9, "I prefer milk.", session="other")
     engine.forget(ALICE, Forget(**target))
-    assert [turn.id for turn in engine.turns(ALICE, 10)] == ["turn-9"]
+    assert [turn.id for turn in engine.turns(ALICE, TurnsRequest(10))] == ["turn-9"]
 
 
 def test_forgetting_by_words_reaches_turns_nothing_was_derived_from(engine: Engine) -> None:
@@ -147,7 +159,7 @@ def test_forgetting_by_words_reaches_turns_nothing_was_derived_from(engine: Engi
     record(engine, 2, "Read me the report of today!", "It is dry.")
     token = engine.preview(ALICE, Forget(query="report")).token
     engine.forget(ALICE, Forget(query="report", confirm=token))
-    assert engine.turns(ALICE, 10) == ()
+    assert engine.turns(ALICE, TurnsRequest(10)) == ()
     assert everything(engine) == []
 
 
@@ -158,7 +170,7 @@ def test_revoking_a_session_takes_its_turns_and_what_they_superseded_counts_agai
     record(engine, 2, "My dentist is Dr. Evil.", session="bad")
     engine.revoke(ALICE, Revoke(session="bad"))
     assert shown(engine, Kind.FACT) == ["My dentist is Dr. Smith."]
-    assert [turn.id for turn in engine.turns(ALICE, 10)] == ["turn-1"]
+    assert [turn.id for turn in engine.turns(ALICE, TurnsRequest(10))] == ["turn-1"]
     assert engine.verify(ALICE).sound
 
 
@@ -166,7 +178,7 @@ def test_revoking_a_channel_takes_its_turns(engine: Engine) -> None:
     record(engine, 1, "I prefer tea.", channel="pod")
     record(engine, 2, "ok", "ok", channel="pod")
     engine.revoke(ALICE, Revoke(channel="pod"))
-    assert engine.turns(ALICE, 10) == ()
+    assert engine.turns(ALICE, TurnsRequest(10)) == ()
     assert everything(engine) == []
 
 
@@ -208,7 +220,7 @@ def test_forgetting_a_turn_rotates_every_key_that_opened_something_of_it(
     record(engine, 2, "I prefer milk.")
     forget(engine, "turn-1")
     assert slots(home) == ["memory.2", "session.2", "turn.2"]
-    assert engine.turns(ALICE, 1)[0].user == "I prefer milk."
+    assert engine.turns(ALICE, TurnsRequest(1))[0].user == "I prefer milk."
 
 
 def test_forgetting_a_turn_that_yielded_nothing_leaves_the_memories_key_alone(
@@ -255,9 +267,9 @@ def test_purge_drops_the_empty_rows_of_forgotten_turns_and_keeps_their_tombstone
 
 def test_an_episode_that_expires_takes_its_turn_along(home: MemoryHome, engine: Engine) -> None:
     record(engine, 1, "Where is the museum?")
-    engine.expire(ALICE, episode(1), home.clock.now())
+    engine.amend(ALICE, Amend(episode(1), expires_at=home.clock.now()))
     engine.purge(ALICE)
-    assert engine.turns(ALICE, 10) == ()
+    assert engine.turns(ALICE, TurnsRequest(10)) == ()
     assert engine.verify(ALICE).sound
 
 
@@ -269,17 +281,17 @@ def test_an_export_carries_the_turns_and_loads_as_it_was(engine: Engine) -> None
     forget(engine, derived_id("turn-2", "statement-0"))
     copy = MemoryHome().engine()
     for sealed in (False, True):
-        exported = engine.export(ALICE, sealed=sealed)
-        copy.load(ALICE, exported.content, key=exported.key)
+        exported = engine.export(ALICE, Export(sealed=sealed))
+        copy.load(ALICE, Load(exported.content, key=exported.key))
         assert state(copy) == state(engine)
-        assert copy.turns(ALICE, 10) == engine.turns(ALICE, 10)
+        assert copy.turns(ALICE, TurnsRequest(10)) == engine.turns(ALICE, TurnsRequest(10))
         assert copy.verify(ALICE).sound
 
 
 def test_after_a_load_turns_go_on_as_if_they_had_been_told_here(engine: Engine) -> None:
     record(engine, 1, "My dentist is Dr. Smith.")
     copy = MemoryHome().engine()
-    copy.load(ALICE, engine.export(ALICE).content)
+    copy.load(ALICE, Load(engine.export(ALICE).content))
     for one in (engine, copy):
         record(one, 3, "My dentist is Dr. Wu.")
         record(one, 2, "My dentist is Dr. Lee.")
@@ -291,8 +303,8 @@ def test_a_load_brings_back_no_forgotten_turn(engine: Engine) -> None:
     record(engine, 1, "I prefer tea.")
     exported = engine.export(ALICE).content
     forget(engine, "turn-1")
-    engine.load(ALICE, exported)
-    assert engine.turns(ALICE, 10) == ()
+    engine.load(ALICE, Load(exported))
+    assert engine.turns(ALICE, TurnsRequest(10)) == ()
     assert everything(engine) == []
 
 
@@ -304,8 +316,8 @@ def test_a_backup_restores_turns_but_none_forgotten_since(home: MemoryHome, engi
     engine.close()
     home.store.remove(address(home))
     engine = home.engine()
-    engine.restore(ALICE, raw, key=made.key)
-    assert [turn.id for turn in engine.turns(ALICE, 10)] == ["turn-2"]
+    engine.restore(ALICE, Restore(raw, key=made.key))
+    assert [turn.id for turn in engine.turns(ALICE, TurnsRequest(10))] == ["turn-2"]
     assert record(engine, 1, "I prefer tea.").outcome is Outcome.FORGOTTEN
     assert engine.verify(ALICE).sound
 
@@ -313,7 +325,7 @@ def test_a_backup_restores_turns_but_none_forgotten_since(home: MemoryHome, engi
 def test_destroy_leaves_no_turn(home: MemoryHome, engine: Engine) -> None:
     record(engine, 1, LONG)
     where = address(home)
-    receipt = engine.destroy(ALICE, confirm="local/alice")
+    receipt = engine.destroy(ALICE, Destroy(confirm="local/alice"))
     assert receipt.erased > 0
     assert home.blobs.names(where) == []
     assert engine.verify_erased(receipt).sound
@@ -332,14 +344,14 @@ def test_another_scope_is_not_touched(engine: Engine) -> None:
     engine.record(BOB, said(1, "I prefer tea."))
     record(engine, 1, "I prefer tea.")
     forget(engine, "turn-1")
-    assert len(engine.turns(BOB, 10)) == 1
+    assert len(engine.turns(BOB, TurnsRequest(10))) == 1
 
 
 def test_a_repetition_is_shown_as_such_in_the_timeline(engine: Engine) -> None:
     record(engine, 1, "Read me the report of today.", "It is dry.")
     record(engine, 2, "Read me the report of today!", "It is dry.")
     record(engine, 3, "ok", "ok")
-    states = [moment.state for moment in engine.timeline(ALICE, 10).moments]
+    states = [moment.state for moment in engine.timeline(ALICE, TimelineRequest(10)).moments]
     assert states == [State.KEPT, State.REPEATED, State.TRIVIAL]
 
 
@@ -347,10 +359,10 @@ def test_ids_of_turns_reach_no_memory_that_came_otherwise(engine: Engine) -> Non
     kept = engine.retain(ALICE, Retain(content="by hand", id="note-1")).id
     record(engine, 1, "I prefer tea.")
     done = engine.forget(
-        ALICE, Forget(ids=("note-1", "turn-1", "unseen"), unseen=True, turns_only=True)
+        ALICE, Forget(ids=("note-1", "turn-1", "unseen"), unseen=True), turns_only=True
     )
     assert done.erased > 1
-    assert engine.get(ALICE, kept).content == "by hand"
-    assert engine.turns(ALICE, 10) == ()
+    assert engine.get(ALICE, Get(kept)).content == "by hand"
+    assert engine.turns(ALICE, TurnsRequest(10)) == ()
     assert engine.record(ALICE, Record(id="unseen")).outcome is Outcome.FORGOTTEN
     assert engine.verify(ALICE).sound

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrubjay.engine import Engine
-from scrubjay.model.requests import Forget
+from scrubjay.model.requests import Amend, Forget, TimelineRequest
 from scrubjay.model.turns import Record, State
 from tests.support.engines import MemoryHome
 from tests.unit.engine.saying import record, recorded, said, shown, state
@@ -52,7 +52,7 @@ def test_any_order_and_any_forgetting_gives_what_the_surviving_turns_give(
     home = MemoryHome()
     engine = recorded(shuffled, home)
     for one in lost:
-        engine.forget(ALICE, Forget(ids=(one.id,)))
+        engine.forget(ALICE, Forget(ids=(str(one.id),)))
     kept = sorted((one for one in made if one not in lost), key=lambda one: (one.at, one.id))
     assert state(engine) == state(recorded(kept))
     assert engine.verify(ALICE).sound
@@ -62,7 +62,7 @@ def test_a_late_turn_makes_its_follower_a_repetition(engine: Engine) -> None:
     record(engine, 2, "Read me the report of today.", "It is dry.")
     assert len(shown(engine)) == 1
     record(engine, 1, "Read me the report of today.", "It is dry.")
-    states = [moment.state for moment in engine.timeline(ALICE, 10).moments]
+    states = [moment.state for moment in engine.timeline(ALICE, TimelineRequest(10)).moments]
     assert states == [State.KEPT, State.REPEATED]
     assert len(shown(engine)) == 1
 
@@ -71,7 +71,7 @@ def test_a_pinned_memory_is_not_taken_back_when_its_turn_becomes_a_repetition(
     engine: Engine,
 ) -> None:
     receipt = record(engine, 2, "Read me the report of today.", "It is dry.")
-    engine.pin(ALICE, receipt.memories[0])
+    engine.amend(ALICE, Amend(receipt.memories[0], pinned=True))
     record(engine, 1, "Read me the report of today.", "It is dry.")
     assert len(shown(engine)) == 2
 
@@ -105,9 +105,9 @@ def test_the_timeline_is_whole_through_many_leaves(engine: Engine) -> None:
     order = Random(7).sample(range(400), 400)
     for number in order:
         record(engine, number, "ok", "ok")
-    moments = engine.timeline(ALICE, 1_000).moments
+    moments = engine.timeline(ALICE, TimelineRequest(1_000)).moments
     assert [moment.id for moment in moments] == [f"turn-{number}" for number in range(400)]
-    latest = engine.timeline(ALICE, 10)
+    latest = engine.timeline(ALICE, TimelineRequest(10))
     assert [moment.id for moment in latest.moments] == [f"turn-{n}" for n in range(390, 400)]
     assert (latest.earlier, latest.since) == (390, said(0, "").at)
     assert engine.verify(ALICE).sound

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.requests import Amend, Destroy
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Due
 from scrubjay.ports import Tx
@@ -84,7 +85,7 @@ def test_cells_that_changed_places_are_found(home: MemoryHome, engine: Engine) -
 def test_an_older_version_put_back_is_found(home: MemoryHome, engine: Engine) -> None:
     public_id = retain(engine, "tea")
     (old,) = rows(home)
-    engine.pin(ALICE, public_id)
+    engine.amend(ALICE, Amend(public_id, pinned=True))
     (new,) = rows(home)
     change(home, lambda tx: tx.reseal(Collection.MEMORY, replace(new, cell=old.cell)))
     assert not engine.verify(ALICE).sound
@@ -285,7 +286,7 @@ def test_a_rotation_still_due_is_a_problem_until_it_is_done(home: MemoryHome) ->
 def test_a_destroyed_scope_that_came_back_is_a_problem(home: MemoryHome, engine: Engine) -> None:
     retain(engine, "tea")
     place = address(home)
-    receipt = engine.destroy(ALICE, confirm="local/alice")
+    receipt = engine.destroy(ALICE, Destroy(confirm="local/alice"))
     assert engine.verify_erased(receipt).sound
     home.store.create(place)
     home.keyring.add(place, "memory.1", bytes(32))

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.guard.clean import clean
 from scrubjay.guard import PLACEHOLDER
+from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import OVERLAP, WINDOW, Rule, redact, rules
 from scrubjay.model.errors import InvalidRequest
 from tests.unit.guard.harmless import harmless

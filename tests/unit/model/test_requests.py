@@ -21,7 +21,6 @@ BAD_RETAINS: list[dict[str, Any]] = [
     {"content": 7},
     {"kind": "dream"},
     {"origin": "dream"},
-    {"actor": "nobody"},
     {"tags": "tea"},
     {"tags": 7},
     {"tags": ["x"] + [str(number) for number in range(64)]},
@@ -57,7 +56,6 @@ BAD_SUPERSEDES: list[dict[str, Any]] = [
     {"session": ""},
     {"reason": "x" * 513},
     {"origin": "dream"},
-    {"actor": "nobody"},
 ]
 BAD_BROWSES: list[dict[str, Any]] = [
     {"kinds": ["dream"]},
@@ -88,7 +86,6 @@ BAD_FORGETS: list[dict[str, Any]] = [
     {"session": ""},
     {"tags": "t"},
     {"before": NAIVE},
-    {"ids": ["mem-1"], "actor": "nobody"},
     {"ids": ["mem-1"], "unseen": "yes"},
     {"session": "s", "unseen": True},
 ]
@@ -119,10 +116,9 @@ def test_forget_refuses(fields: dict[str, Any]) -> None:
 
 
 def test_words_are_turned_into_members() -> None:
-    request: Any = Retain(content="tea", kind="preference", origin="web", actor="agent", tags=["a"])  # type: ignore[arg-type]
+    request: Any = Retain(content="tea", kind="preference", origin="web", tags=["a"])
     assert request.kind is Kind.PREFERENCE
     assert request.origin is Origin.WEB
-    assert request.actor is Actor.AGENT
     assert request.tags == ("a",)
 
 
@@ -133,40 +129,41 @@ def test_one_kind_may_be_asked_for_by_its_name_alone() -> None:
 def test_a_request_says_everything_its_memory_holds() -> None:
     request = Retain(
         content="tea", kind=Kind.PREFERENCE, tags=("a",), importance=0.9, pinned=True, key="k",
-        session="s", speaker="Alice", position=3, origin=Origin.AGENT, actor=Actor.AGENT,
+        session="s", speaker="Alice", position=3, origin=Origin.AGENT,
         channel="chat", message_id="m", said_at=NOON, sources=("mem-0",), valid_from=NOON,
         valid_to=NOON, expires_at=NOON, metadata={"a": 1},
     )  # fmt: skip
-    memory = request.memory("mem-1", NOON)
+    memory = request.memory("mem-1", NOON, Actor.AGENT)
     assert (memory.id, memory.recorded_at) == ("mem-1", NOON)
     for name in ("content", "kind", "tags", "importance", "pinned", "key", "speaker", "position"):
         assert getattr(memory, name) == getattr(request, name), name
     for name in ("origin", "sources", "valid_from", "valid_to", "expires_at", "metadata"):
         assert getattr(memory, name) == getattr(request, name), name
-    for name in ("actor", "session", "channel", "message_id", "said_at"):
+    assert memory.provenance.actor is Actor.AGENT
+    for name in ("session", "channel", "message_id", "said_at"):
         assert getattr(memory.provenance, name) == getattr(request, name), name
 
 
 def test_metadata_the_caller_changes_later_does_not_change_the_memory() -> None:
     metadata: dict[str, Any] = {"a": 1}
-    memory = Retain(content="tea", metadata=metadata).memory("mem-1", NOON)
+    memory = Retain(content="tea", metadata=metadata).memory("mem-1", NOON, Actor.AGENT)
     metadata["a"] = 2
     assert memory.metadata == {"a": 1}
 
 
 def test_what_a_supersession_does_not_say_is_taken_from_the_old_memory() -> None:
     old = Retain(content="tea", kind=Kind.PREFERENCE, tags=("a",), importance=0.9, key="k").memory(
-        "mem-1", NOON
+        "mem-1", NOON, Actor.AGENT
     )
-    new = Supersede(id="mem-1", content="coffee").memory(old, "mem-2", NOON)
+    new = Supersede(id="mem-1", content="coffee").memory(old, "mem-2", NOON, Actor.AGENT)
     assert (new.kind, new.tags, new.importance) == (old.kind, old.tags, old.importance)
     assert (new.supersedes, new.key, new.content) == ("mem-1", None, "coffee")
 
 
 def test_what_a_supersession_says_takes_the_place_of_the_old() -> None:
-    old = Retain(content="tea", tags=("a",), importance=0.9).memory("mem-1", NOON)
+    old = Retain(content="tea", tags=("a",), importance=0.9).memory("mem-1", NOON, Actor.AGENT)
     request = Supersede(id="mem-1", content="x", kind=Kind.CONTEXT, tags=(), importance=0.0)
-    new = request.memory(old, "mem-2", NOON)
+    new = request.memory(old, "mem-2", NOON, Actor.AGENT)
     assert (new.kind, new.tags, new.importance) == (Kind.CONTEXT, (), 0.0)
 
 

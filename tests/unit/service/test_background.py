@@ -13,7 +13,7 @@ import pytest
 
 from scrubjay.adapters.distillers.chat import ChatExtractor, ChatModel
 from scrubjay.engine import Engine
-from scrubjay.model.requests import Recall, Retain
+from scrubjay.model.requests import PauseExtraction, Recall, Retain
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
 from scrubjay.service.background import STOP_SECONDS, Background, Pauses
@@ -152,7 +152,7 @@ def test_a_pause_holds_and_going_on_wakes_it(
     say(engine, scope=BOB)
     wait_for(lambda: done(engine, BOB) == 1)
     assert len(model.turns) == 1
-    engine.pause_extraction(ALICE, paused=False)
+    engine.pause_extraction(ALICE, PauseExtraction(paused=False))
     wait_for(lambda: done(engine, ALICE) == 1)
 
 

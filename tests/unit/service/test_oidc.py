@@ -21,10 +21,10 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor
 from scrubjay.service.issuer import PAUSE_SECONDS, Template, Trust
 from scrubjay.service.limits import UNLIMITED
+from scrubjay.service.rest import OPERATIONS
 from scrubjay.service.service import Options
 from scrubjay.service.tokens import FRESH_SECONDS, KEPT_SECONDS, LEEWAY_SECONDS
 from scrubjay.testing.clock import FakeClock
-from scrubjay.verbs import OPERATIONS
 from tests.serving import Running, serving
 from tests.support.engines import MemoryHome
 from tests.support.issuer import AUDIENCE, Issuer, SigningKey, private_key, serve_issuer

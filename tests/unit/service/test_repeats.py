@@ -11,8 +11,8 @@ import pytest
 
 from scrubjay.model.scope import Scope
 from scrubjay.service.limits import UNLIMITED
+from scrubjay.service.rest import OPERATIONS
 from scrubjay.service.service import Options
-from scrubjay.verbs import OPERATIONS
 from tests.serving import serving
 from tests.support.engines import MemoryHome
 from tests.unit.service.conftest import Caller

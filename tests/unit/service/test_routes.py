@@ -13,8 +13,8 @@ from scrubjay.access import Grant
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.service.endpoint import read_body
 from scrubjay.service.problems import Problem
+from scrubjay.service.rest import OPERATIONS
 from scrubjay.service.routes import PIECE
-from scrubjay.verbs import OPERATIONS
 from tests.unit.service.conftest import Caller
 
 Calling = Callable[..., Caller]

@@ -13,7 +13,7 @@ import pytest
 from scrubjay.access import Grant
 from scrubjay.engine import Engine
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import Retain
+from scrubjay.model.requests import Backup, Retain
 from scrubjay.model.scope import Scope
 from scrubjay.testing.clock import FakeClock
 from tests.serving import Running
@@ -90,7 +90,7 @@ def crafted(**changes: Any) -> bytes:
     """An export somebody made: an instruction that says it is the user's own."""
     engine = MemoryHome().engine()
     engine.open(ELSEWHERE)
-    engine.retain(ELSEWHERE, Retain(content=ORDER, kind="instruction", id="mem-order"))  # type: ignore[arg-type]
+    engine.retain(ELSEWHERE, Retain(content=ORDER, kind="instruction", id="mem-order"))
     document = json.loads(engine.export(ELSEWHERE).content)
     engine.close()
     document["memories"][0].update(changes)
@@ -134,7 +134,7 @@ def test_what_is_restored_is_no_more_trusted_than_the_key(
     """Who holds the key of a backup can make one up, approvals included."""
     alice, web = caller(scope), caller(scope, origin=Origin.WEB)
     alice.retain(ORDER, kind="instruction", id="mem-order")
-    raw, receipt = lasting_engine.backup(Scope.parse(scope), days=1)
+    raw, receipt = lasting_engine.backup(Scope.parse(scope), Backup(days=1))
     alice.http.post("/v1/destroy", json={"confirm": scope})
     body = {"content": base64.b64encode(raw).decode(), "key": receipt.key, "anew": True}
     problem(web.http.post("/v1/restore", json={**body, "anew": False}), 410, "destroyed")
@@ -148,7 +148,7 @@ def test_the_trail_says_who_restored(
 ) -> None:
     agent = caller(scope, actor=Actor.AGENT, grants=tuple(Grant))
     agent.retain()
-    raw, _ = lasting_engine.backup(Scope.parse(scope), days=1)
+    raw, _ = lasting_engine.backup(Scope.parse(scope), Backup(days=1))
     body = {"content": base64.b64encode(raw).decode()}
     assert agent.http.post("/v1/restore", json=body).status_code == 200
     events = agent.http.get("/v1/audit").json()["data"]

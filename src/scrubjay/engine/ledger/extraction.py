@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.ledger.timeline import Line
 from scrubjay.engine.ledger.turns import TurnLedger, distill
-from scrubjay.engine.scope.open_scope import OpenScope, changes, day, living
+from scrubjay.engine.scope.open_scope import OpenScope, changes, day, derived, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit_piece
@@ -34,7 +34,6 @@ from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Extraction, ExtractionStatus, Stopped
 from scrubjay.model.rows import Collection, Freeze, Row
-from scrubjay.model.text import check_count, check_flag, check_seconds
 from scrubjay.model.turns import (
     MODEL_PART,
     MODEL_PIECES,
@@ -78,8 +77,6 @@ def sift(
     return kept[:MODEL_PIECES], repeats
 
 
-TURNS: Final = 100
-SECONDS: Final = 20.0
 _TURN: Final = Collection.TURN
 _log = logging.getLogger(__name__)
 
@@ -101,8 +98,6 @@ def extract(
         raise InvalidRequest(
             "No model is configured.", hint="Set extraction.url and extraction.model."
         )
-    check_count("The limit", limit, least=1)
-    check_seconds("The time allowed", seconds)
     if opened.read(lambda view: view.head().frozen) is not Freeze.NONE:
         raise Frozen(f"The scope {opened.scope} is frozen.")  # before a token is spent
     if again:
@@ -162,7 +157,6 @@ def _waiting(opened: OpenScope, view: View) -> int:
 
 def pause(opened: OpenScope, *, paused: bool, actor: Actor) -> ExtractionStatus:
     """Stop sending turns of this scope to the model, or go on."""
-    check_flag("Paused", paused)
 
     def change(tx: Tx, backlog: Backlog) -> bool:
         if backlog.paused is paused:
@@ -267,13 +261,8 @@ class _Round:
         if row.seq > backlog.redo and living(view, Collection.MEMORY, opened.row_id(found[0])):
             return None  # such as by a load that brought what was found with the turn
         # What rules noted: all that was derived, but for the episode and what a model found before.
-        derived = (living(view, Collection.MEMORY, row_id) for row_id in view.derived(row.id))
-        memories = [opened.unseal(one) for one in derived if one is not None]
-        noted = [
-            memory.content
-            for memory in memories
-            if memory.kind is not Kind.EPISODE and memory.id not in found
-        ]
+        memories = map(opened.unseal, derived(view, row.id))
+        noted = [m.content for m in memories if m.kind is not Kind.EPISODE and m.id not in found]
         return _Chosen(turn=turn, seq=row.seq, noted=tuple(noted))
 
     # -- reading it ----------------------------------------------------------------------

@@ -18,23 +18,21 @@ from msgspec.structs import replace
 
 from scrubjay.engine.ledger import backlog, sessions, statement_chain
 from scrubjay.engine.ledger.timeline import NEVER, Line, Mark, Place
-from scrubjay.engine.scope.open_scope import OpenScope, changes, living
+from scrubjay.engine.scope.open_scope import OpenScope, changes, derived, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit_turn
 from scrubjay.model import echo
-from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken
+from scrubjay.model.errors import KeyMissing, NotFound, SealBroken
 from scrubjay.model.memory import Memory, Provenance
 from scrubjay.model.origin import Actor, Origin, lowest
+from scrubjay.model.requests import Caller
 from scrubjay.model.results import ErasedCell, Outcome
 from scrubjay.model.rows import Collection, Due, Row
-from scrubjay.model.text import check_id, check_limit, check_name, check_time
 from scrubjay.model.turns import (
     EPISODE_PART,
     LOOK_BACK,
-    TIMELINE_LIMIT,
     TURNS_CHARS,
-    TURNS_LIMIT,
     Piece,
     Record,
     Recorded,
@@ -245,24 +243,18 @@ class TurnLedger(LedgerView):
         It is not forgotten: nothing is tombstoned, and it may be derived again.
         """
         turn_row = self._opened.row_id(turn.id)
-        for row in self.derived(turn.id):
+        for row in derived(self._tx, turn_row):
             memory = self._opened.unseal(row)
             if memory.pinned or memory.sources != (turn.id,):
                 continue
             if only is not None and memory.id not in only:
                 continue
             self.release(memory)
-            for derived in self._tx.derived(row.id):
-                self._tx.link(turn_row, derived)  # what others made of it still has a source
+            for other in self._tx.derived(row.id):
+                self._tx.link(turn_row, other)  # what others made of it still has a source
             if row.blob is not None:
                 self._opened.leave_due(self._tx, Due.SWEEP)
             self._tx.erase(Collection.MEMORY, row.id, drop_day=self._opened.drop_day())
-
-    def derived(self, turn_id: str) -> list[Row]:
-        """The rows of the memories that were derived from a turn."""
-        ids = self._tx.derived(self._opened.row_id(turn_id))
-        rows = (living(self._tx, Collection.MEMORY, row_id) for row_id in ids)
-        return [row for row in rows if row is not None]
 
     def _memory(self, turn: Turn, piece: Piece) -> Memory:
         whole = piece.part == EPISODE_PART
@@ -344,12 +336,16 @@ def erase(
 # -- recording -----------------------------------------------------------------------------------
 
 
-def record(opened: OpenScope, request: Record) -> Recorded:
+def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
     """Write a turn; durable when this returns, and only once per id."""
-    row_id = opened.row_id(request.id)
-    if receipt := opened.read(lambda view: _seen_before(view, row_id, request.id)):
+    turn_id = request.id or f"turn-{opened.ports.clock.new_id()}"
+    row_id = opened.row_id(turn_id)
+    if receipt := opened.read(lambda view: _seen_before(view, row_id, turn_id)):
         return receipt  # a replay costs no transaction
-    turn, redacted = _admitted(opened, request)
+    turn = request.turn(turn_id, opened.ports.clock.now(), caller.actor)
+    # No secrets, and nothing that memory itself had put in.
+    turn = replace(turn, user=echo.cut(turn.user), assistant=echo.cut(turn.assistant))
+    turn, redacted = admit_turn(turn, opened.ports.policy.placeholder)
     distilled = distill(opened, turn)
     patience = opened.ports.policy.turn_embed_seconds
     vectors = embedding.vectors_of_pieces(opened, distilled or (), seconds=patience)
@@ -367,20 +363,13 @@ def record(opened: OpenScope, request: Record) -> Recorded:
         return Recorded(
             id=turn.id,
             state=State(mark.state),
-            memories=tuple(opened.unseal(row).id for row in ledger.derived(turn.id)),
+            memories=tuple(opened.unseal(row).id for row in derived(tx, row_id)),
             redacted=redacted,
         )
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
     return receipt
-
-
-def _admitted(opened: OpenScope, request: Record) -> tuple[Turn, Mapping[str, int]]:
-    """The turn as it may be kept: no secrets, and nothing that memory itself had put in."""
-    turn = request.turn(opened.ports.clock.now())
-    turn = replace(turn, user=echo.cut(turn.user), assistant=echo.cut(turn.assistant))
-    return admit_turn(turn, opened.ports.policy.placeholder)
 
 
 def _seen_before(view: View, row_id: bytes, turn_id: str) -> Recorded | None:
@@ -436,12 +425,9 @@ def end(before: datetime | None, before_id: str | None) -> Place:
 
     Of turns of one moment only the id can tell which are still to come.
     """
-    at = check_time("The time before", before)
-    if at is None and before_id is not None:
-        raise InvalidRequest("A turn to go on from is named with its time.", hint="Give before.")
-    if at is None:
+    if before is None:
         return NEVER
-    return (place(at, "")[0], -1) if before_id is None else place(at, check_id(before_id))
+    return (place(before, "")[0], -1) if before_id is None else place(before, before_id)
 
 
 def turns(
@@ -451,8 +437,6 @@ def turns(
 
     At least one if there is one, at most `limit`, and no more than TURNS_CHARS say.
     """
-    check_limit(limit, TURNS_LIMIT)
-    check_name("The session", session)
 
     def look(view: View) -> tuple[Turn, ...]:
         if session is None:
@@ -479,7 +463,6 @@ def turns(
 
 def timeline(opened: OpenScope, *, limit: int, actor: Actor) -> Timeline:
     """When there was a turn, and roughly what about; opens none."""
-    check_limit(limit, TIMELINE_LIMIT)
 
     def look(view: View) -> Timeline:
         line = Line(Notes(opened, view))

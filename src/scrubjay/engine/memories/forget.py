@@ -15,10 +15,10 @@ from scrubjay.engine.memories.retain import check_expected
 from scrubjay.engine.scope import due_work, rotate
 from scrubjay.engine.scope.open_scope import OpenScope, living
 from scrubjay.engine.search import manifest
-from scrubjay.model.errors import Busy, Conflict, Full, NeedsConfirmation
-from scrubjay.model.memory import Kind, wording
+from scrubjay.model.errors import Busy, Conflict, Full, InvalidRequest, NeedsConfirmation
+from scrubjay.model.memory import Edition, Kind, wording
 from scrubjay.model.origin import Actor
-from scrubjay.model.requests import Forget
+from scrubjay.model.requests import Caller, Forget
 from scrubjay.model.results import ErasedCell, Erasure, Preview
 from scrubjay.model.rows import Collection, Due, Row
 from scrubjay.ports import Failpoint, Tx, View
@@ -55,32 +55,44 @@ class Taken(Struct):
     derived: int = 0
 
 
-def forget(opened: OpenScope, request: Forget) -> Erasure:
-    """Erase what the request names; on return it is gone and cannot come back."""
+def forget(
+    opened: OpenScope,
+    request: Forget,
+    caller: Caller,
+    *,
+    expected: frozenset[Edition] | None = None,
+    turns_only: bool = False,
+) -> Erasure:
+    """Erase what the request names; on return it is gone and cannot come back.
+
+    `expected` is an optimistic lock on a single id; `turns_only` takes ids as those of turns.
+    """
+    if expected is not None and len(request.ids) != 1:
+        raise InvalidRequest("A state can be expected of one id only.")
     ids = _resolve(opened, request)
 
     def erase(tx: Tx) -> Taken:
-        if request.expected is not None:
+        if expected is not None:
             # A row says which state it is, damaged or not.
             if (row := living(tx, Collection.MEMORY, ids[0])) is None:
                 raise not_here(request.ids[0])
-            check_expected((row.born, row.version), request.expected)
+            check_expected((row.born, row.version), expected)
         _check_confirmed(opened, tx, request, ids)
-        named, already = _known(tx, request, ids)
+        named, already = _known(tx, request, ids, turns_only=turns_only)
         doomed = closure(opened, tx, named)
-        taken = take(opened, tx, doomed, named=len(named), verb="forget", actor=request.actor)
+        taken = take(opened, tx, doomed, named=len(named), verb="forget", actor=caller.actor)
         taken.already = already
         if doomed:
-            sessions.spend(opened, tx, request.allowances)
+            sessions.spend(opened, tx, caller.allowances)
         elif already < len(ids):
             opened.leave_due(tx, Due.PUSH)
-            opened.trail.record(tx, "forget", request.actor, ids, number=0)
+            opened.trail.record(tx, "forget", caller.actor, ids, number=0)
         return taken
 
     return carry_out(opened, erase, "forget")
 
 
-def preview(opened: OpenScope, request: Forget) -> Preview:
+def preview(opened: OpenScope, request: Forget, caller: Caller) -> Preview:
     """What a forget of this request would erase, and the token that confirms exactly that."""
     ids = _resolve(opened, request)
 
@@ -95,7 +107,7 @@ def preview(opened: OpenScope, request: Forget) -> Preview:
         )
 
     found = opened.read(look)
-    opened.note_read("preview", request.actor)
+    opened.note_read("preview", caller.actor)
     return found
 
 
@@ -204,14 +216,14 @@ def _check_confirmed(opened: OpenScope, view: View, request: Forget, ids: Iterab
         )
 
 
-def _known(tx: Tx, request: Forget, ids: list[bytes]) -> tuple[Doomed, int]:
+def _known(tx: Tx, request: Forget, ids: list[bytes], *, turns_only: bool) -> tuple[Doomed, int]:
     """The rows to erase, and how many were erased before.
 
     Refuses an id that was never here, unless unseen ones are wanted.
     """
     found, already = present(tx, ids), 0
     buried, there = tx.buried(ids), {*found.memories, *found.turns}
-    if request.turns_only:
+    if turns_only:
         found.memories.clear()
     for place, row_id in enumerate(ids):
         if row_id in there:

@@ -18,19 +18,14 @@ from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Purged
 from scrubjay.model.rows import Collection, Due
-from scrubjay.model.text import check_days
 from scrubjay.ports import Failpoint, Tx, View
 
-SUPERSEDED_DAYS = 30
 _BATCH = 256
 _ALL = 2**31
 
 
-def purge(
-    opened: OpenScope, *, superseded_days: int = SUPERSEDED_DAYS, actor: Actor = Actor.SYSTEM
-) -> Purged:
+def purge(opened: OpenScope, *, superseded_days: int, actor: Actor) -> Purged:
     """Clean up what is past its time; returns what it took."""
-    check_days("superseded_days", superseded_days)
     ports, now = opened.ports, opened.ports.clock.now()
     limit, today = now - timedelta(days=superseded_days), day(now)
 

@@ -42,7 +42,7 @@ def read_live(opened: OpenScope, view: View, public_id: str) -> Memory:
 
 
 def not_here(public_id: str) -> NotFound:
-    """What is said of an id that nothing is to be seen of."""
+    """The error for an id with no memory in this scope."""
     return NotFound(f"There is no memory {public_id} in this scope.")
 
 

@@ -11,21 +11,22 @@ from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, KeyMissing, Stale
 from scrubjay.model.memory import Edition, Memory, wording
-from scrubjay.model.origin import Actor, lowest
-from scrubjay.model.requests import Amend, Retain, Supersede
+from scrubjay.model.origin import Actor, Origin, lowest
+from scrubjay.model.requests import Amend, Caller, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
 from scrubjay.model.rows import Collection, Freeze
 from scrubjay.ports import Failpoint, Tx
 
 
-def retain(opened: OpenScope, request: Retain) -> Retained:
+def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     """Write a memory; durable when this returns, and only once per key."""
     clock = opened.ports.clock
     now = clock.now()
     request, redacted = admit(request, opened.ports.policy.placeholder)
     if request.expires_at is not None and request.expires_at <= now:
         raise InvalidRequest("The memory would have expired already.")
-    memory = request.memory(request.id or f"mem-{clock.new_id()}", now)
+    public_id = request.id or f"mem-{clock.new_id()}"
+    memory = request.memory(public_id, now, caller.actor)
     vector = embedding.vector_of(opened, wording(memory.content, memory.tags))
     try:  # before the transaction begins, in the epoch as last seen
         ahead = opened.seal(memory, opened.epoch(Collection.MEMORY), vector)
@@ -36,7 +37,7 @@ def retain(opened: OpenScope, request: Retain) -> Retained:
         stable = request.id is not None
         if receipt := _replayed(opened, tx, memory.id, memory.key, stable=stable):
             return receipt
-        sessions.spend(opened, tx, request.allowances)
+        sessions.spend(opened, tx, caller.allowances)
         # No more trusted than what its session has read and than what it was derived from.
         origin = sessions.trusted(opened, tx, memory.provenance.session, memory.origin)
         sources = [read_live(opened, tx, source) for source in memory.sources]
@@ -44,7 +45,7 @@ def retain(opened: OpenScope, request: Retain) -> Retained:
         epoch, sealed = tx.head().memory.epoch, ahead
         if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin:
             sealed = opened.seal(replace(memory, origin=origin), epoch, vector)
-        opened.trail.record(tx, "retain", request.actor, (sealed.row.id,))
+        opened.trail.record(tx, "retain", caller.actor, (sealed.row.id,))
         opened.write_row(tx, Collection.MEMORY, sealed)
         for source in memory.sources:
             tx.link(opened.row_id(source), sealed.row.id)
@@ -74,7 +75,7 @@ def _replayed(
     return Retained(id=opened.unseal(known).id, outcome=Outcome.KNOWN)
 
 
-def supersede(opened: OpenScope, request: Supersede) -> Retained:
+def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained:
     """Replace the head of a chain; of several writers on one head exactly one wins."""
     clock = opened.ports.clock
     public_id, now = f"mem-{clock.new_id()}", clock.now()
@@ -87,7 +88,7 @@ def supersede(opened: OpenScope, request: Supersede) -> Retained:
         old = read_live(opened, tx, request.id)
         if old.expired(now):
             raise not_here(request.id)
-        origin = sessions.trusted(opened, tx, request.session, request.origin)
+        origin = sessions.trusted(opened, tx, request.session, Origin(request.origin))
         if not old.live:
             raise Conflict(
                 f"{old.id} was superseded already, by {old.superseded_by}.",
@@ -97,14 +98,14 @@ def supersede(opened: OpenScope, request: Supersede) -> Retained:
             raise Forbidden(
                 f"A memory of origin {old.origin} cannot be superseded by origin {origin}."
             )
-        sessions.spend(opened, tx, request.allowances)
-        new = replace(request.memory(old, public_id, now), origin=origin)
+        sessions.spend(opened, tx, caller.allowances)
+        new = replace(request.memory(old, public_id, now, caller.actor), origin=origin)
         retired = replace(old, superseded_by=new.id, retired_at=now, version=old.version + 1)
         old_row = opened.put(tx, retired)
         new_row = opened.put(tx, new, vector)
         for source in new.sources:
             tx.link(opened.row_id(source), new_row.id)
-        opened.trail.record(tx, "supersede", request.actor, (old_row.id, new_row.id))
+        opened.trail.record(tx, "supersede", caller.actor, (old_row.id, new_row.id))
         return Retained(id=new.id, redacted=redacted)
 
     receipt = opened.write(store)
@@ -112,12 +113,14 @@ def supersede(opened: OpenScope, request: Supersede) -> Retained:
     return receipt
 
 
-def amend(opened: OpenScope, request: Amend) -> Memory:
+def amend(
+    opened: OpenScope, request: Amend, caller: Caller, expected: frozenset[Edition] | None = None
+) -> Memory:
     """Change a memory's pin and expiry, both or neither; Stale if it is not as expected."""
 
     def store(tx: Tx) -> Memory:
         old = read_live(opened, tx, request.id)
-        check_expected(old.edition, request.expected)
+        check_expected(old.edition, expected)
         new = request.memory(old)
         if new == old:
             return old
@@ -125,9 +128,9 @@ def amend(opened: OpenScope, request: Amend) -> Memory:
         row = opened.put(tx, new)
         if new.pinned is not old.pinned:
             verb = "pin" if new.pinned else "unpin"
-            opened.trail.record(tx, verb, request.actor, (row.id,))
+            opened.trail.record(tx, verb, caller.actor, (row.id,))
         if new.expires_at != old.expires_at:
-            opened.trail.record(tx, "expire", request.actor, (row.id,))
+            opened.trail.record(tx, "expire", caller.actor, (row.id,))
         return new
 
     return opened.write(store)

@@ -13,7 +13,7 @@ from scrubjay.engine.scope.open_scope import OpenScope, living
 from scrubjay.model.errors import Conflict, Forbidden
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
-from scrubjay.model.requests import Forget, Revoke
+from scrubjay.model.requests import Caller, Forget, Revoke
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Row
 from scrubjay.model.text import check_id
@@ -67,7 +67,7 @@ def reject(opened: OpenScope, public_id: str, *, actor: Actor) -> Erasure:
         raise Conflict(
             f"{public_id} is not in quarantine.", hint="Use forget to erase any other memory."
         )
-    return forget(opened, Forget(ids=(public_id,), actor=actor))
+    return forget(opened, Forget((public_id,)), Caller(actor=actor))
 
 
 def _check_human(actor: Actor) -> None:
@@ -75,7 +75,7 @@ def _check_human(actor: Actor) -> None:
         raise Forbidden("Only a user or an operator may decide what leaves quarantine.")
 
 
-def revoke(opened: OpenScope, request: Revoke) -> Erasure:
+def revoke(opened: OpenScope, request: Revoke, caller: Caller) -> Erasure:
     """Undo what the request names; on return it is gone and cannot come back."""
 
     def erase(tx: Tx) -> Taken:
@@ -89,7 +89,7 @@ def revoke(opened: OpenScope, request: Revoke) -> Erasure:
         named = Doomed({row.id: row for row in written}, {row.id: row for row in spoken})
         doomed = closure(opened, tx, named, versions=False)
         _close_ranks(opened, tx, doomed.memories)
-        return take(opened, tx, doomed, named=len(named), verb="revoke", actor=request.actor)
+        return take(opened, tx, doomed, named=len(named), verb="revoke", actor=caller.actor)
 
     return carry_out(opened, erase, "revoke")
 

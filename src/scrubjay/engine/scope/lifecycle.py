@@ -67,11 +67,8 @@ def locate(ports: Ports, scope: Scope) -> tuple[str, CatalogEntry | None]:
 
 def _generation(ports: Ports, scope: Scope) -> int:
     """How often the scope was begun; 1 for one that never was destroyed."""
-    for generation in count(1):
-        entry = ports.store.catalog.entry(_address(ports, scope, generation + 1))
-        if entry is None:
-            return generation
-    raise AssertionError
+    entry = ports.store.catalog.entry
+    return next(n for n in count(1) if entry(_address(ports, scope, n + 1)) is None)
 
 
 def earlier_lives(ports: Ports, scope: Scope) -> list[str]:

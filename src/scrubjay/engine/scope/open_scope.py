@@ -1,4 +1,4 @@
-"""An open scope: its keys, its address, and the guarded way to its rows."""
+"""An open scope: its keys, how its rows are sealed and opened, and guarded reads and writes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _log = logging.getLogger(__name__)
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """When work is done at once and when it is left due."""
+    """Tuning of the engine: sizes, budgets and waiting times."""
 
     rotate_below: int = 32 * 1024 * 1024
     """Scopes smaller than this rotate before forget returns."""
@@ -79,7 +79,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     shelf_bytes: int = 256 * 1024 * 1024
     """How much memory the open indexes of all scopes may take together."""
     kept_bytes: int = 8 * 1024 * 1024
-    """How much memory the memories of one scope that were opened lately may take."""
+    """Budget of the cache of decrypted memories, per scope."""
     embed_seconds: float = 10.0
     """How long a retain waits for an embedder whose vectors are kept."""
     turn_embed_seconds: float = 1.5
@@ -93,7 +93,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 class Ports(Struct, frozen=True, kw_only=True):
-    """What the engine stands on."""
+    """The adapters an engine works with, one per port, and its policy."""
 
     store: Store
     blobs: Blobs
@@ -144,6 +144,12 @@ def living(view: View, collection: Collection, row_id: bytes) -> Row | None:
     return None if row is None or row.erased else row
 
 
+def derived(view: View, source: bytes) -> list[Row]:
+    """The memories that were derived from a turn or memory and are not erased."""
+    rows = (living(view, Collection.MEMORY, row_id) for row_id in view.derived(source))
+    return [row for row in rows if row is not None]
+
+
 class OpenScope:
     """One scope, ready for verbs; safe for several threads."""
 
@@ -170,24 +176,24 @@ class OpenScope:
     # -- hashes and sealers ------------------------------------------------------------
 
     def row_id(self, public_id: str) -> bytes:
-        """Under which id the store knows a memory."""
+        """The row id of a memory, turn or note: a keyed hash of its public id."""
         return self._id_mac.short(public_id)
 
     def key_hash(self, key: str | None) -> bytes | None:
-        """The idempotency key as the store knows it."""
+        """Keyed hash of an idempotency key; None stays None."""
         return None if key is None else self._key_mac.short(key_name(key))
 
     def session_hash(self, session: str) -> bytes:
-        """The session name as the store knows it."""
+        """Keyed hash of a session name."""
         return self._session_mac.short(session)
 
     def sign(self, memory: Memory) -> str:
-        """The signature of exactly what a memory says, for who approved it."""
+        """HMAC over exactly what a memory says: the signature of its approval."""
         said = vault.join(memory.id, memory.kind.value, memory.content, *memory.tags)
         return self._approval_mac.digest(said).hex()
 
     def token(self, ids: Iterable[bytes]) -> str:
-        """A confirmation that names exactly these rows."""
+        """Confirmation token: an HMAC over exactly these row ids."""
         return self._approval_mac.digest(vault.join(*sorted(ids))).hex()[:32]
 
     def sealer(self, collection: Collection, purpose: Purpose, epoch: int) -> Sealer:
@@ -212,7 +218,7 @@ class OpenScope:
         return slots(self.ports, self.address, collection)
 
     def drop_sealers(self, collection: Collection, below: int) -> None:
-        """Let go of the keys of epochs that have been rotated away."""
+        """Drop the cached keys of epochs that have been rotated away."""
         with self._mutex:
             for name in [n for n in self._sealers if n[0] is collection and n[2] < below]:
                 del self._sealers[name]

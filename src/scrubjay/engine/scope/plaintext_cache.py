@@ -1,8 +1,8 @@
 """LRU cache of decrypted memories, as they are at one change of their scope.
 
 Opening a memory takes longer than ranking it, and an agent asks about the same things again and
-again. What is kept is plain, but no more so than the keys beside it; it goes with the first notice
-of an erasure, and whenever a scope is let go.
+again. The cache is plaintext, but no more so than the keys beside it in memory; it is dropped at
+the first notice of an erasure, and whenever a scope is closed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NEVER: Final = -1
 class PlaintextCache:
     """LRU cache of decrypted memories by row id, within a budget of bytes; thread-safe.
 
-    Each is as it was at the change `seq`, and given out only to who looks at that very state.
+    Each is as it was at the change `seq`, and given out only to a reader of that very state.
     """
 
     def __init__(self, budget: int) -> None:

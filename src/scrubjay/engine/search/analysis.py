@@ -37,6 +37,7 @@ LONGEST_PART = 10
 PART_SHARE = 0.5
 """What a part of a compound counts, and a compound of which only a part is asked for."""
 LONGEST_WORD = 64
+LONGEST_STEMMED = 256
 CACHED_WORDS = 1 << 16
 SAMPLE_WORDS = 200
 """How many words are looked at to recognize a language."""
@@ -53,6 +54,7 @@ _WORD = re.compile(
     rf"(?:(?<=\d)[.,]\d+|'[^\W_{_UNSPACED}]+)*"
 )
 _UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
+_MARKS = re.compile(r"([^\w\x00-\x7f]{64})[^\w\x00-\x7f]+")
 _APOSTROPHES = str.maketrans("\u2019\u02bc\uff07", "'''")
 _KANA = re.compile("[\u3041-\u30fa]")
 _SCRIPTS = (
@@ -92,7 +94,7 @@ def words(text: str) -> list[str]:
         folded = text.lower()
         found = _ASCII_WORD.findall(folded)
     else:
-        folded = unicodedata.normalize("NFKC", text).casefold().translate(_APOSTROPHES)
+        folded = normalize(text).casefold().translate(_APOSTROPHES)
         found = _WORD.findall(folded)
     if "'" not in folded:
         return found
@@ -103,6 +105,15 @@ def words(text: str) -> list[str]:
             pieces = [piece for piece in pieces if len(piece) > 2] or pieces[:1]
         parts += pieces
     return parts
+
+
+def normalize(text: str) -> str:
+    """The text in Unicode's compatibility form (NFKC), in linear time.
+
+    Sorting a long run of combining marks takes the square of its length, so the rest of one that
+    no script needs is left out.
+    """
+    return unicodedata.normalize("NFKC", _MARKS.sub(r"\1", text))
 
 
 def terms(text: str, language: str | None = None) -> list[str]:
@@ -127,7 +138,7 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
     spoken = recognize(found)
     letters = (word for word in found if len(word) == 1 and word.isascii() and word.isalpha())
     stops = stop_words(spoken).union(letters)
-    kept = [word for word in found if word not in stops] or found
+    kept = dict.fromkeys(word for word in found if word not in stops) or dict.fromkeys(found)
     stemmed = tuple(dict.fromkeys((spoken, *languages, DEFAULT_LANGUAGE)))
     asked: dict[str, Wanted] = {}
     for word in kept:
@@ -206,7 +217,8 @@ def _parts(stem: str) -> Iterator[str]:
 def _stem(word: str, language: str) -> str:
     if word[0].isdigit():
         return word.replace(",", "")[:LONGEST_WORD]
-    return fold(stemmer(language).stemWord(word))[:LONGEST_WORD]
+    # Stemmers move the rest of the word at each step.
+    return fold(stemmer(language).stemWord(word[:LONGEST_STEMMED]))[:LONGEST_WORD]
 
 
 @cache

@@ -18,7 +18,7 @@ from scrubjay.engine.search.segment import KINDS, ORIGINS
 from scrubjay.model.errors import Frozen
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin
-from scrubjay.model.requests import BriefRequest
+from scrubjay.model.requests import BriefRequest, Caller
 from scrubjay.model.results import Brief
 from scrubjay.model.rows import Freeze
 
@@ -34,7 +34,7 @@ Candidate = tuple[int, int, bytes]
 """Its place, minus its number so that the newest comes first, and the id of its row."""
 
 
-def brief(opened: OpenScope, indexed: OpenIndex, request: BriefRequest) -> Brief:
+def brief(opened: OpenScope, indexed: OpenIndex, request: BriefRequest, caller: Caller) -> Brief:
     """The memories a session should know, within both limits, and the text to put before it."""
     now = opened.ports.clock.now()
     with indexed.lock:
@@ -61,7 +61,7 @@ def brief(opened: OpenScope, indexed: OpenIndex, request: BriefRequest) -> Brief
             candidates.append((where, -memory.number, entry.row_id))
     candidates.sort()
     chosen = indexed.read(lambda peek: list(_chosen(peek, candidates, request, now)))
-    opened.note_read("brief", request.actor)
+    opened.note_read("brief", caller.actor)
     return Brief(
         entries=tuple(chosen),
         omitted=len(candidates) - len(chosen),

@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from scrubjay.engine.search.analysis import pattern
+from scrubjay.engine.search.analysis import normalize, pattern
 
 NONE = -1
 """The code of no session, no speaker; the row of no neighbor."""
@@ -205,7 +204,7 @@ _FOREIGN_UNITS: Final = {
 _FOREIGN_UNIT: Final = "|".join(sorted(_FOREIGN_UNITS, key=len, reverse=True))
 _DIGITS: Final = {"两": 2} | {digit: n for n, digit in enumerate("一二三四五六七八九十", 1)}
 _FOREIGN_AGO: Final = re.compile(
-    rf"(\d+|[{''.join(_DIGITS)}])个?({_FOREIGN_UNIT})前"
+    rf"((?<!\d)\d+|[{''.join(_DIGITS)}])个?({_FOREIGN_UNIT})前"
     rf"|\bvor (\d+) ({_FOREIGN_UNIT})\b|\b(\d+) ({_FOREIGN_UNIT}) назад\b"
 )
 _SPANS: Final = tuple(
@@ -244,7 +243,7 @@ def _in_english(text: str) -> str:
         return f" {named} {year or ''} "
 
     text = _FOREIGN_MONTH.sub(month, text)
-    text = _FOREIGN_AGO.sub(ago, unicodedata.normalize("NFKC", text))
+    text = _FOREIGN_AGO.sub(ago, normalize(text))
     for foreign, english in _SPANS:
         text = foreign.sub(english, text)
     return _EASTERN.sub(eastern, text) if "年" in text or "月" in text else text

@@ -26,7 +26,7 @@ from scrubjay.engine.search.scope_index import Snapshot, arrange
 from scrubjay.engine.search.segment import KINDS, ORIGINS, Columns
 from scrubjay.model.errors import EmbedderError, Frozen
 from scrubjay.model.memory import Memory
-from scrubjay.model.requests import Recall
+from scrubjay.model.requests import Caller, Recall
 from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.rows import Freeze
 
@@ -137,8 +137,19 @@ class Candidates:
         return ranking.rank(query, self.arranged, self.evidence, limit=count, allowed=chosen)
 
 
-def recall(scopes: Sequence[OpenIndex], request: Recall) -> Recalled:
-    """The memories of one or several scopes that answer the question."""
+def recall(
+    scopes: Sequence[OpenIndex],
+    request: Recall,
+    caller: Caller,
+    *,
+    local: bool = False,
+    also: frozenset[str] = frozenset(),
+) -> Recalled:
+    """The memories of one or several scopes that answer the question.
+
+    `local` does without a costly embedder, such as one on another machine. `also` are tags that
+    get a second quota: up to `limit` more hits that have them all.
+    """
     first = scopes[0].opened
     clock, embedder = first.ports.clock, first.ports.embedder
     deadline = None if request.seconds is None else clock.monotonic() + request.seconds
@@ -149,18 +160,18 @@ def recall(scopes: Sequence[OpenIndex], request: Recall) -> Recalled:
         snapshot = catch_up(indexed, degraded, deadline)
         searched.append(ScopeSearch(indexed=indexed, snapshot=snapshot, base=base))
     vector: Floats | None = None
-    if embedder.dimensions and not (request.local and embedder.costly):
+    if embedder.dimensions and not (local and embedder.costly):
         try:
             vector = embedder.embed([request.query[:QUERY_CHARS]], deadline=deadline)[0]
         except EmbedderError as error:
             degraded.append(f"By words alone: {error.message}")
     found = search(searched, request, vector)
     query = parse(searched, request, clock.now())
-    hits = _hits(searched, request, query, found) if found.allowed.any() else []
+    hits = _hits(searched, request, query, found, also) if found.allowed.any() else []
     for one in searched:
         if broken := len(one.indexed.broken):
             degraded.append(f"{broken:,} memories could not be opened; run verify.")
-        one.opened.note_read("recall", request.actor)
+        one.opened.note_read("recall", caller.actor)
     return Recalled(hits=tuple(hits), degraded=tuple(degraded))
 
 
@@ -286,7 +297,11 @@ def rank(query: ParsedQuery, found: Candidates, limit: int, count: int) -> list[
 
 
 def _hits(
-    searched: Sequence[ScopeSearch], request: Recall, query: ParsedQuery, found: Candidates
+    searched: Sequence[ScopeSearch],
+    request: Recall,
+    query: ParsedQuery,
+    found: Candidates,
+    also: frozenset[str],
 ) -> list[Hit]:
     """The best that keep to the budgets; more are looked at only if some of the first do not."""
     limit = request.limit
@@ -301,9 +316,9 @@ def _hits(
         trusted = found.best(query, limit, found.allowed & _TRUSTED[found.columns.origin])
         ranked += [one for one in trusted if one.row not in known]
         fitting = fit(_unseal(searched, request, ranked), request)
-    if request.also:
+    if also:
         # The best of those with the tags that are wanted besides, ranked by the same evidence.
-        tagged = found.best(query, limit, found.allowed & found.columns.tagged(request.also))
+        tagged = found.best(query, limit, found.allowed & found.columns.tagged(also))
         there = {hit.memory.id for hit in fitting}
         hits = fit(_unseal(searched, request, tagged), request)
         fitting += [hit for hit in hits if hit.memory.id not in there]

@@ -23,11 +23,9 @@ from scrubjay.engine.search.segment import NOTHING, Columns
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Session
 from scrubjay.model.rows import Collection
-from scrubjay.model.text import check_limit
 from scrubjay.model.turns import time_of
 from scrubjay.ports import View
 
-SESSIONS_LIMIT = 100_000
 _PAGE = 256
 
 Sessions = dict[str, Session]
@@ -37,7 +35,6 @@ def sessions(
     opened: OpenScope, indexed: OpenIndex, *, limit: int, actor: Actor
 ) -> tuple[Session, ...]:
     """The sessions of which something is kept, the one that was spoken in last first."""
-    check_limit(limit, SESSIONS_LIMIT)
     now = opened.ports.clock.now()
     with indexed.lock:
         indexed.catch_up()

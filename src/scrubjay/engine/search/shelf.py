@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from scrubjay.model.errors import ScrubjayError
-from scrubjay.model.requests import Recall
+from scrubjay.model.requests import Caller, Recall
 from scrubjay.model.results import Recalled
 from scrubjay.model.scope import Scope
 
@@ -142,13 +142,13 @@ class Short:
     ) -> None:
         self._held.close()
 
-    def recall(self, scope: Scope, request: Recall) -> Recalled:
+    def recall(self, scope: Scope, request: Recall, caller: Caller) -> Recalled:
         """The memories that answer a question, best first."""
         from scrubjay.engine.search import recall  # loaded already, since the index was used
 
         assert scope == self._indexed.opened.scope
         assert not request.scopes
-        return recall.recall([self._indexed], request)
+        return recall.recall([self._indexed], request, caller)
 
 
 def short(indexed: OpenIndex) -> Short | None:

@@ -1,4 +1,4 @@
-"""audit: reading the trail, checking that it is whole, and copying its head to safety."""
+"""audit: read the trail, check that it is whole, and note an event in it."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def from_json(raw: bytes) -> Content:
     records = document.get("memories")
     if not isinstance(records, list) or document.get("count") != len(records):
         raise _damaged("memories", "their number is not the count given")
-    memories = _read_memories((f"memories[{at}]", one) for at, one in enumerate(records))
+    memories = _read_memories("memories[{}]", records)
     said = document.get("turns", [])
     if not isinstance(said, list):
         raise _damaged("turns", "they are no list")
@@ -81,7 +81,7 @@ def from_json(raw: bytes) -> Content:
         scope=_scope(document),
         made_at=str(document.get("made_at")),
         memories=memories,
-        turns=_read_turns((f"turns[{at}]", one) for at, one in enumerate(said)),
+        turns=tuple(_read_all("turns[{}]", said, turns.from_record).values()),
     )
 
 
@@ -89,31 +89,26 @@ Held = TypeVar("Held", Memory, Turn)
 
 
 def _read_all(
-    records: Iterable[tuple[str, Json]], read: Callable[[Json], Held]
-) -> dict[str, tuple[str, Held]]:
-    """What the records describe, by its id, each with the place of its record."""
-    found: dict[str, tuple[str, Held]] = {}
-    for place, record in records:
+    place: str, records: Iterable[Json], read: Callable[[Json], Held], start: int = 0
+) -> dict[str, Held]:
+    """What the records describe, by its id; `place` and a number from `start` on name each."""
+    found: dict[str, Held] = {}
+    for at, record in enumerate(records, start):
         try:
             one = read(record)
         except InvalidRequest as error:
-            raise _damaged(place, error.message) from error
+            raise _damaged(place.format(at), error.message) from error
         if one.id in found:
-            raise _damaged(place, "its id stands there twice")
-        found[one.id] = (place, one)
+            raise _damaged(place.format(at), "its id stands there twice")
+        found[one.id] = one
     return found
 
 
-def _read_turns(records: Iterable[tuple[str, Json]]) -> tuple[Turn, ...]:
-    return tuple(turn for _, turn in _read_all(records, turns.from_record).values())
-
-
-def _read_memories(records: Iterable[tuple[str, Json]]) -> tuple[Memory, ...]:
-    found = _read_all(records, from_record)
-    memories = {public_id: memory for public_id, (_, memory) in found.items()}
-    for public_id, problem in _broken_links(memories):
-        raise _damaged(found[public_id][0], problem)
-    return tuple(sorted(memories.values(), key=lambda memory: memory.number))
+def _read_memories(place: str, records: Iterable[Json], start: int = 0) -> tuple[Memory, ...]:
+    found = _read_all(place, records, from_record, start)
+    for public_id, problem in _broken_links(found):
+        raise _damaged(place.format(list(found).index(public_id) + start), problem)
+    return tuple(sorted(found.values(), key=lambda memory: memory.number))
 
 
 def _broken_links(memories: dict[str, Memory]) -> Iterator[tuple[str, str]]:
@@ -238,16 +233,13 @@ def _parse(lines: list[dict[str, Any]]) -> Content:
     by_type: dict[str, list[dict[str, Any]]] = {}
     for line in lines[1:]:
         by_type.setdefault(line["type"], []).append(line)
-    records = by_type.get("memory", [])
+    memories = (line["memory"] for line in by_type.get("memory", ()))
+    said = (line["turn"] for line in by_type.get("turn", ()))
     return Content(
         scope=_scope(first),
         made_at=first["made_at"],
-        memories=_read_memories(
-            (f"memory {at}", line["memory"]) for at, line in enumerate(records, start=1)
-        ),
-        turns=_read_turns(
-            (f"turn {at}", line["turn"]) for at, line in enumerate(by_type.get("turn", []), start=1)
-        ),
+        memories=_read_memories("memory {}", memories, start=1),
+        turns=tuple(_read_all("turn {}", said, turns.from_record, start=1).values()),
         lookup=bytes.fromhex(first["lookup"]) if first["lookup"] else None,
         tombstones=tuple(bytes.fromhex(line["id"]) for line in by_type.get("tombstone", [])),
         audit=tuple(

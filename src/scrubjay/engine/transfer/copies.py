@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay import vault
@@ -17,21 +16,20 @@ from scrubjay.engine.scope.open_scope import LOOKUP, OpenScope, Ports, day, slot
 from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit, admit_turn
 from scrubjay.model.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
-from scrubjay.model.memory import Memory
+from scrubjay.model.memory import Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.results import BackedUp, Loaded
 from scrubjay.model.rows import BackupEntry, Collection, Due
 from scrubjay.model.scope import Scope
-from scrubjay.model.text import check_days, key_name
+from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
 from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES, Mac, Purpose
 
-BACKUP_DAYS = 30
 _ALL = 2**31
 
 
-class Exported(Struct, frozen=True, kw_only=True):
+class Exported(Result, frozen=True, kw_only=True):
     """A scope as a file's bytes; `key` opens them if they are sealed."""
 
     content: bytes
@@ -181,7 +179,7 @@ def _check_successor(old: Memory, successor: str) -> None:
 def backup(
     opened: OpenScope,
     *,
-    days: int = BACKUP_DAYS,
+    days: int,
     deliver: Callable[[bytes], None] = lambda _: None,
     actor: Actor = Actor.USER,
 ) -> tuple[bytes, BackedUp]:
@@ -191,7 +189,6 @@ def backup(
     noted before `deliver` gets it, so that no erasure meanwhile overlooks it; if that fails,
     there is no backup.
     """
-    check_days("days", days, least=1)
     ports, random = opened.ports, opened.ports.clock.random
     key, name = random(KEY_BYTES), random(16).hex()
 

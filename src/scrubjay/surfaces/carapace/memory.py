@@ -29,11 +29,17 @@ from scrubjay.model.errors import (
 from scrubjay.model.memory import Json, Kind, Memory
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import (
+    AGENT,
     BRIEF_LIMIT,
     Allowance,
     BriefRequest,
     Browse,
+    Caller,
     Forget,
+    Get,
+    History,
+    MarkTainted,
+    Purge,
     Recall,
     Retain,
     Supersede,
@@ -149,7 +155,7 @@ class ScrubjayMemory:
             if group in self._ready:
                 return
             days = self.config.purge_superseded_days
-            purged = self.engine.purge(scope, superseded_days=days)
+            purged = self.engine.purge(scope, Purge(superseded_days=days))
             self._ready.add(group)
         fields = {"group": group, "superseded": purged.superseded, "expired": purged.expired}
         _log.info("carapace.purged", extra=fields)
@@ -172,7 +178,8 @@ class ScrubjayMemory:
 
     def mark_tainted(self, session: str, group: str, origin: Origin = Origin.WEB) -> Origin:
         """Say that a session has read something of this origin: its writes are trusted no more."""
-        return self.engine.mark_tainted(scope_of(group), session, origin, actor=Actor.OPERATOR)
+        request = MarkTainted(session, origin)
+        return self.engine.mark_tainted(scope_of(group), request, Caller(actor=Actor.OPERATOR))
 
     def shutdown(self) -> None:
         """Close every file."""
@@ -225,13 +232,11 @@ class Desk(Struct, frozen=True, kw_only=True):
                 session=self.session,
                 channel=CHANNEL,
                 origin=Origin.AGENT,
-                actor=Actor.AGENT,
-                allowances=self._allowances("stores"),
             )
-            public_id = self.engine.retain(self.scope, request).id
+            public_id = self.engine.retain(self.scope, request, self._caller("stores")).id
         else:
             public_id = self._supersede(given)
-        memory = self.engine.get(self.scope, public_id, actor=Actor.AGENT)
+        memory = self.engine.get(self.scope, Get(public_id), AGENT)
         return {
             **_entry(memory),
             "supersedes": memory.supersedes,
@@ -249,7 +254,7 @@ class Desk(Struct, frozen=True, kw_only=True):
         named = quoted(given["supersedes"])
         for _ in range(_TRIES):
             try:
-                chain = self.engine.history(self.scope, given["supersedes"], actor=Actor.AGENT)
+                chain = self.engine.history(self.scope, History(given["supersedes"]), AGENT)
             except (NotFound, InvalidRequest) as error:
                 message = f"Superseded entry {named} not found"
                 raise ToolError(Code.HANDLER_ERROR, message) from error
@@ -260,11 +265,10 @@ class Desk(Struct, frozen=True, kw_only=True):
                 tags=tuple(given.get("tags", ())),
                 session=self.session,
                 origin=Origin.AGENT,
-                actor=Actor.AGENT,
-                allowances=self._allowances("stores", "supersedes"),
             )
+            caller = self._caller("stores", "supersedes")
             try:
-                return self.engine.supersede(self.scope, request).id
+                return self.engine.supersede(self.scope, request, caller).id
             except Forbidden as error:
                 raise ToolError(
                     Code.HANDLER_ERROR,
@@ -293,20 +297,18 @@ class Desk(Struct, frozen=True, kw_only=True):
             "limit": limit,
         }
         if not query:
-            page = self.engine.browse(self.scope, Browse(**wanted), actor=Actor.AGENT)
+            page = self.engine.browse(self.scope, Browse(**wanted), AGENT)
             found = [(memory, 0.0) for memory in page]
         else:
             # Without vectors an entry that holds none of the words has nothing to do with them.
             by_words = self.config.embedding_provider is Provider.NONE
-            request = Recall(
-                query=query, worded=by_words, max_bytes=_FOUND_BYTES, actor=Actor.AGENT, **wanted
-            )
+            request = Recall(query, worded=by_words, max_bytes=_FOUND_BYTES, **wanted)
             best = self.engine.full_score(by_words=by_words)
             # From 0 to 1, using this range, and never making two entries equal by cutting off:
             # an entry that holds all that was asked for, as well as any does, has about 0.86.
             found = [
                 (hit.memory, round(-expm1(-2 * hit.score / best), 4))
-                for hit in self.engine.recall(self.scope, request)
+                for hit in self.engine.recall(self.scope, request, AGENT)
             ]
         return {
             "results": [
@@ -324,9 +326,8 @@ class Desk(Struct, frozen=True, kw_only=True):
         request = BriefRequest(
             limit=self.config.max_brief_entries,
             max_chars=self.config.max_brief_chars,
-            actor=Actor.AGENT,
         )
-        found = self.engine.brief(self.scope, request)
+        found = self.engine.brief(self.scope, request, AGENT)
         assert found.made_at is not None
         entries: list[Json] = []
         for memory in found:
@@ -347,21 +348,19 @@ class Desk(Struct, frozen=True, kw_only=True):
         public_id = given["id"]
         missing = ToolError(Code.HANDLER_ERROR, f"Memory entry {quoted(public_id)} not found.")
         try:
-            request = Forget(
-                ids=(public_id,), actor=Actor.AGENT, allowances=self._allowances("deletes")
-            )
-            receipt = self.engine.forget(self.scope, request)
+            receipt = self.engine.forget(self.scope, Forget((public_id,)), self._caller("deletes"))
         except (NotFound, InvalidRequest) as error:
             raise missing from error
         if not receipt.erased:
             raise missing
         return {"deleted": True, "id": public_id}
 
-    def _allowances(self, *names: str) -> tuple[Allowance, ...]:
-        """What a success is counted against."""
-        return tuple(
+    def _caller(self, *names: str) -> Caller:
+        """The agent, and what a success is counted against."""
+        allowances = tuple(
             Allowance(session=self.session, name=name, limit=_COUNTED[name][0]) for name in names
         )
+        return Caller(actor=Actor.AGENT, allowances=allowances)
 
 
 _TOOLS: Final[Mapping[str, Callable[[Desk, Arguments], Json]]] = {

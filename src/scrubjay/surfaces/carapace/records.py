@@ -18,6 +18,7 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Actor
+from scrubjay.model.requests import AuditRequest
 from scrubjay.surfaces.carapace.manifest import TOPIC
 from scrubjay.surfaces.carapace.wire import Code, scope_of, stamp
 
@@ -96,7 +97,7 @@ def lines(engine: Engine, group: str) -> Iterator[dict[str, Json]]:
     `source` is a pseudonym of the session: the same one has the same.
     """
     scope, after, seq = scope_of(group), 0, 0
-    while events := engine.audit(scope, after=after, limit=_PAGE):
+    while events := engine.audit(scope, AuditRequest(after=after, limit=_PAGE)):
         for event in events:
             if not event.verb.startswith(_PREFIX):
                 continue

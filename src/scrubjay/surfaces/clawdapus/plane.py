@@ -20,7 +20,7 @@ from scrubjay.conversation.injection import Block, Mixer, fitted
 from scrubjay.engine import Engine
 from scrubjay.model.errors import Forbidden, NotFound, ScrubjayError
 from scrubjay.model.origin import Actor
-from scrubjay.model.requests import Forget, Recall
+from scrubjay.model.requests import AGENT, Caller, Forget, Recall
 from scrubjay.model.results import Outcome
 from scrubjay.model.scope import Scope
 from scrubjay.service import problems
@@ -207,16 +207,16 @@ class Plane:
         if is_due:
             # The turn is durable: what goes wrong here will be told to whoever recalls.
             with suppress(ScrubjayError):
-                anything = Recall(query="anything", limit=1, local=True, actor=Actor.AGENT)
-                self._engine.recall(told.scope, anything)
+                anything = Recall("anything", limit=1)
+                self._engine.recall(told.scope, anything, AGENT, local=True)
         removed = told.removed + sum(done.redacted.values())
         return Reply(status=202, scope=told.scope, removed=removed)
 
     def forget(self, body: entries.Fields) -> Reply:
         """Erase entries and what was derived from them, also before they were seen."""
         scope, ids = entries.dropped(body)
-        request = Forget(ids=ids, unseen=True, turns_only=True, actor=Actor.OPERATOR)
-        receipt = self._engine.forget(scope, request)
+        request, caller = Forget(ids, unseen=True), Caller(actor=Actor.OPERATOR)
+        receipt = self._engine.forget(scope, request, caller, turns_only=True)
         return Reply(status=204, scope=scope, removed=receipt.erased)
 
 

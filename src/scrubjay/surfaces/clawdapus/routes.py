@@ -16,12 +16,12 @@ from scrubjay.access import PODS, Grant, Key
 from scrubjay.bridge import Abandoned
 from scrubjay.service.endpoint import HttpEndpoint, Take, Visit, declared, read_body
 from scrubjay.service.problems import Problem
+from scrubjay.service.rest import BY_NAME
 from scrubjay.service.service import Service
 from scrubjay.service.tracing import Span
 from scrubjay.surfaces.clawdapus import descriptor, plane
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.plane import BODY_BYTES, GONE, Plane, Reply
-from scrubjay.verbs import BY_NAME
 
 HOLDER: Final = Key(
     id="plane",  # whom the rates are counted for; no key has this id, being of eight characters

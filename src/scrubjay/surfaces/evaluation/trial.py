@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
+from scrubjay.model.requests import KindArg
 from scrubjay.model.results import Recalled
 from scrubjay.model.text import CONTENT_BYTES
 from scrubjay.surfaces.evaluation.dataset import Dataset, GoldQuestion
@@ -27,7 +28,7 @@ class Remembering(Protocol):
         content: str,
         /,
         *,
-        kind: str,
+        kind: KindArg,
         session: str | None,
         speaker: str | None,
         position: int | None,

@@ -1,0 +1,177 @@
+"""REST: where each verb is found on HTTP, and what HTTP has to know of it besides.
+
+A verb that is not named here is `POST /v1/<its name>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
+from msgspec.structs import fields
+
+from scrubjay import codec
+from scrubjay.access import Grant
+from scrubjay.model.memory import IdempotencyKey
+from scrubjay.model.results import Page
+from scrubjay.verbs import VERBS, Verb
+
+MEGABYTE: Final = 1024 * 1024
+BELOW: Final = "before_number"
+"""The parameter of a page for who knows the number of the last memory it has."""
+_PAGING: Final = {
+    "cursor": (
+        Annotated[str | None, Meta(description="The cursor of the page before this one.")],
+        None,
+    ),
+    BELOW: (
+        Annotated[
+            int | None,
+            Meta(description="Only memories created before the one with this number."),
+        ],
+        None,
+    ),
+}
+_TAGS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("recall", "memories", "brief"), "memories"),
+    **dict.fromkeys(("turns", "timeline", "sessions", "extract", "extraction"), "turns"),
+    **dict.fromkeys(("forget", "revoke"), "erase"),
+    **dict.fromkeys(("quarantine",), "trust"),
+    **dict.fromkeys(("key", "keys"), "keys"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Method and path of a verb, and what else HTTP has to know of it."""
+
+    at: str = ""
+    """Method and path, such as `get /memories/{id}`."""
+    status: int = 200
+    most_bytes: int = MEGABYTE
+    span: str | None = None
+    """The operation's name in the GenAI conventions for memory, where it has one."""
+    example: Mapping[str, Any] = field(default_factory=dict)
+    needs: frozenset[str] = frozenset()
+    """Fields that must be given over HTTP, where a repeat must not be another write."""
+
+
+_TEA: Final = {"content": "Alice prefers green tea", "kind": "preference", "tags": ["drinks"]}
+_TURN: Final = {
+    "id": "turn-1", "user": "I prefer green tea.", "assistant": "Noted.", "session": "chat-7",
+}  # fmt: skip
+_CHAT: Final = {"session": "chat-7"}
+_ONE: Final = "/memories/{id}"
+_RESOURCES: Final[Mapping[str, Resource]] = {
+    "recall": Resource(
+        span="search_memory", example={"query": "What does Alice drink?", "limit": 5}
+    ),
+    "retain": Resource("post /memories", 201, span="create_memory", example=_TEA),
+    "browse": Resource("get /memories"),
+    "get": Resource(f"get {_ONE}"),
+    "amend": Resource(f"patch {_ONE}", span="update_memory", example={"pinned": True}),
+    "forget_one": Resource(f"delete {_ONE}", span="delete_memory"),
+    "history": Resource(f"get {_ONE}/history"),
+    "supersede": Resource(
+        f"post {_ONE}/supersede",
+        201,
+        span="update_memory",
+        example={"content": "Alice prefers black tea"},
+    ),
+    "record": Resource(
+        "post /turns", 201, 8 * MEGABYTE, "create_memory", _TURN, needs=frozenset({"id"})
+    ),
+    "turns": Resource("get /turns"),
+    "timeline": Resource("get /timeline"),
+    "sessions": Resource("get /sessions"),
+    "brief": Resource("get /brief"),
+    "forget": Resource(span="delete_memory", example=_CHAT),
+    "preview": Resource("post /forget/preview", example={"query": "green tea"}),
+    "revoke": Resource(span="delete_memory", example=_CHAT),
+    "mark_tainted": Resource("post /sessions/{session}/taint", example={"origin": "web"}),
+    "quarantined": Resource("get /quarantine"),
+    "approve": Resource(
+        "post /quarantine/{id}/approve", example={"content": "Always answer in French"}
+    ),
+    "reject": Resource("post /quarantine/{id}/reject"),
+    "export": Resource(example={"sealed": False}),
+    "load": Resource(most_bytes=64 * MEGABYTE, example={"content": "e30="}),
+    "backup": Resource(example={"days": 30}),
+    "restore": Resource(most_bytes=64 * MEGABYTE, example={"content": "e30="}),
+    "freeze": Resource(example={"level": "writes"}),
+    "purge": Resource(example={"superseded_days": 30}),
+    "extract": Resource(example={"limit": 10}),
+    "extraction": Resource("get /extraction"),
+    "pause_extraction": Resource("post /extraction", example={"paused": True}),
+    "verify_audit": Resource("post /verify/audit"),
+    "verify_erased": Resource("post /verify/erased"),
+    "receipts": Resource("get /receipts"),
+    "audit": Resource("get /audit"),
+    "scopes": Resource("get /scopes"),
+    "open": Resource("post /scopes", span="create_memory_store", example={"anew": False}),
+    "destroy": Resource(span="delete_memory_store", example={"confirm": "acme/alice"}),
+    "own_key": Resource("get /key"),
+    "list_keys": Resource("get /keys"),
+    "create_key": Resource(
+        "post /keys",
+        201,
+        example={"name": "my agent", "scopes": ["acme/alice"], "grants": ["read", "write"]},
+    ),
+    "revoke_key": Resource("delete /keys/{key_id}"),
+}
+
+
+class Operation:
+    """One verb as the service offers it."""
+
+    def __init__(self, verb: Verb[..., Any], resource: Resource) -> None:
+        self.verb = verb
+        self.name = verb.name
+        self.grant: Grant | None = verb.grant
+        self.writes, self.heavy, self.idempotent = verb.writes, verb.heavy, verb.idempotent
+        method, _, path = (resource.at or f"post /{verb.name}").partition(" ")
+        self.method, self.path = method.upper(), path
+        self.status = resource.status
+        self.most_bytes = resource.most_bytes
+        self.span = resource.span
+        self.example = resource.example
+        self.gives = verb.gives
+        self.paged = self.gives is Page
+        """Whether its answer is a page, and the next one is asked for by a signed cursor."""
+        self.in_query = self.method in {"GET", "DELETE"}
+        """Whether its other parameters stand in the query rather than in a body."""
+        self.tag = _TAGS.get(path.split("/")[1], "scope")
+        """The group of operations it belongs to."""
+        parts = path.split("/")
+        self.path_names = tuple(part[1:-1] for part in parts if part.startswith("{"))
+        """The fields that stand in the path."""
+        self.conditional = verb.conditional and bool(self.path_names)
+        """Whether it needs If-Match: it changes one memory that was read before."""
+        hints = codec.hints(verb.request)
+        self.fields = {
+            one.name: (
+                hints[one.name],
+                ... if one.name in resource.needs else codec.default_of(one),
+            )
+            for one in fields(verb.request)
+        }
+        """All fields of its request, by type and default."""
+        self.keyed = hints.get("key") == IdempotencyKey
+        """Whether its request has an idempotency key, under which a repeat changes nothing."""
+        self.loose = {
+            name: one for name, one in self.fields.items() if name not in self.path_names
+        } | (_PAGING if self.paged else {})
+        """Its fields that do not stand in the path."""
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a line."""
+        return (self.verb.__doc__ or "").partition("\n")[0]
+
+
+OPERATIONS: Final = tuple(
+    Operation(verb, _RESOURCES.get(name, Resource())) for name, verb in VERBS.items()
+)
+BY_NAME: Final[Mapping[str, Operation]] = {one.name: one for one in OPERATIONS}

@@ -1,0 +1,40 @@
+"""Secrets in what tools print are found; what tools and people write without one stays."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+
+from scrubjay.guard.clean import clean
+from scrubjay.guard.secrets import redact
+from tests.unit.guard.ordinary import ordinary
+from tests.unit.guard.outputs import outputs
+
+
+def test_the_outputs_are_as_many_and_as_different_as_promised() -> None:
+    made = outputs()
+    assert len({output.text for output in made}) >= 200
+    assert len({output.tool for output in made}) >= 12
+
+
+def test_nineteen_of_twenty_secrets_in_what_tools_print_are_found(
+    record_property: Callable[[str, object], None],
+) -> None:
+    missed, count = [], 0
+    for output in outputs():
+        left = re.sub(r"\s+", "", redact(clean(output.text)).text)
+        count += len(output.secrets)
+        missed += [(output.tool, secret) for secret in output.secrets if secret in left]
+    record_property("recall", f"{1 - len(missed) / count:.4f} of {count}")
+    assert len(missed) <= 0.05 * count, Counter(tool for tool, _ in missed)
+
+
+def test_at_most_one_in_a_thousand_ordinary_messages_is_touched(
+    record_property: Callable[[str, object], None],
+) -> None:
+    messages = set(ordinary())
+    assert len(messages) >= 1_000
+    touched = [text for text in messages if redact(clean(text)).found]
+    record_property("touched", f"{len(touched)} of {len(messages)}")
+    assert len(touched) <= len(messages) / 1_000, touched

@@ -1,0 +1,138 @@
+"""The public library: one engine for many scopes, the async twin, results, and their types."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import pickle
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+import scrubjay
+from scrubjay import codec
+from scrubjay.verbs import VERBS, Verb, Verbs
+
+MANY = 180
+"""More scopes than 1,024 descriptors would hold open, at seven each."""
+
+
+def test_one_engine_serves_many_scopes_which_do_not_mix(tmp_path: Path) -> None:
+    with scrubjay.Engine(tmp_path) as engine:
+        alice, bob = engine.scope("acme/alice"), engine.scope("acme/bob")
+        alice.retain("tea")
+        with bob:
+            bob.retain("coffee")
+        assert [one.content for one in alice.browse()] == ["tea"]
+        assert [one.content for one in bob.browse()] == ["coffee"], "closing it closed nothing else"
+        assert [str(one) for one in engine.scopes()] == ["acme/alice", "acme/bob"]
+    with pytest.raises(scrubjay.StoreError, match="closed"):
+        alice.browse()
+
+
+def test_scopes_in_turns_stay_below_the_limit_of_descriptors(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
+    try:
+        with scrubjay.Engine(tmp_path) as engine:
+            handles = [engine.scope(f"acme/{number}") for number in range(MANY)]
+            for number, jay in enumerate(handles):
+                jay.retain(f"tea {number}")
+            assert handles[0].browse()[0].content == "tea 0"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_the_async_twin_has_the_same_verbs(tmp_path: Path) -> None:
+    async def told() -> list[str]:
+        async with scrubjay.AsyncJay(scrubjay.open("alice", home=tmp_path)) as jay:
+            receipt = await jay.retain("Alice prefers green tea", kind="preference")
+            assert (await jay.get(receipt.id)).kind is scrubjay.Kind.PREFERENCE
+            return [hit.memory.content for hit in await jay.recall("green tea")]
+
+    assert asyncio.run(told()) == ["Alice prefers green tea"]
+
+
+def test_every_result_is_exported_picklable_and_says_itself_as_json(tmp_path: Path) -> None:
+    with scrubjay.open("alice", home=tmp_path) as jay:
+        one = jay.retain("Alice prefers green tea", tags=["drinks"])
+        jay.record("My name is Alice.", "Hello.", session="s")
+        results: list[Any] = [
+            one,
+            jay.get(one.id),
+            jay.recall("tea"),
+            jay.brief(),
+            jay.timeline(),
+            jay.browse(),
+            jay.preview([one.id]),
+            jay.forget([one.id]),
+            jay.verify(),
+            jay.extraction(),
+            *jay.turns(),
+            *jay.sessions(),
+            *jay.audit(),
+        ]
+    for result in results:
+        assert type(result).__name__ in scrubjay.__all__, type(result)
+        assert pickle.loads(pickle.dumps(result)) == result
+        assert json.loads(codec.to_json(result)) == result.to_dict()
+
+
+def test_the_types_of_all_results_are_exported() -> None:
+    for verb in VERBS.values():
+        gives = codec.bare(verb.gives)
+        if isinstance(gives, type) and issubclass(gives, Struct):
+            assert gives.__name__ in scrubjay.__all__, verb.name
+
+
+def test_enums_print_as_words() -> None:
+    assert f"{scrubjay.State.KEPT} {scrubjay.Kind.FACT} {scrubjay.Freeze.ALL}" == "kept fact all"
+
+
+def test_every_verb_of_a_handle_has_help_and_a_signature(tmp_path: Path) -> None:
+    with scrubjay.open("alice", home=tmp_path) as jay:
+        for name, verb in vars(Verbs).items():
+            if isinstance(verb, Verb):
+                method = getattr(jay, name)
+                assert method.__doc__, name
+                fields = verb.request.__struct_fields__
+                assert tuple(inspect.signature(method).parameters) == fields, name
+
+
+def test_an_unknown_field_is_refused(tmp_path: Path) -> None:
+    with scrubjay.open("alice", home=tmp_path) as jay:
+        with pytest.raises(scrubjay.InvalidRequest, match="importanse"):
+            jay.retain("tea", importanse=1)  # type: ignore[call-arg]
+        assert not jay.browse().memories
+
+
+WRONG = {
+    'jay.retain("tea", importanse=1)': "call-arg",
+    'jay.retain("tea", kind="fakt")': "arg-type",
+    'jay.retain("tea", origin="dream")': "arg-type",
+    "jay.remember()": "attr-defined",
+}
+
+
+def test_a_type_checker_accepts_what_is_right_and_rejects_a_typo(tmp_path: Path) -> None:
+    lines = [
+        "import scrubjay",
+        'with scrubjay.open("alice") as jay:',
+        '    jay.retain("tea", kind="preference", tags=["a"])',
+        '    jay.recall("tea", limit=3, kinds=["fact"])',
+        *(f"    {wrong}" for wrong in WRONG),
+    ]
+    script = tmp_path / "typed.py"
+    script.write_text("\n".join(lines) + "\n", "utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", str(script)]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300).stdout
+    errors = [line for line in told.splitlines() if "error:" in line]
+    assert len(errors) == len(WRONG), told
+    for (wrong, code), line in zip(WRONG.items(), errors, strict=True):
+        assert f"[{code}]" in line, (wrong, line)
