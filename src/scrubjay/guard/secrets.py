@@ -215,6 +215,8 @@ _DECODED: Final = re.compile(rb"[\\&\x1b\[\xe3\xef\xf0](?:" + _NOTATIONS + rb")"
 _GUESSED: Final = re.compile(
     rb"[\\&\x1b\[\xe3\xef\xf0%\r\n](?:" + _NOTATIONS + b"|" + _GUESSES + rb")", re.VERBOSE
 )
+_LEFT_EDGE, _RIGHT_EDGE = r"(?:^|[^0-9A-Za-z])", r"(?:$|[^0-9A-Za-z])"
+"""Neither letter nor digit: asked of RE2 where it can be, else by `_within`."""
 _MEANINGS: Final = {
     "break": b"\n",
     "tab": b"\t",
@@ -326,6 +328,9 @@ def rules() -> tuple[Rule, ...]:
         allowed = (*masks, *table.pop("allowlist", {}).get("regexes", ()))
         lists = {name: tuple(value) for name, value in table.items() if isinstance(value, list)}
         regex = table["regex"].replace(r"\<", r"(?:\b|_)")
+        edges = table.get("edges", "left")
+        if edges != "none" and "(" not in regex.replace("(?", "").replace(r"\(", ""):
+            regex = f"{_LEFT_EDGE}({regex})" + (_RIGHT_EDGE if edges == "both" else "")
         known.append(Rule(**{**table, **lists, "regex": regex, "allowed": allowed}))
     return tuple(known)
 
