@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -15,7 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, files, settings
-from scrubjay.bridge import Bridge
 from scrubjay.engine import Engine
 from scrubjay.engine.memories import receipts
 from scrubjay.model.memory import Memory
@@ -63,6 +61,8 @@ class SharedEngine:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        import asyncio  # loaded by those who await, and by no command
+
         await asyncio.to_thread(self.close)
 
     def scope(self, name: str, *, create: bool = True, anew: bool = False) -> Jay:
@@ -213,9 +213,11 @@ class AsyncJay(Verbs, AsyncHandle):
     Made of an open handle, which it closes: `async with AsyncJay(scrubjay.open("alice")) as jay`.
     """
 
-    def __init__(self, jay: Jay, bridge: Bridge | None = None) -> None:
+    def __init__(self, jay: Jay) -> None:
+        from scrubjay.bridge import Bridge
+
         self._jay = jay
-        self._bridge = bridge or Bridge()
+        self._bridge = Bridge()
         self.scope = jay.scope
 
     async def __aenter__(self) -> Self:
