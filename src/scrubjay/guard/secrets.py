@@ -25,6 +25,7 @@ from math import log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from scrubjay.guard import PLACEHOLDER
 from scrubjay.guard.clean import clean
 from scrubjay.model.errors import InvalidRequest
 
@@ -181,7 +182,6 @@ CHECKS: Final[Mapping[str, Callable[[str], int]]] = {
 if TYPE_CHECKING:
     import re2
 
-PLACEHOLDER: Final = "[REDACTED]"
 WINDOW: Final = 16 * 1024
 OVERLAP: Final = 4 * 1024
 """By how much windows overlap: more than the longest match of a rule that is not `whole`."""

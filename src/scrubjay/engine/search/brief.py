@@ -15,7 +15,6 @@ import numpy as np
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search.open_index import OpenIndex, Peek
 from scrubjay.engine.search.segment import KINDS, ORIGINS
-from scrubjay.guard.clean import one_line
 from scrubjay.model.errors import Frozen
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin
@@ -85,6 +84,8 @@ def _chosen(
     peek: Peek, candidates: Iterable[Candidate], request: BriefRequest, now: datetime
 ) -> Iterator[Memory]:
     """The first candidates within both limits; one that is too long is skipped."""
+    from scrubjay.guard.clean import one_line
+
     count, left = 0, request.max_chars
     for _, _, row_id in candidates:
         if count == request.limit:
@@ -111,6 +112,8 @@ def render(memories: Sequence[Memory], now: datetime) -> str:
 
 
 def _lines(memories: Iterable[Memory], now: datetime) -> str:
+    from scrubjay.guard.clean import one_line
+
     return "".join(
         f"- [{memory.kind.value}] {one_line(memory.content)} ({memory.age_days(now)}d ago)\n"
         for memory in memories
