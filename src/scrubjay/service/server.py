@@ -1,4 +1,4 @@
-"""Serving: where it listens, under which conditions, and how it ends."""
+"""HTTP server: address, TLS, JSON logs and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {
 
 
 class JsonLines(logging.Formatter):
-    """One object a line: event, level, time, and the fields the event came with."""
+    """JSON log formatter: event, level, time and fields, one object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
@@ -61,13 +61,13 @@ def to_stderr(level: int = logging.INFO) -> None:
 
 GRACE_SECONDS: Final = 30
 CONNECTIONS: Final = 2048
-"""How many connections may be open at once; further ones are answered 503 by the server itself."""
+"""Maximum number of open connections; further ones are answered with 503."""
 _BACKLOG: Final = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """Where to listen; beyond loopback only over TLS, unless somebody insists."""
+    """Listen address; beyond loopback only with TLS, unless `insecure_http`."""
 
     host: str = "127.0.0.1"
     port: int = 8377
@@ -94,7 +94,7 @@ class Listening:
 
     @property
     def tls(self) -> bool:
-        """Whether it speaks TLS."""
+        """Whether it uses TLS."""
         return self.tls_cert is not None
 
     @property
@@ -103,7 +103,7 @@ class Listening:
         return is_loopback(self.host)
 
     def url(self, port: int) -> str:
-        """Where it is found."""
+        """URL of the service."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.tls else 'http'}://{name}:{port}"
 
@@ -127,9 +127,9 @@ def bind(listening: Listening) -> socket.socket:
 
 
 def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
-    """A server for the application; on SIGTERM it finishes what it has begun, then ends.
+    """Server of the application, with a graceful shutdown on SIGTERM.
 
-    The certificate is read now, so that a bad one is said before anybody is told of the service.
+    The certificate is loaded now, so that a bad one is reported before the start.
     """
 
     def tls(_config: uvicorn.Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
