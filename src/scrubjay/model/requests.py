@@ -515,7 +515,7 @@ class Get(_WithId, frozen=True, kw_only=True):
 
 
 class Listing(Struct, frozen=True, kw_only=True):
-    """One part of a list: so many entries after the first ones."""
+    """Pagination of a list: the entries to skip, and the limit."""
 
     after: Annotated[
         int, Meta(description="Offset: how many to skip from the beginning of the list.")
@@ -537,7 +537,7 @@ ALL: Final = Listing()
 
 
 class History(Listing, frozen=True):
-    """Read the chain of versions a memory belongs to."""
+    """Read all versions of a memory."""
 
     id: MemoryId
 
@@ -547,7 +547,7 @@ class History(Listing, frozen=True):
 
 
 class Approve(_WithIdAndContent, frozen=True):
-    """Let a memory out of quarantine; the content is the exact text that was read."""
+    """Release a memory from quarantine; the content is the exact text that was read."""
 
     def __post_init__(self) -> None:
         text.check_id(self.id)
@@ -597,21 +597,21 @@ class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
 
 
 class TimelineRequest(_WithLimit, frozen=True):
-    """Read the timeline: when there were turns, and roughly what about."""
+    """Read the timeline: times and topics of the turns."""
 
     def __post_init__(self) -> None:
         text.check_limit(self.limit, TIMELINE_LIMIT)
 
 
 class SessionsRequest(_WithLimit, frozen=True):
-    """List the sessions (conversations), the one that was spoken in last first."""
+    """List the sessions (conversations), the most recently active first."""
 
     def __post_init__(self) -> None:
         text.check_limit(self.limit, SESSIONS_LIMIT)
 
 
 class MarkTainted(Struct, frozen=True):
-    """Note that a session has read something of an origin; what it infers is trusted no more."""
+    """Taint a session: it has read text of an origin; what it infers is trusted no more."""
 
     session: Annotated[str, Meta(description="The session (conversation) that is tainted.")]
     origin: Annotated[
@@ -624,7 +624,7 @@ class MarkTainted(Struct, frozen=True):
 
 
 class Extract(Struct, frozen=True, kw_only=True):
-    """Have the model read turns that wait."""
+    """Send waiting turns to the language model."""
 
     limit: Annotated[int, Meta(description="Limit: how many turns are read at most.")] = 100
     seconds: Annotated[float, Meta(description="Time budget in seconds.")] = 20.0
@@ -637,7 +637,7 @@ class Extract(Struct, frozen=True, kw_only=True):
 
 
 class PauseExtraction(Struct, frozen=True, kw_only=True):
-    """Send no turns of the scope to the model, or go on sending them."""
+    """Pause or resume extraction in the scope."""
 
     paused: Annotated[bool, Meta(description="Whether to stop sending turns to the model.")] = True
 
@@ -649,7 +649,7 @@ class PauseExtraction(Struct, frozen=True, kw_only=True):
 
 
 class FreezeRequest(Struct, frozen=True):
-    """Stop writes, or writes and recall; `none` lifts it."""
+    """Block writes, or writes and recall; `none` lifts it."""
 
     level: Annotated[LevelArg, Meta(description="How much to stop: none, writes, or all.")] = (
         Freeze.WRITES
@@ -660,7 +660,7 @@ class FreezeRequest(Struct, frozen=True):
 
 
 class Purge(Struct, frozen=True, kw_only=True):
-    """Clean up what is expired, long superseded, or long forgotten."""
+    """Delete memories that are expired, long superseded or long forgotten."""
 
     superseded_days: Annotated[
         int, Meta(description="For how many days superseded memories stay.")
@@ -671,7 +671,7 @@ class Purge(Struct, frozen=True, kw_only=True):
 
 
 class Export(Struct, frozen=True, kw_only=True):
-    """Take every memory out, as JSON or as a sealed bundle."""
+    """Export every memory, as JSON or as a sealed bundle."""
 
     sealed: Annotated[bool, Meta(description="Whether to encrypt the file under a new key.")] = (
         False
@@ -682,14 +682,14 @@ class Export(Struct, frozen=True, kw_only=True):
 
 
 class Load(Struct, frozen=True):
-    """Add what an export holds: all of it or nothing."""
+    """Import an export: all of it or nothing."""
 
     content: Annotated[bytes, Meta(description="The bytes of the file.")]
     key: Annotated[str | None, Meta(description="The key of a sealed file.")] = None
 
 
 class Backup(Struct, frozen=True, kw_only=True):
-    """Make a sealed copy of the scope under a key of its own."""
+    """Back up the scope: a sealed copy under a key of its own."""
 
     days: Annotated[int, Meta(description="How many days the key of the backup is kept.")] = 30
 
@@ -698,7 +698,7 @@ class Backup(Struct, frozen=True, kw_only=True):
 
 
 class Restore(Load, frozen=True):
-    """Merge a backup; what was forgotten since it was made stays forgotten."""
+    """Merge a backup; memories forgotten since stay forgotten."""
 
     anew: Annotated[
         bool, Meta(description="Whether to begin again a scope that was destroyed.")
