@@ -1,4 +1,4 @@
-"""What a caller asks for: every request is checked as it is made, before anything is written."""
+"""Requests of the verbs; each is validated when it is made, before anything is written."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ RECALL_LIMIT = 1_000
 BRIEF_LIMIT = 1_000
 FORGET_LIMIT = 10_000
 LIST_LIMIT = 10_000
-"""How much of a list is in one answer; `after` so many there is more of it."""
+"""Maximum number of entries of a list in one answer; `after` continues it."""
 SESSIONS_LIMIT = 100_000
 One = TypeVar("One")
 AS_IT_IS = datetime.max.replace(tzinfo=UTC)
-"""A time nobody means: what was not said stays as it is."""
+"""Sentinel time: leave the expiry as it is."""
 
 
 # A caller may write a word for a member of an enum, and any sequence for a tuple: a type checker
@@ -99,7 +99,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Caller of a verb: decided by the key or the surface, never by a field of the request."""
 
     actor: Actor = Actor.USER
-    """Who carries out the verb; written to the audit trail."""
+    """Role that carries out the verb; written to the audit trail."""
     ceiling: Origin | None = None
     """The most trusted origin of what the caller loads or restores; None for any."""
     allowances: tuple[Allowance, ...] = ()
@@ -271,7 +271,7 @@ class Amend(_WithId, frozen=True, kw_only=True):
             raise InvalidRequest("The request names no change.", hint="Give pinned, or expires_at.")
 
     def memory(self, old: Memory) -> Memory:
-        """What becomes of `old`."""
+        """The changed memory."""
         pinned = old.pinned if self.pinned is None else self.pinned
         expires_at = old.expires_at if self.expires_at is AS_IT_IS else self.expires_at
         return replace(old, pinned=pinned, expires_at=expires_at)
@@ -314,7 +314,7 @@ class Filter(Struct, frozen=True, kw_only=True):
         text.check_flag("Superseded", self.superseded)
 
     def accepts(self, memory: Memory, now: datetime) -> bool:
-        """Whether the memory belongs in the list."""
+        """Whether the memory matches."""
         if self.as_of is not None:
             shown = memory.visible(self.as_of)
         else:
@@ -529,7 +529,7 @@ class Listing(Struct, frozen=True, kw_only=True):
         text.check_limit(self.limit, LIST_LIMIT)
 
     def part(self, found: tuple[One, ...]) -> tuple[One, ...]:
-        """The part of a list that is asked for."""
+        """The requested part of a list."""
         return found[self.after : self.after + self.limit]
 
 

@@ -1,4 +1,4 @@
-"""What the engine answers."""
+"""Results of the verbs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Outcome(StrEnum):
 
     STORED = "stored"
     KNOWN = "known"
-    """It was there already; nothing changed."""
+    """It exists already; nothing changed."""
     FORGOTTEN = "forgotten"
-    """It was forgotten once and stays so; nothing changed."""
+    """It was forgotten and stays forgotten; nothing changed."""
 
 
 WriteOutcome = Annotated[
@@ -407,7 +407,7 @@ class Report(Result, frozen=True, kw_only=True):
 
     @property
     def sound(self) -> bool:
-        """Whether everything was as promised."""
+        """Whether there are no problems."""
         return not self.problems
 
 

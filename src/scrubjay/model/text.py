@@ -1,4 +1,4 @@
-"""What may be written: sizes and shapes of everything a caller supplies."""
+"""Validation of texts, names, ids, tags, numbers and times that a caller supplies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scrubjay.model.memory import Json
 CONTENT_BYTES = 64 * 1024
 METADATA_BYTES = 16 * 1024
 METADATA_DEPTH = 200
-"""How deep metadata may be nested: far below what a JSON parser of any caller takes."""
+"""Maximum nesting of metadata, far below the limits of JSON parsers."""
 NAME_CHARS = 512
 TAG_CHARS = 128
 TAGS = 64
@@ -73,8 +73,8 @@ def check_name(what: str, name: str | None) -> str | None:
 def key_name(key: str) -> str:
     """The part of an idempotency key that names a write.
 
-    A service puts behind it a fingerprint of what was asked for, so that it can tell a repeat from
-    another request under the same key as long as the memory is there.
+    A service appends a fingerprint of the request, to distinguish a repeat from another request
+    under the same key.
     """
     stamped = _STAMPED_KEY.fullmatch(key)
     return key if stamped is None else stamped[1]
