@@ -50,7 +50,7 @@ _HINTS: Final[dict[type[ScrubjayError], str]] = {
     errors.SealBroken: "Run `scrubjay verify` to see what is damaged; restore it from a backup.",
     errors.Locked: "Set SCRUBJAY_PASSPHRASE, or run it on a terminal to be asked.",
 }
-"""What to type, where the library's own hint speaks to a programmer."""
+"""Hints for the command line, in place of the hints for programmers."""
 
 
 def exit_code(error: ScrubjayError) -> Exit:

@@ -1,4 +1,4 @@
-"""The host side: which plugins there are, who answers which tool, and the brief before the start.
+"""The host side: loads plugins, routes tools to them, and makes the brief.
 
 Several memory plugins may be loaded; at most one may claim the brief hook, and no two the same
 tool. Otherwise nothing starts, and the error names both.
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class Host:
-    """Plugins, and the one way calls and briefs get to them."""
+    """Host of plugins: routes calls and briefs to them."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Host:
                 plugin.initialize(group)
 
     def answer(self, raw: bytes, session: AgentSession) -> dict[str, Json]:
-        """The envelope of the reply to a frame; whatever the frame is, there is one."""
+        """Answer a frame; there is always a reply."""
         try:
             message = Wire.read(raw)
         except ToolError as error:
@@ -68,7 +68,7 @@ class Host:
         return self.pipeline.answer(message, session)
 
     def shutdown(self) -> None:
-        """Let every plugin go."""
+        """Shut down every plugin."""
         for plugin in self.plugins:
             plugin.shutdown()
 
@@ -105,7 +105,7 @@ def _offered_tools(plugins: Sequence[MemoryPlugin]) -> Mapping[str, OfferedTool]
 
 
 class BriefHook:
-    """The brief of a group, in time or not at all."""
+    """The brief of a group, with a timeout."""
 
     def __init__(
         self,

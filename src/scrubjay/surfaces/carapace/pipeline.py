@@ -1,4 +1,4 @@
-"""The way of a call, and of its reply.
+"""Pipeline of a tool call and its reply.
 
 construct → topic → payload → authorize → confirm → route, then sanitize → log → forward. Each stage
 is one method; the first that objects ends it with a ToolError. Whatever happens, there is a reply
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 Confirm = Callable[[Tool, Envelope], bool]
-"""Ask a person about a call of high risk; TimeoutError if nobody answers."""
+"""Asks a person to confirm a call of high risk; TimeoutError without an answer."""
 
 
 class OfferedTool(Struct, frozen=True, kw_only=True):
@@ -55,12 +55,12 @@ class OfferedTool(Struct, frozen=True, kw_only=True):
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """What a host allows; by default everything that is of low risk."""
+    """Rules of a host; by default every low-risk call is allowed."""
 
     groups: Mapping[str, frozenset[str]] = {}
     """Which groups may use a tool; one that is not named here is for all."""
     calls_per_minute: int | None = None
-    """How fast one session may call."""
+    """Rate limit of one session."""
     confirm: Confirm | None = None
     tool_seconds: float = TOOL_SECONDS
 
@@ -150,7 +150,7 @@ class Pipeline:
         )
 
     def _authorize(self, envelope: Envelope, tool: Tool) -> None:
-        """Whether the group may; only then it costs the session a call."""
+        """Authorize the group, then count the call against the rate limit."""
         allowed = self._rules.groups.get(tool.name)
         if allowed is not None and envelope.group not in allowed:
             message = f'Group {quoted(envelope.group)} may not use "{tool.name}".'
@@ -187,7 +187,7 @@ class Pipeline:
             raise ToolError(Code.CONFIRMATION_DENIED, message, stage=5)
 
     def _route(self, envelope: Envelope, offer: OfferedTool) -> Json:
-        """Have the plugin carry it out; what it raises is told without anything of its inside."""
+        """Run the call in the plugin; an exception is reported without details."""
         name, seconds = offer.tool.name, self._rules.tool_seconds
 
         def invoke() -> Any:
@@ -233,7 +233,7 @@ class Pipeline:
         answer: Json | ToolError,
         outcome: CallOutcome,
     ) -> dict[str, Json]:
-        """Tell the caller, without secrets, and record what came of the call."""
+        """Send the reply, without secrets, and record the outcome."""
         code: Code | None = None
         payload: dict[str, Json] = {"result": None, "error": None}
         if not isinstance(answer, ToolError):

@@ -1,4 +1,4 @@
-"""MemoryPlugin: what a memory backend has to be, ours or somebody else's.
+"""MemoryPlugin: the interface of a memory backend.
 
 Everything that crosses it is plain JSON in the shapes Carapace documents, so that a backend
 needs nothing of this package. `scrubjay.testing.plugin_contract` is the suite to run on one.
@@ -27,7 +27,7 @@ class MemoryPlugin(Protocol):
         """Its manifest: `provides.tools` are what it answers, `provides.hooks` what it claims."""
 
     def initialize(self, group: str) -> None:
-        """Make a group ready before its first call; again is fine."""
+        """Prepare a group before its first call; idempotent."""
 
     def invoke(
         self, tool: str, arguments: Mapping[str, Json], *, session: str, group: str
@@ -39,7 +39,7 @@ class MemoryPlugin(Protocol):
         """
 
     def get_brief(self, group: str) -> Mapping[str, Json]:
-        """What the agent should know before its first word.
+        """The brief: memories to put before the first prompt.
 
         `{"entries": […], "generated_at", "entry_count", "brief_count"}`, each entry with `id`,
         `type`, `content` in one line, `behavioral`, `tags` and `age_days`. Only a plugin that
@@ -47,7 +47,7 @@ class MemoryPlugin(Protocol):
         """
 
     def shutdown(self) -> None:
-        """Let go of everything; again is fine."""
+        """Release every resource; idempotent."""
 
 
 _ENTRY: Final[Schema] = {
@@ -72,4 +72,4 @@ BRIEF_SHAPE: Final[Schema] = {
         "brief_count": {"type": "integer", "minimum": 0},
     },
 }
-"""What a host takes for a brief; anything else is as good as a failure."""
+"""JSON Schema of a brief; anything else counts as a failure."""

@@ -68,7 +68,7 @@ _BROKEN: Final = (
 
 
 class ToolError(Exception):
-    """A call that was refused or failed, as its caller is told."""
+    """Error reply of a call that was refused or failed."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ToolError(Exception):
 
 
 class AgentSession(Struct, frozen=True, kw_only=True):
-    """Who calls, by the host's word: nothing an agent sends changes it."""
+    """Session and group of a caller, set by the host; an agent cannot change them."""
 
     id: str
     group: str
