@@ -80,7 +80,7 @@ class SharedEngine:
         return self._engine.scopes()
 
     def close(self) -> None:
-        """Let go of every file; again is fine."""
+        """Close every file; idempotent."""
         self._engine.close()
 
 

@@ -322,7 +322,7 @@ class Extractor(Protocol):
     """Turns to what a model finds in them beyond what is noted already.
 
     Safe for use by several threads; sends nothing but the turn and what is noted of it. Raises
-    ExtractorError when the model cannot be had or the deadline passes, and no other error. An
+    ExtractorError when the model is unavailable or the deadline passes, and no other error. An
     answer nobody can read is not usable, and still costs its tokens.
     """
 

@@ -349,5 +349,5 @@ def _check_together(values: Mapping[str, Any], file: Path) -> None:
 
 
 def variable(name: str, environment: Mapping[str, str] | None = None) -> str | None:
-    """A variable whose name somebody else's convention gives; None if it is not set or empty."""
+    """An environment variable of a foreign convention; None if it is not set or empty."""
     return (os.environ if environment is None else environment).get(name) or None

@@ -102,7 +102,7 @@ class Server:
             # socket file that nobody listens on any more is free to take.
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(OSError):
                 probe.connect(address.removeprefix("ipc://"))
-                served = f"Somebody serves {address} already."
+                served = f"Another process serves {address} already."
                 raise Conflict(served, hint="Stop it, or use another.")
         self._socket.setsockopt(self._zmq.LINGER, 0)
         self._socket.setsockopt(self._zmq.MAXMSGSIZE, _SPARE * PAYLOAD_BYTES)

@@ -102,7 +102,7 @@ class PlaneEndpoint(HttpEndpoint[Reply]):
         return _response(reply)
 
     async def authenticate(self, request: Request) -> Key:
-        """Whoever has the token."""
+        """Check the token of the pods."""
         authorization = request.headers.get("authorization")
         self._plane.check(self.operation.name, request.method, authorization)
         return HOLDER
