@@ -461,6 +461,20 @@ def test_short_deadlines_get_through_a_long_scope_in_the_end(home: MemoryHome) -
     assert answers[-1][0].memory.content.startswith("note2149 ")
 
 
+def test_an_embedder_is_not_asked_about_languages_it_does_not_know(home: MemoryHome) -> None:
+    home.embedder = english = FakeEmbedder(home.clock)
+    english.known = frozenset({"english"})
+    engine = home.engine()
+    retain(engine, "Meine Katze schläft auf dem warmen Ofen.")
+    retain(engine, "The cat sleeps on the warm stove.")
+    english.texts.clear()
+    first = ask(engine, "Was macht die Katze auf dem Ofen?")[0]
+    assert (first.memory.content[:5], first.why.get("meaning")) == ("Meine", None)
+    assert english.texts == []
+    first = ask(engine, "What of the warm stove of the cat?")[0]
+    assert (first.memory.content[:3], len(english.texts)) == ("The", 1)
+
+
 def test_vectors_of_another_embedder_are_named(home: MemoryHome) -> None:
     home.embedder = FakeEmbedder(home.clock, name="one")
     retain(home.engine(), "green tea")

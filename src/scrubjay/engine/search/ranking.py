@@ -224,6 +224,8 @@ def _by_session(session: Places, position: Codes) -> Places:
 
 WORD_SHARE = 0.75
 """How much of the evidence that neighbors and sessions pass on comes from words, not meaning."""
+SPREAD = 0.5
+"""Cosines that differ by less than this are not spread over all of 0..1: they hardly differ."""
 BROAD = 0.5
 """A date window that holds a larger share of all rows says nothing."""
 DAY = 86400.0
@@ -250,8 +252,7 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
     meaning = np.zeros_like(words)
     if evidence.meaning is not None and len(words):
         low, high = float(evidence.meaning.min()), float(evidence.meaning.max())
-        if high > low:
-            meaning = (evidence.meaning - np.float32(low)) / np.float32(high - low)
+        meaning = (evidence.meaning - np.float32(low)) / np.float32(max(high - low, SPREAD))
     own = WORD_SHARE * words + (1 - WORD_SHARE) * meaning
     found = {"words": words, "coverage": coverage, "meaning": meaning}
     if "holds" in columns.weights:

@@ -17,7 +17,7 @@ import numpy as np
 
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import question, ranking
-from scrubjay.engine.search.analysis import wanted
+from scrubjay.engine.search.analysis import recognize, wanted, words
 from scrubjay.engine.search.open_index import OpenIndex, Peek
 from scrubjay.engine.search.postings import Floats, Mask
 from scrubjay.engine.search.question import ParsedQuery
@@ -160,9 +160,11 @@ def recall(
         snapshot = catch_up(indexed, degraded, deadline)
         searched.append(ScopeSearch(indexed=indexed, snapshot=snapshot, base=base))
     vector: Floats | None = None
-    if embedder.dimensions and not (local and embedder.costly):
+    asked = request.query[:QUERY_CHARS]
+    understood = embedder.languages is None or recognize(words(asked)) in embedder.languages
+    if embedder.dimensions and understood and not (local and embedder.costly):
         try:
-            vector = embedder.embed([request.query[:QUERY_CHARS]], deadline=deadline)[0]
+            vector = embedder.embed([asked], deadline=deadline)[0]
         except EmbedderError as error:
             degraded.append(f"By words alone: {error.message}")
     found = search(searched, request, vector)
