@@ -151,7 +151,7 @@ class Haystack:
             asked["question"],
             dict(enumerate(self.speakers)),
             asked_at=moment(asked["asked_at"]) if asked["asked_at"] else None,
-            latest=max(self.times),
+            latest=moment(asked["asked_at"]) if asked["asked_at"] else max(self.times),
         )
         matched = self.terms.match(analysis.wanted(asked["question"]))
         vector = unit(np.asarray(embed([asked["question"]]), np.float32)[0] - self.mean)

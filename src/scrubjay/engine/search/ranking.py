@@ -228,6 +228,8 @@ SPREAD = 0.5
 """Cosines that differ by less than this are not spread over all of 0..1: they hardly differ."""
 BROAD = 0.5
 """A date window that holds a larger share of all rows says nothing."""
+EXACT = 6
+"""How much more a day counts that nobody mistakes, such as yesterday."""
 DAY = 86400.0
 OLD_DAYS = 365
 
@@ -268,6 +270,8 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
     found["nearby"] = np.maximum(around * columns.gate - coverage, 0)
     masks = _aims(query, columns)
     found |= {name: mask.astype(np.float32) for name, mask in masks.items()}
+    if "dated" in found and any(window.exact for window in query.windows):
+        found["dated"] *= np.float32(EXACT)
     found |= columns.manner
     if query.asked_at is not None:
         # How long ago a row was said when the question is asked: a day 0.1, a month 0.6, a year 1.

@@ -256,8 +256,8 @@ def _allowed(held: Columns, request: Recall, now: datetime) -> Mask:
 def parse(searched: Sequence[ScopeSearch], request: Recall, now: datetime) -> ParsedQuery:
     """What the question is after; without a time of its own it is asked now.
 
-    Dates in it count from the latest memory then: who asks about "last week" in a conversation
-    of years ago means a week of that conversation.
+    A date without a year counts from the latest memory then: who asks about "in May" in a
+    conversation of years ago means a month of that conversation.
     """
     times = [time for one in searched if (time := one.snapshot.latest) is not None]
     speakers = searched[0].snapshot.speakers
@@ -266,7 +266,11 @@ def parse(searched: Sequence[ScopeSearch], request: Recall, now: datetime) -> Pa
         speakers = joined.coded(joined.speaker)
     read = partial(question.parse, request.query[:QUERY_CHARS], speakers)
     try:
-        query = read(asked_at=request.asked_at, latest=max(times, default=None))
+        query = read(
+            asked_at=request.asked_at or now,
+            latest=request.asked_at or max(times, default=None),
+            zone=request.zone,
+        )
     except (OverflowError, ValueError):
         # It names a time outside the years there are: that says nothing of any memory.
         query = read()
