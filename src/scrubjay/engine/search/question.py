@@ -1,4 +1,4 @@
-"""What a question is after: whose words, from when, and what kind of answer."""
+"""Query analysis: speakers, time ranges and the kind of answer a question asks for."""
 
 # ruff: noqa: RUF001 - letters of other scripts are meant.
 
@@ -45,17 +45,17 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedQuery:
-    """A question as the ranking sees it."""
+    """A parsed question, as the ranking uses it."""
 
     asked: frozenset[int] = frozenset()
-    """Codes of the speakers whose words it is after: those it names, or by role, NONE included."""
+    """Codes of the speakers it asks about, by name or by role; may include NONE."""
     assistants: frozenset[int] = frozenset()
-    """Codes of the speakers that are assistants, whose words are nobody's standing wishes."""
+    """Codes of the speakers that are assistants: their words are no preferences of the user."""
     windows: tuple[Window, ...] = ()
     asked_at: datetime | None = None
     when: bool = False
     advice: bool = False
-    """Whether it asks for help to be given now, where standing wishes count."""
+    """Whether it asks for help now, so that instructions and preferences count."""
 
 
 def parse(
@@ -89,7 +89,7 @@ def parse(
 
 
 def asks_advice(question: str) -> bool:
-    """Whether the question wants something made or advised now, not something remembered."""
+    """Whether the question asks for help or advice now, not for a memory."""
     request, advice = pattern("question", "request"), pattern("question", "advice")
     return bool(request.search(question.strip()) or advice.search(question))
 
@@ -102,10 +102,10 @@ def _in_role(speakers: Mapping[int, str], names: frozenset[str]) -> frozenset[in
 
 
 def _named(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
-    """Speakers by any word of their name, in any case of it, or by a nickname that begins it.
+    """Speakers named by any word of their name, in any case, or by a nickname that begins it.
 
-    Where a word is written like a name ("Will" in "what will Will do"), only such words count,
-    and a nickname must be: "the" is not Theo.
+    If a word is capitalized ("Will" in "what will Will do"), only such words count; a nickname
+    must be capitalized: "the" is not Theo.
     """
     callings = _Callings.of(tuple(speakers.items()))
     words = [(match.start(), match[0]) for match in _WORD.finditer(question)]
@@ -132,7 +132,7 @@ def _called(words: Iterable[str], callings: Mapping[str, frozenset[int]]) -> fro
 
 @dataclass(frozen=True, slots=True)
 class _Callings:
-    """How the speakers of a scope may be called."""
+    """Names and nicknames of the speakers of a scope."""
 
     names: dict[str, frozenset[int]]
     nicknames: dict[str, frozenset[int]]
@@ -194,7 +194,7 @@ _FOREIGN_WORDS: Final = frozenset(
     for word in line.split()
     if word.isascii()
 )
-"""The words of other languages in English letters that may name a time."""
+"""Words of other languages, in English letters, that may name a time."""
 _LINKS: Final = {"im": "in", "en": "in", "в": "in", "de": "of"}
 _FOREIGN_MONTH: Final = re.compile(
     r"(?:(?<=\d)\.\s*)?(?:\b(im|en|в|de)\s+)?\b("
@@ -469,7 +469,7 @@ def _relative(text: str, asked_at: datetime) -> Iterator[Window]:
 
 
 def _last(today: datetime, which: str, unit: str) -> Window:
-    """Last week, this month, ..., generously: people count loosely."""
+    """Last week, this month, …, with a margin, because people count loosely."""
     days = UNIT_DAYS[unit]
     if which in {"this", "current"}:
         return _span(today, days, -1)
@@ -484,7 +484,7 @@ def _last(today: datetime, which: str, unit: str) -> Window:
 
 
 def _span(today: datetime, first: float, last: float) -> Window:
-    """From so many days before to so many; the calendar ends somewhere, a question may not."""
+    """Days before a date, cut to the range of the calendar."""
     start, end = (today - timedelta(days=min(days, MOST_DAYS)) for days in (first, last))
     return Window(start, end)
 
@@ -511,7 +511,7 @@ def _day(year: int, month: int, day: int) -> Iterator[Window]:
 
 
 def _months(first: int, count: int, year: str | None, anchor: datetime | None) -> Iterator[Window]:
-    """So many months from a first one; without a year, of the last such before the anchor."""
+    """A number of months from a first one; without a year, the last such before the anchor."""
     if year is not None:
         chosen = int(year)
     elif anchor is not None:
