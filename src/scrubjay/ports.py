@@ -292,6 +292,13 @@ class Embedder(Protocol):
     def costly(self) -> bool:
         """Whether its vectors are kept with each memory, rather than made whenever needed."""
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """The languages it was made for, as the analyzer names them; None for any.
+
+        Its vectors of a text in another language are not asked for an opinion.
+        """
+
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One row per text, in their order, of length 1; zeros where a text says nothing.
 

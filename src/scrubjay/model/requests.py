@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct
@@ -359,6 +359,10 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         datetime | None,
         Meta(description="The time the question is asked, which ages count from; None for now."),
     ] = None
+    timezone: Annotated[
+        str | None,
+        Meta(description="Time zone whose days count, by its IANA name; None for UTC."),
+    ] = None
     scopes: Annotated[
         Scopes, Meta(description="Further scopes to search, besides the scope itself.")
     ] = ()
@@ -389,10 +393,16 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         text.check_flag("Worded", self.worded)
         text.check_limit(self.limit, RECALL_LIMIT)
         _check_times(self, ("asked_at",))
+        text.zone(self.timezone)
         text.check_count("The limit of bytes", self.max_bytes, least=1)
         text.check_count("The limit of tokens", self.max_tokens, least=1)
         text.check_seconds("The time allowed", self.seconds)
         _set(self, "scopes", _check_scopes(self.scopes))
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of the caller's days."""
+        return text.zone(self.timezone)
 
     @property
     def others(self) -> tuple[Scope, ...]:

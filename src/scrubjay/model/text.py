@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from math import inf
 from typing import TypeVar
@@ -216,3 +216,17 @@ def _depth(value: object) -> int:
     if isinstance(value, list | tuple):
         return 1 + max(map(_depth, value), default=0)
     return 0
+
+
+def zone(name: str | None) -> tzinfo:
+    """The time zone of an IANA name, UTC for None; refuses one that is not known."""
+    if name is None:
+        return UTC
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (ValueError, TypeError, OSError, KeyError) as error:
+        raise InvalidRequest(
+            "The time zone is not known.", hint="Give an IANA name such as Europe/Berlin."
+        ) from error
