@@ -78,8 +78,11 @@ class Snapshot:
         vectors: Sequence[CountedVectors],
         squares: Sequence[Floats],
         mean: Floats,
+        bare: int,
     ) -> None:
         self.columns = columns
+        self.bare = bare
+        """How many rows have no vector."""
         self.arranged = arrange(columns)
         """The columns as the ranking wants them."""
         counts = np.bincount(columns.language, minlength=len(columns.names))
@@ -376,6 +379,7 @@ class ScopeIndex:
                 vectors=[(p.vectors, None if p.whole else p.alive) for p in self._parts],
                 squares=[part.squares() for part in self._parts],
                 mean=total / np.float32(max(count, 1)),
+                bare=len(self.columns()) - count,
             )
         return self._snapshot
 
