@@ -30,7 +30,7 @@ def vector_of(opened: OpenScope, text: str) -> tuple[bytes | None, tuple[str, ..
 def vectors_of(
     opened: OpenScope, texts: Sequence[str], *, seconds: float
 ) -> Sequence[bytes | None]:
-    """Packed vectors to store with some memories, in one batch; all None if the embedder is late."""
+    """Packed vectors to store with memories, in one batch; all None if the embedder is late."""
     try:
         return _embedded(opened, texts, seconds=seconds)
     except EmbedderError:
