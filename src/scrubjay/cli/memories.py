@@ -72,6 +72,7 @@ def correct(jay: Jay, id: str, text: str, **request: Any) -> Output:
 
 def _written(receipt: Retained) -> Output:
     notes = [*_NOTES.get(receipt.outcome, []), *render.redactions(receipt.redacted)]
+    notes += receipt.degraded
     return Output(receipt, lambda: line(receipt.id), notes)
 
 

@@ -54,6 +54,10 @@ class Retained(Result, frozen=True, kw_only=True):
     id: MemoryId
     outcome: WriteOutcome = Outcome.STORED
     redacted: RedactedSecrets = field(default_factory=dict)
+    degraded: Annotated[
+        tuple[str, ...],
+        Meta(description="Why it was written without a vector, a sentence; empty if it was not."),
+    ] = ()
 
 
 class Page(Result, frozen=True, kw_only=True):

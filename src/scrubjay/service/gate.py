@@ -95,10 +95,18 @@ class _Passage:
                 _log.info("request", extra={**self._facts(), "ms": round(seconds * 1000, 2)})
 
     def _check(self) -> None:
-        """Refuse too large headers, a foreign Host, and an Origin other than that host."""
+        """Refuse headers that are too large or ambiguous, a foreign Host, another's Origin."""
         size = sum(len(name) + len(value) for name, value in self._scope["headers"])
         if size > HEADER_BYTES:
             raise problems.of_status(431)
+        if {b"content-length", b"transfer-encoding"} <= self._headers.keys():
+            # Two servers in a row may disagree where such a request ends and the next begins.
+            raise Problem(
+                400,
+                "malformed",
+                "A request has a Content-Length or a Transfer-Encoding, not both.",
+                headers={"Connection": "close"},
+            )
         host = self._headers.get(b"host", b"").decode("latin-1").lower()
         # An address of IPv6 has colons of its own; it stands in brackets.
         name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]

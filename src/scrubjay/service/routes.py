@@ -243,6 +243,8 @@ class RestEndpoint(HttpEndpoint[Response]):
                 given = msgspec.json.decode(visit.body or b"{}", type=self._form)
             except RecursionError as error:
                 raise Problem(400, "malformed", "The body is nested too deep.") from error
+            except UnicodeDecodeError as error:
+                raise Problem(400, "malformed", "The body is not UTF-8.") from error
         values = codec.chosen(given, self._wanted)
         values |= {name: request.path_params[name] for name in operation.path_names}
         if operation.paged:

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from scrubjay.model.endpoints import is_loopback
 from scrubjay.model.errors import Forbidden, InvalidRequest
+from scrubjay.service.connections import Connection, most_connections
 from scrubjay.service.gate import HEADER_BYTES
 
 _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {
@@ -60,8 +61,6 @@ def to_stderr(level: int = logging.INFO) -> None:
 
 
 GRACE_SECONDS: Final = 30
-CONNECTIONS: Final = 2048
-"""Maximum number of open connections; further ones are answered with 503."""
 _BACKLOG: Final = 512
 
 
@@ -126,8 +125,10 @@ def bind(listening: Listening) -> socket.socket:
     return bound
 
 
-def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
-    """Server of the application, with a graceful shutdown on SIGTERM.
+def server(
+    app: ASGIApp, listening: Listening, *, http: type[Connection] = Connection, **more: Any
+) -> uvicorn.Server:
+    """A server for the application; on SIGTERM it finishes what it has begun, then ends.
 
     The certificate is loaded now, so that a bad one is reported before the start.
     """
@@ -144,12 +145,12 @@ def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
         server_header=False,
         proxy_headers=False,
         ws="none",
-        http="h11",
+        http=http,
         # The gate answers what is up to twice too large; the server hangs up on anything beyond.
         h11_max_incomplete_event_size=2 * HEADER_BYTES,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        limit_concurrency=CONNECTIONS,
+        limit_concurrency=most_connections(),
         lifespan="on",
         ssl_certfile=listening.tls_cert,
         ssl_keyfile=listening.tls_key,

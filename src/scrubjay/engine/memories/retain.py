@@ -27,7 +27,7 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
         raise InvalidRequest("The memory would have expired already.")
     public_id = request.id or f"mem-{clock.new_id()}"
     memory = request.memory(public_id, now, caller.actor)
-    vector = embedding.vector_of(opened, wording(memory.content, memory.tags))
+    vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
     try:  # before the transaction begins, in the epoch as last seen
         ahead = opened.seal(memory, opened.epoch(Collection.MEMORY), vector)
     except KeyMissing:
@@ -49,7 +49,7 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
         opened.write_row(tx, Collection.MEMORY, sealed)
         for source in memory.sources:
             tx.link(opened.row_id(source), sealed.row.id)
-        return Retained(id=memory.id, redacted=redacted)
+        return Retained(id=memory.id, redacted=redacted, degraded=degraded)
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
@@ -80,7 +80,7 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
     clock = opened.ports.clock
     public_id, now = f"mem-{clock.new_id()}", clock.now()
     request, redacted = admit(request, opened.ports.policy.placeholder)
-    vector = embedding.vector_of(opened, wording(request.content, request.tags or ()))
+    vector, degraded = embedding.vector_of(opened, wording(request.content, request.tags or ()))
 
     def store(tx: Tx) -> Retained:
         if receipt := _replayed(opened, tx, public_id, request.key, stable=False):
@@ -106,7 +106,7 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
         for source in new.sources:
             tx.link(opened.row_id(source), new_row.id)
         opened.trail.record(tx, "supersede", caller.actor, (old_row.id, new_row.id))
-        return Retained(id=new.id, redacted=redacted)
+        return Retained(id=new.id, redacted=redacted, degraded=degraded)
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.SUPERSEDE_COMMITTED)

@@ -196,7 +196,12 @@ def catch_up(indexed: OpenIndex, told: list[str], deadline: float | None = None)
             told.append(f"{indexed.bare:,} memories have no vector, because the embedder failed.")
         if foreign := indexed.ready.foreign:
             told.append(f"{foreign:,} memories have vectors of another embedder; run reindex.")
-        return indexed.snapshot()
+        snapshot = indexed.snapshot()
+        # Of a cheap embedder a vector of zeros means a text of unknown words, and nothing is amiss.
+        bare = snapshot.bare - foreign if indexed.opened.ports.embedder.costly else 0
+        if bare > 0:
+            told.append(f"{bare:,} memories have no vector of this embedder; run reindex.")
+        return snapshot
 
 
 def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | None) -> Candidates:

@@ -84,9 +84,12 @@ class Snapshot:
         vectors: Sequence[CountedVectors],
         squares: Sequence[Floats],
         mean: Floats,
+        bare: int,
         foreign: Mask | None = None,
     ) -> None:
         self.columns = columns
+        self.bare = bare
+        """How many rows have no vector."""
         self.arranged = arrange(columns)
         """The columns, arranged for the ranking."""
         counts = np.bincount(columns.language, minlength=len(columns.names))
@@ -396,6 +399,7 @@ class ScopeIndex:
                 squares=[part.squares() for part in self._parts],
                 mean=total / np.float32(max(count, 1)),
                 foreign=foreign,
+                bare=len(self.columns()) - count,
             )
         return self._snapshot
 

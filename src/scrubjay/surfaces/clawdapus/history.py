@@ -113,18 +113,21 @@ def lines(pieces: Iterator[bytes], *, framed: bool) -> Iterator[bytes | None]:
 
     Where nothing but its last line says that an answer is whole, EOFError if that does not end.
     """
-    begun, skipping = b"", False
+    begun, skipping = bytearray(), False
     for piece in pieces:
-        *ended, begun = (begun + piece).split(b"\n")
-        for line in ended:
-            if skipping or len(line) > LINE_BYTES:
-                yield None
-            elif line.strip():
-                yield line
-            skipping = False
+        begun += piece
+        if b"\n" in piece:  # else nothing is copied: a line may come byte by byte
+            *ended, rest = bytes(begun).split(b"\n")
+            begun = bytearray(rest)
+            for line in ended:
+                if skipping or len(line) > LINE_BYTES:
+                    yield None
+                elif line.strip():
+                    yield line
+                skipping = False
         if len(begun) > LINE_BYTES:
-            begun, skipping = b"", True
+            begun, skipping = bytearray(), True
     if begun and not framed:
         raise EOFError("the answer was cut off")
     if skipping or begun.strip():
-        yield None if skipping else begun
+        yield None if skipping else bytes(begun)
