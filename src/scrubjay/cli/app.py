@@ -6,6 +6,7 @@ all of them together would take longer than most commands do.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -179,6 +180,9 @@ def _perform(words: list[str]) -> int:
         sys.stdout.write(f"{PROGRAM} {__version__}\n")
         return Exit.OK
     command, rest = find(words)
+    if not gc.isenabled():  # `main` left this to us
+        gc.freeze()
+        gc.enable()
     if command is not None:
         given = command.parse(rest)
         if given is not None:
