@@ -24,6 +24,10 @@ class Exit(IntEnum):
     INTERRUPT = 130
 
 
+class Declined(Exception):
+    """The person who was asked to confirm said no."""
+
+
 _BY_CODE: Final[dict[Exit, tuple[type[ScrubjayError], ...]]] = {
     Exit.USAGE: (errors.InvalidRequest, errors.NeedsConfirmation),
     Exit.NOT_FOUND: (errors.NotFound,),
@@ -49,7 +53,9 @@ _HINTS: Final[dict[type[ScrubjayError], str]] = {
 
 def exit_code(error: ScrubjayError) -> Exit:
     """The exit code of an error, by its class; the first that fits."""
-    return next((code for code, kinds in _BY_CODE.items() if isinstance(error, kinds)), Exit.FAILURE)
+    return next(
+        (code for code, kinds in _BY_CODE.items() if isinstance(error, kinds)), Exit.FAILURE
+    )
 
 
 def hint(error: ScrubjayError) -> str:
