@@ -221,35 +221,21 @@ def read(
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
     _check_together(values, config)
     variable = values["openai.api_key_variable"]
-    return Settings(
-        data=Path(str(places["data"].value)),
-        keys=Path(str(places["keys"].value)),
-        scope=values["scope"],
-        lock_seconds=values["lock_seconds"],
-        ballast_bytes=values["ballast_megabytes"] * MEGABYTE,
-        shelf_bytes=values["shelf_megabytes"] * MEGABYTE,
-        drop_days=values["drop_days"],
-        superseded_days=values["superseded_days"],
-        embedder=EmbedderName(values["embedder"]),
-        on_embedder_change=OnEmbedderChange(values["on_embedder_change"]),
-        openai=OpenAISettings(
-            url=values["openai.url"] or "",
-            model=values["openai.model"] or "",
-            dimensions=values["openai.dimensions"],
-            shorten=values["openai.shorten"],
-            api_key=env.get(variable) if variable else None,
-        ),
-        extraction=ExtractionSettings(
-            url=values["extraction.url"] or "",
-            model=values["extraction.model"] or "",
-            dialect=ModelDialect(values["extraction.dialect"]),
-            daily_tokens=values["extraction.daily_tokens"],
-            seconds=values["extraction.seconds"],
-            api_key=env.get(f"{PREFIX}EXTRACTION_API_KEY"),
-        ),
-        passphrase=env.get(f"{PREFIX}PASSPHRASE"),
-        values=(*places.values(), *found.values()),
-    )
+    tree: dict[str, Any] = {
+        "data": Path(str(places["data"].value)),
+        "keys": Path(str(places["keys"].value)),
+        "ballast_bytes": values["ballast_megabytes"] * MEGABYTE,
+        "shelf_bytes": values["shelf_megabytes"] * MEGABYTE,
+        "openai": {"api_key": env.get(variable) if variable else None},
+        "extraction": {"api_key": env.get(f"{PREFIX}EXTRACTION_API_KEY")},
+        "passphrase": env.get(f"{PREFIX}PASSPHRASE"),
+        "values": (*places.values(), *found.values()),
+    }
+    for name, value in values.items():
+        table, _, key = name.rpartition(".")
+        if value is not None:
+            (tree[table] if table else tree)[key] = value
+    return msgspec.convert(tree, Settings)
 
 
 def at_home(home: Path, *, passphrase: str | None = None) -> Settings:

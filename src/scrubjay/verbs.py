@@ -6,11 +6,10 @@ OpenAPI document and the client are loops over `VERBS`.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from types import MethodType
-from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast, overload
 
 from msgspec import Struct
 
@@ -21,6 +20,9 @@ from scrubjay.model import requests
 from scrubjay.model.requests import Caller, NoFields
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
+
+if TYPE_CHECKING:
+    from inspect import Signature
 
 P = ParamSpec("P")
 Q = TypeVar("Q", bound=Struct)
@@ -87,10 +89,12 @@ class Verb(Generic[P, R]):
     @cached_property
     def conditional(self) -> bool:
         """Whether it takes an optimistic lock: the editions the memory may be in."""
-        return "expected" in inspect.signature(self.method).parameters
+        return "expected" in codec.hints(self.method)
 
     @cached_property
-    def __signature__(self) -> inspect.Signature:
+    def __signature__(self) -> Signature:
+        import inspect  # costs a command line that never asks more than most of its own modules
+
         fields = inspect.signature(self.request).parameters.values()
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         return inspect.Signature([own, *fields])

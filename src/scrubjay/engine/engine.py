@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from scrubjay.engine.ledger import extraction, sessions, turns
-from scrubjay.engine.memories import forget as forgetting
-from scrubjay.engine.memories import purge as purging
-from scrubjay.engine.memories import read, receipts, trust
-from scrubjay.engine.memories import retain as retaining
-from scrubjay.engine.memories import trust as revoking
-from scrubjay.engine.scope import due_work, lifecycle
-from scrubjay.engine.scope import rotate as rotating
+from scrubjay.engine.memories import read
+from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.open_scope import OpenScope, Ports
 from scrubjay.engine.search import shelf
 from scrubjay.engine.search.shelf import Shelf, Short
-from scrubjay.engine.transfer import audit, copies
-from scrubjay.engine.transfer import verify as verifying
 from scrubjay.model.errors import StoreError
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.origin import Actor, Origin
@@ -83,6 +76,42 @@ from scrubjay.model.rows import Freeze, Head
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record, Recorded, Timeline, Turn
 from scrubjay.ports import Progress, no_progress
+
+if TYPE_CHECKING:
+    from scrubjay.engine.ledger import extraction, sessions, turns
+    from scrubjay.engine.memories import forget as forgetting
+    from scrubjay.engine.memories import purge as purging
+    from scrubjay.engine.memories import receipts, trust
+    from scrubjay.engine.memories import retain as retaining
+    from scrubjay.engine.scope import due_work
+    from scrubjay.engine.scope import rotate as rotating
+    from scrubjay.engine.search.open_index import OpenIndex
+    from scrubjay.engine.transfer import audit, copies
+    from scrubjay.engine.transfer import verify as verifying
+else:
+
+    class LazyModule:
+        """A module imported at its first call: a process that only reads loads no writing code."""
+
+        def __init__(self, name: str) -> None:
+            self._name = f"scrubjay.engine.{name}"
+
+        def __getattr__(self, function: str) -> Any:
+            return getattr(import_module(self._name), function)
+
+    extraction = LazyModule("ledger.extraction")
+    sessions = LazyModule("ledger.sessions")
+    turns = LazyModule("ledger.turns")
+    forgetting = LazyModule("memories.forget")
+    purging = LazyModule("memories.purge")
+    receipts = LazyModule("memories.receipts")
+    retaining = LazyModule("memories.retain")
+    trust = LazyModule("memories.trust")
+    due_work = LazyModule("scope.due_work")
+    rotating = LazyModule("scope.rotate")
+    audit = LazyModule("transfer.audit")
+    copies = LazyModule("transfer.copies")
+    verifying = LazyModule("transfer.verify")
 
 
 class Checking:
@@ -185,10 +214,6 @@ class Extracting:
         return status
 
 
-if TYPE_CHECKING:
-    from scrubjay.engine.search.open_index import OpenIndex
-
-
 class Engine(Checking, Extracting):
     """All verbs on all scopes of one installation; thread-safe."""
 
@@ -229,7 +254,8 @@ class Engine(Checking, Extracting):
     def _begin(self, scope: Scope) -> OpenScope:
         """The open scope, after a slice of the work earlier verbs left due."""
         opened = self._open(scope)
-        due_work.attempt(opened)
+        if opened.due:
+            due_work.attempt(opened)
         return opened
 
     def scopes(self) -> tuple[Scope, ...]:
@@ -480,7 +506,7 @@ class Engine(Checking, Extracting):
 
         Memories that they had superseded become the newest version again.
         """
-        return revoking.revoke(self._begin(scope), request, caller)
+        return trust.revoke(self._begin(scope), request, caller)
 
     def purge(self, scope: Scope, request: Purge = Purge(), caller: Caller = SYSTEM) -> Purged:
         """Delete memories that are expired, long superseded or long forgotten."""

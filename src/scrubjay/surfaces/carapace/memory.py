@@ -225,14 +225,7 @@ class Desk(Struct, frozen=True, kw_only=True):
     def store(self, given: Arguments) -> Json:
         """Retain one entry, or supersede one by it; the entry as it was stored."""
         if given.get("supersedes") is None:
-            request = Retain(
-                content=given["content"],
-                kind=Kind(given["type"]),
-                tags=tuple(given.get("tags", ())),
-                session=self.session,
-                channel=CHANNEL,
-                origin=Origin.AGENT,
-            )
+            request = Retain(channel=CHANNEL, **self._said(given))
             public_id = self.engine.retain(self.scope, request, self._caller("stores")).id
         else:
             public_id = self._supersede(given)
@@ -244,6 +237,16 @@ class Desk(Struct, frozen=True, kw_only=True):
             "session_id": self.session,
             "group": self.scope.owner,
             "created_at": stamp(memory.recorded_at),
+        }
+
+    def _said(self, given: Arguments) -> dict[str, Any]:
+        """The fields of a write, whether it is of a new entry or of another version."""
+        return {
+            "content": given["content"],
+            "kind": Kind(given["type"]),
+            "tags": tuple(given.get("tags", ())),
+            "session": self.session,
+            "origin": Origin.AGENT,
         }
 
     def _supersede(self, given: Arguments) -> str:
@@ -258,14 +261,7 @@ class Desk(Struct, frozen=True, kw_only=True):
             except (NotFound, InvalidRequest) as error:
                 message = f"Superseded entry {named} not found"
                 raise ToolError(Code.HANDLER_ERROR, message) from error
-            request = Supersede(
-                id=chain[-1].id,
-                content=given["content"],
-                kind=Kind(given["type"]),
-                tags=tuple(given.get("tags", ())),
-                session=self.session,
-                origin=Origin.AGENT,
-            )
+            request = Supersede(id=chain[-1].id, **self._said(given))
             caller = self._caller("stores", "supersedes")
             try:
                 return self.engine.supersede(self.scope, request, caller).id

@@ -7,10 +7,11 @@ needs nothing of this package. `scrubjay.testing.plugin_contract` is the suite t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Annotated, Protocol
+
+from msgspec import Meta, Struct
 
 from scrubjay.model.memory import Json, Kind
-from scrubjay.surfaces.carapace.manifest import Schema
 
 Reply = Mapping[str, Json]
 """`{"ok": true, "result": …}`, or `{"ok": false, "error": {"code", "message", "retriable"}}`."""
@@ -50,26 +51,21 @@ class MemoryPlugin(Protocol):
         """Release every resource; idempotent."""
 
 
-_ENTRY: Final[Schema] = {
-    "type": "object",
-    "required": ["id", "type", "content", "behavioral", "tags", "age_days"],
-    "properties": {
-        "id": {"type": "string"},
-        "type": {"type": "string", "enum": [kind.value for kind in Kind]},
-        "content": {"type": "string"},
-        "behavioral": {"type": "boolean"},
-        "tags": {"type": "array", "items": {"type": "string"}},
-        "age_days": {"type": "integer", "minimum": 0, "maximum": 36_500},
-    },
-}
-BRIEF_SHAPE: Final[Schema] = {
-    "type": "object",
-    "required": ["entries", "generated_at", "entry_count", "brief_count"],
-    "properties": {
-        "entries": {"type": "array", "items": _ENTRY, "maxItems": 1_000},
-        "generated_at": {"type": "string"},
-        "entry_count": {"type": "integer", "minimum": 0},
-        "brief_count": {"type": "integer", "minimum": 0},
-    },
-}
-"""JSON Schema of a brief; anything else counts as a failure."""
+class BriefEntry(Struct, frozen=True, kw_only=True):
+    """One entry of a brief; the host decides by the type where it stands."""
+
+    id: str
+    type: Kind
+    content: str
+    behavioral: bool
+    tags: list[str]
+    age_days: Annotated[int, Meta(ge=0, le=36_500)]
+
+
+class PluginBrief(Struct, frozen=True, kw_only=True):
+    """What a host takes for a brief; anything else is as good as a failure."""
+
+    entries: Annotated[list[BriefEntry], Meta(max_length=1_000)]
+    generated_at: str
+    entry_count: Annotated[int, Meta(ge=0)]
+    brief_count: Annotated[int, Meta(ge=0)]
