@@ -122,10 +122,13 @@ def _answer(
     engine = bootstrap.build(settings())
     try:
         answering = server.server(app(engine, bootstrap.clock(), asked, planes=planes), where)
-        # Before anybody is told where it serves, and so may end it: the server, when it is done,
-        # passes the signal on to this.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: sys.exit(Exit.OK))
+
+        def end(*_: object) -> None:
+            # A flag, not an exception: one raised while the event loop starts can be swallowed.
+            answering.should_exit = True
+
+        for number in (signal.SIGTERM, signal.SIGINT):  # before the address is announced
+            signal.signal(number, end)
         with server.bind(where) as bound:
             announce(engine, where.url(bound.getsockname()[1]))
             sys.stdout.flush()

@@ -350,6 +350,16 @@ class Loaded(Result, frozen=True, kw_only=True):
     ] = 0
 
 
+class Exported(Result, frozen=True, kw_only=True):
+    """An export: a scope as the bytes of a file."""
+
+    content: Annotated[bytes, Meta(description="The bytes of the file.")]
+    memories: Annotated[int, Meta(description="How many memories it holds.")]
+    key: Annotated[
+        str | None, Meta(description="The key that opens a sealed export; None if it is plain.")
+    ] = None
+
+
 class BackedUp(Result, frozen=True, kw_only=True):
     """The receipt of a backup. The key opens it anywhere and is shown only here."""
 

@@ -111,8 +111,7 @@ def render(
             return _written(service, operation, result)
         case Page():
             return _page(service, request, scope, result)
-    content = codec.plain(result)
-    return as_json(content if isinstance(content, dict) else {"data": content}, operation.status)
+    return as_json(codec.answer(result), operation.status)
 
 
 def _memory(request: Request, operation: Operation, memory: Memory) -> Response:
@@ -136,8 +135,7 @@ def _page(service: Service, request: Request, scope: Scope, page: Page) -> Respo
         kept = [pair for pair in request.query_params.multi_items() if pair[0] not in _PLACES]
         query = urlencode([*kept, ("cursor", cursor)])
         headers["Link"] = f'<{request.url.path}?{query}>; rel="next"'
-    content = {"data": codec.plain(page.memories), "next_cursor": cursor}
-    return as_json(content, headers=headers)
+    return as_json(codec.answer(page) | {"next_cursor": cursor}, headers=headers)
 
 
 _SHORT: Final = 2048

@@ -1,4 +1,4 @@
-"""Opening, making, listing and destroying scopes."""
+"""Lifecycle of scopes: open, create, list, destroy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def open_scope(
     anew: bool = False,
     restoring: bool = False,
 ) -> OpenScope:
-    """Open a scope, making it if it never was; one that was destroyed only if `anew`."""
+    """Open a scope, creating a new one; a destroyed one is created again only with `anew`."""
     address, entry = locate(ports, scope)
     if entry is not None and entry.destroyed:
         if not anew:
@@ -58,7 +58,7 @@ def open_scope(
 
 
 def locate(ports: Ports, scope: Scope) -> tuple[str, CatalogEntry | None]:
-    """The address of the scope's latest life, and what the catalog says of it."""
+    """Address of the scope's latest generation, and its catalog entry."""
     address = _address(ports, scope, _generation(ports, scope))
     if DESTROYED in ports.keyring.purposes(address):
         _finish_destroy(ports, address)
@@ -66,25 +66,25 @@ def locate(ports: Ports, scope: Scope) -> tuple[str, CatalogEntry | None]:
 
 
 def _generation(ports: Ports, scope: Scope) -> int:
-    """How often the scope was begun; 1 for one that never was destroyed."""
+    """Generation of the scope: 1, and one more for each destroy."""
     entry = ports.store.catalog.entry
     return next(n for n in count(1) if entry(_address(ports, scope, n + 1)) is None)
 
 
 def earlier_lives(ports: Ports, scope: Scope) -> list[str]:
-    """The addresses of the scope's lives that ended in destruction, but for the latest."""
+    """Addresses of earlier, destroyed generations of the scope."""
     return [_address(ports, scope, number) for number in range(1, _generation(ports, scope))]
 
 
 def _address(ports: Ports, scope: Scope, generation: int) -> str:
-    """Where a scope's rows are kept: says nothing, and is safe where case is not kept."""
+    """Address of a scope: an opaque name, safe for case-insensitive file systems."""
     key = vault.derive(ports.keyring.installation(), Purpose.ADDRESS)
     name = vault.keyed_hash(key, vault.join(scope.tenant, scope.owner, generation))
     return base64.b32encode(name).decode().rstrip("=").lower()
 
 
 def make(ports: Ports, scope: Scope, address: str, lookup: bytes | None = None) -> None:
-    """Make an empty scope: keys, then the file, then the catalog's entry."""
+    """Create an empty scope: keys, then the file, then the catalog entry."""
     random, add = ports.clock.random, ports.keyring.add
     add(address, LOOKUP, lookup or random(KEY_BYTES))
     for collection in Collection:
@@ -103,7 +103,7 @@ def _name_sealer(ports: Ports) -> Sealer:
 
 
 def scopes(ports: Ports) -> tuple[Scope, ...]:
-    """The scopes that are there, sorted by name."""
+    """Existing scopes, sorted by name."""
     sealer = _name_sealer(ports)
     names = [
         json.loads(vault.unpad(sealer.unseal(e.name, row_id=e.address.encode(), version=0)))
@@ -137,7 +137,7 @@ def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
 
 
 def _finish_destroy(ports: Ports, address: str) -> None:
-    """Carry a destroy to its end, from wherever it was cut off."""
+    """Complete a destroy, from wherever it was interrupted."""
 
     def shut(tx: Tx) -> None:
         tx.set_head(replace(tx.head(), destroyed=True))
@@ -172,7 +172,7 @@ def _finish_destroy(ports: Ports, address: str) -> None:
 
 
 def _keep_receipt(ports: Ports, address: str, head: Head, rows: int) -> None:
-    """Keep the receipt of a destroy, once: with every key gone there is no cell to be named."""
+    """Store the receipt of a destroy, once; it names no cells, because every key is gone."""
     if any(receipt.verb == "destroy" for receipt in receipts.kept(ports, address)):
         return
     receipt = Erasure(

@@ -1,4 +1,4 @@
-"""What can go wrong with a file of the store, as errors of the domain."""
+"""Error translation: SQLite and system errors as `StoreError`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def closed() -> StoreError:
 
 
 def busy() -> Busy:
-    """The error for a lock that somebody held too long."""
+    """The error for a lock timeout."""
     return Busy("Another writer held the lock for too long; nothing was written.")
 
 
@@ -35,7 +35,7 @@ def full() -> Full:
 
 
 def damaged() -> StoreError:
-    """The error for a file that is not what was written."""
+    """The error for a damaged file."""
     return StoreError("A file of the store is damaged.", hint=_HINT_DAMAGED)
 
 
@@ -47,7 +47,7 @@ def foreign() -> StoreError:
 
 
 def fault(error: apsw.Error | OSError, system: int = 0) -> StoreError:
-    """The domain's error for what SQLite or the system raised; `system` is SQLite's last errno."""
+    """`StoreError` for an error of SQLite or the system; `system` is SQLite's last errno."""
     code: int | None = getattr(error, "extendedresult", None)
     if isinstance(error, OSError):
         system = error.errno or 0
@@ -77,7 +77,7 @@ def fault(error: apsw.Error | OSError, system: int = 0) -> StoreError:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Whatever SQLite or the system refuses inside, raised as an error of the domain."""
+    """Context manager: errors of SQLite or the system inside are raised as `StoreError`."""
     try:
         yield
     except (apsw.Error, OSError) as error:
