@@ -28,6 +28,7 @@ from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import (
     SYSTEM,
+    AuditRequest,
     Browse,
     Caller,
     Extract,
@@ -40,7 +41,7 @@ from scrubjay.model.requests import (
     Retain,
     Supersede,
 )
-from scrubjay.model.results import Erasure, Extraction, Recalled, Report
+from scrubjay.model.results import AuditEvent, Erasure, Extraction, Recalled, Report
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
 from scrubjay.ports import Clock
@@ -84,6 +85,8 @@ class Grant(StrEnum):
     FORGET = "forget"
     EXPORT = "export"
     ADMIN = "admin"
+    EXTRACT = "extract"
+    """Send turns to the model that is configured; apart from admin, which makes no such key."""
 
 
 class Key(Result, frozen=True, kw_only=True):
@@ -355,6 +358,15 @@ class Access:
         seconds = min(request.seconds or RECALL_SECONDS, RECALL_SECONDS)
         return self._engine.recall(scope, replace(request, seconds=seconds), caller)
 
+    def audit(self, scope: Scope, request: AuditRequest, caller: Caller) -> tuple[AuditEvent, ...]:
+        """The audit trail after a count, oldest first; for people, not for agents."""
+        if self.holder.actor is Actor.AGENT:
+            raise Forbidden(
+                "An agent's key does not read the audit trail.",
+                hint="Use a key of a user or an operator.",
+            )
+        return self._engine.audit(scope, request, caller)
+
     def extract(self, scope: Scope, request: Extract, caller: Caller) -> Extraction:
         """Send waiting turns to the model, within the deadline of a request."""
         seconds = min(request.seconds, Extract().seconds)
@@ -374,7 +386,7 @@ class Access:
     def verify_erased(self, scope: Scope, request: VerifyErased, caller: Caller) -> Report:
         """Prove an erasure of this scope by its receipt."""
         checked = receipts.from_json(receipts.to_json(request.receipt))
-        if checked.address not in {one.address for one in self._engine.receipts(scope)}:
+        if checked not in self._engine.receipts(scope):
             raise NotFound("No erasure of this scope has such a receipt.")
         return self._engine.verify_erased(checked)
 

@@ -151,7 +151,7 @@ class Verbs:
         requests.Purge, Engine.purge, Grant.ADMIN, writes=True, idempotent=True, heavy=True
     )
     rotate = Verb(NoFields, Engine.rotate, Grant.ADMIN, writes=True, heavy=True)
-    extract = Verb(requests.Extract, Engine.extract, Grant.ADMIN, writes=True, heavy=True)
+    extract = Verb(requests.Extract, Engine.extract, Grant.EXTRACT, writes=True, heavy=True)
     extraction = Verb(NoFields, Engine.extraction, Grant.ADMIN)
     pause_extraction = Verb(
         requests.PauseExtraction,
@@ -162,7 +162,7 @@ class Verbs:
     )
     verify_audit = Verb(NoFields, Engine.verify_audit, Grant.ADMIN, heavy=True)
     receipts = Verb(requests.Listing, Engine.receipts, beyond=True)
-    audit = Verb(requests.AuditRequest, Engine.audit, Grant.ADMIN)
+    audit = Verb(requests.AuditRequest, Engine.audit)
     destroy = Verb(
         requests.Destroy,
         Engine.destroy,
@@ -200,7 +200,7 @@ class FileVerbs:
     reindex = Verb(NoFields, Engine.reindex, Grant.ADMIN, writes=True, idempotent=True, heavy=True)
     verify = Verb(NoFields, Engine.verify, Grant.ADMIN, heavy=True)
     verify_erased = Verb(
-        access.VerifyErased, Access.verify_erased, Grant.ADMIN, heavy=True, beyond=True
+        access.VerifyErased, Access.verify_erased, Grant.FORGET, heavy=True, beyond=True
     )
 
 

@@ -170,7 +170,7 @@ def expect_view(view: dict[str, object], ledger: Ledger, now: datetime) -> None:
     """A view shows what is there and not expired, and only that."""
     there = [memory for memory in ledger.memories.values() if not memory.expired(now)]
     newest_first = sorted(there, key=lambda memory: -memory.number)
-    assert view["page"] == tuple(memory for memory in newest_first if memory.live)
+    assert view["page"] == tuple(memory for memory in newest_first if memory.current)
     shown: dict[str, Memory | type[NotFound]] = {memory.id: memory for memory in there}
     assert view["got"] == {one: shown.get(one, NotFound) for one in ledger.known}
     told = view["told"]
@@ -182,7 +182,7 @@ def expect_view(view: dict[str, object], ledger: Ledger, now: datetime) -> None:
 
 def expect_hits(found: Recalled, ledger: Ledger, asked: Memory | None, now: datetime) -> None:
     """A recall without a limit finds what is there and current, as it is, and only that."""
-    current = [m for m in ledger.memories.values() if m.live and not m.expired(now)]
+    current = [m for m in ledger.memories.values() if m.current and not m.expired(now)]
     assert found.degraded == ()
     assert {hit.memory.id: hit.memory for hit in found} == {m.id: m for m in current}
     if asked in current and asked.content.startswith("saying") and len(asked.content) < 100:

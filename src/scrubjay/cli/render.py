@@ -138,7 +138,7 @@ def memories(found: Iterable[Memory]) -> None:
     """A list of memories."""
 
     def row(one: Memory) -> tuple[str, ...]:
-        marks = "★ " * one.pinned + "(superseded) " * (not one.live)
+        marks = "★ " * one.pinned + "(superseded) " * (not one.current)
         tags = "".join(f" #{piece(tag)}" for tag in one.tags)
         return one.id, _day(one.said_at), one.kind.value, marks + piece(one.content) + tags
 

@@ -162,7 +162,10 @@ class Memory(Result, frozen=True, kw_only=True):
     ] = None
     sources: SourceIds = ()
     retired_at: Annotated[
-        datetime | None, Meta(description="The time it was superseded; None while it is current.")
+        datetime | None,
+        Meta(
+            description="The time it was superseded, or a source of it; None while it is current."
+        ),
     ] = None
     valid_from: ValidFrom = None
     valid_to: ValidTo = None
@@ -188,6 +191,16 @@ class Memory(Result, frozen=True, kw_only=True):
     def live(self) -> bool:
         """Whether it is the newest version."""
         return self.superseded_by is None
+
+    @property
+    def current(self) -> bool:
+        """Whether it is in sight: the head of its chain, and derived from nothing outdated."""
+        return self.live and self.retired_at is None
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it was derived from a value that was corrected, and waits to be derived again."""
+        return self.live and self.retired_at is not None
 
     @property
     def quarantined(self) -> bool:

@@ -318,7 +318,7 @@ class Filter(Struct, frozen=True, kw_only=True):
         if self.as_of is not None:
             shown = memory.visible(self.as_of)
         else:
-            shown = (self.superseded or memory.live) and not memory.expired(now)
+            shown = (self.superseded or memory.current) and not memory.expired(now)
         return shown and self._matches(memory)
 
     def _matches(self, memory: Memory) -> bool:

@@ -31,6 +31,7 @@ _GRANTS: Final = {
     Grant.FORGET: "erase memories",
     Grant.EXPORT: "take a whole scope out",
     Grant.ADMIN: "everything about a scope as a whole, and keys",
+    Grant.EXTRACT: "send turns to a model",
 }
 _TAGS: Final = {
     "memories": "Write, find and correct memories.",
