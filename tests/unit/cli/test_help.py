@@ -133,3 +133,24 @@ def test_a_command_loads_no_library_it_does_not_need(tmp_path: Path, arguments: 
     loaded = set(done.stdout.splitlines()[-1].split("|"))
     assert "apsw" in loaded
     assert not loaded & HEAVY
+
+
+def test_a_command_that_reads_loads_no_code_that_writes(tmp_path: Path) -> None:
+    """`list` of a scope that has nothing due loads neither retain nor forget nor the ledger."""
+    script = (
+        "import sys\nfrom scrubjay.cli.app import run\n"
+        "run(sys.argv[1:]); print('|'.join(sys.modules))"
+    )
+    environment = {**os.environ, "SCRUBJAY_HOME": str(tmp_path)}
+    for arguments in (["remember", "tea"], ["list"]):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    loaded = set(done.stdout.splitlines()[-1].split("|"))
+    writing = {"memories.retain", "memories.forget", "ledger.turns", "transfer.copies"}
+    assert "scrubjay.engine.memories.read" in loaded
+    assert not loaded & {f"scrubjay.engine.{name}" for name in writing}
