@@ -1,7 +1,7 @@
-"""The gate: what every request passes, whatever it asks for.
+"""The gate: ASGI middleware that every request passes.
 
-Host and Origin are always checked: a web page that was made to resolve to this address must not
-reach it. Every answer has its request id and says to browsers what they may not do with it.
+It checks Host and Origin against DNS rebinding and foreign web pages, and adds the request id and
+security headers to every answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class Gate:
-    """Checks what comes in, marks what goes out, and turns every error into a problem."""
+    """ASGI middleware: checks headers, adds headers, logs, and turns errors into problem+json."""
 
     def __init__(
         self, app: ASGIApp, *, hosts: Iterable[str], clock: Clock, metrics: Metrics
@@ -75,7 +75,7 @@ class _Passage:
         self._status = 0
 
     async def run(self) -> None:
-        """Carry it through; whatever happens, there is an answer and a line in the log."""
+        """Handle the request; there is always an answer and a log line."""
         begun = self._gate.clock.monotonic()
         try:
             self._check()

@@ -1,4 +1,4 @@
-"""Serving: where it listens, under which conditions, and how it ends."""
+"""HTTP server: address, TLS, JSON logs and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {
 
 
 class JsonLines(logging.Formatter):
-    """One object a line: event, level, time, and the fields the event came with."""
+    """JSON log formatter: event, level, time and fields, one object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
@@ -66,7 +66,7 @@ _BACKLOG: Final = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """Where to listen; beyond loopback only over TLS, unless somebody insists."""
+    """Listen address; beyond loopback only with TLS, unless `insecure_http`."""
 
     host: str = "127.0.0.1"
     port: int = 8377
@@ -93,7 +93,7 @@ class Listening:
 
     @property
     def tls(self) -> bool:
-        """Whether it speaks TLS."""
+        """Whether it uses TLS."""
         return self.tls_cert is not None
 
     @property
@@ -102,7 +102,7 @@ class Listening:
         return is_loopback(self.host)
 
     def url(self, port: int) -> str:
-        """Where it is found."""
+        """URL of the service."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.tls else 'http'}://{name}:{port}"
 
@@ -130,7 +130,7 @@ def server(
 ) -> uvicorn.Server:
     """A server for the application; on SIGTERM it finishes what it has begun, then ends.
 
-    The certificate is read now, so that a bad one is said before anybody is told of the service.
+    The certificate is loaded now, so that a bad one is reported before the start.
     """
 
     def tls(_config: uvicorn.Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
