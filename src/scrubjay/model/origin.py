@@ -23,6 +23,8 @@ class Origin(StrEnum):
     OPERATOR = "operator"
     AGENT = "agent"
     IMPORT = "import"
+    QUOTED = "quoted"
+    """Text somebody quoted or pasted into a turn, whoever wrote it."""
     OTHER_AGENT = "other_agent"
     TOOL = "tool"
     WEB = "web"
@@ -40,7 +42,9 @@ class Origin(StrEnum):
 
 if TYPE_CHECKING:  # a type checker finds a word that is not known; at run time it is the enum
     OriginArg = (
-        Origin | Literal["user", "operator", "agent", "import", "other_agent", "tool", "web"]
+        Origin
+        | Literal["user", "operator", "agent", "import"]
+        | Literal["quoted", "other_agent", "tool", "web"]
     )
 else:
     OriginArg = Origin

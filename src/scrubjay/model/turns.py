@@ -16,9 +16,9 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
-from scrubjay.model import text
+from scrubjay.model import quotation, text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import (
     ChannelName,
@@ -53,6 +53,12 @@ EPISODE_TURNS: Final = 20
 """and so do this many turns."""
 EPISODE_PART: Final = "episode"
 """The part of what is derived that stands for the turn as a whole."""
+QUOTED_PART: Final = "quoted-"
+"""How the parts begin that were quoted or pasted into the turn; a number follows, from 0."""
+QUOTED_PIECES: Final = 8
+"""The most of these that one turn yields,"""
+QUOTED_CHARS: Final = 1_200
+"""and how long each may be."""
 MODEL_PART: Final = "model-"
 """How the parts begin that a model found; a number follows, from 0."""
 MODEL_PIECES: Final = 8
@@ -117,6 +123,15 @@ class Turn(Result, frozen=True, kw_only=True):
     def place(self) -> tuple[int, int]:
         """Where it stands in time; two turns of the same moment have an order, too."""
         return place(self.at, self.id)
+
+    def own_words(self) -> tuple[Turn, tuple[str, ...]]:
+        """The turn without what either side quoted or pasted, and the quotations."""
+        user = quotation.split(self.user, typed=True)
+        assistant = quotation.split(self.assistant, typed=False)
+        quoted = user.quoted + assistant.quoted
+        if not quoted:
+            return self, ()
+        return replace(self, user=user.own, assistant=assistant.own), quoted
 
 
 class _WithWords(Struct, frozen=True):
@@ -187,6 +202,9 @@ class Piece(Struct, frozen=True, kw_only=True):
     ] = None
     importance: Importance = ORDINARY
     tags: Tags = ()
+    quoted: Annotated[
+        bool, Meta(description="Whether it was quoted or pasted: it has the origin `quoted`.")
+    ] = False
 
 
 class Extracted(Struct, frozen=True, kw_only=True):

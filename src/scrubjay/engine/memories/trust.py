@@ -12,7 +12,7 @@ from scrubjay.engine.memories.read import read_live
 from scrubjay.engine.scope.open_scope import OpenScope, living
 from scrubjay.model.errors import Conflict, Forbidden
 from scrubjay.model.memory import Memory
-from scrubjay.model.origin import Actor
+from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Caller, Forget, Revoke
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Row
@@ -50,6 +50,11 @@ def approve(opened: OpenScope, public_id: str, content: str, *, actor: Actor) ->
             )
         if not memory.quarantined:
             return memory
+        if memory.origin is Origin.QUOTED:
+            raise Forbidden(
+                f"{public_id} is a quotation, which never tells an agent how to act.",
+                hint="Say it in your own words, or reject it.",
+            )
         approved = replace(memory, approved=opened.sign(memory), version=memory.version + 1)
         row = opened.put(tx, approved)
         opened.trail.record(tx, "approve", actor, (row.id,))

@@ -72,8 +72,8 @@ def brief(opened: OpenScope, indexed: OpenIndex, request: BriefRequest, caller: 
 
 
 def place(kind: Kind, origin: Origin, *, approved: bool, pinned: bool) -> int:
-    """Section of the brief a memory belongs to; none if it is untrusted."""
-    if not origin.trusted and not approved:
+    """Section of the brief a memory belongs to; none if it is untrusted, or a quotation."""
+    if origin is Origin.QUOTED or not (origin.trusted or approved):
         return NEVER
     if pinned:
         return PINNED
