@@ -190,9 +190,14 @@ class Memory(Result, frozen=True, kw_only=True):
         return self.superseded_by is None
 
     @property
+    def trusted(self) -> bool:
+        """Whether somebody vouches for it: by its origin, or by an approval."""
+        return self.origin.trusted or self.approved is not None
+
+    @property
     def quarantined(self) -> bool:
         """Whether it tells an agent how to act, nobody vouches for it, and no human has seen it."""
-        return self.kind.behavioral and not self.origin.trusted and self.approved is None
+        return self.kind.behavioral and not self.trusted
 
     @property
     def said_at(self) -> datetime:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -54,3 +54,19 @@ _TRUST: Final = {origin: -place for place, origin in enumerate(Origin)}
 def lowest(origins: Iterable[Origin]) -> Origin:
     """The least trusted of several origins: what a derived memory inherits."""
     return min(origins, key=lambda origin: origin.trust)
+
+
+UNTRUSTED_SHARE: Final = 0.3
+"""Maximum share of an answer's characters that are untrusted, all origins together."""
+
+
+def excess(said: Sequence[tuple[int, bool]]) -> int | None:
+    """The place of the text to leave out of an answer: its last untrusted one.
+
+    Each text is told by its characters and whether it is trusted. None if the untrusted ones
+    together have no more than their share.
+    """
+    untrusted = [place for place, (_, trusted) in enumerate(said) if not trusted]
+    if sum(said[place][0] for place in untrusted) <= UNTRUSTED_SHARE * sum(one[0] for one in said):
+        return None
+    return untrusted[-1]

@@ -61,15 +61,12 @@ if TYPE_CHECKING:
     Texts = Sequence[str]
     TextSet = Collection[str]
     KindSet = Collection[KindArg]
+    OriginSet = Collection[OriginArg]
     Scopes = Sequence[Scope | str]
 else:
     KindArg, LevelArg = Kind, Freeze
-    Texts, TextSet, KindSet, Scopes = (
-        tuple[str, ...],
-        frozenset[str],
-        frozenset[Kind],
-        tuple[Scope, ...],
-    )
+    Texts, TextSet, Scopes = tuple[str, ...], frozenset[str], tuple[Scope, ...]
+    KindSet, OriginSet = frozenset[Kind], frozenset[Origin]
 
 Limit = Annotated[int, Meta(description="Limit: how many memories are returned at most.")]
 TagFilter = Annotated[TextSet, Meta(description="Tags to match: a memory must have all of them.")]
@@ -285,6 +282,10 @@ class Filter(Struct, frozen=True, kw_only=True):
         Meta(description="Kinds to match: a memory must have one of them; empty for all."),
     ] = frozenset()
     tags: TagFilter = frozenset()
+    origins: Annotated[
+        OriginSet,
+        Meta(description="Origins to match: a memory must have one of them; empty for all."),
+    ] = frozenset()
     session: Annotated[
         str | None, Meta(description="Session (conversation) to match; None for all.")
     ] = None
@@ -303,11 +304,8 @@ class Filter(Struct, frozen=True, kw_only=True):
     ] = False
 
     def __post_init__(self) -> None:
-        kinds = (self.kinds,) if isinstance(self.kinds, str) else self.kinds or ()
-        checked = frozenset(
-            text.check_choice("The kind", kind, Kind) for kind in text.each("Kinds", kinds)
-        )
-        _set(self, "kinds", checked)
+        _set(self, "kinds", text.check_choices("The kind", self.kinds, Kind))
+        _set(self, "origins", text.check_choices("The origin", self.origins, Origin))
         _set(self, "tags", frozenset(text.check_tags(self.tags)))
         text.check_name("The session", self.session)
         _check_times(self, ("since", "before", "as_of"))
@@ -325,6 +323,7 @@ class Filter(Struct, frozen=True, kw_only=True):
         return (
             (not self.kinds or memory.kind in self.kinds)
             and frozenset(self.tags) <= frozenset(memory.tags)
+            and (not self.origins or memory.origin in self.origins)
             and (self.session is None or memory.provenance.session == self.session)
             and (self.since is None or memory.said_at >= self.since)
             and (self.before is None or memory.said_at < self.before)
@@ -369,6 +368,13 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
             "no word of the query, nor a near one."
         ),
     ] = False
+    untrusted: Annotated[
+        bool,
+        Meta(
+            description="Whether untrusted memories may fill the answer, quarantined ones too; "
+            "so may they with `origins`."
+        ),
+    ] = False
     max_bytes: Annotated[
         int | None, Meta(description="Size budget: bytes of content all hits together may have.")
     ] = None
@@ -387,12 +393,22 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         Filter.__post_init__(self)
         text.check_query(self.query)
         text.check_flag("Worded", self.worded)
+        text.check_flag("Untrusted", self.untrusted)
         text.check_limit(self.limit, RECALL_LIMIT)
         _check_times(self, ("asked_at",))
         text.check_count("The limit of bytes", self.max_bytes, least=1)
         text.check_count("The limit of tokens", self.max_tokens, least=1)
         text.check_seconds("The time allowed", self.seconds)
         _set(self, "scopes", _check_scopes(self.scopes))
+
+    def accepts(self, memory: Memory, now: datetime) -> bool:
+        """Whether the memory may be a hit: one in quarantine only if untrusted ones are wanted."""
+        return Filter.accepts(self, memory, now) and (self.lifted or not memory.quarantined)
+
+    @property
+    def lifted(self) -> bool:
+        """Whether untrusted memories are asked for: then nothing limits their share."""
+        return self.untrusted or bool(self.origins)
 
     @property
     def others(self) -> tuple[Scope, ...]:

@@ -55,10 +55,10 @@ EPISODE_PART: Final = "episode"
 """The part of what is derived that stands for the turn as a whole."""
 QUOTED_PART: Final = "quoted-"
 """How the parts begin that were quoted or pasted into the turn; a number follows, from 0."""
-QUOTED_PIECES: Final = 8
+QUOTED_PIECES: Final = 16
 """The most of these that one turn yields,"""
-QUOTED_CHARS: Final = 1_200
-"""and how long each may be."""
+QUOTED_CHARS: Final = 400
+"""and how long each may be: short enough to have a place beside what is trusted."""
 MODEL_PART: Final = "model-"
 """How the parts begin that a model found; a number follows, from 0."""
 MODEL_PIECES: Final = 8

@@ -8,6 +8,7 @@ again in the same transaction.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -54,6 +55,8 @@ _GIST = 80
 _TIES = 20_000
 _YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
 _TURN = Collection.TURN
+_CHUNK = re.compile(rf"(?s)\S.{{0,{QUOTED_CHARS - 1}}}(?!\S)|\S{{{QUOTED_CHARS}}}")
+"""A stretch of a quotation, up to a space where there is one."""
 _log = logging.getLogger(__name__)
 
 
@@ -75,21 +78,18 @@ def _pieces(distiller: Distiller, turn: Turn) -> Sequence[Piece]:
     own, quotations = turn.own_words()
     if not pieces or not quotations:
         return pieces
-    quoted = "\n\n".join(quotations)
-    starts = range(0, min(len(quoted), QUOTED_PIECES * QUOTED_CHARS), QUOTED_CHARS)
-    texts = [quoted[start : start + QUOTED_CHARS].strip() for start in starts]
+    found = _CHUNK.finditer("\n\n".join(quotations))
     return [
         *distiller.distill(own),
         *(
             Piece(
                 part=f"{QUOTED_PART}{number}",
                 kind=Kind.EPISODE,  # it is forgotten with its turn, and never tells how to act
-                content=text,
+                content=chunk[0],
                 said_by_user=not turn.assistant.strip(),
                 quoted=True,
             )
-            for number, text in enumerate(texts)
-            if text
+            for number, chunk in enumerate(islice(found, QUOTED_PIECES))
         ),
     ]
 
