@@ -162,7 +162,7 @@ def _checked(field: str, check: Callable[[Any], object], record: Mapping[str, Js
     except InvalidRequest as error:
         raise InvalidRequest(f"{field}: {error.message}", hint=error.hint) from error
     except (TypeError, ValueError, AttributeError) as error:
-        raise InvalidRequest(f"{field}: it is not what this field holds.") from error
+        raise InvalidRequest(f"{field}: the value has a wrong type.") from error
 
 
 def _check_provenance(value: dict[str, Any]) -> None:
