@@ -476,7 +476,7 @@ class Engine(Checking, Extracting):
         return forgetting.preview(self._begin(scope), request, caller)
 
     def revoke(self, scope: Scope, request: Revoke, caller: Caller = USER) -> Erasure:
-        """Undo what one session, or one channel, wrote, with everything derived from it.
+        """Undo what one session, channel or API key wrote, with everything derived from it.
 
         What it had superseded is the newest version again.
         """
@@ -511,13 +511,7 @@ class Engine(Checking, Extracting):
 
     def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
         """Add what an export holds, all or nothing; no more trusted than the caller."""
-        return copies.load(
-            self._begin(scope),
-            request.content,
-            key=request.key,
-            origin=caller.ceiling,
-            actor=caller.actor,
-        )
+        return copies.load(self._begin(scope), request.content, key=request.key, caller=caller)
 
     def backup(
         self,
@@ -546,6 +540,5 @@ class Engine(Checking, Extracting):
                 request.content,
                 key=request.key,
                 anew=request.anew,
-                origin=caller.ceiling,
-                actor=caller.actor,
+                caller=caller,
             )

@@ -65,7 +65,13 @@ IdempotencyKey = Annotated[
 SessionName = Annotated[str | None, Meta(description="The session (conversation) it was said in.")]
 ChannelName = Annotated[
     str | None,
-    Meta(description="The name of the channel it came in by; revoke can undo a channel."),
+    Meta(description="Channel: a label by its writer, such as an app; revoke can undo it."),
+]
+KeyId = Annotated[
+    str | None,
+    Meta(
+        description="The id of the API key it came by, by the engine; revoke can undo a key."
+    ),
 ]
 MessageId = Annotated[
     str | None, Meta(description="The id of the message it was said in, as the channel names it.")
@@ -125,6 +131,7 @@ class Provenance(Result, frozen=True, kw_only=True):
     actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.USER
     session: SessionName = None
     channel: ChannelName = None
+    key_id: KeyId = None
     message_id: MessageId = None
     said_at: SaidAt = None
     reason: ChangeReason = None

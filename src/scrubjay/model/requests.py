@@ -35,7 +35,7 @@ from scrubjay.model.memory import (
 from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
-from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT
+from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT, Turn
 
 BROWSE_LIMIT = 10_000
 RECALL_LIMIT = 1_000
@@ -99,6 +99,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Who carries out the verb; written to the audit trail."""
     ceiling: Origin | None = None
     """The most trusted origin of what the caller loads or restores; None for any."""
+    key: str | None = None
+    """The id of the API key the call came by; what it writes is stamped with it."""
     allowances: tuple[Allowance, ...] = ()
     """Quotas the call counts against; LimitReached when one is used up."""
 
@@ -182,12 +184,12 @@ class Retain(_WithContent, frozen=True, kw_only=True):
         if self.id is not None:
             text.check_id(self.id)
 
-    def memory(self, public_id: str, recorded_at: datetime, actor: Actor) -> Memory:
+    def memory(self, public_id: str, recorded_at: datetime, caller: Caller) -> Memory:
         """The memory this request describes; its other fields have the names of a memory's."""
         told = {name: getattr(self, name) for name in self.__struct_fields__}
         where = {name: told.pop(name) for name in _PROVENANCE & told.keys()}
         told |= {"id": public_id, "metadata": dict(self.metadata)}
-        provenance = Provenance(actor=actor, **where)
+        provenance = Provenance(actor=caller.actor, key_id=caller.key, **where)
         return Memory(**told, recorded_at=recorded_at, provenance=provenance)
 
 
@@ -224,7 +226,7 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
         _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
         _check_names(self, ("key", "session", "reason"))
 
-    def memory(self, old: Memory, public_id: str, recorded_at: datetime, actor: Actor) -> Memory:
+    def memory(self, old: Memory, public_id: str, recorded_at: datetime, caller: Caller) -> Memory:
         """The memory that takes the place of `old`."""
         return replace(
             old,
@@ -235,7 +237,12 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
             tags=old.tags if self.tags is None else self.tags,
             importance=old.importance if self.importance is None else self.importance,
             origin=self.origin,
-            provenance=Provenance(actor=actor, session=self.session, reason=self.reason),
+            provenance=Provenance(
+                actor=caller.actor,
+                key_id=caller.key,
+                session=self.session,
+                reason=self.reason,
+            ),
             key=self.key,
             supersedes=old.id,
             superseded_by=None,
@@ -492,7 +499,7 @@ class Forget(_WithIds, frozen=True, kw_only=True):
 
 
 class Revoke(Struct, frozen=True, kw_only=True):
-    """Undo all writes of one session or of one channel; exactly one of these."""
+    """Undo all writes of one session, of one channel or of one API key; exactly one of these."""
 
     session: Annotated[
         str | None,
@@ -504,15 +511,23 @@ class Revoke(Struct, frozen=True, kw_only=True):
         str | None,
         Meta(description="Channel to undo: all that came in by it, and all derived from that."),
     ] = None
+    key: Annotated[
+        str | None,
+        Meta(
+            description="Id of an API key to undo: all written with it, and all derived from that."
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        _check_names(self, ("session", "channel"))
-        if (self.session is None) == (self.channel is None):
-            raise InvalidRequest("Revoke takes exactly one target: a session or a channel.")
+        _check_names(self, ("session", "channel", "key"))
+        if sum(one is not None for one in (self.session, self.channel, self.key)) != 1:
+            raise InvalidRequest("Revoke takes exactly one target: a session, a channel or a key.")
 
-    def matches(self, memory: Memory) -> bool:
-        """Whether it was written by the channel."""
-        return memory.provenance.channel == self.channel
+    def matches(self, where: Provenance | Turn) -> bool:
+        """Whether it came by the channel, or by the key."""
+        if self.key is not None:
+            return where.key_id == self.key
+        return where.channel == self.channel
 
 
 # -- one memory, and lists of them ---------------------------------------------------------------

@@ -25,6 +25,7 @@ from scrubjay.model.memory import (
     Content,
     Importance,
     Json,
+    KeyId,
     MemoryKind,
     MetadataMap,
     Result,
@@ -115,6 +116,7 @@ class Turn(Result, frozen=True, kw_only=True):
     session: SessionName = None
     model: ModelName = None
     channel: ChannelName = None
+    key_id: KeyId = None
     origin: UserOrigin = Origin.USER
     actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.AGENT
     metadata: MetadataMap = field(default_factory=dict)
@@ -170,11 +172,11 @@ class Record(_WithWords, frozen=True, kw_only=True):
         _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
         text.check_metadata(self.metadata)
 
-    def turn(self, turn_id: str, now: datetime, actor: Actor) -> Turn:
+    def turn(self, turn_id: str, now: datetime, actor: Actor, key_id: str | None = None) -> Turn:
         """The turn this request describes; its fields have the names of a turn's."""
         told = {name: getattr(self, name) for name in self.__struct_fields__}
         told |= {"id": turn_id, "at": self.at or now, "metadata": dict(self.metadata)}
-        return Turn(**told, actor=actor)
+        return Turn(**told, actor=actor, key_id=key_id)
 
 
 class Piece(Struct, frozen=True, kw_only=True):
@@ -326,7 +328,7 @@ def derived_id(turn_id: str, part: str) -> str:
 def to_record(turn: Turn) -> dict[str, Json]:
     """The turn as a JSON object; what is empty is left out."""
     record: dict[str, Json] = {"id": turn.id, "at": turn.at.isoformat().replace("+00:00", "Z")}
-    for name in ("user", "assistant", *_NAMES):
+    for name in ("user", "assistant", *_NAMES, "key_id"):
         if value := getattr(turn, name):
             record[name] = value
     record |= {"origin": turn.origin.value, "actor": turn.actor.value}
@@ -361,8 +363,9 @@ def from_record(record: Json) -> Turn:
     try:
         at = datetime.fromisoformat(fields["at"])
         actor = text.check_choice("The actor", fields.pop("actor", Actor.AGENT), Actor)
+        key_id = text.check_name("The id of the key", fields.pop("key_id", None))
         turn_id = text.check_id(fields["id"])
-        return Record(**{**fields, "at": at}).turn(turn_id, at, actor)
+        return Record(**{**fields, "at": at}).turn(turn_id, at, actor, key_id)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRequest("The turn has unknown fields, or lacks some.") from error
 

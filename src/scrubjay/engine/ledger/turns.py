@@ -312,6 +312,7 @@ class TurnLedger(LedgerView):
                 actor=turn.actor,
                 session=session,
                 channel=turn.channel,
+                key_id=turn.key_id,
                 message_id=turn.id,
                 said_at=turn.at,
             ),
@@ -373,7 +374,7 @@ def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
     row_id = opened.row_id(turn_id)
     if receipt := opened.read(lambda view: _seen_before(view, row_id, turn_id)):
         return receipt  # a replay costs no transaction
-    turn = request.turn(turn_id, opened.ports.clock.now(), caller.actor)
+    turn = request.turn(turn_id, opened.ports.clock.now(), caller.actor, caller.key)
     # No secrets, and nothing that memory itself had put in.
     turn = replace(turn, user=echo.cut(turn.user), assistant=echo.cut(turn.assistant))
     turn, redacted = admit_turn(turn, opened.ports.policy.placeholder)

@@ -89,8 +89,9 @@ def revoke(opened: OpenScope, request: Revoke, caller: Caller) -> Erasure:
             written = list(tx.rows_of_session(Collection.MEMORY, session))
             spoken = list(tx.rows_of_session(Collection.TURN, session))
         else:
-            written = [row for row, memory in opened.memories(tx) if request.matches(memory)]
-            spoken = [row for row, turn in opened.turns(tx) if turn.channel == request.channel]
+            memories, turns = opened.memories(tx), opened.turns(tx)
+            written = [row for row, memory in memories if request.matches(memory.provenance)]
+            spoken = [row for row, turn in turns if request.matches(turn)]
         named = Doomed({row.id: row for row in written}, {row.id: row for row in spoken})
         doomed = closure(opened, tx, named, versions=False)
         _close_ranks(opened, tx, doomed.memories)
