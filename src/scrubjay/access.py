@@ -329,7 +329,8 @@ class Access:
         self._engine = cast(Engine, engine)  # a Short has the one verb that is asked of it
         self._keys = keys
         self.holder = holder
-        self.caller = Caller(actor=holder.actor, ceiling=holder.origin)
+        stamp = None if holder.id == LOCAL_ID else holder.id
+        self.caller = Caller(actor=holder.actor, ceiling=holder.origin, key=stamp)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)

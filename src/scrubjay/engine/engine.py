@@ -502,7 +502,7 @@ class Engine(Checking, Extracting):
         return forgetting.preview(self._begin(scope), request, caller)
 
     def revoke(self, scope: Scope, request: Revoke, caller: Caller = USER) -> Erasure:
-        """Undo all writes of one session or channel, with everything derived from them.
+        """Undo all writes of one session, channel or key, with everything derived from them.
 
         Memories that they had superseded become the newest version again.
         """
@@ -537,13 +537,7 @@ class Engine(Checking, Extracting):
 
     def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
         """Import an export, all or nothing; trusted no more than the caller."""
-        return copies.load(
-            self._begin(scope),
-            request.content,
-            key=request.key,
-            origin=caller.ceiling,
-            actor=caller.actor,
-        )
+        return copies.load(self._begin(scope), request.content, key=request.key, caller=caller)
 
     def backup(
         self,
@@ -572,6 +566,5 @@ class Engine(Checking, Extracting):
                 request.content,
                 key=request.key,
                 anew=request.anew,
-                origin=caller.ceiling,
-                actor=caller.actor,
+                caller=caller,
             )

@@ -109,7 +109,8 @@ def test_who_acts_and_how_trusted_is_the_keys_to_say(caller: Calling, scope: str
     answer = agent.http.post("/v1/memories", json={"content": "x", "actor": "user"})
     assert problem(answer, 422, "invalid_request")["errors"][0]["pointer"] == "#/actor"
     made = agent.http.get(f"/v1/memories/{agent.retain()}").json()
-    assert made["provenance"] == {"actor": "agent"}
+    own = agent.http.get("/v1/key").json()["id"]
+    assert made["provenance"] == {"actor": "agent", "key_id": own}
 
 
 def test_a_key_writes_with_its_own_origin_and_claims_no_higher(
