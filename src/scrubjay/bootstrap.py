@@ -15,7 +15,7 @@ from scrubjay.adapters.keyrings.file import KEY_FILE, FileKeyring
 from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Engine, Policy, Ports
-from scrubjay.model.errors import InvalidRequest, Locked, NotFound
+from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.results import Exhibit
 from scrubjay.model.turns import Piece, Turn
 from scrubjay.ports import Clock, Distiller, Embedder, Extractor, Keyring, Reach, pass_by
@@ -169,6 +169,10 @@ def passphrase_keyring(settings: Settings, clock: Clock) -> PassphraseKeyring:
 def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> str:
     """Lock the keys, those of a key file or none yet, by a passphrase; the recovery key."""
     adopting = has_key_file(settings)
+    store = SqliteStore(settings.data)
+    if not adopting and store.catalog.entries():
+        raise KeyMissing(f"The keys of this home are not in {settings.keys}; none were made.")
+    store.close()
     begin = PassphraseKeyring.adopt if adopting else PassphraseKeyring.create
     _, recovery = begin(settings.keys, clock, passphrase)
     return recovery

@@ -250,11 +250,22 @@ class Keyring(Protocol):
     blobs. Raises Locked while it is locked, SealBroken when a slot does not open with this
     keyring's key, InvalidRequest for a key of another size, and Full or StoreError when the
     medium fails. A deletion that was cut off may leave a slot that is listed and does not open,
-    until it is deleted again.
+    until it is deleted again. Reading makes nothing, waits for nobody, and raises KeyMissing for
+    a keyring that is not there or may not be read; every other wait is bounded, by Busy.
     """
 
+    @property
+    def place(self) -> str:
+        """Where the keys are looked for, as a person would say it."""
+
     def installation(self) -> bytes:
-        """The installation key, made on first use; every process gets the same one."""
+        """The installation key; KeyMissing if there is none."""
+
+    def found(self) -> bytes:
+        """The installation key, made unless there is one; every process gets the same one.
+
+        Nothing else makes a keyring where there was none.
+        """
 
     def add(self, address: str, purpose: str, key: bytes) -> bytes:
         """Keep `key` unless the slot is taken; returns the key the slot holds, durable."""

@@ -109,10 +109,10 @@ class Held(Engine):
 
     waits: threading.Event | None = None
 
-    def _begin(self, scope: Scope) -> OpenScope:
+    def _begin(self, scope: Scope, *, create: bool = False) -> OpenScope:
         if self.waits is not None:
             self.waits.wait(10)
-        return super()._begin(scope)
+        return super()._begin(scope, create=create)
 
 
 def test_a_write_that_is_not_answered_in_time_is_said_to_be_in_doubt(home: MemoryHome) -> None:

@@ -87,15 +87,19 @@ from scrubjay.ports import Progress, no_progress
 class Checking:
     """What the engine can say about what is kept, and about what it stands on."""
 
-    def _begin(self, scope: Scope) -> OpenScope:
+    def _begin(self, scope: Scope, *, create: bool = True) -> OpenScope:
         raise NotImplementedError
+
+    def _look(self, scope: Scope) -> OpenScope:
+        """The open scope for a verb that only reads: it makes none."""
+        return self._begin(scope, create=False)
 
     def _check_open(self) -> Ports:
         raise NotImplementedError
 
     def verify(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Report:
         """Open everything and check what was promised."""
-        return verifying.verify(self._begin(scope))
+        return verifying.verify(self._look(scope))
 
     def verify_erased(self, receipt: Erasure) -> Report:
         """Search all that is kept for erased cells and prove that no key opens them."""
@@ -113,7 +117,7 @@ class Checking:
         self, scope: Scope, request: AuditRequest = AuditRequest(), caller: Caller = USER
     ) -> tuple[AuditEvent, ...]:
         """The audit trail after a count, oldest first."""
-        opened = self._begin(scope)
+        opened = self._look(scope)
         opened.flush_reads()
         return audit.trail(opened, request.after, request.limit)
 
@@ -121,7 +125,7 @@ class Checking:
         self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
     ) -> Report:
         """Whether the audit trail is whole."""
-        return audit.verify(self._begin(scope))
+        return audit.verify(self._look(scope))
 
     def check_embedder(self) -> None:
         """Ask the embedder for one vector; EmbedderError if it gives none in time."""
@@ -144,7 +148,10 @@ class Extracting:
         """Whether there is a model that reads turns."""
         return self._ports.extractor is not None
 
-    def _begin(self, scope: Scope) -> OpenScope:
+    def _begin(self, scope: Scope, *, create: bool = True) -> OpenScope:
+        raise NotImplementedError
+
+    def _look(self, scope: Scope) -> OpenScope:
         raise NotImplementedError
 
     def listen(self, told: Told | None) -> None:
@@ -171,7 +178,7 @@ class Extracting:
         self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
     ) -> ExtractionStatus:
         """How far the model has come with the turns, and what that cost."""
-        return extraction.status(self._begin(scope))
+        return extraction.status(self._look(scope))
 
     def pause_extraction(
         self, scope: Scope, request: PauseExtraction = PauseExtraction(), caller: Caller = USER
@@ -225,19 +232,23 @@ class Engine(Checking, Extracting):
             raise StoreError("This engine is closed.", hint="Open the scope again.")
         return self._ports
 
-    def _begin(self, scope: Scope) -> OpenScope:
+    def _begin(self, scope: Scope, *, create: bool = True) -> OpenScope:
         """The open scope, after a slice of the work earlier verbs left due."""
-        opened = self._open(scope)
+        opened = self._open(scope, create=create)
         due_work.attempt(opened)
         return opened
 
     def scopes(self) -> tuple[Scope, ...]:
-        """Every scope of this installation that is not destroyed."""
-        return lifecycle.scopes(self._check_open())
+        """Every scope of this installation that is not destroyed, of those whose names open."""
+        return lifecycle.scopes(self._check_open())[0]
+
+    def unreadable_scopes(self) -> tuple[str, ...]:
+        """The addresses in the catalog that the installation key does not open."""
+        return lifecycle.scopes(self._check_open())[1]
 
     def head(self, scope: Scope) -> Head:
         """The scope's head: how far it has come, frozen or not, what is due."""
-        return self._open(scope).read(lambda view: view.head())
+        return self._open(scope, create=False).read(lambda view: view.head())
 
     def close(self) -> None:
         """Write what is still to be written and let go of every file; again is fine."""
@@ -301,7 +312,7 @@ class Engine(Checking, Extracting):
 
     def spent(self, scope: Scope, session: str) -> Mapping[str, int]:
         """How often a session has done what is counted against its allowances."""
-        return sessions.spent(self._begin(scope), session)
+        return sessions.spent(self._look(scope), session)
 
     def note(self, scope: Scope, verb: str, *, session: str | None = None, actor: Actor) -> None:
         """Put something in the audit trail that changed nothing, such as a call refused."""
@@ -319,15 +330,15 @@ class Engine(Checking, Extracting):
 
     def get(self, scope: Scope, request: Get, caller: Caller = USER) -> Memory:
         """One memory by id, superseded or not."""
-        return read.get(self._begin(scope), request.id, as_of=request.as_of, actor=caller.actor)
+        return read.get(self._look(scope), request.id, as_of=request.as_of, actor=caller.actor)
 
     def browse(self, scope: Scope, request: Browse = Browse(), caller: Caller = USER) -> Page:
         """Memories by filter, newest first."""
-        return read.browse(self._begin(scope), request, actor=caller.actor)
+        return read.browse(self._look(scope), request, actor=caller.actor)
 
     def history(self, scope: Scope, request: History, caller: Caller = USER) -> tuple[Memory, ...]:
         """The chain of versions a memory belongs to, oldest first."""
-        return request.part(read.history(self._begin(scope), request.id, actor=caller.actor))
+        return request.part(read.history(self._look(scope), request.id, actor=caller.actor))
 
     def turns(
         self, scope: Scope, request: TurnsRequest = TurnsRequest(), caller: Caller = USER
@@ -338,7 +349,7 @@ class Engine(Checking, Extracting):
         Turns that say very much may come fewer at a time than the limit.
         """
         return turns.turns(
-            self._begin(scope),
+            self._look(scope),
             limit=request.limit,
             session=request.session,
             end=turns.end(request.before, request.before_id),
@@ -354,7 +365,7 @@ class Engine(Checking, Extracting):
             session_list,
         )
 
-        opened = self._begin(scope)
+        opened = self._look(scope)
         try:
             return session_list.sessions(
                 opened, self._indexed(scope), limit=request.limit, actor=caller.actor
@@ -366,13 +377,13 @@ class Engine(Checking, Extracting):
         self, scope: Scope, request: TimelineRequest = TimelineRequest(), caller: Caller = USER
     ) -> Timeline:
         """When there were turns, and roughly what about."""
-        return turns.timeline(self._begin(scope), limit=request.limit, actor=caller.actor)
+        return turns.timeline(self._look(scope), limit=request.limit, actor=caller.actor)
 
     def quarantined(
         self, scope: Scope, request: Listing = ALL, caller: Caller = USER
     ) -> tuple[Memory, ...]:
         """Everything that waits for a human to look at it, oldest first."""
-        return request.part(trust.quarantined(self._begin(scope), actor=caller.actor))
+        return request.part(trust.quarantined(self._look(scope), actor=caller.actor))
 
     def recall(
         self,
@@ -392,7 +403,7 @@ class Engine(Checking, Extracting):
 
         scopes = dict.fromkeys((scope, *request.others))
         for one in scopes:
-            self._begin(one)
+            self._look(one)
         try:
             indexes = [self._indexed(one) for one in scopes]
             return recall.recall(indexes, request, caller, local=local, also=also)
@@ -421,7 +432,7 @@ class Engine(Checking, Extracting):
         from scrubjay.engine.search import brief, open_index  # load numpy, which many never need
 
         try:
-            return brief.brief(self._begin(scope), self._indexed(scope), request, caller)
+            return brief.brief(self._look(scope), self._indexed(scope), request, caller)
         finally:
             open_index.let_go(self._shelf.trim())
 
@@ -448,7 +459,7 @@ class Engine(Checking, Extracting):
 
     def follow(self, scope: Scope, after: int = 0, *, min_seq: int = 0) -> Changes:
         """What changed after the `seq` and `min_seq` of the last answer, for who keeps a copy."""
-        return read.follow(self._begin(scope), after, min_seq=min_seq)
+        return read.follow(self._look(scope), after, min_seq=min_seq)
 
     # -- erasing -----------------------------------------------------------------------
 
@@ -472,7 +483,7 @@ class Engine(Checking, Extracting):
 
     def preview(self, scope: Scope, request: Forget, caller: Caller = USER) -> Preview:
         """What a forget would erase, and the token that confirms exactly that."""
-        return forgetting.preview(self._begin(scope), request, caller)
+        return forgetting.preview(self._look(scope), request, caller)
 
     def revoke(self, scope: Scope, request: Revoke, caller: Caller = USER) -> Erasure:
         """Undo what one session, or one channel, wrote, with everything derived from it.
@@ -508,7 +519,7 @@ class Engine(Checking, Extracting):
         self, scope: Scope, request: Export = Export(), caller: Caller = USER
     ) -> copies.Exported:
         """Every memory as JSON, or as a sealed bundle with a key of its own."""
-        return copies.export(self._begin(scope), sealed=request.sealed, actor=caller.actor)
+        return copies.export(self._look(scope), sealed=request.sealed, actor=caller.actor)
 
     def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
         """Add what an export holds, all or nothing; no more trusted than the caller."""

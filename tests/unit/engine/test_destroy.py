@@ -185,6 +185,7 @@ def test_a_scope_is_not_made_by_who_says_so(home: MemoryHome, engine: Engine) ->
     with pytest.raises(NotFound):
         engine.open(ALICE, create=False)
     assert engine.scopes() == ()
+    home.keyring.found()
     assert home.keyring.purposes(address(home)) == []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import threading
 from collections import Counter
@@ -29,7 +31,7 @@ from scrubjay.model.errors import (
 )
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import ErasedCell
-from scrubjay.model.rows import Collection, Due, Freeze, Head, Row
+from scrubjay.model.rows import CatalogEntry, Collection, Due, Freeze, Head, Row
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
@@ -106,6 +108,58 @@ class Ports(Struct, frozen=True, kw_only=True):
     """What asks a model for more, later; without one, no turn leaves this machine."""
     reach: Reach = pass_by
     policy: Policy = Policy()
+    proven: set[bytes] = set()
+    """Hashes of the installation keys that were seen to open this catalog."""
+
+
+def installation_key(ports: Ports, *, make: bool = False) -> bytes:
+    """The installation key; KeyMissing unless it is the one the catalog was written with.
+
+    The catalog's commitment to its key are the names of its scopes: nothing else opens them. Only
+    where no scope ever was, a key may be made; without `make` that is NotFound.
+    """
+    catalog = ports.store.catalog
+    try:
+        key = ports.keyring.installation()
+    except (KeyMissing, SealBroken) as error:
+        if isinstance(error, SealBroken) or catalog.entries():
+            raise _key_missing(ports, error.message) from error
+        if not make:
+            raise NotFound(
+                "Nothing was ever remembered here.", hint="The first write makes a home."
+            ) from error
+        return ports.keyring.found()
+    proof = hashlib.sha256(key).digest()
+    if proof not in ports.proven and (entries := catalog.entries()):
+        if not any(scope_name(key, entry) for entry in entries):
+            raise _key_missing(ports, "They are the keys of another home.")
+        ports.proven.add(proof)
+    return key
+
+
+def _key_missing(ports: Ports, reason: str) -> KeyMissing:
+    return KeyMissing(
+        f"The keys in {ports.keyring.place} do not open this data folder. {reason}",
+        hint="Put the keys that belong to it there; nothing was made or changed. How a home is "
+        "moved to another machine is in docs/howto.md.",
+    )
+
+
+def name_sealer(installation: bytes) -> Sealer:
+    """What seals the names of scopes in the catalog."""
+    return Sealer(installation, Purpose.NAME, None, "catalog")
+
+
+def scope_name(installation: bytes, entry: CatalogEntry) -> Scope | None:
+    """The name of a scope in the catalog; None if the key does not open it."""
+    try:
+        body = name_sealer(installation).unseal(
+            entry.name, row_id=entry.address.encode(), version=0
+        )
+    except SealBroken:
+        return None
+    tenant, owner = json.loads(vault.unpad(body))
+    return Scope(tenant, owner)
 
 
 class Sealed(Struct, frozen=True):
@@ -205,7 +259,8 @@ class OpenScope:
             secret = self.ports.keyring.get(self.address, slot(collection, epoch))
         except KeyMissing as error:
             raise KeyMissing(
-                f"A {collection.value} of {self.scope} is sealed under key {epoch}, which is gone.",
+                f"A {collection.value} of {self.scope} is sealed under key {epoch}, "
+                f"which is gone from {self.ports.keyring.place}.",
                 hint="The data file is older than the keys folder: restore from a backup.",
             ) from error
         sealer = Sealer(secret, purpose, self.scope, collection.value, epoch)

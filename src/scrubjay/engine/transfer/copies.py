@@ -245,7 +245,7 @@ def restore(
     since the backup was made is ever to be seen again. Who has the key of a backup can make one
     up: nothing in it is more trusted than `origin`, unless that is None, for the owner.
     """
-    address, entry = lifecycle.locate(ports, scope)
+    address, entry = lifecycle.locate(ports, scope, make=True)
     name = bundle.sealed_name(raw)
     try:
         secret = ports.keyring.get(address, f"backup.{name}") if key is None else None

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from itertools import chain, product
 
 from scrubjay.engine.ledger import turns
-from scrubjay.engine.scope.open_scope import OpenScope, Ports, changes, living
+from scrubjay.engine.scope.open_scope import (
+    OpenScope,
+    Ports,
+    changes,
+    installation_key,
+    living,
+)
 from scrubjay.engine.search import manifest
 from scrubjay.engine.transfer import audit
 from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
@@ -119,6 +125,7 @@ def verify_erased(ports: Ports, receipt: Erasure) -> Report:
     ]
     # A cell opens only with its epoch's key: so none of those epochs may have a slot left.
     purposes = set(ports.keyring.purposes(receipt.address))
+    installation_key(ports)  # keys that are merely elsewhere would prove anything
     problems = [
         f"The key of {collection} epoch {epoch} is still in the keyring."
         for collection, epoch in sorted({(cell.collection, cell.epoch) for cell in receipt.cells})

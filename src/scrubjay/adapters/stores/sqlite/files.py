@@ -240,6 +240,9 @@ class FileKind(Struct, frozen=True, kw_only=True):
         path = self.path(address)
         if os.path.exists(path):
             return
+        with faults.translated():
+            if not os.path.isdir(self.folder):
+                Disk().make_folder(Path(self.folder))
         with faults.translated(), held(path + LOCK, self.timeout):
             if os.path.exists(path):
                 return
@@ -273,6 +276,8 @@ class FileKind(Struct, frozen=True, kw_only=True):
     def remove(self, address: str) -> None:
         """Unlink all files of an address, durably; absent ones are fine."""
         path = self.path(address)
+        if not os.path.isdir(self.folder):
+            return
         with faults.translated(), held(path + LOCK, self.timeout):
             _unlink(path)
             os.unlink(path + LOCK)
