@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
+from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.keyrings.file import KEY_FILE, FileKeyring
 from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
@@ -143,7 +144,7 @@ def make_extractor(settings: Settings, clock: Clock) -> Extractor | None:
 def keyring(settings: Settings, clock: Clock) -> Keyring:
     """The keyring of the keys folder: by passphrase if it has one, else by key file."""
     if not has_passphrase(settings):
-        return FileKeyring(settings.keys, clock)
+        return FileKeyring(settings.keys, clock, _disk(settings))
     if settings.passphrase is None:
         raise Locked("The keyring is locked by a passphrase, and none was given.")
     locked = passphrase_keyring(settings, clock)
@@ -163,7 +164,11 @@ def has_key_file(settings: Settings) -> bool:
 
 def passphrase_keyring(settings: Settings, clock: Clock) -> PassphraseKeyring:
     """The keyring of a passphrase, still locked."""
-    return PassphraseKeyring(settings.keys, clock)
+    return PassphraseKeyring(settings.keys, clock, disk=_disk(settings))
+
+
+def _disk(settings: Settings) -> Disk:
+    return Disk(lock_seconds=settings.lock_seconds)
 
 
 def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> str:

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from enum import StrEnum
+from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
@@ -168,8 +170,9 @@ class Store(Protocol):
     """Sealed rows of many scopes, each under an opaque address. It never sees plaintext.
 
     Safe for use by several threads, and by several processes on one machine. A scope's writes
-    are serial; reads go on beside them. Raises Busy when a lock is held too long, Full when no
-    space is left, SchemaTooNew for a file of a newer version, and StoreError for anything else.
+    are serial; reads go on beside them and never wait for a writer. Raises Busy when a lock is
+    held too long, Full when no space is left, SchemaTooNew for a file of a newer version, and
+    StoreError for anything else.
     """
 
     @property
@@ -392,6 +395,24 @@ class Failpoint(StrEnum):
     STORE_BEFORE_COMMIT = "store.before-commit"
     STORE_AFTER_COMMIT = "store.after-commit"
     STORE_MIGRATING = "store.migrating"
+
+
+_PATIENCE: ContextVar[float] = ContextVar("patience", default=inf)
+
+
+@contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """Let no wait for a lock inside take longer than this, whatever a store or keyring allows."""
+    token = _PATIENCE.set(min(seconds, _PATIENCE.get()))
+    try:
+        yield
+    finally:
+        _PATIENCE.reset(token)
+
+
+def patient(timeout: float) -> float:
+    """How long a wait for a lock may take here: a timeout of its own, or less."""
+    return min(timeout, _PATIENCE.get())
 
 
 Progress = Callable[[int, int], None]

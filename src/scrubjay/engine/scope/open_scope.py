@@ -20,6 +20,7 @@ from scrubjay.engine.scope.audit_trail import AuditTrail
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
 from scrubjay.model import records, turns
 from scrubjay.model.errors import (
+    Busy,
     Destroyed,
     Frozen,
     Full,
@@ -48,6 +49,7 @@ from scrubjay.ports import (
     Tx,
     View,
     pass_by,
+    patience,
 )
 from scrubjay.vault import KEY_BYTES, Mac, Purpose, Sealer
 
@@ -59,6 +61,7 @@ cut off is finished, while a keys folder that is merely absent never deletes any
 CELL_BYTES = 64 * 1024
 """A body longer than this goes to a blob, in chunks."""
 _READ_TRIES = 5
+_FLUSH_SECONDS = 1.0
 _PAGE = 256
 _log = logging.getLogger(__name__)
 
@@ -595,8 +598,8 @@ class OpenScope:
         """Write the counted reads to the audit trail now, or later if there is no space."""
         if not self._reads:
             return
-        # Reading goes on while the disk is full: the reads stay counted.
-        with suppress(Full):
+        # Reading goes on while the disk is full or a writer stands still: the reads stay counted.
+        with suppress(Full, Busy), patience(_FLUSH_SECONDS):
             self.write(lambda _: None, frozen_too=True)
 
     def copy_audit_head(self) -> Head:
@@ -605,7 +608,8 @@ class OpenScope:
         catalog = self.ports.store.catalog
         entry = catalog.entry(self.address)
         if entry is not None and entry.audit_count < head.audit_count:
-            catalog.note_audit(self.address, head.audit_count, head.audit_mac)
+            with suppress(Busy), patience(_FLUSH_SECONDS):  # the next copy has this one's events
+                catalog.note_audit(self.address, head.audit_count, head.audit_mac)
         return head
 
     def close(self) -> None:

@@ -11,11 +11,13 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
+from scrubjay.adapters.disk import busy
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.files import LOCK, FileKind, FileLock, discard, held, shut
 from scrubjay.adapters.stores.sqlite.transaction import SqliteView, Statements
 from scrubjay.adapters.stores.sqlite.writer import CommitQueue, FileWriter
 from scrubjay.model.errors import NotFound, StoreError
+from scrubjay.ports import patient
 
 Session = TypeVar("Session", bound=Statements)
 _SETTLING_MS: Final = 50
@@ -60,9 +62,9 @@ class Database:
         """Borrow a connection to read with; Busy when all are lent for too long."""
         with self._changed:
             if not self._changed.wait_for(
-                lambda: self._idle or self._count < _MAX_READERS, self._kind.timeout
+                lambda: self._idle or self._count < _MAX_READERS, patient(self._kind.timeout)
             ):
-                raise faults.busy()
+                raise busy()
             if self._idle:
                 connection = self._idle.pop()
                 self._lent.add(connection)

@@ -8,8 +8,8 @@ from typing import Final
 
 import apsw
 
-from scrubjay.adapters.disk import DENIED, NO_SPACE
-from scrubjay.model.errors import Busy, Full, NotFound, StoreError
+from scrubjay.adapters.disk import DENIED, NO_SPACE, busy
+from scrubjay.model.errors import Full, NotFound, StoreError
 
 _HINT_DAMAGED: Final = "Run verify to see what is affected; restore it from a backup."
 
@@ -22,11 +22,6 @@ def absent() -> NotFound:
 def closed() -> StoreError:
     """The error for a store that was closed."""
     return StoreError("The store is closed.", hint="Open it again.")
-
-
-def busy() -> Busy:
-    """The error for a lock that somebody held too long."""
-    return Busy("Another writer held the lock for too long; nothing was written.")
 
 
 def full() -> Full:

@@ -2,8 +2,7 @@
 
 Writers of all processes queue on an advisory lock per file, so that no write is unlucky: SQLite's
 own lock is polled, and with many writers some never get it in time. This one is the kernel's
-queue. Whoever cannot have it at once waits in a thread of its own, which can be left behind when
-the time is up.
+queue.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,7 +19,7 @@ from typing import Final
 import apsw
 from msgspec import Struct
 
-from scrubjay.adapters.disk import Disk
+from scrubjay.adapters.disk import Disk, LockWait
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.schema import Schema
 from scrubjay.adapters.stores.sqlite.transaction import Statements
@@ -71,7 +69,7 @@ class FileLock:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            locked = _Waiter(self._path).wait(timeout)
+            locked = LockWait(self._path).wait(timeout)
             self.close()
             self._fd = locked
 
@@ -89,50 +87,6 @@ class FileLock:
     def is_named(self) -> bool:
         """Whether the open file is still the one its path leads to."""
         return self._fd is not None and os.fstat(self._fd).st_nlink > 0
-
-
-class _Waiter:
-    """A thread in the kernel's queue; it has a file of its own, so it can be left behind."""
-
-    def __init__(self, path: str) -> None:
-        self._fd = os.open(path, _FLAGS, 0o600)
-        self._mutex = threading.Lock()
-        self._done = threading.Event()
-        self._abandoned = False
-        self._failure: OSError | None = None
-        threading.Thread(target=self._run, name="scrubjay-lock", daemon=True).start()
-
-    def wait(self, timeout: float) -> int:
-        """The locked file; Busy if it was not to be had in time."""
-        try:
-            self._done.wait(max(0.0, timeout))
-        except BaseException:  # seam: the lock may come yet, and nobody would give it back
-            self._leave()
-            raise
-        if self._leave(unless_done=True):
-            raise faults.busy()
-        if self._failure is not None:
-            raise self._failure
-        return self._fd
-
-    def _leave(self, *, unless_done: bool = False) -> bool:
-        with self._mutex:
-            if self._done.is_set():
-                if not unless_done and self._failure is None:
-                    os.close(self._fd)
-                return False
-            self._abandoned = True
-            return True
-
-    def _run(self) -> None:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
-        except OSError as error:
-            self._failure = error
-        with self._mutex:
-            if self._abandoned or self._failure is not None:
-                os.close(self._fd)
-            self._done.set()
 
 
 @contextmanager
