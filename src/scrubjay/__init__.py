@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Busy,
         Changed,
         Conflict,
+        Damaged,
         Destroyed,
         EmbedderError,
         ExtractorError,
@@ -106,8 +107,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "scrubjay.access": "Grant Issued Key",
     "scrubjay.model.errors": (
-        "Busy Changed Conflict Destroyed EmbedderError ExtractorError Forbidden Frozen Full "
-        "InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
+        "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "
+        "Full InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
         "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout"
     ),
     "scrubjay.engine.transfer.copies": "Exported",
@@ -138,6 +139,7 @@ __all__ = [
     "Changed",
     "Client",
     "Conflict",
+    "Damaged",
     "Destroyed",
     "EmbedderError",
     "Engine",

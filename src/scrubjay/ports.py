@@ -171,8 +171,8 @@ class Store(Protocol):
 
     Safe for use by several threads, and by several processes on one machine. A scope's writes
     are serial; reads go on beside them and never wait for a writer. Raises Busy when a lock is
-    held too long, Full when no space is left, SchemaTooNew for a file of a newer version, and
-    StoreError for anything else.
+    held too long, Full when no space is left, Damaged for a file that is not what was written,
+    SchemaTooNew for one of a newer version, and StoreError for anything else.
     """
 
     @property

@@ -213,14 +213,19 @@ class Engine(Checking, Extracting):
             if anew:
                 self._opened.pop(scope, None)
             opened = self._open(scope, create=create, anew=anew)
-            opened.read(lambda view: view.head())  # it may have been open for long
+            if not opened.is_there():  # it may have been open for long
+                self._open(scope, create=create, anew=anew)
 
     def _open(self, scope: Scope, *, create: bool = True, anew: bool = False) -> OpenScope:
         self._check_open()
         found = self._opened.get(scope)
-        if found is None:
+        if found is None or found.ended:
             with self._mutex:
                 found = self._opened.get(scope)
+                if found is not None and found.ended:
+                    # There may be another life of the scope, at another address, by now.
+                    self._shelf.drop(found.address)
+                    found = None
                 if found is None:
                     found = lifecycle.open_scope(self._ports, scope, create=create, anew=anew)
                     self._opened[scope] = found

@@ -23,8 +23,8 @@ from scrubjay.engine.scope.open_scope import (
     slot,
 )
 from scrubjay.model.errors import (
+    Damaged,
     Destroyed,
-    Full,
     KeyMissing,
     NeedsConfirmation,
     NotFound,
@@ -139,15 +139,18 @@ def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
     if entry is None:
         raise NotFound(f"There is no scope {scope}.")
     if not entry.destroyed:
-        # From this slot on the destroy is finished, whatever happens.
         key = ports.clock.random(KEY_BYTES)
-        try:
+
+        def decide(tx: Tx) -> None:
+            # From this slot on the destroy is finished, whatever happens. It is written while the
+            # scope is held, so that a scope nobody can have now is left as it is.
             ports.keyring.add(address, DESTROYED, key)
-        except Full:
-            # Space is held in reserve for what erases, and the store alone may give it up.
-            ports.store.write(
-                address, lambda _: ports.keyring.add(address, DESTROYED, key), erasing=True
-            )
+            tx.set_head(replace(tx.head(), destroyed=True))
+
+        try:
+            ports.store.write(address, decide, erasing=True)
+        except (NotFound, Damaged):
+            ports.keyring.add(address, DESTROYED, key)
         _finish_destroy(ports, address)
     return receipts.kept(ports, address)[-1]
 
@@ -156,7 +159,8 @@ def _finish_destroy(ports: Ports, address: str) -> None:
     """Carry a destroy to its end, from wherever it was cut off."""
 
     def shut(tx: Tx) -> None:
-        tx.set_head(replace(tx.head(), destroyed=True))
+        if not tx.head().destroyed:
+            tx.set_head(replace(tx.head(), destroyed=True))
 
     def empty(tx: Tx) -> None:
         # The receipt is kept while the rows can still be counted: nobody could do so afterwards.
@@ -166,9 +170,9 @@ def _finish_destroy(ports: Ports, address: str) -> None:
         shut(tx)
 
     # A process with an open handle has the keys in its memory, and would go on to write what
-    # nobody else can open: it is told before the first key goes. But a file that cannot be
-    # written must not keep its keys; emptying it says what is wrong.
-    with suppress(NotFound, StoreError):
+    # nobody else can open: it is told before the first key goes, or none goes. Only a file that
+    # is damaged, which nobody can write to, must not keep its keys.
+    with suppress(NotFound, Damaged):
         ports.store.write(address, shut, erasing=True)
     for purpose in ports.keyring.purposes(address):
         if purpose != DESTROYED:

@@ -226,6 +226,8 @@ class OpenScope:
         self._mutex = threading.Lock()
         self._reads: Counter[tuple[str, str]] = Counter()
         self._seen = Head()
+        self.ended = False
+        """Whether this life of the scope was seen to be over: whoever asks has to open it anew."""
         self._restoring = restoring
         self.kept = PlaintextCache(ports.policy.kept_bytes)
         self._progress: dict[Collection, tuple[int, int]] = {}
@@ -559,10 +561,22 @@ class OpenScope:
             self.kept.clear()
         return result
 
+    def is_there(self) -> bool:
+        """Whether the scope can be read, and was not destroyed since it was opened."""
+        try:
+            self.read(lambda view: view.head())
+        except Destroyed:
+            return False
+        return True
+
+    def _destroyed(self) -> Destroyed:
+        self.kept.clear()
+        self.ended = True
+        return Destroyed(f"The scope {self.scope} was destroyed.")
+
     def _note(self, head: Head) -> None:
         if head.destroyed:
-            self.kept.clear()
-            raise Destroyed(f"The scope {self.scope} was destroyed.")
+            raise self._destroyed()
         if not head.audit_count and not self._restoring:
             # A file that was lost and made again has no tombstones yet: what was forgotten could
             # be written to it as something new. It is refused until a restore has filled it.
@@ -584,8 +598,7 @@ class OpenScope:
         entry = self.ports.store.catalog.entry(self.address)
         ended = entry is not None and entry.destroyed
         if ended or DESTROYED in self.ports.keyring.purposes(self.address):
-            self.kept.clear()
-            raise Destroyed(f"The scope {self.scope} was destroyed.") from error
+            raise self._destroyed() from error
 
     # -- reads are audited in batches --------------------------------------------------
 

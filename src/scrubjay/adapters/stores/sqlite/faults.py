@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 import apsw
 
 from scrubjay.adapters.disk import DENIED, NO_SPACE, busy
-from scrubjay.model.errors import Full, NotFound, StoreError
-
-_HINT_DAMAGED: Final = "Run verify to see what is affected; restore it from a backup."
+from scrubjay.model.errors import Damaged, Full, NotFound, StoreError
 
 
 def absent() -> NotFound:
@@ -29,16 +26,14 @@ def full() -> Full:
     return Full("No space is left to write.")
 
 
-def damaged() -> StoreError:
+def damaged() -> Damaged:
     """The error for a file that is not what was written."""
-    return StoreError("A file of the store is damaged.", hint=_HINT_DAMAGED)
+    return Damaged("A file of the store is damaged.")
 
 
-def foreign() -> StoreError:
+def foreign() -> Damaged:
     """The error for a file that scrubjay did not make."""
-    return StoreError(
-        "A file in the place of a store file is not one of scrubjay's.", hint=_HINT_DAMAGED
-    )
+    return Damaged("A file in the place of a store file is not one of scrubjay's.")
 
 
 def fault(error: apsw.Error | OSError, system: int = 0) -> StoreError:
