@@ -27,18 +27,30 @@ def _blocks() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("name", "block"), _blocks(), ids=[name for name, _ in _blocks()])
-def test_every_python_example_runs_as_it_stands(name: str, block: str, tmp_path: Path) -> None:
-    environment = {"SCRUBJAY_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+def _commands(session: str) -> list[str]:
+    return re.findall(r"^\$ (.+)$", session, re.MULTILINE)
+
+
+def _run(command: list[str], folder: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", block],
-        cwd=tmp_path,
-        env=environment,
+        command,
+        cwd=folder,
+        env={
+            "SCRUBJAY_HOME": str(folder / "home"),
+            "HOME": str(folder),
+            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        },
         capture_output=True,
         text=True,
         check=False,
+        stdin=subprocess.DEVNULL,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize(("name", "block"), _blocks(), ids=[name for name, _ in _blocks()])
+def test_every_python_example_runs_as_it_stands(name: str, block: str, tmp_path: Path) -> None:
+    _run([sys.executable, "-c", block], tmp_path)
 
 
 def _sessions() -> list[tuple[str, str]]:
@@ -51,23 +63,18 @@ def _sessions() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "block"), _sessions(), ids=[name for name, _ in _sessions()])
 def test_every_command_shown_works_in_its_turn(name: str, block: str, tmp_path: Path) -> None:
-    scripts = Path(sys.executable).parent
-    environment = {
-        "SCRUBJAY_HOME": str(tmp_path / "home"),
-        "HOME": str(tmp_path),
-        "PATH": f"{scripts}:/usr/bin:/bin",
-    }
-    for command in re.findall(r"^\$ (.+)$", block, re.MULTILINE):
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    for command in _commands(block):
+        _run(["bash", "-c", command], tmp_path)
+
+
+def test_the_pages_for_users_work_pasted_one_after_another_into_one_home(tmp_path: Path) -> None:
+    for name in ("README.md", "docs/quickstart.md", "docs/howto.md"):
+        for page, block in _blocks():
+            if page.startswith(f"{name}:"):
+                _run([sys.executable, "-c", block], tmp_path)
+        for page, block in _sessions():
+            if page.startswith(f"{name}:"):
+                _run(["bash", "-e", "-c", "\n".join(_commands(block))], tmp_path)
 
 
 def _configurations() -> list[str]:

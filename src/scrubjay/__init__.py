@@ -23,9 +23,6 @@ if TYPE_CHECKING:
         Client,
         connect,
     )
-    from scrubjay.engine.transfer.copies import (
-        Exported,
-    )
     from scrubjay.handle import (
         AsyncJay,
         Jay,
@@ -72,6 +69,7 @@ if TYPE_CHECKING:
         Brief,
         ErasedCell,
         Erasure,
+        Exported,
         Extraction,
         ExtractionStatus,
         Hit,
@@ -111,13 +109,12 @@ _HOMES = {
         "Full InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
         "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout"
     ),
-    "scrubjay.engine.transfer.copies": "Exported",
     "scrubjay.model.memory": "Kind Memory Provenance",
     "scrubjay.model.origin": "Actor Origin",
     "scrubjay.model.results": (
-        "AuditEvent BackedUp BackupNote Brief ErasedCell Erasure Extraction ExtractionStatus "
-        "Hit Loaded Outcome Page Preview Purged Recalled Reindexed Report Retained Rotated "
-        "Session Stopped"
+        "AuditEvent BackedUp BackupNote Brief ErasedCell Erasure Exported Extraction "
+        "ExtractionStatus Hit Loaded Outcome Page Preview Purged Recalled Reindexed "
+        "Report Retained Rotated Session Stopped"
     ),
     "scrubjay.model.rows": "Freeze",
     "scrubjay.model.scope": "Scope",

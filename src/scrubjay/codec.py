@@ -46,6 +46,12 @@ SHORT: Final = {Provenance: frozenset[str](), Memory: frozenset({"origin", "numb
 # -- out -----------------------------------------------------------------------------------
 
 
+def answer(result: Any) -> dict[str, Any]:
+    """The JSON object that every door answers with; what is no object is its `data`."""
+    content = plain(result)
+    return content if isinstance(content, dict) else {"data": content}
+
+
 def to_json(value: Any) -> bytes:
     """The value as the bytes of its JSON."""
     return msgspec.json.encode(plain(value))

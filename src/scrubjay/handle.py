@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, files, settings
-from scrubjay.bridge import Bridge
 from scrubjay.engine import Engine
 from scrubjay.engine.memories import receipts
-from scrubjay.engine.transfer.copies import Exported
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import NOTHING, Backup, Caller, Export, Load, Restore
-from scrubjay.model.results import BackedUp, Erasure, Loaded, Reindexed, Report
+from scrubjay.model.results import BackedUp, Erasure, Exported, Loaded, Reindexed, Report
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import check_choice
@@ -54,16 +51,18 @@ class SharedEngine:
         self._actor = actor
         self._engine = bootstrap.build(found)
 
-    def __enter__(self) -> SharedEngine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def __aenter__(self) -> SharedEngine:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        import asyncio  # loaded by those who await, and by no command
+
         await asyncio.to_thread(self.close)
 
     def scope(self, name: str, *, create: bool = True, anew: bool = False) -> Jay:
@@ -125,7 +124,7 @@ class Jay(Verbs, Handle):
         """Whether others use the engine, too: then closing the handle does not close it."""
         self._caller = Caller(actor=check_choice("The actor", actor, Actor))
 
-    def __enter__(self) -> Jay:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -214,12 +213,14 @@ class AsyncJay(Verbs, AsyncHandle):
     Made of an open handle, which it closes: `async with AsyncJay(scrubjay.open("alice")) as jay`.
     """
 
-    def __init__(self, jay: Jay, bridge: Bridge | None = None) -> None:
+    def __init__(self, jay: Jay) -> None:
+        from scrubjay.bridge import Bridge
+
         self._jay = jay
-        self._bridge = bridge or Bridge()
+        self._bridge = Bridge()
         self.scope = jay.scope
 
-    async def __aenter__(self) -> AsyncJay:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

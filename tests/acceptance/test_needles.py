@@ -13,7 +13,6 @@ import pytest
 
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.transfer.copies import Exported
 from scrubjay.model.requests import (
     Amend,
     BriefRequest,
@@ -30,6 +29,7 @@ from scrubjay.model.requests import (
     Retain,
     Supersede,
 )
+from scrubjay.model.results import Exported
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint

@@ -165,7 +165,7 @@ def test_writing_waits_for_a_bounded_time_and_names_the_process(
                 write(engine)
             assert time.monotonic() - begun < SECONDS + SLACK
             if Path("/proc/locks").exists():
-                assert f"process {pid}" in raised.value.message
+                assert f"process {pid})" in raised.value.message
     for number in range(3):
         assert engine.get(ALICE, Get(f"mem-{number}")).content == f"tea {number}"
     engine.retain(ALICE, Retain("afterwards"))

@@ -10,11 +10,10 @@ from hypothesis import note
 from hypothesis.stateful import RuleBasedStateMachine
 
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.transfer.copies import Exported
 from scrubjay.model.errors import NotFound, ScrubjayError
 from scrubjay.model.memory import Memory
 from scrubjay.model.requests import Browse
-from scrubjay.model.results import BackedUp, Recalled
+from scrubjay.model.results import BackedUp, Exported, Recalled
 from scrubjay.model.rows import Due
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint, Result

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.transfer.copies import Exported
 from scrubjay.model.requests import (
     Amend,
     Destroy,
@@ -29,7 +28,7 @@ from scrubjay.model.requests import (
     Retain,
     Supersede,
 )
-from scrubjay.model.results import Recalled
+from scrubjay.model.results import Exported, Recalled
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint

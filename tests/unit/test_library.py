@@ -136,3 +136,10 @@ def test_a_type_checker_accepts_what_is_right_and_rejects_a_typo(tmp_path: Path)
     assert len(errors) == len(WRONG), told
     for (wrong, code), line in zip(WRONG.items(), errors, strict=True):
         assert f"[{code}]" in line, (wrong, line)
+
+
+def test_the_reference_of_the_api_is_current() -> None:
+    tool = Path(__file__).parents[2] / "tools" / "api_reference.py"
+    command = [sys.executable, str(tool), "--check"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert told.returncode == 0, told.stdout

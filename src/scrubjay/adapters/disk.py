@@ -1,8 +1,8 @@
-"""Files that are complete and durable, or not there: what file-based adapters are built on.
+"""Atomic, durable file operations for the file-based adapters.
 
 A file is written under a hidden name, synced, and only then linked or renamed to its own; the
-folder is synced after that. Every step is announced before it is taken, so that tests can stop,
-fail or record at each of them.
+folder is synced after that. Every step is announced first, so that tests can stop, fail or record
+at each of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
 
 class Step(StrEnum):
-    """One thing done to the disk."""
+    """One operation on the disk."""
 
     READ = "read"
     FOLDER = "folder"
@@ -51,12 +51,12 @@ Watch = Callable[[Step, Path], None]
 
 
 def unwatched(_: Step, __: Path) -> None:
-    """Take a step and say nothing: what every step does outside tests."""
+    """Observer of steps that does nothing: the default outside tests."""
 
 
 @contextmanager
 def failures(place: str) -> Iterator[None]:
-    """Whatever the system refuses inside, raised as an error of the domain."""
+    """Context manager: system errors inside are raised as `ScrubjayError`."""
     try:
         yield
     except OSError as error:
@@ -91,7 +91,7 @@ class Disk(Struct, frozen=True):
         return []
 
     def make_folder(self, folder: Path) -> None:
-        """A folder only its owner may enter, durable together with those above it."""
+        """Create a folder with mode 0700, durable together with those above it."""
         if not folder.parent.is_dir():
             self.make_folder(folder.parent)
         self.watch(Step.FOLDER, folder)
@@ -100,16 +100,16 @@ class Disk(Struct, frozen=True):
         self.sync_folder(folder.parent)
 
     def replace(self, path: Path, content: bytes) -> None:
-        """Write a file, new or in place of the one of that name; never seen half written."""
+        """Write or replace a file, atomically."""
         with self._draft(path, content) as draft:
             self.watch(Step.RENAME, path)
             draft.replace(path)
         self.sync_folder(path.parent)
 
     def add(self, path: Path, content: bytes, noise: Noise) -> bool:
-        """Write a file unless it is there already; whether it was written.
+        """Write a file unless it exists; returns whether it was written.
 
-        Either way the file is durable on return. What was not needed is overwritten.
+        Either way the file is durable on return. An unused draft is overwritten.
         """
         with self._draft(path, content) as draft:
             self.watch(Step.LINK, path)
@@ -125,7 +125,7 @@ class Disk(Struct, frozen=True):
         return added
 
     def exchange(self, path: Path, content: bytes, noise: Noise) -> None:
-        """Write a file like `replace`, then overwrite what it replaced."""
+        """Write a file like `replace`, then overwrite the old content."""
         with ExitStack() as old:
             fd = None
             with suppress(FileNotFoundError):
@@ -159,7 +159,7 @@ class Disk(Struct, frozen=True):
             self.sync_folder(folder.parent)
 
     def sweep(self, folder: Path) -> None:
-        """Unlink what writers that died left in a folder; those at work are not disturbed."""
+        """Unlink drafts of dead writers in a folder; drafts in use are locked and stay."""
         for name in self.names(folder):
             if not name.startswith(LEFTOVER):
                 continue
@@ -180,9 +180,9 @@ class Disk(Struct, frozen=True):
 
     @contextmanager
     def locked(self, path: Path, *, shared: bool = False) -> Iterator[None]:
-        """Hold an advisory lock on a file, made if need be, alone or with other sharers.
+        """Hold an advisory lock on a file, exclusive or shared; the file is created if missing.
 
-        Busy if it is held by another for longer than `lock_seconds`.
+        Busy if another process holds it for longer than `lock_seconds`.
         """
         fd = LockWait(os.fspath(path), fcntl.LOCK_SH if shared else fcntl.LOCK_EX).wait(
             self.lock_seconds
@@ -194,7 +194,7 @@ class Disk(Struct, frozen=True):
 
     @contextmanager
     def _draft(self, path: Path, content: bytes) -> Iterator[Path]:
-        """The content, synced, under a hidden name beside `path`; locked while it is in use."""
+        """Write the content, synced, to a hidden draft beside `path`; locked while it is in use."""
         fd, draft = self._claim(path)
         try:
             self.watch(Step.WRITE, draft)
@@ -302,7 +302,7 @@ class LockWait:
 def busy(path: str | None = None) -> Busy:
     """The error for a lock that somebody held too long: it names the process if the system does."""
     holder = "" if path is None else _holder(path)
-    return Busy(f"Another writer{holder} held the lock for too long; nothing was written.")
+    return Busy(f"Another process{holder} held the lock of the store for too long.")
 
 
 def _holder(path: str) -> str:
@@ -311,7 +311,7 @@ def _holder(path: str) -> str:
         for line in Path("/proc/locks").read_text("ascii").splitlines():
             _, kind, _, _, pid, place, *_ = line.split()  # who waits has an arrow for its kind
             if kind == "FLOCK" and place.rpartition(":")[2] == number and int(pid) > 0:
-                return f", process {pid},"
+                return f" (process {pid})"
     return ""
 
 

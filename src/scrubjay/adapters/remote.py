@@ -1,7 +1,7 @@
 """HTTP client of an endpoint on another machine: one POST with retries, a deadline, a size limit.
 
-Whoever configures an endpoint trusts it with what is sent there. Neither that, nor the key, nor
-what the endpoint answered is ever part of an error or a log line. No redirect is followed.
+Configuring an endpoint means trusting it with what is sent there. Neither the request, nor the key,
+nor the answer is ever part of an error or a log line. No redirect is followed.
 
 It is the standard library's client: httpx bounds the time of each read, not that of the whole
 answer, so the loop that reads would stay, and the package would need it without an extra.
@@ -21,20 +21,20 @@ from scrubjay.ports import Clock
 
 Sleep = Callable[[float], None]
 PASSING: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-"""Answers that another attempt may turn into a good one."""
+"""Status codes of transient failures, worth a retry."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0
 
 
 class Unanswered(Exception):
-    """The endpoint gave no answer; the text goes on where a sentence began with its name."""
+    """The endpoint gave no answer; the text continues a sentence that begins with its name."""
 
 
 class Late(Unanswered):
-    """It took too long."""
+    """The deadline passed."""
 
 
 class BadStatus(Unanswered):
-    """It answered, but not with what was asked for."""
+    """It answered with another status than 200."""
 
     def __init__(self, status: int, wait: float | None) -> None:
         super().__init__(f"answered {status}.")
@@ -43,7 +43,7 @@ class BadStatus(Unanswered):
 
 
 class Remote:
-    """An endpoint; asked again when it fails in passing. Safe for several threads."""
+    """HTTP endpoint with retries of transient failures; thread-safe."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Remote:
         most_bytes: int,
         deadline: float | None = None,
     ) -> bytes:
-        """What it answers with 200, at most so many bytes; Unanswered if there is no such answer.
+        """The body of a 200 answer, up to a size limit; Unanswered otherwise.
 
         `deadline` is a reading of the clock's `monotonic`.
         """

@@ -122,9 +122,8 @@ def browse(jay: Jay, **request: Any) -> Output:
     Example: scrubjay list --kind preference --limit 20
     """
     page = jay.browse(**request)
-    answer = {"data": page.memories, "next_cursor": page.next}
     notes = [] if page.next is None else [f"There are more: --cursor {page.next}"]
-    return Output(answer, lambda: render.memories(page), notes)
+    return Output(page, lambda: render.memories(page), notes)
 
 
 @scoped("get", ID, fields(Filter, "as_of"))

@@ -44,9 +44,7 @@ class Output(Struct, frozen=True):
 
         from scrubjay import codec
 
-        content = codec.plain(self.result)
-        told = content if isinstance(content, dict) else {"data": content}
-        line(json.format(json.encode(told), indent=2).decode())
+        line(json.format(json.encode(codec.answer(self.result)), indent=2).decode())
         return self.code
 
 

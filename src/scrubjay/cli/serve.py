@@ -122,10 +122,13 @@ def _answer(
     engine = bootstrap.build(settings())
     try:
         answering = server.server(app(engine, bootstrap.clock(), asked, planes=planes), where)
-        # Before anybody is told where it serves, and so may end it: the server, when it is done,
-        # passes the signal on to this.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: sys.exit(Exit.OK))
+
+        def end(*_: object) -> None:
+            # A flag, not an exception: one raised while the event loop starts can be swallowed.
+            answering.should_exit = True
+
+        for number in (signal.SIGTERM, signal.SIGINT):  # before the address is announced
+            signal.signal(number, end)
         with server.bind(where) as bound:
             announce(engine, where.url(bound.getsockname()[1]))
             sys.stdout.flush()
@@ -150,13 +153,13 @@ def trusted(
     """The OIDC issuer the options name; None if they name none."""
     if issuer is None:
         if audience or scope or grants or resource:
-            raise InvalidRequest("Nobody's tokens are accepted.", hint="Add --oidc-issuer.")
+            raise InvalidRequest("No OpenID Connect issuer is named.", hint="Add --oidc-issuer.")
         return None
     from scrubjay.service.issuer import OWNERS, Template, Trust
 
     if not audience or not scope:
         raise InvalidRequest(
-            "An issuer needs an audience, and the scope of who has its tokens.",
+            "An OpenID Connect issuer needs an audience and a scope template.",
             hint="Add --oidc-audience, and --oidc-scope as in 'acme/{sub}'.",
         )
     chosen: tuple[Grant, ...] = OWNERS
@@ -179,14 +182,14 @@ def keep(path: Path, keys: Keys, scope: Scope) -> None:
     if path.exists():
         if path.stat().st_mode & _OTHERS:
             raise InvalidRequest(
-                f"Others may read the key in {path}.",
+                f"Other users can read the key in {path}.",
                 hint=f"Run `chmod 600 {path}`, or remove it to have a new one made.",
             )
         keys.refresh()
         found = keys.find(files.read(path).decode("latin-1").strip())
         if found is None or not found.covers(scope):
             raise InvalidRequest(
-                f"What {path} holds is no good key for {scope}.",
+                f"The key in {path} is not valid for {scope}.",
                 hint="Remove it to have a new one made, or name another file.",
             )
         return
@@ -347,7 +350,7 @@ def _keys(*, create: bool) -> Iterator[Keys]:
         default="read, write",
     ),
     Option(
-        "--actor", "Actor the key acts as; only a user releases memories from quarantine.", Actor,
+        "--actor", "Actor the key acts as; only user and operator can approve memories.", Actor,
         default="agent",
     ),
     Option(

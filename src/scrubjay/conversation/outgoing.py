@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from scrubjay.guard import PLACEHOLDER
 from scrubjay.guard.clean import clean, one_line
-from scrubjay.guard.secrets import PLACEHOLDER, redact
+from scrubjay.guard.secrets import redact
 from scrubjay.model.memory import Json, Memory
 
 __all__ = ["clean", "one_line", "render_brief", "sanitize"]

@@ -64,6 +64,7 @@ from scrubjay.model.results import (
     Brief,
     Changes,
     Erasure,
+    Exported,
     Extraction,
     ExtractionStatus,
     Loaded,
@@ -520,9 +521,7 @@ class Engine(Checking, Extracting):
 
     # -- whole scopes out and in ---------------------------------------------------------
 
-    def export(
-        self, scope: Scope, request: Export = Export(), caller: Caller = USER
-    ) -> copies.Exported:
+    def export(self, scope: Scope, request: Export = Export(), caller: Caller = USER) -> Exported:
         """Every memory as JSON, or as a sealed bundle with a key of its own."""
         return copies.export(self._look(scope), sealed=request.sealed, actor=caller.actor)
 

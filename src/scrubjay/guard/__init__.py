@@ -1,1 +1,6 @@
 """What may enter and leave: `clean` (Unicode), `secrets` (redaction), `admission`, `budget`."""
+
+from typing import Final
+
+PLACEHOLDER: Final = "[REDACTED]"
+"""What stands for a secret that was taken out."""

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from scrubjay.guard.clean import clean
-from scrubjay.guard.secrets import PLACEHOLDER, redact
+from scrubjay.guard import PLACEHOLDER
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Json, Memory
 from scrubjay.model.requests import Retain, Supersede
 from scrubjay.model.turns import Piece, Turn
+
+if TYPE_CHECKING:
+    from scrubjay.guard.secrets import Redacted
 
 _Pure = Callable[[str], str]
 Written = TypeVar("Written", Retain, Supersede, Memory)
@@ -28,7 +30,7 @@ def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Ma
     found: Counter[str] = Counter()
 
     def pure(text: str) -> str:
-        redacted = redact(clean(text), placeholder)
+        redacted = _redacted(text, placeholder)
         found.update(redacted.found)
         return redacted.text
 
@@ -57,7 +59,7 @@ def admit_turn(turn: Turn, placeholder: str = PLACEHOLDER) -> tuple[Turn, Mappin
     found: Counter[str] = Counter()
 
     def pure(text: str) -> str:
-        redacted = redact(clean(text), placeholder)
+        redacted = _redacted(text, placeholder)
         found.update(redacted.found)
         return redacted.text
 
@@ -70,11 +72,19 @@ def admit_piece(piece: Piece, placeholder: str = PLACEHOLDER) -> Piece:
     """What was found in a turn, without invisible characters and secrets."""
 
     def pure(text: str) -> str:
-        return redact(clean(text), placeholder).text
+        return _redacted(text, placeholder).text
 
     slot = None if piece.slot is None else pure(piece.slot)
     tags = tuple(filter(str.strip, map(pure, piece.tags)))
     return replace(piece, content=pure(piece.content), slot=slot, tags=tags)
+
+
+def _redacted(text: str, placeholder: str) -> Redacted:
+    """The text without invisible characters and secrets; their patterns are compiled at first."""
+    from scrubjay.guard.clean import clean
+    from scrubjay.guard.secrets import redact
+
+    return redact(clean(text), placeholder)
 
 
 def _json(value: Json, pure: _Pure) -> Json:

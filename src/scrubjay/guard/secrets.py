@@ -25,6 +25,7 @@ from math import log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from scrubjay.guard import PLACEHOLDER
 from scrubjay.guard.clean import clean
 from scrubjay.model.errors import InvalidRequest
 
@@ -181,7 +182,6 @@ CHECKS: Final[Mapping[str, Callable[[str], int]]] = {
 if TYPE_CHECKING:
     import re2
 
-PLACEHOLDER: Final = "[REDACTED]"
 WINDOW: Final = 16 * 1024
 OVERLAP: Final = 4 * 1024
 """By how much windows overlap: more than the longest match of a rule that is not `whole`."""
@@ -215,6 +215,8 @@ _DECODED: Final = re.compile(rb"[\\&\x1b\[\xe3\xef\xf0](?:" + _NOTATIONS + rb")"
 _GUESSED: Final = re.compile(
     rb"[\\&\x1b\[\xe3\xef\xf0%\r\n](?:" + _NOTATIONS + b"|" + _GUESSES + rb")", re.VERBOSE
 )
+_LEFT_EDGE, _RIGHT_EDGE = r"(?:^|[^0-9A-Za-z])", r"(?:$|[^0-9A-Za-z])"
+"""Neither letter nor digit: asked of RE2 where it can be, else by `_within`."""
 _MEANINGS: Final = {
     "break": b"\n",
     "tab": b"\t",
@@ -326,6 +328,9 @@ def rules() -> tuple[Rule, ...]:
         allowed = (*masks, *table.pop("allowlist", {}).get("regexes", ()))
         lists = {name: tuple(value) for name, value in table.items() if isinstance(value, list)}
         regex = table["regex"].replace(r"\<", r"(?:\b|_)")
+        edges = table.get("edges", "left")
+        if edges != "none" and "(" not in regex.replace("(?", "").replace(r"\(", ""):
+            regex = f"{_LEFT_EDGE}({regex})" + (_RIGHT_EDGE if edges == "both" else "")
         known.append(Rule(**{**table, **lists, "regex": regex, "allowed": allowed}))
     return tuple(known)
 

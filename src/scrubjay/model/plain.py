@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from scrubjay.model.memory import Memory
 from scrubjay.model.records import to_record
-from scrubjay.model.results import Hit
+from scrubjay.model.results import Hit, Page
 from scrubjay.model.scope import Scope
 
 
@@ -49,6 +49,10 @@ def _hit(hit: Hit) -> Any:
     }
 
 
+def _page(page: Page) -> Any:
+    return {"data": _list(page.memories), "next_cursor": page.next}
+
+
 def _time(time: datetime) -> str:
     return time.isoformat().replace("+00:00", "Z")
 
@@ -77,6 +81,7 @@ _ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
     **dict.fromkeys((str, int, float, bool, type(None)), _same),
     Memory: _memory,
     Hit: _hit,
+    Page: _page,
     Scope: str,
     datetime: _time,
     date: date.isoformat,

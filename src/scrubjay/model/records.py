@@ -22,19 +22,20 @@ EXPORT: Final = "scrubjay-export"
 EXPORT_VERSION: Final = 1
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _PROVENANCE: Final = ("session", "channel", "message_id", "reason")
-_OPTIONAL: Final = ("speaker", "position", "approved", "key", "supersedes", "superseded_by")
 _TIMES: Final = ("retired_at", "valid_from", "valid_to", "expires_at")
+_OWN: Final = frozenset(
+    {"id", "kind", "content", "recorded_at", "origin", "provenance", "tags", "importance"}
+    | {"pinned", "sources", "metadata", "number", "version", *_TIMES}
+)
+"""Fields with a form of their own; every other one is left out where it is None."""
+_OPTIONAL: Final = tuple(name for name in Memory.__struct_fields__ if name not in _OWN)
 _TIMED: Final = frozenset(_TIMES)
 _LISTS: Final = frozenset({"tags", "sources"})
 # By value: a look into a mapping is ten times as quick as a call of an enum's class.
 _KINDS: Final = {kind.value: kind for kind in Kind}
 _ORIGINS: Final = {origin.value: origin for origin in Origin}
 _ACTORS: Final = {actor.value: actor for actor in Actor}
-_KNOWN: Final = frozenset(
-    {"id", "kind", "content", "recorded_at", "origin", "provenance", "tags", "importance"}
-    | {"pinned", "sources", "metadata", "number", "version"}
-    | {*_OPTIONAL, *_TIMES}
-)
+_KNOWN: Final = frozenset(Memory.__struct_fields__)
 
 
 def _stamp(time: datetime) -> str:
@@ -161,7 +162,7 @@ def _checked(field: str, check: Callable[[Any], object], record: Mapping[str, Js
     except InvalidRequest as error:
         raise InvalidRequest(f"{field}: {error.message}", hint=error.hint) from error
     except (TypeError, ValueError, AttributeError) as error:
-        raise InvalidRequest(f"{field}: it is not what this field holds.") from error
+        raise InvalidRequest(f"{field}: the value has a wrong type.") from error
 
 
 def _check_provenance(value: dict[str, Any]) -> None:
@@ -206,6 +207,7 @@ _ABSENT: Final[Mapping[str, Any]] = {
     "version": 1,
 }
 _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
+    **dict.fromkeys(_OPTIONAL, lambda value: text.check_name("It", value)),
     "id": text.check_id,
     "kind": lambda value: text.check_choice("The kind", value, Kind),
     "content": text.check_content,
@@ -219,10 +221,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "metadata": text.check_metadata,
     "number": _present(lambda value: text.check_count("It", value)),
     "version": _present(lambda value: text.check_count("It", value, least=1)),
-    "speaker": lambda value: text.check_name("It", value),
     "position": lambda value: text.check_count("It", value),
-    "approved": lambda value: text.check_name("It", value),
-    "key": lambda value: text.check_name("It", value),
     "supersedes": _optional(text.check_id),
     "superseded_by": _optional(text.check_id),
     **{name: _optional(_foreign_time) for name in _TIMES},

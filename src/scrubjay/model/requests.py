@@ -268,7 +268,7 @@ class Amend(_WithId, frozen=True, kw_only=True):
         if self.expires_at is not AS_IT_IS:
             _set(self, "expires_at", text.check_time("The time of expiry", self.expires_at))
         elif self.pinned is None:
-            raise InvalidRequest("Say what to change.", hint="Give pinned, or expires_at.")
+            raise InvalidRequest("The request names no change.", hint="Give pinned, or expires_at.")
 
     def memory(self, old: Memory) -> Memory:
         """What becomes of `old`."""
@@ -592,7 +592,7 @@ class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
             text.check_id(self.before_id)
             if self.before is None:
                 raise InvalidRequest(
-                    "A turn to go on from is named with its time.", hint="Give before."
+                    "`before_id` needs the time of the turn as well.", hint="Give before."
                 )
 
 

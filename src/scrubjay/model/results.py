@@ -186,7 +186,7 @@ class Stopped(StrEnum):
     SPENT = "spent"
     """The scope has used up its tokens of this day."""
     UNAVAILABLE = "unavailable"
-    """The model cannot be had."""
+    """The model is unavailable."""
 
 
 class Extraction(Result, frozen=True, kw_only=True):
@@ -348,6 +348,16 @@ class Loaded(Result, frozen=True, kw_only=True):
     forgotten: Annotated[
         int, Meta(description="How many memories were left out because they were forgotten here.")
     ] = 0
+
+
+class Exported(Result, frozen=True, kw_only=True):
+    """An export: a scope as the bytes of a file."""
+
+    content: Annotated[bytes, Meta(description="The bytes of the file.")]
+    memories: Annotated[int, Meta(description="How many memories it holds.")]
+    key: Annotated[
+        str | None, Meta(description="The key that opens a sealed export; None if it is plain.")
+    ] = None
 
 
 class BackedUp(Result, frozen=True, kw_only=True):

@@ -54,8 +54,8 @@ def expected(request: Request) -> frozenset[Edition] | None:
         raise Problem(
             428,
             "precondition_required",
-            "Say which version you have seen.",
-            hint="Send its ETag as If-Match, or If-Match: * for whichever it is.",
+            "The header If-Match is required.",
+            hint="Send the ETag that you have read, or If-Match: * for any edition.",
         )
     return None if given.strip() == "*" else _editions(given)
 
@@ -111,8 +111,7 @@ def render(
             return _written(service, operation, result)
         case Page():
             return _page(service, request, scope, result)
-    content = codec.plain(result)
-    return as_json(content if isinstance(content, dict) else {"data": content}, operation.status)
+    return as_json(codec.answer(result), operation.status)
 
 
 def _memory(request: Request, operation: Operation, memory: Memory) -> Response:
@@ -136,8 +135,7 @@ def _page(service: Service, request: Request, scope: Scope, page: Page) -> Respo
         kept = [pair for pair in request.query_params.multi_items() if pair[0] not in _PLACES]
         query = urlencode([*kept, ("cursor", cursor)])
         headers["Link"] = f'<{request.url.path}?{query}>; rel="next"'
-    content = {"data": codec.plain(page.memories), "next_cursor": cursor}
-    return as_json(content, headers=headers)
+    return as_json(codec.answer(page) | {"next_cursor": cursor}, headers=headers)
 
 
 _SHORT: Final = 2048
@@ -175,7 +173,7 @@ class RestEndpoint(HttpEndpoint[Response]):
         """The scope a header or the key names, if the key has the grant."""
         grant = self.operation.grant
         if grant is not None and grant not in holder.grants:
-            raise Forbidden(f"This key has not the grant {grant}.", hint="Use a key that has it.")
+            raise Forbidden(f"This key lacks the grant {grant}.", hint="Use a key that has it.")
         return self.service.scope_of(request, holder) if self.operation.verb.scoped else KEYS
 
     async def receive(self, request: Request, take: Take) -> bytes:
@@ -266,10 +264,10 @@ def _check_known(visit: Visit, reach: Access, receipt: Retained, once: str | Non
         if known == once:
             return
         if known is not None and key_name(known) == key_name(once):
-            detail = "This Idempotency-Key came with another request."
+            detail = "This Idempotency-Key was used with another request."
             raise Problem(422, "idempotency_key_reused", detail)
     if visit.request.headers.get("if-none-match", "").strip() == "*":
-        raise Problem(412, "precondition_failed", "It is there already, or was forgotten once.")
+        raise Problem(412, "precondition_failed", "The id or key exists already, or was forgotten.")
 
 
 def _query(request: Request, wanted: Mapping[str, tuple[Any, Any]]) -> Values:

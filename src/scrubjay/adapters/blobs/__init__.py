@@ -1,1 +1,1 @@
-"""Blobs: where sealed byte strings too large for a row are kept."""
+"""Blobs: persistence of sealed byte strings that are too large for a row."""

@@ -26,7 +26,7 @@ class FileBlobs:
         self._disk = disk or Disk()
 
     def put(self, address: str, name: str, content: bytes) -> None:
-        """Write a blob: complete and durable on return, never seen half written."""
+        """Write a blob: atomic, and durable on return."""
         path = self._path(address, name)
         with failures(_PLACE):
             for _ in range(_TRIES):

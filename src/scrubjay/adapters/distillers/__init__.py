@@ -1,1 +1,1 @@
-"""Distillers: what is worth remembering of a turn."""
+"""Distillers: derive memories from a turn."""

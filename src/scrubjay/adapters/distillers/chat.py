@@ -1,8 +1,8 @@
-"""An extractor behind a language model: `/chat/completions`, or Anthropic's `/v1/messages`.
+"""Extractor over a language model: `/chat/completions`, or Anthropic's `/v1/messages`.
 
-The turn leaves the machine: whoever configures this trusts the endpoint with it. The model is
-told that a turn is a text to read, not to obey; whatever it answers is taken for a claim of the
-agent, never for the user's words.
+The turn leaves the machine; configuring it means trusting the endpoint with it. The prompt says
+that a turn is a text to read, not to obey. An answer counts as a claim of the agent, never as the
+user's words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scrubjay.model.turns import MODEL_PART, MODEL_PIECES, Extracted, Piece, Tur
 from scrubjay.ports import Clock
 
 PROMPT_VERSION: Final = 1
-"""Another number where the words below would be answered otherwise."""
+"""Raised when the prompt below changes."""
 KINDS: Final = (
     Kind.FACT,
     Kind.PREFERENCE,
@@ -76,9 +76,9 @@ SCHEMA: Final[Mapping[str, Any]] = {
     "additionalProperties": False,
 }
 SIDE_CHARS: Final = 12_000
-"""How much of either side is sent: the beginning and the end of what is longer."""
+"""Characters of either side that are sent: the beginning and the end of a longer text."""
 CONTENT_CHARS: Final = 500
-"""What is longer is no sentence."""
+"""Maximum length of an extracted memory."""
 ABOUT_CHARS: Final = 80
 ANSWER_BYTES: Final = 256 * 1024
 ANSWER_TOKENS: Final = 2_048
@@ -90,7 +90,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatModel:
-    """Which model to ask, where, and how patient to be with it."""
+    """Address, name and timeout of a chat model."""
 
     base_url: str
     """`https://api.example.com/v1`; for Anthropic without the version. Plain http only to this
@@ -99,12 +99,12 @@ class ChatModel:
     dialect: ModelDialect = ModelDialect.OPENAI
     api_key: str | None = field(default=None, repr=False)
     seconds: float = 30.0
-    """How long one attempt may take."""
+    """Timeout of one attempt."""
     attempts: int = 2
 
 
 class ChatExtractor:
-    """An Extractor that asks a language model about one turn at a time."""
+    """An Extractor that sends one turn at a time to a language model."""
 
     def __init__(self, model: ChatModel, *, clock: Clock, sleep: Sleep) -> None:
         if min(model.attempts, model.seconds) <= 0:
@@ -123,14 +123,14 @@ class ChatExtractor:
 
     @property
     def identity(self) -> str:
-        """The model, where it is served, as a hash, and the words it is asked in."""
+        """The model, a hash of its address, and the version of the prompt."""
         place = hashlib.sha256(self._model.base_url.rstrip("/").encode()).hexdigest()[:8]
         return f"chat:{self._model.name}:{place}:{PROMPT_VERSION}"
 
     def extract(
         self, turn: Turn, noted: Sequence[str], *, deadline: float | None = None
     ) -> Extracted:
-        """What the model finds in a turn beyond what is noted of it."""
+        """Memories that the model finds in a turn, beyond those already known."""
         # One JSON object, so that no text can look like another.
         exchange = {
             "at": turn.at.isoformat(),
@@ -247,7 +247,7 @@ def _cut(said: str) -> str:
 
 
 def _attempt(read: Callable[[], Any]) -> Any:
-    """What is read from an answer; None if it is not there, whatever stands there instead."""
+    """Parse an answer; None if it has not the expected shape."""
     try:
         return read()
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, StopIteration):
@@ -255,7 +255,7 @@ def _attempt(read: Callable[[], Any]) -> Any:
 
 
 def _pieces(notes: list[Any]) -> Iterator[Piece]:
-    """The entries of an answer, as far as they are some."""
+    """The valid entries of an answer."""
     number = count()
     for note in notes:
         if not isinstance(note, dict) or note.get("kind") not in KINDS:
@@ -287,7 +287,7 @@ def _line(value: object) -> str:
 
 
 def _count(value: object, characters: int) -> int:
-    """The tokens an answer names; else a guess by its length."""
+    """Token count of an answer, or an estimate by its length."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     return -(-characters // _CHARS_PER_TOKEN)

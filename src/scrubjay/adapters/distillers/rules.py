@@ -1,8 +1,7 @@
-"""A distiller of rules: no model, no network; the same turn always yields the same.
+"""Rule-based distiller: deterministic, no model, no network.
 
-A turn yields itself as an episode, and what the user says in so many words: preferences,
-instructions, facts and corrections. What the agent says is only part of the episode, since an
-agent may repeat anything.
+A turn gives an episode, and the explicit statements of the user: preferences, instructions, facts
+and corrections. The agent's words are only part of the episode, since an agent may repeat anything.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from scrubjay.model.memory import Kind
 from scrubjay.model.turns import EPISODE_PART, Piece, Turn
 
 _SHORT: Final = 400
-"""A longer text is no courtesy and no sign of life."""
+"""Maximum length of a courtesy or heartbeat."""
 _JOB: Final = 4_000
-"""And a longer one than this no job of a clockwork."""
+"""Maximum length of a scheduled routine prompt."""
 _FRAGMENT: Final = re.compile(r"\{([a-z_]+)\}")
 _WRAP: Final = re.compile(r"(?:\A|\n) *")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -32,14 +31,14 @@ _MARKS: Final = " \t\"'“”„«»*_-\u2013—•.,;:!…。\uff01\uff0c\uff1b
 
 
 class Statement(Struct, frozen=True):
-    """One way to say something, and what it is about where the pattern has no group for it."""
+    """One pattern of a statement, and its subject if the pattern has no group for it."""
 
     says: re.Pattern[str]
     about: str | None = None
 
 
 class Language(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The ways of one language to say something worth keeping, as patterns.toml explains them."""
+    """Patterns of one language, as patterns.toml explains them."""
 
     facts: list[Statement]
     preferences: list[Statement]
@@ -51,7 +50,7 @@ class Language(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     passes: re.Pattern[str]
 
     def is_passing(self, match: re.Match[str]) -> bool:
-        """Whether it says something only for now: of what is at hand, or by pointing at it."""
+        """Whether a statement holds only for the moment: about a thing at hand, or by pointing."""
         groups = match.groupdict()
         slot, value = groups.get("slot") or "", groups.get("value") or ""
         about_now = self.things.fullmatch(slot) or self.passes.search(value)
@@ -67,7 +66,7 @@ class PatternTables(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @cache
 def _tables() -> PatternTables:
-    """The language tables, read when a text is first distilled: most commands distill none."""
+    """The language tables; loaded lazily, because most commands distill nothing."""
     import tomllib
 
     tables = tomllib.loads(Path(__file__).with_name("patterns.toml").read_text("utf-8"))
@@ -87,7 +86,7 @@ def _tables() -> PatternTables:
 
 @cache
 def _statements_known() -> tuple[tuple[Kind, Statement, Language], ...]:
-    """All ways to say something, the most telling first."""
+    """All statement patterns, the most specific first."""
     return tuple(
         (kind, statement, language)
         for kind in (Kind.PREFERENCE, Kind.INSTRUCTION, Kind.FACT)
@@ -106,7 +105,7 @@ def plain(said: str) -> str:
 
 
 def is_trivial(said: str) -> bool:
-    """Whether a text is only a courtesy or a sign of life."""
+    """Whether a text is only a courtesy or a heartbeat."""
     if len(said) > _SHORT:
         return False
     words = plain(said)
@@ -114,17 +113,17 @@ def is_trivial(said: str) -> bool:
 
 
 def is_routine(said: str) -> bool:
-    """Whether a text belongs to the clockwork of an agent, rather than speaks of one."""
+    """Whether a text is a scheduled routine prompt (heartbeat), rather than about one."""
     return asks_for_sign(said) or bool(_sign("routine").match(said[:_SHORT]))
 
 
 def asks_for_sign(said: str) -> bool:
-    """Whether a text names the word to answer with if there is nothing to do; nobody talks so."""
+    """Whether a text names a token to answer with if there is nothing to do."""
     return len(said) <= _JOB and bool(_sign("asks_for_sign").search(said))
 
 
 def is_quiet(said: str) -> bool:
-    """Whether the answer to a routine says no more than that there is nothing to say."""
+    """Whether the answer to a routine prompt only says that there is nothing to do."""
     if len(said) > _SHORT:
         return False
     sentences = _SENTENCE_END.split(said.strip())
@@ -132,7 +131,7 @@ def is_quiet(said: str) -> bool:
 
 
 def is_machine(said: str) -> bool:
-    """Whether a text is the chatter of a tool: one object, list or element and nothing else."""
+    """Whether a text is tool output: one object, list or element and nothing else."""
     said = said.strip()
     if said[:1] + said[-1:] in ("{}", "[]"):
         try:
@@ -153,19 +152,19 @@ def is_machine(said: str) -> bool:
 
 
 SALIENT: Final = "salient"
-"""The tag of what stays worth telling when it is old."""
+"""Tag of episodes that stay relevant when they are old."""
 _SIDE_CHARS: Final = 6_000
-"""How much of either side an episode holds."""
+"""Characters of either side in an episode."""
 _PASTED_CHARS: Final = 4_000
-"""A longer text is pasted: only its beginning and its end are the user's own words."""
+"""A longer text counts as pasted: only its beginning and end are the user's own words."""
 _EDGE_CHARS: Final = 1_000
 _READ_CHARS: Final = 32_000
-"""Of a longer text nothing but the edges is even looked at, but for where code begins and ends."""
+"""Of a longer text only the edges are read, except for the marks of code blocks."""
 _FENCES: Final = ("```", "~~~")
 _STATEMENTS: Final = 8
 _SENTENCE_CHARS: Final = range(4, 401)
 _BRIEF_WORDS: Final = 12
-"""An answer of no more words than this, to a courtesy, is a courtesy as well."""
+"""Maximum number of words of an answer that is a courtesy."""
 _SALIENCE: Final = {Kind.PREFERENCE: 0.75, Kind.INSTRUCTION: 0.8, Kind.FACT: 0.7}
 _CORRECTED: Final = 0.85
 _MOVING_IMPORTANCE: Final = 0.9
@@ -184,11 +183,11 @@ _HAN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 class RulesDistiller:
-    """What a turn yields, by rules."""
+    """Rule-based Distiller."""
 
     @property
     def identity(self) -> str:
-        """These rules; another number where they would answer otherwise."""
+        """Version of the rules; raised when their results change."""
         return "rules-2"
 
     def distill(self, turn: Turn) -> Sequence[Piece]:
@@ -203,7 +202,7 @@ class RulesDistiller:
         return () if says_nothing and _is_idle(turn, by_machine) else (episode, *statements)
 
     def words(self, turn: Turn) -> frozenset[str]:
-        """The words of both sides; of a script without spaces, its pairs of characters."""
+        """Words of both sides; for an unspaced script, pairs of characters."""
         text = f"{_edges(turn.user)}\n{_edges(turn.assistant)}".lower()
         words: set[str] = set()
         for word in _WORD.findall(text):
@@ -218,14 +217,14 @@ class RulesDistiller:
 
 
 def _is_brief(answer: str) -> bool:
-    """Whether an answer to a courtesy is no more than one itself."""
+    """Whether the answer to a courtesy is one itself."""
     if len(answer) <= 20 * _BRIEF_WORDS and len(answer.split()) <= _BRIEF_WORDS:
         return True
     return is_quiet(answer) or is_machine(answer)
 
 
 def _is_idle(turn: Turn, by_machine: bool) -> bool:
-    """Whether a clockwork found nothing, or a tool only spoke to a tool."""
+    """Whether a routine found nothing, or both sides are tool output."""
     if is_routine(turn.user):
         return is_quiet(turn.assistant) or is_machine(turn.assistant)
     return by_machine and _is_brief(turn.assistant)
@@ -256,7 +255,7 @@ def _cut(said: str) -> str:
 
 
 def _statements(own: str) -> Iterator[Piece]:
-    """What the user says in so many words, each once, at most a handful."""
+    """Explicit statements of the user, without duplicates, at most a handful."""
     found: dict[str, Piece] = {}
     for sentence in _sentences(own):
         piece = _statement(sentence)
@@ -267,7 +266,7 @@ def _statements(own: str) -> Iterator[Piece]:
 
 
 def _own_words(said: str) -> str:
-    """What the user wrote, without code, quotations and what was pasted between."""
+    """The user's own words: without code, quotations and pasted text."""
     if len(said) > _READ_CHARS:
         # What is left out may have opened code that the end is still part of.
         skipped, end = said[:-_PASTED_CHARS], said[-_PASTED_CHARS:]
@@ -283,7 +282,7 @@ def _unquoted(said: str) -> str:
 
 
 def _edges(said: str) -> str:
-    """As much of a text as is compared with another."""
+    """The part of a text that is compared with another."""
     if len(said) <= _PASTED_CHARS:
         return said
     return f"{said[: _PASTED_CHARS - _EDGE_CHARS]}\n{said[-_EDGE_CHARS:]}"
@@ -318,7 +317,7 @@ def _statement(sentence: str) -> Piece | None:
 
 
 def _correction(sentence: str, rest: str, language: Language) -> Piece | None:
-    """A correction of a fact is that fact, newly said; any other must tell something."""
+    """A correction of a fact becomes the new fact; any other must have content."""
     if stated := _plain_statement(sentence, rest):
         return replace(stated, importance=_CORRECTED)
     if not language.tells.fullmatch(rest):

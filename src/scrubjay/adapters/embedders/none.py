@@ -8,7 +8,7 @@ from scrubjay.ports import Floats
 
 
 class NoEmbedder:
-    """An Embedder that says nothing about any text."""
+    """An Embedder without vectors."""
 
     @property
     def identity(self) -> str:
@@ -22,7 +22,7 @@ class NoEmbedder:
 
     @property
     def costly(self) -> bool:
-        """Making a vector again costs less than keeping it."""
+        """Cheap: vectors are computed again instead of stored."""
         return False
 
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:

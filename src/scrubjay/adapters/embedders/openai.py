@@ -1,7 +1,7 @@
-"""An embedder behind an OpenAI-compatible endpoint: `POST {base_url}/embeddings`.
+"""Embedder over an OpenAI-compatible endpoint: `POST {base_url}/embeddings`.
 
-The texts leave the machine: whoever configures this trusts the endpoint with them. The key and
-the texts are never part of an error or a log line.
+The texts leave the machine; configuring it means trusting the endpoint with them. The key and the
+texts are never part of an error or a log line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where vectors come from, and how patient to be with it."""
+    """Address, model and timeout of an embeddings endpoint."""
 
     base_url: str
     """With the version, as in `https://api.example.com/v1`; plain http only to this machine."""
@@ -33,15 +33,15 @@ class Endpoint:
     dimensions: int
     api_key: str | None = field(default=None, repr=False)
     shorten: bool = False
-    """Ask for `dimensions` in each request, of a model that can shorten its vectors."""
+    """Send `dimensions` with each request, for a model that can shorten its vectors."""
     batch: int = 64
     seconds: float = 10.0
-    """How long one attempt may take."""
+    """Timeout of one attempt."""
     attempts: int = 3
 
 
 class OpenAIEmbedder:
-    """An Embedder that asks an endpoint, in batches, and again when it fails in passing."""
+    """An Embedder over HTTP, in batches, with retries of transient failures."""
 
     def __init__(self, endpoint: Endpoint, *, clock: Clock, sleep: Sleep) -> None:
         if min(endpoint.dimensions, endpoint.batch, endpoint.attempts, endpoint.seconds) <= 0:
@@ -59,19 +59,19 @@ class OpenAIEmbedder:
 
     @property
     def identity(self) -> str:
-        """Which vectors these are: the model's, and where it is served, as a hash."""
+        """Identity of the vectors: the model, and a hash of its address."""
         place = hashlib.sha256(self._endpoint.base_url.rstrip("/").encode()).hexdigest()[:8]
         size = f"-{self.dimensions}" if self._endpoint.shorten else ""
         return f"openai:{self._endpoint.model}{size}:{place}"
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a vector has."""
+        """Number of dimensions."""
         return self._endpoint.dimensions
 
     @property
     def costly(self) -> bool:
-        """Asking again would take long."""
+        """Costly: vectors are stored instead of computed again."""
         return True
 
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
@@ -113,7 +113,7 @@ class OpenAIEmbedder:
             answers = sorted(json.loads(raw)["data"], key=lambda answer: answer["index"])
             rows = np.array([answer["embedding"] for answer in answers], np.float32)
         except (ValueError, TypeError, KeyError) as error:
-            raise EmbedderError("The embedding endpoint answered something else.") from error
+            raise EmbedderError("The embedding endpoint returned no vectors.") from error
         if rows.shape != (count, self.dimensions):
             raise EmbedderError(
                 f"The embedding endpoint gave vectors of shape {rows.shape}, "
@@ -121,7 +121,7 @@ class OpenAIEmbedder:
                 hint="Set the dimensions to those of the model.",
             )
         if not np.isfinite(rows).all():
-            raise EmbedderError("The embedding endpoint answered numbers that are none.")
+            raise EmbedderError("The embedding endpoint returned values that are not numbers.")
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         rows /= np.where(lengths > 0, lengths, 1)
         return rows

@@ -1,7 +1,7 @@
 """The default embedder: a table of token vectors inside the package; no model, no network.
 
-A text is the sum of its tokens' vectors, brought to length 1. The table was distilled from
-all-MiniLM-L6-v2 by tools/distill.py, which also says how it was trained and measured.
+The vector of a text is the sum of its tokens' vectors, normalized to length 1. The table was
+distilled from all-MiniLM-L6-v2 by tools/distill.py, which also says how it was measured.
 
 The file, little-endian: `SJT1`, three unsigned 32-bit numbers (tokens, dimensions, bytes of the
 vocabulary), 32 bytes of SHA-256 over all that follows, the vocabulary as lines of UTF-8, one
@@ -33,7 +33,7 @@ HEAD = struct.Struct("<4sIII32s")
 MAGIC = b"SJT1"
 Head: TypeAlias = tuple[bytes, int, int, int, bytes]
 BATCH_TOKENS = 4096
-"""Tokens pooled at a time: their floats stay within a processor's cache."""
+"""Tokens pooled at a time: their floats fit in a CPU cache."""
 UNKNOWN = "[UNK]"
 LONGEST_WORD = 100
 CACHED_WORDS = 50_000
@@ -44,7 +44,7 @@ _CJK = (
 
 
 class _Folding(dict[int, str]):
-    """What each character becomes: itself, nothing, a space, or a word of its own."""
+    """Translation table: each character becomes itself, nothing, a space, or a word of its own."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -70,7 +70,7 @@ class WordPiece:
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self._numbers = {piece: number for number, piece in enumerate(vocabulary)}
         self.unknown = self._numbers[UNKNOWN]
-        """The number of what is not in the vocabulary."""
+        """The number of an unknown token."""
         self._folding = _Folding()
         self._cache: dict[str, list[int]] = {}
 
@@ -121,18 +121,18 @@ class StaticEmbedder:
 
     @property
     def identity(self) -> str:
-        """Which vectors these are: the table's name, shape and hash."""
+        """Identity of the vectors: the table's name, shape and hash."""
         digest: bytes = self._head[4]
         return f"static:{NAME}-{self.dimensions}-int8:{digest.hex()[:8]}"
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a vector has."""
+        """Number of dimensions."""
         return int(self._head[2])
 
     @property
     def costly(self) -> bool:
-        """Making a vector again costs less than keeping it."""
+        """Cheap: vectors are computed again instead of stored."""
         return False
 
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
@@ -170,7 +170,7 @@ class StaticEmbedder:
         except (OSError, struct.error) as error:
             raise EmbedderError("The table of token vectors cannot be read.") from error
         if magic != MAGIC:
-            raise EmbedderError("The table of token vectors is not one.")
+            raise EmbedderError("The table of token vectors has a wrong format.")
         return magic, tokens, dimensions, size, digest
 
     @cached_property
@@ -180,7 +180,7 @@ class StaticEmbedder:
 
 @lru_cache(maxsize=2)
 def _read(path: Path, head: Head) -> _Table:
-    """The table in a file, read once however many embedders there are."""
+    """The table of a file, cached for all embedders."""
     import numpy as np
 
     _, tokens, dimensions, size, _ = head

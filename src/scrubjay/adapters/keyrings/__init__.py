@@ -1,1 +1,1 @@
-"""Keyrings: where the keys that open everything else come from."""
+"""Keyrings: storage and wrapping of the keys."""

@@ -1,7 +1,7 @@
-"""Keyrings over a keys folder; the default one wraps its slots by a key file beside them.
+"""Keyrings in a keys folder; the default one wraps its slots with a key file in the same folder.
 
-`<keys>/slots/<address>/<purpose>` is one wrapped slot. Whoever adds shares `<keys>/lock`; whoever
-deletes or wraps anew holds it alone, so that a leftover found while deleting belongs to nobody.
+`<keys>/slots/<address>/<purpose>` is one wrapped slot. Adding takes a shared lock on `<keys>/lock`;
+deleting and re-wrapping take an exclusive one, so that a draft found while deleting is not in use.
 Reading takes no lock: a slot that is just being overwritten does not open, and is read again.
 """
 
@@ -37,13 +37,13 @@ _READ_TRIES: Final = 3
 
 
 def write_line(kind: str, *words: str) -> bytes:
-    """The file that says these words."""
+    """Encode a one-line file with a checksum."""
     text = " ".join((f"scrubjay-{kind}", VERSION, *words))
     return f"{text} {_check(text)}\n".encode("ascii")
 
 
 def read_line(raw: bytes, kind: str, count: int) -> list[str]:
-    """The words a file of this kind says; SealBroken if it is damaged."""
+    """Decode a one-line file of this kind; SealBroken if it is damaged."""
     text, _, check = raw.decode("ascii", "replace").removesuffix("\n").rpartition(" ")
     if not text.startswith(f"scrubjay-{kind} ") or _check(text) != check:
         raise damaged(kind)
@@ -56,7 +56,7 @@ def read_line(raw: bytes, kind: str, count: int) -> list[str]:
 
 
 def unhex(word: str, kind: str, size: int) -> bytes:
-    """The bytes of a hexadecimal word; SealBroken if there are not as many."""
+    """The bytes of a hexadecimal word; SealBroken if the length is wrong."""
     try:
         raw = bytes.fromhex(word)
     except ValueError as error:
@@ -67,7 +67,7 @@ def unhex(word: str, kind: str, size: int) -> bytes:
 
 
 def damaged(kind: str) -> SealBroken:
-    """The error for a file that is not what was written."""
+    """The error for a damaged file."""
     return SealBroken(
         f"The {kind} file in the keys folder is damaged.",
         hint=f"Put an undamaged copy of the {kind} file back; nothing was changed.",
@@ -79,7 +79,7 @@ def _check(text: str) -> str:
 
 
 class SlotKeyring(ABC):
-    """A Keyring over a keys folder; what it is made of says where the wrapping key comes from."""
+    """Base class of keyrings in a keys folder; a subclass provides the wrapping key."""
 
     def __init__(self, directory: Path, clock: Clock, disk: Disk | None = None) -> None:
         self._directory = directory
@@ -90,11 +90,11 @@ class SlotKeyring(ABC):
 
     @abstractmethod
     def _wrapping_key(self) -> bytes:
-        """The key that wraps the slots; called while the folder is held."""
+        """The key that wraps the slots; called under the lock."""
 
     @abstractmethod
     def _admit(self) -> None:
-        """Raise what keeps this keyring from being used at all, such as Locked."""
+        """Raise if the keyring cannot be used, such as Locked."""
 
     @property
     def place(self) -> str:
@@ -137,7 +137,7 @@ class SlotKeyring(ABC):
         return self._read(address, purpose)
 
     def delete(self, address: str, purpose: str) -> None:
-        """Delete a slot for good, durably, with what writing it left; an absent one is fine."""
+        """Delete a slot for good, durably, with its drafts; an absent one is fine."""
         path = self._path(address, purpose)
         self._admit()
         if self._exists():
@@ -166,7 +166,7 @@ class SlotKeyring(ABC):
 
     @contextmanager
     def _changing(self, *, shared: bool = False) -> Iterator[None]:
-        """Have the folder, which is made if need be, alone, or with others who add."""
+        """Create the folder if it is missing and lock it, exclusive or shared."""
         with failures(PLACE):
             self._disk.make_folder(self._directory)
             with self._disk.locked(self._lock, shared=shared):
@@ -224,7 +224,7 @@ class SlotKeyring(ABC):
         return vault.wrap(secret, key, address=address, purpose=purpose, nonce=nonce)
 
     def _shred(self, path: Path) -> None:
-        """Overwrite a file and what writing it left, and delete them, durably."""
+        """Overwrite a file and its drafts, and delete them, durably."""
         for name in self._disk.names(path.parent):
             if name.startswith(LEFTOVER):
                 target = name.removeprefix(LEFTOVER).rpartition(".")[0]
@@ -237,9 +237,9 @@ class SlotKeyring(ABC):
 
 
 class FileKeyring(SlotKeyring):
-    """Slots wrapped by the key in `<keys>/key`, which `found` makes.
+    """Keyring whose slots are wrapped with the key in `<keys>/key`; `found` creates it.
 
-    It protects copies of the data, not data and keys taken together.
+    It protects a copy of the data, but not a copy of data and keys together.
     """
 
     def _admit(self) -> None:

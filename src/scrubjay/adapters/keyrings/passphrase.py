@@ -1,8 +1,8 @@
-"""A keyring its user holds: a passphrase or the printed recovery key opens it, nothing else.
+"""Passphrase keyring: a passphrase or the printed recovery key opens it.
 
-A random master key wraps the slots. It is itself wrapped twice: under a key that Argon2id makes
-of the passphrase, and under the recovery key. Changing the passphrase wraps it anew and touches
-no slot.
+A random master key wraps the slots. It is itself wrapped twice: under a key that Argon2id derives
+from the passphrase, and under the recovery key. Changing the passphrase re-wraps the master key and
+touches no slot.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _LOOKALIKES: Final = str.maketrans("018", "OIB", "- \t\r\n")
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """How much work Argon2id makes of one guess."""
+    """Cost parameters of Argon2id."""
 
     memory_kib: int = 64 * 1024
     passes: int = 3
@@ -62,7 +62,7 @@ class Cost(Struct, frozen=True, kw_only=True):
 
     @property
     def sane(self) -> bool:
-        """Whether a computer can be asked to do this: at most 1 GiB, 32 passes, 16 lanes."""
+        """Whether the parameters are within limits: at most 1 GiB, 32 passes, 16 lanes."""
         return (
             1 <= self.lanes <= 16
             and 1 <= self.passes <= 32
@@ -113,10 +113,10 @@ class PassphraseKeyring(SlotKeyring):
         cost: Cost = STRONG,
         disk: Disk | None = None,
     ) -> tuple[Self, str]:
-        """The keyring of a key file, put under a passphrase; unlocked, and its recovery key.
+        """Convert a key-file keyring to a passphrase; returns it unlocked, and its recovery key.
 
-        Every slot is wrapped anew and the key file is shredded. What a crash leaves undone, the
-        next unlock does.
+        Every slot is re-wrapped and the key file is shredded. After a crash, the next unlock
+        completes this.
         """
         keyring = cls(directory, clock, cost=cost, disk=disk)
         with keyring._changing():
@@ -143,7 +143,7 @@ class PassphraseKeyring(SlotKeyring):
     # -- opening and closing -----------------------------------------------------------
 
     def unlock(self, passphrase: str) -> None:
-        """Open the keyring; Locked if the passphrase is another one."""
+        """Open the keyring; Locked if the passphrase is wrong."""
         raw = self._file(PHRASE_FILE)
         if raw is None:
             raise KeyMissing("The passphrase file is not in the keys folder.")
@@ -177,7 +177,7 @@ class PassphraseKeyring(SlotKeyring):
                 master[:] = bytes(len(master))
 
     def change_passphrase(self, new: str) -> None:
-        """Let `new` open the keyring instead of the old passphrase; slots are not touched."""
+        """Change the passphrase to `new`; slots are not touched."""
         master = self._wrapping_key()
         line = self._passphrase_line(master, new)
         with self._changing():
@@ -212,7 +212,7 @@ class PassphraseKeyring(SlotKeyring):
                 self._take_over()
 
     def _found(self, passphrase: str) -> str:
-        """Make the master key and write both files; the passphrase file, the last, decides."""
+        """Create the master key and write both files, the passphrase file last."""
         if self._file(PHRASE_FILE) is not None:
             raise Conflict("This keys folder is locked by a passphrase already.")
         master = self._clock.random(vault.KEY_BYTES)
@@ -238,7 +238,7 @@ class PassphraseKeyring(SlotKeyring):
         return recovery_text(secret)
 
     def _take_over(self) -> None:
-        """Wrap what the key file still wraps under the master key, then shred the key file."""
+        """Re-wrap the slots of the key file under the master key, then shred the key file."""
         master = self._wrapping_key()
         foreign = []
         for slot in self._all_slots():
@@ -268,12 +268,12 @@ class PassphraseKeyring(SlotKeyring):
 
 
 def stretch(passphrase: str, salt: bytes, cost: Cost) -> bytes:
-    """The wrapping key Argon2id makes of a passphrase."""
+    """Derive the wrapping key from a passphrase with Argon2id."""
     if not passphrase:
         raise InvalidRequest("The passphrase is empty.")
     if not cost.sane:
         raise SealBroken(
-            "The passphrase file asks for an absurd amount of work.",
+            "The Argon2id parameters in the passphrase file are beyond the limits.",
             hint="Put an undamaged copy of the passphrase file back; nothing was changed.",
         )
     # Keyboards differ in how they compose an accented letter.
@@ -288,13 +288,13 @@ def stretch(passphrase: str, salt: bytes, cost: Cost) -> bytes:
 
 
 def recovery_text(secret: bytes) -> str:
-    """The recovery key as people copy it: 40 letters and digits in groups of five."""
+    """The recovery key as it is printed: 40 letters and digits in groups of five."""
     letters = base64.b32encode(secret + _recovery_check(secret)).decode()
     return "-".join(letters[at : at + _GROUP] for at in range(0, len(letters), _GROUP))
 
 
 def recovery_bytes(text: str) -> bytes:
-    """What `recovery_text` was made of, however it was spaced; InvalidRequest if mistyped."""
+    """Decode a printed recovery key, spaced in any way; InvalidRequest if mistyped."""
     try:
         raw = base64.b32decode(text.upper().translate(_LOOKALIKES))
     except (binascii.Error, ValueError):

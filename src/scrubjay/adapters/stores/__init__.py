@@ -1,1 +1,1 @@
-"""Stores: where sealed rows are kept."""
+"""Stores: persistence of sealed rows."""

@@ -1,7 +1,7 @@
-"""A store that lives as long as its process: what every store must do, in the plainest words.
+"""In-memory store: the executable specification of the port, for tests and simulations.
 
-A scope is one immutable `ScopeState`. A reader keeps the one it met first; a writer works on a copy
-of its own and, if all goes well, puts it in the place of the last one.
+A scope is one immutable `ScopeState`. A reader keeps the state of its first read; a writer works on
+a copy and replaces the state on commit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scrubjay.ports import Failpoint, Reach, Result, Tx, View, pass_by
 
 
 class MemoryCatalog:
-    """What is known of all scopes, in the memory of this process."""
+    """In-memory catalog of all scopes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -93,7 +93,7 @@ Item = TypeVar("Item")
 
 
 class ScopeState(Struct, frozen=True, kw_only=True):
-    """Everything a scope holds at one moment; never changed once a reader may have it."""
+    """Immutable state of a scope at one moment."""
 
     head: Head = field(default_factory=Head)
     rows: Mapping[Collection, Rows] = field(
@@ -107,7 +107,7 @@ class ScopeState(Struct, frozen=True, kw_only=True):
 
 
 class MemoryView:
-    """A view of the state it meets at its first read."""
+    """Read view: the state at its first read."""
 
     def __init__(self, look: Callable[[], ScopeState]) -> None:
         self._look = look
@@ -174,7 +174,7 @@ def _first(limit: int, items: Iterable[Item]) -> list[Item]:
 
 
 class MemoryTx(MemoryView):
-    """A view of a state of its own, which its changes replace step by step."""
+    """Transaction: a view of its own copy, which each change replaces."""
 
     def __init__(self, state: ScopeState) -> None:
         super().__init__(lambda: state)
@@ -220,7 +220,7 @@ class MemoryTx(MemoryView):
     def reseal(self, collection: Collection, row: Row) -> None:
         known = self.row(collection, row.id)
         if known is None or known.erased or known.version != row.version:
-            raise Conflict("The row to seal anew was changed or erased meanwhile.")
+            raise Conflict("The row to re-encrypt was changed or erased meanwhile.")
         sealed = replace(known, cell=row.cell, vector=row.vector, blob=row.blob, epoch=row.epoch)
         self._place(collection, sealed, at_end=False)
 
@@ -270,7 +270,7 @@ class MemoryTx(MemoryView):
 
 
 class MemoryStore:
-    """Sealed rows of many scopes in the memory of this process."""
+    """In-memory store of the sealed rows of many scopes."""
 
     def __init__(self, *, reach: Reach = pass_by) -> None:
         self._reach = reach

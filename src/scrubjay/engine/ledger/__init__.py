@@ -1,1 +1,1 @@
-"""The ledger: turns, sessions, timeline, and what a model extracts from turns."""
+"""The ledger: turns, sessions, timeline, and extraction by a language model."""

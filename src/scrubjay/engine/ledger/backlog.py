@@ -1,8 +1,7 @@
-"""The backlog: which turns a model has still to read, and what its reading has cost.
+"""The backlog: queue of the turns that a language model has still to read, and its token costs.
 
-It is one note of the scope. Turns are appended to the ledger, so a place in the order of changes
-says which were looked at; beside it stand the few that have to be looked at again. So nothing is
-written when a turn is recorded, and a turn that no process came to is never forgotten.
+It is one note of the scope: a cursor in the order of the ledger's changes, and the few turns to
+read again. So recording a turn writes nothing to it, and no turn is lost.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from scrubjay.model.memory import Json
 from scrubjay.ports import Tx, View
 
 ATTEMPTS: Final = 3
-"""After so many answers nobody could read, a turn is given up."""
+"""Number of unreadable answers after which a turn is given up."""
 _NAME: Final = "extraction"
 
 
 class Backlog(Struct, kw_only=True):
-    """The note as it is in one transaction."""
+    """The backlog in one transaction."""
 
     cursor: int = 0
-    """Up to which change of the ledger turns were looked at."""
+    """Last change of the ledger that was looked at."""
     redo: int = 0
-    """Up to which change they are to be read although they were before."""
+    """Last change up to which turns are to be read a second time."""
     again: dict[str, int] = {}
-    """Turns before the cursor that still wait, by their attempts so far."""
+    """Turns before the cursor that still wait, with their attempts so far."""
     paused: bool = False
     done: int = 0
     failed: int = 0
@@ -40,7 +39,7 @@ class Backlog(Struct, kw_only=True):
     tokens_out: int = 0
     day: int = 0
     spent: int = 0
-    """How many tokens were used on that day."""
+    """Tokens used on that day."""
 
     @classmethod
     def of(cls, notes: Notes) -> Backlog:
@@ -49,24 +48,24 @@ class Backlog(Struct, kw_only=True):
 
     @staticmethod
     def begun(notes: Notes) -> bool:
-        """Whether there is such a note at all."""
+        """Whether the scope has a backlog."""
         return notes.get(_NAME) is not None
 
     def put(self, notes: Notes) -> None:
-        """Note it; written with the other notes."""
+        """Buffer it; written with the other notes."""
         notes.put(_NAME, to_builtins(self))
 
     def waits(self, seq: int, turn_id: str) -> bool:
-        """Whether nobody was done with a turn in the meantime."""
+        """Whether the turn still waits: no other process finished it."""
         return seq > self.cursor or turn_id in self.again
 
     def settle(self, seq: int, turn_id: str) -> None:
-        """Be done with a turn."""
+        """Remove a finished turn."""
         self.cursor = max(self.cursor, seq)
         self.again.pop(turn_id, None)
 
     def fail(self, seq: int, turn_id: str, *, counted: bool) -> None:
-        """Put a turn at the end of the line, or give it up after too many attempts."""
+        """Move a turn to the end of the queue, or give it up after too many attempts."""
         attempts = self.again.get(turn_id, 0) + counted
         self.settle(seq, turn_id)
         if attempts >= ATTEMPTS:
@@ -75,7 +74,7 @@ class Backlog(Struct, kw_only=True):
             self.again[turn_id] = attempts
 
     def begin_again(self, last: int) -> None:
-        """Have every turn read once more, unless that is going on already."""
+        """Queue every turn again, unless they are already."""
         if self.cursor >= self.redo:
             self.cursor, self.redo, self.failed = 0, last, 0
             self.again.clear()
@@ -88,12 +87,12 @@ class Backlog(Struct, kw_only=True):
         self.day = day
 
     def spent_on(self, day: int) -> int:
-        """How many tokens were used on a day."""
+        """Tokens used on a day."""
         return self.spent if day == self.day else 0
 
 
 def requeue(notes: Notes, turn_id: str) -> None:
-    """Have a turn read that was passed by, because it says something new after all."""
+    """Queue a turn that was skipped, because it is no repetition any more."""
     if Backlog.begun(notes):
         backlog = Backlog.of(notes)
         backlog.again.setdefault(turn_id, 0)
@@ -101,7 +100,7 @@ def requeue(notes: Notes, turn_id: str) -> None:
 
 
 def drop(notes: Notes, turn_id: str) -> None:
-    """Take a turn that is erased out of the line: not even its id is to stay."""
+    """Remove an erased turn: not even its id may stay."""
     if Backlog.begun(notes):
         backlog = Backlog.of(notes)
         if backlog.again.pop(turn_id, None) is not None:
@@ -112,7 +111,7 @@ def drop(notes: Notes, turn_id: str) -> None:
 
 
 def carried(opened: OpenScope, view: View) -> Mapping[str, Json] | None:
-    """The backlog as a backup has it: by the ids of turns, since their places will be others."""
+    """The backlog for a backup: by the ids of turns, since their positions will change."""
     notes = Notes(opened, view)
     if not Backlog.begun(notes):
         return None
@@ -125,10 +124,10 @@ def carried(opened: OpenScope, view: View) -> Mapping[str, Json] | None:
 
 
 def adopt(opened: OpenScope, tx: Tx, found: Mapping[str, Json], *, empty: bool) -> None:
-    """Go on as the backup was, unless the scope has a backlog of its own.
+    """Take over the backlog of a backup, unless the scope has one of its own.
 
-    A scope that was `empty` before has no other turns than the backup's, so that none but those
-    that waited there has to be read.
+    A scope that was `empty` before has only the turns of the backup, so only those that waited
+    there are queued.
     """
     notes = Notes(opened, tx)
     if Backlog.begun(notes):

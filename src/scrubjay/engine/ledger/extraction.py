@@ -1,7 +1,7 @@
-"""extract: what a model finds in turns that rules did not, later and apart from recording them.
+"""extract: memories that a language model finds in turns, in the background.
 
-The model is asked outside any transaction. What it answers is written in one that looks again
-whether the turn may still be read: a turn that was forgotten meanwhile leaves nothing.
+The model is called outside any transaction. Its answer is written in one that checks again whether
+the turn may be read: a turn that was forgotten meanwhile leaves nothing.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from scrubjay.model.turns import (
 from scrubjay.ports import Extractor, Failpoint, Tx, View
 
 _SUBJECT: Final = frozenset({"user"})
-"""Rules keep what the user said, a model says that the user said it."""
+"""Ignored in comparisons: a model writes "the user likes", where rules keep "I like"."""
 
 
 def sift(
     pieces: Sequence[Piece], noted: Sequence[str], placeholder: str
 ) -> tuple[list[Piece], int]:
-    """The pieces as they may be kept, numbered anew, and how many only repeat something."""
+    """Filter: the pieces to keep, renumbered, and the number of repetitions."""
     from scrubjay.engine.search.analysis import (
         gist,  # loads stemmers, which recording turns does not need
     )
@@ -82,7 +82,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Chosen(Struct, frozen=True, kw_only=True):
-    """A turn to be read, and what is noted of it."""
+    """A turn to be read, and the memories already derived from it."""
 
     turn: Turn
     seq: int
@@ -92,7 +92,7 @@ class _Chosen(Struct, frozen=True, kw_only=True):
 def extract(
     opened: OpenScope, *, limit: int, seconds: float, again: bool, actor: Actor
 ) -> Extraction:
-    """Have a model read the turns that wait, at most so many and no longer than that."""
+    """Send waiting turns to the model, within a limit of turns and of time."""
     extractor = opened.ports.extractor
     if extractor is None:
         raise InvalidRequest(
@@ -114,7 +114,7 @@ def extract(
 def _change(
     opened: OpenScope, change: Callable[[Tx, Backlog], bool], *, frozen_too: bool = False
 ) -> None:
-    """Change the backlog in a transaction of its own; written if `change` says so."""
+    """Change the backlog in a transaction of its own; written if `change` returns true."""
 
     def store(tx: Tx) -> None:
         notes = Notes(opened, tx)
@@ -127,7 +127,7 @@ def _change(
 
 
 def status(opened: OpenScope) -> ExtractionStatus:
-    """How far the model has come, and what it cost."""
+    """Progress and cost of extraction."""
 
     def look(view: View) -> ExtractionStatus:
         backlog = Backlog.of(Notes(opened, view))
@@ -149,7 +149,7 @@ def status(opened: OpenScope) -> ExtractionStatus:
 
 
 def _waiting(opened: OpenScope, view: View) -> int:
-    """How many turns wait; by their rows, since the last ones may be gone."""
+    """Number of waiting turns, counted by rows, since some may be erased."""
     backlog = Backlog.of(Notes(opened, view))
     fresh = sum(not row.erased for row in changes(view, _TURN, backlog.cursor))
     return fresh + len(backlog.again)
@@ -170,7 +170,7 @@ def pause(opened: OpenScope, *, paused: bool, actor: Actor) -> ExtractionStatus:
 
 
 class _Round:
-    """One extraction: turn after turn, until the limit, the time, or a reason to stop."""
+    """One extraction: turn after turn, until a limit or a reason to stop."""
 
     def __init__(self, opened: OpenScope, extractor: Extractor, actor: Actor) -> None:
         self._opened = opened
@@ -211,7 +211,7 @@ class _Round:
         return self._opened.read(lambda view: Backlog.of(Notes(self._opened, view)))
 
     def _leave(self, tx: Tx, backlog: Backlog) -> bool:
-        """Note how far this looked, and what need not wait."""
+        """Write the cursor, and the turns that need not be read."""
         backlog.cursor = max(backlog.cursor, self._passed)
         for turn_id in self._moot & set(backlog.again):
             row = tx.row(_TURN, self._opened.row_id(turn_id))
@@ -230,7 +230,7 @@ class _Round:
             return self._opened.read(partial(self._next, strict=False))
 
     def _next(self, view: View, *, strict: bool) -> _Chosen | None:
-        """The next turn to read: new ones first, so that one that fails holds nobody up."""
+        """The next turn to read: new ones first, so that a failing one blocks no other."""
         backlog = Backlog.of(Notes(self._opened, view))
         for row in changes(view, _TURN, max(backlog.cursor, self._passed)):
             if (chosen := self._look(view, row, backlog, strict=strict)) is not None:
@@ -268,7 +268,7 @@ class _Round:
     # -- reading it ----------------------------------------------------------------------
 
     def _read(self, chosen: _Chosen) -> bool:
-        """Ask about one turn and write what is found; whether the model was there."""
+        """Send one turn and write the result; returns whether the model was available."""
         ports = self._opened.ports
         self._tried.add(chosen.turn.id)
         deadline = ports.clock.monotonic() + ports.policy.extract_seconds
@@ -307,7 +307,7 @@ class _Round:
     def _keep(
         self, chosen: _Chosen, answer: Extracted, pieces: Sequence[Piece], repeats: int
     ) -> int:
-        """Write what was found, unless the turn is no longer to be read; how many memories."""
+        """Write the memories, unless the turn may no longer be read; returns their number."""
         opened, turn = self._opened, chosen.turn
         patience = opened.ports.policy.embed_seconds
         vectors = embedding.vectors_of_pieces(opened, pieces, seconds=patience)
@@ -354,9 +354,9 @@ def _model_ids(turn: Turn) -> tuple[str, ...]:
 
 
 def _may_read(opened: OpenScope, view: View, turn: Turn) -> bool:
-    """Whether a turn is there, was kept, and nothing of it was forgotten.
+    """Whether a turn exists, was kept, and nothing of it was forgotten.
 
-    What somebody forgot of a turn by itself would be found in it again, in other words.
+    The model would find a forgotten memory again, in other words.
     """
     mark = Line(Notes(opened, view)).get(turn.place)
     there = living(view, _TURN, opened.row_id(turn.id))

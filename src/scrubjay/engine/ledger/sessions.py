@@ -1,8 +1,8 @@
-"""What is known of a session, in a sealed row of its own: its taint, and what it has used up.
+"""Sessions: one sealed row each, with the taint and the used allowances.
 
-An agent that has read a web page may repeat what the page told it. So once a host says that a
-session is tainted, all that the *agent* infers in it has the origin of what it read. The user's
-own words stay the user's.
+An agent that has read a web page may repeat instructions of the page. So once a host marks a
+session as tainted, everything that the *agent* infers in it gets the origin of what it read. The
+user's own words stay the user's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _IDLE_SECONDS: Final = 24 * 3600
 def mark_tainted(
     opened: OpenScope, session: str, origin: Origin = Origin.WEB, *, actor: Actor
 ) -> Origin:
-    """Note that a session has read something of this origin; returns the lowest it has read."""
+    """Taint a session: it has read text of this origin; returns the least trusted one so far."""
     check_name("The session", session)
     origin = check_choice("The origin", origin, Origin)
 
@@ -42,7 +42,7 @@ def mark_tainted(
 
 
 def trusted(opened: OpenScope, view: View, session: str | None, origin: Origin) -> Origin:
-    """The origin of what is written in a session: the agent's own falls to what it has read."""
+    """Origin of a write in a session: for an agent, at most that of what the session has read."""
     if session is None or origin is not Origin.AGENT:
         return origin
     read = tainted(opened, view, session)
@@ -50,15 +50,15 @@ def trusted(opened: OpenScope, view: View, session: str | None, origin: Origin) 
 
 
 def tainted(opened: OpenScope, view: View, session: str) -> Origin | None:
-    """The least trusted a session has read; None if nobody said so."""
+    """Least trusted origin that a session has read; None if it is not tainted."""
     found = _state(opened, view, session).get("tainted")
     return None if found is None else Origin(str(found))
 
 
 def spend(opened: OpenScope, tx: Tx, allowances: Iterable[Allowance]) -> None:
-    """Count a success against its allowances, in its own transaction; LimitReached if one is up.
+    """Count a success against the allowances, in its own transaction; LimitReached if used up.
 
-    A session that was idle for a day begins anew.
+    The counts of a session that was idle for a day are reset.
     """
     for allowance in allowances:
         now = int(opened.ports.clock.now().timestamp())
@@ -76,7 +76,7 @@ def spend(opened: OpenScope, tx: Tx, allowances: Iterable[Allowance]) -> None:
 
 
 def spent(opened: OpenScope, session: str) -> Mapping[str, int]:
-    """How often a session has done what is counted."""
+    """How often a session has used each counted operation."""
     state = opened.read(lambda view: _state(opened, view, session))
     found = cast(dict[str, Json], state.get("spent", {}))
     return {name: int(str(count)) for name, count in found.items()}

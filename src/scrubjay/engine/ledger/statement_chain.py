@@ -20,11 +20,11 @@ from scrubjay.model.turns import place
 from scrubjay.ports import Tx
 
 KEY = "slot"
-"""Under which name a memory's metadata says which slot it fills."""
+"""Metadata key that names the slot of a memory."""
 
 
 class Slot:
-    """The statements of one origin about one thing, by the time they were said."""
+    """Chain of the statements of one origin about one thing, by time."""
 
     def __init__(self, opened: OpenScope, notes: Notes, name: str, origin: Origin) -> None:
         self._opened = opened
@@ -32,7 +32,7 @@ class Slot:
         self._line = Line(notes, f"slot/{origin.value}/{name}")
 
     def enroll(self, memory: Memory) -> None:
-        """Put a statement that is written already in its place; its links stay as they are."""
+        """Add a statement that is already written; its links stay as they are."""
         self._line.put(Mark(*_place(memory), memory.id))
 
     def add(self, tx: Tx, memory: Memory, vector: bytes | None) -> None:
@@ -51,7 +51,7 @@ class Slot:
         self._join(tx, memory, after)
 
     def remove(self, tx: Tx, memory: Memory) -> None:
-        """Take a statement out and join its neighbors; its row is the caller's to erase."""
+        """Unlink a statement and join its neighbors; the caller erases its row."""
         if not self._has(memory):
             return
         before, after = self._near(tx, memory)
@@ -59,17 +59,17 @@ class Slot:
         self._join(tx, self._open_end(tx, before, memory.id), after)
 
     def _near(self, tx: Tx, memory: Memory) -> tuple[Memory | None, Memory | None]:
-        """The statements before and after one that are still there."""
+        """The existing statements before and after one."""
         where = _place(memory)
         return self._first(tx, self._line.before(where)), self._first(tx, self._line.after(where))
 
     def _first(self, tx: Tx, marks: Iterable[Mark]) -> Memory | None:
-        """The nearest that is there: one that was forgotten by itself may still be in line."""
+        """The nearest existing one: a forgotten statement may still be listed."""
         found = (self._opened.peek(tx, mark.id) for mark in marks)
         return next((memory for memory in found if memory is not None), None)
 
     def _join(self, tx: Tx, before: Memory | None, after: Memory | None) -> None:
-        """Let two statements name each other."""
+        """Link two statements to each other."""
         if before is not None:
             self._change(
                 tx,
@@ -81,7 +81,7 @@ class Slot:
             self._change(tx, after, supersedes=before.id if before else None)
 
     def _open_end(self, tx: Tx, before: Memory | None, gone: str | None = None) -> Memory | None:
-        """The statement, unless somebody corrected it by hand: then the chain goes on there."""
+        """The statement, or None if a person superseded it: then the chain continues there."""
         if before is None or before.superseded_by in (None, gone):
             return before
         after = self._opened.peek(tx, before.superseded_by)
@@ -104,7 +104,7 @@ def _place(memory: Memory) -> Place:
 
 
 def put(opened: OpenScope, tx: Tx, memory: Memory, vector: bytes | None) -> None:
-    """Write a derived memory, also in the place of one that was taken back before."""
+    """Write a derived memory, also over one that was withdrawn before."""
     known = tx.row(Collection.MEMORY, opened.row_id(memory.id))
     version = 1 if known is None else known.version + 1
     sealed = opened.seal(replace(memory, version=version), tx.head().memory.epoch, vector)

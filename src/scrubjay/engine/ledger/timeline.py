@@ -1,8 +1,8 @@
-"""The timeline: all turns of a scope in the order of time, whatever order they came in.
+"""The timeline: index of the turns of a scope by time.
 
-A store knows rows by the order they were written in, and times stand in no row in clear. So the
-order of time is a note of its own: a list of leaves, each a stretch of turns. Adding a turn
-rewrites one leaf and the list, whatever the number of turns.
+A store orders rows by their writes, and no row has its time in clear. So the timeline is an index
+of two levels: a list of leaves, each a range of turns. Adding a turn rewrites one leaf and the
+list, whatever the number of turns.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from scrubjay.model.turns import EPISODE_TURNS, IDLE, Moment, State, time_of
 
 _ROOT = "timeline"
 _MOST = 96
-"""Turns in a leaf before it is split."""
+"""Maximum number of turns in a leaf; more are split."""
 _IDLE = IDLE // timedelta(microseconds=1)
 Place = tuple[int, int]
 NEVER: Place = (2**63, 0)
-"""After all turns there can be."""
+"""A place after every turn."""
 
 
 class Mark(NamedTuple):
@@ -37,19 +37,19 @@ class Mark(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Where it stands in time."""
+        """Its place in the order of time."""
         return self.micros, self.tie
 
     def moment(self) -> Moment:
-        """The same for a reader."""
+        """Its time."""
         return Moment(id=self.id, at=time_of(self.micros), state=State(self.state), gist=self.gist)
 
 
 class Leaf(NamedTuple):
-    """A stretch of the timeline: where it begins, which note holds it, how many are in it.
+    """Leaf of the timeline: its first place, the note that holds it, the number of its turns.
 
-    When its last turn was, and how many stand at its end without a long pause between them, say
-    where episodes begin without a look into the leaves before.
+    The time of its last turn, and the number of turns at its end without a long pause, give the
+    episode boundaries without reading earlier leaves.
     """
 
     micros: int
@@ -66,7 +66,7 @@ class Leaf(NamedTuple):
 
 
 def _run(marks: Sequence[Mark]) -> int:
-    """How many turns stand at the end without a long pause between them."""
+    """Number of turns at the end without a long pause between them."""
     for count in range(1, len(marks)):
         if marks[-count].micros - marks[-count - 1].micros >= _IDLE:
             return count
@@ -74,7 +74,7 @@ def _run(marks: Sequence[Mark]) -> int:
 
 
 class Line:
-    """The timeline, or another line of marks, in one state of a scope; changes go to its notes."""
+    """The timeline, or another line of marks, in one transaction; changes go to its notes."""
 
     def __init__(self, notes: Notes, root: str = _ROOT) -> None:
         self._notes = notes
@@ -112,7 +112,7 @@ class Line:
             yield from marks[bisect_left(marks, (place[0], place[1] + 1)) :]
 
     def begun(self, count: int) -> int:
-        """How many turns the episode of the first of the last `count` turns had before it."""
+        """Number of turns in the same episode before the first of the last `count` turns."""
         run, last, left = 0, None, max(len(self) - count, 0)
         for leaf in self._leaves:
             if last is None or leaf.micros - last >= _IDLE:
@@ -127,7 +127,7 @@ class Line:
 
     @property
     def begins(self) -> datetime | None:
-        """When the first turn was."""
+        """Time of the first turn."""
         return time_of(self._leaves[0].micros) if self._leaves else None
 
     # -- changing ----------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Line:
         self._settle(at, marks)
 
     def remove(self, place: Place) -> None:
-        """Take a turn out; one that is not there is fine."""
+        """Remove a turn; a missing one is fine."""
         if self.get(place) is None:
             return
         at = self._leaf_of(place)
@@ -169,11 +169,11 @@ class Line:
         return self._marks[number]
 
     def _leaf_of(self, place: Place) -> int:
-        """Which leaf a place belongs to; the first also takes what comes before it."""
+        """Leaf of a place; the first also takes earlier places."""
         return max(bisect_right(self._leaves, place, key=lambda leaf: leaf.place) - 1, 0)
 
     def _settle(self, at: int, marks: list[Mark]) -> None:
-        """Note a leaf that changed, and the list of leaves."""
+        """Write a changed leaf, and the list of leaves."""
         number = self._leaves[at].number
         self._notes.put(f"{self._root}/{number}", [list(mark) for mark in marks] or None)
         if marks:

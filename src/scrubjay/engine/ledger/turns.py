@@ -1,8 +1,8 @@
-"""The ledger of turns: one sealed row per turn, and what is derived from the turns that are there.
+"""The ledger: one sealed row per turn, and the memories derived from the turns.
 
-What is derived is a function of the *set* of turns: a turn is compared with those before it by
-time, not by arrival. So a turn that comes late, or goes, may change what the next few of its
-followers yield, and these are looked at again in the same transaction.
+Derivation is a function of the *set* of turns: a turn is compared with those before it by time, not
+by arrival. So a late or erased turn may change what the next few turns yield, and these are derived
+again in the same transaction.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _log = logging.getLogger(__name__)
 
 
 def distill(opened: OpenScope, turn: Turn) -> Sequence[Piece] | None:
-    """What a turn yields; None if the distiller failed, which costs no turn."""
+    """Distill a turn; None if the distiller failed, which loses no turn."""
     distiller = opened.ports.distiller
     if distiller is None:
         return ()
@@ -68,7 +68,7 @@ def distill(opened: OpenScope, turn: Turn) -> Sequence[Piece] | None:
 
 
 def read_turn(opened: OpenScope, view: View, turn_id: str) -> Turn:
-    """The turn with this id; NotFound if it is not here."""
+    """The turn with this id; NotFound if there is none."""
     if (row := living(view, _TURN, opened.row_id(turn_id))) is None:
         raise NotFound("There is no such turn in this scope.")
     return opened.unseal_turn(row)
@@ -103,7 +103,7 @@ class LedgerView:
         return answer
 
     def repeats(self, turn: Mark) -> list[Mark]:
-        """The followers of a turn that were not kept because they say what it says."""
+        """Later turns that were not kept because they repeat this one."""
         return [
             mark
             for mark in islice(self.line.after(turn.place), LOOK_BACK)
@@ -111,7 +111,7 @@ class LedgerView:
         ]
 
     def find(self, row: Row) -> Mark | None:
-        """Where the turn of a row stands."""
+        """Place of the turn of a row."""
         try:
             return self.line.get(self._opened.unseal_turn(row).place)
         except (SealBroken, KeyMissing, NotFound):
@@ -120,7 +120,7 @@ class LedgerView:
             return next((mark for mark in self.line if row_id(mark.id) == row.id), None)
 
     def _said_before(self, place: Place, turn_id: str) -> list[str]:
-        """Which of the turns just before a place a turn only says again."""
+        """The one of the turns just before a place that a turn repeats."""
         before = list(islice(self.line.before(place), LOOK_BACK))
         words = self._words(turn_id)
         like = {mark.id for mark in before if alike(words, self._words(mark.id))}
@@ -147,7 +147,7 @@ class TurnLedger(LedgerView):
     def assess(
         self, turn: Turn, distilled: Sequence[Piece] | None, vectors: dict[str, bytes | None]
     ) -> None:
-        """Derive what a turn that is written and its followers now yield."""
+        """Derive the memories of a written turn, and of the turns after it."""
         if not distilled:
             self.mark(turn, State.FAILED if distilled is None else State.TRIVIAL)
         else:
@@ -158,7 +158,7 @@ class TurnLedger(LedgerView):
         self.settle([turn.place])
 
     def settle(self, places: Iterable[Place]) -> None:
-        """Look again at the turns that follow these places: what they yield may have changed."""
+        """Derive the turns after these places again: their memories may have changed."""
         found: dict[Place, Mark] = {}
         for where in places:
             found |= {mark.place: mark for mark in islice(self.line.after(where), LOOK_BACK)}
@@ -179,7 +179,7 @@ class TurnLedger(LedgerView):
                     self.withdraw(turn)
 
     def erase(self, row: Row) -> Place | None:
-        """Erase a turn's row and take it out of the timeline; where it stood."""
+        """Erase a turn's row and remove it from the timeline; returns its place."""
         mark = self.find(row)
         self._tx.erase(_TURN, row.id, drop_day=self._opened.drop_day())
         self._tx.bury([row.id])
@@ -189,12 +189,12 @@ class TurnLedger(LedgerView):
         return None if mark is None else mark.place
 
     def release(self, memory: Memory) -> None:
-        """Take a memory that is to be erased out of its slot."""
+        """Remove a memory that is to be erased from its statement chain."""
         if isinstance(name := memory.metadata.get(statement_chain.KEY), str):
             self._slot(name, memory.origin).remove(self._tx, memory)
 
     def enlist(self, memory: Memory) -> None:
-        """Note a statement that was written as it is, such as by a load."""
+        """Add a statement that was written as it is, such as by a load, to its chain."""
         name = memory.metadata.get(statement_chain.KEY)
         # A correction by hand inherits slot and sources, but not the message it was said in.
         if isinstance(name, str) and memory.sources == (memory.provenance.message_id,):
@@ -221,7 +221,7 @@ class TurnLedger(LedgerView):
     def derive(
         self, turn: Turn, pieces: Sequence[Piece], vectors: dict[str, bytes | None]
     ) -> list[bytes]:
-        """Write what a turn yields; the rows of the memories that are new."""
+        """Write the memories of a turn; returns the rows of new ones."""
         written = []
         for piece in pieces:
             memory = self._memory(turn, piece)
@@ -238,9 +238,9 @@ class TurnLedger(LedgerView):
         return written
 
     def withdraw(self, turn: Turn, only: Container[str] | None = None) -> None:
-        """Take back what a turn yielded, or only these, but for what somebody made their own.
+        """Withdraw the memories of a turn, or only these, except those that a person changed.
 
-        It is not forgotten: nothing is tombstoned, and it may be derived again.
+        This is no forget: nothing is tombstoned, and they may be derived again.
         """
         turn_row = self._opened.row_id(turn.id)
         for row in derived(self._tx, turn_row):
@@ -293,7 +293,7 @@ class TurnLedger(LedgerView):
 
 
 def with_repeats(opened: OpenScope, view: View, rows: Mapping[bytes, Row]) -> dict[bytes, Row]:
-    """These turns and those that were not kept because they only say the same."""
+    """These turns, and those that were not kept because they repeat them."""
     ledger = LedgerView(opened, view)
     found = dict(rows)
     waiting = list(rows.values())
@@ -313,9 +313,9 @@ def with_repeats(opened: OpenScope, view: View, rows: Mapping[bytes, Row]) -> di
 def erase(
     opened: OpenScope, tx: Tx, rows: Iterable[Row], erased: Iterable[Memory], *, derive: bool = True
 ) -> list[ErasedCell]:
-    """Erase turns, and what the timeline and the slots say of erased memories; the gone cells.
+    """Erase turns, and their entries in timeline and chains; returns the erased cells.
 
-    Unless `derive` is false, followers that only repeated what is gone now speak for themselves.
+    Unless `derive` is false, later turns that only repeated an erased one are derived again.
     """
     doomed, ledger = list(rows), TurnLedger(opened, tx)
     gone = [cell for row in doomed for cell in opened.erased_cells(_TURN, row)]
@@ -386,7 +386,7 @@ def _seen_before(view: View, row_id: bytes, turn_id: str) -> Recorded | None:
 
 
 def derive_failed(opened: OpenScope, *, actor: Actor) -> int:
-    """Derive from the turns that could not be distilled before; how many now could."""
+    """Distill the turns that failed before; returns how many now succeeded."""
     failed = opened.read(
         lambda view: [mark for mark in Line(Notes(opened, view)) if mark.state == State.FAILED]
     )
@@ -421,9 +421,9 @@ def _derive_again(opened: OpenScope, mark: Mark, actor: Actor) -> bool:
 
 
 def end(before: datetime | None, before_id: str | None) -> Place:
-    """Where a list of turns ends: at a time, or at the turn that was then.
+    """Pagination: the place where a page of turns ends, by time and id.
 
-    Of turns of one moment only the id can tell which are still to come.
+    The id distinguishes turns of the same time.
     """
     if before is None:
         return NEVER
@@ -433,9 +433,9 @@ def end(before: datetime | None, before_id: str | None) -> Place:
 def turns(
     opened: OpenScope, *, limit: int, session: str | None = None, end: Place, actor: Actor
 ) -> tuple[Turn, ...]:
-    """The latest turns by time before a place, newest first; all of them, or a session's.
+    """Turns before a place, newest first, of the scope or of a session.
 
-    At least one if there is one, at most `limit`, and no more than TURNS_CHARS say.
+    At least one if there is one, at most `limit`, within TURNS_CHARS characters.
     """
 
     def look(view: View) -> tuple[Turn, ...]:
@@ -462,7 +462,7 @@ def turns(
 
 
 def timeline(opened: OpenScope, *, limit: int, actor: Actor) -> Timeline:
-    """When there was a turn, and roughly what about; opens none."""
+    """Times and topics of the turns, without decrypting one."""
 
     def look(view: View) -> Timeline:
         line = Line(Notes(opened, view))
@@ -483,7 +483,7 @@ def timeline(opened: OpenScope, *, limit: int, actor: Actor) -> Timeline:
 
 
 def load(opened: OpenScope, tx: Tx, loaded: Iterable[Turn], memories: Iterable[Memory]) -> None:
-    """Add turns that come with their memories: nothing is derived, all is as it was there."""
+    """Add turns that come with their memories; nothing is derived."""
     ledger = TurnLedger(opened, tx)
     for turn in loaded:
         row_id = opened.row_id(turn.id)
@@ -506,7 +506,7 @@ def load(opened: OpenScope, tx: Tx, loaded: Iterable[Turn], memories: Iterable[M
 
 
 def check_line(opened: OpenScope, view: View) -> list[str]:
-    """Whether the timeline lists exactly the turns there are."""
+    """Whether the timeline lists exactly the existing turns."""
     try:
         listed = {opened.row_id(mark.id) for mark in Line(Notes(opened, view))}
     except (SealBroken, NotFound) as error:

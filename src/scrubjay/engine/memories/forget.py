@@ -1,4 +1,4 @@
-"""forget: erase chosen memories, what was derived from them, and the keys that opened them."""
+"""forget: erase chosen memories, everything derived from them, and their encryption keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class Doomed(Struct):
-    """The rows an erasure takes: memories and turns, by their ids."""
+    """Rows to erase: memories and turns, by their ids."""
 
     memories: dict[bytes, Row] = {}
     turns: dict[bytes, Row] = {}
@@ -49,7 +49,7 @@ class Doomed(Struct):
 
 
 class Taken(Struct):
-    """What one transaction erased."""
+    """Result of one erasing transaction."""
 
     rows: Doomed
     cells: list[ErasedCell] = []
@@ -65,12 +65,12 @@ def forget(
     expected: frozenset[Edition] | None = None,
     turns_only: bool = False,
 ) -> Erasure:
-    """Erase what the request names; on return it is gone and cannot come back.
+    """Erase the target of the request; on return it is gone and cannot come back.
 
     `expected` is an optimistic lock on a single id; `turns_only` takes ids as those of turns.
     """
     if expected is not None and len(request.ids) != 1:
-        raise InvalidRequest("A state can be expected of one id only.")
+        raise InvalidRequest("The optimistic lock `expected` needs exactly one id.")
     ids = _resolve(opened, request)
 
     def erase(tx: Tx) -> Taken:
@@ -152,7 +152,7 @@ def _resolve(opened: OpenScope, request: Forget) -> list[bytes]:
 
 
 def present(view: View, ids: Iterable[bytes]) -> Doomed:
-    """Those of the rows that are there and not erased."""
+    """The rows that exist and are not erased."""
     found = Doomed()
     for row_id in ids:
         if row := living(view, Collection.MEMORY, row_id):
@@ -163,12 +163,12 @@ def present(view: View, ids: Iterable[bytes]) -> Doomed:
 
 
 def closure(opened: OpenScope, view: View, named: Doomed, *, versions: bool = True) -> Doomed:
-    """The named rows, what was derived from them, and the earlier versions of named memories.
+    """Transitive closure: the named rows, everything derived, and earlier versions.
 
-    An earlier version is the same memory before a correction: out of sight, so nobody could
-    name it, and what it says is what was asked to be forgotten. For the same reason a turn goes
-    with its episode, and so do the turns that only repeated it. Unless `versions`, only what was
-    derived goes along.
+    An earlier version is the same memory before a correction: hidden, so nobody could name it,
+    and it contains what was to be forgotten. For the same reason a turn is erased with its
+    episode, and with the turns that only repeated it. Without `versions`, only derived rows are
+    added.
     """
     found = Doomed(dict(named.memories), dict(named.turns))
 
@@ -202,11 +202,11 @@ def closure(opened: OpenScope, view: View, named: Doomed, *, versions: bool = Tr
 
 
 def _check_confirmed(opened: OpenScope, view: View, request: Forget, ids: Iterable[bytes]) -> None:
-    """Refuse unless what would be erased now is what was shown."""
+    """Refuse unless the preview token matches what would be erased now."""
     if request.confirm is None:
         if request.query is not None:
             raise NeedsConfirmation(
-                "Forgetting by words needs the confirmation of a preview.",
+                "Forget by query needs the token of a preview.",
                 hint="Look at preview(…) and repeat the call with confirm=preview.token.",
             )
         return
@@ -221,7 +221,7 @@ def _check_confirmed(opened: OpenScope, view: View, request: Forget, ids: Iterab
 def _known(tx: Tx, request: Forget, ids: list[bytes], *, turns_only: bool) -> tuple[Doomed, int]:
     """The rows to erase, and how many were erased before.
 
-    Refuses an id that was never here, unless unseen ones are wanted.
+    Refuses an unknown id, unless `unseen` ones are allowed.
     """
     found, already = present(tx, ids), 0
     buried, there = tx.buried(ids), {*found.memories, *found.turns}
@@ -246,7 +246,7 @@ def _known(tx: Tx, request: Forget, ids: list[bytes], *, turns_only: bool) -> tu
 def take(
     opened: OpenScope, tx: Tx, doomed: Doomed, *, named: int, verb: str, actor: Actor
 ) -> Taken:
-    """Erase rows, `named` of which were asked for, and leave due what has to follow."""
+    """Erase rows, `named` of which were requested, and mark the follow-up work as due."""
     taken = Taken(rows=doomed, derived=len(doomed) - named)
     if not doomed:
         return taken
@@ -270,7 +270,7 @@ def erase_row(opened: OpenScope, tx: Tx, row: Row) -> None:
 
 
 def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Erasure:
-    """Run an erasing transaction, then push tombstones and rotate the keys away; the receipt."""
+    """Run an erasing transaction, push tombstones, rotate the keys; returns the receipt."""
     ports, address = opened.ports, opened.address
     taken = opened.write(erase, frozen_too=True, erasing=True)
     ports.reach(Failpoint.FORGET_COMMITTED)

@@ -1,6 +1,6 @@
-"""purge: timed clean-up of what is forgotten, superseded or expired.
+"""purge: scheduled deletion of expired, long superseded and long forgotten memories.
 
-It erases and tombstones, but neither follows lineage nor rotates: nobody asked to be forgotten.
+It erases and tombstones, but neither follows lineage nor rotates keys, as forget does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ALL = 2**31
 
 
 def purge(opened: OpenScope, *, superseded_days: int, actor: Actor) -> Purged:
-    """Clean up what is past its time; returns what it took."""
+    """Delete what is past its time; returns the counts."""
     ports, now = opened.ports, opened.ports.clock.now()
     limit, today = now - timedelta(days=superseded_days), day(now)
 
@@ -64,7 +64,7 @@ def purge(opened: OpenScope, *, superseded_days: int, actor: Actor) -> Purged:
 
 
 def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
-    """Erase in small transactions, so that other writers are never kept waiting long."""
+    """Erase in small transactions, so that other writers never wait long."""
 
     def store(batch: list[bytes], tx: Tx) -> int:
         rows = list(present(tx, batch).memories.values())

@@ -22,7 +22,7 @@ _LAST = 2**62
 def get(
     opened: OpenScope, public_id: str, *, as_of: datetime | None = None, actor: Actor = Actor.USER
 ) -> Memory:
-    """One memory by id, superseded or not; NotFound if it is not here, forgotten or expired."""
+    """One memory by id, superseded or not; NotFound if it is unknown, forgotten or expired."""
     check_id(public_id)
     moment = check_time("The time as_of", as_of)
     memory = opened.read(lambda view: opened.peek(view, public_id))
@@ -35,7 +35,7 @@ def get(
 
 
 def read_live(opened: OpenScope, view: View, public_id: str) -> Memory:
-    """The memory with this id, superseded or not; NotFound if it is not here (any more)."""
+    """The memory with this id, superseded or not; NotFound if it does not exist."""
     if (memory := opened.peek(view, public_id)) is None:
         raise not_here(public_id)
     return memory
@@ -81,7 +81,7 @@ def browse(opened: OpenScope, request: Browse, *, actor: Actor = Actor.USER) -> 
 
 
 def history(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> tuple[Memory, ...]:
-    """The whole chain a memory belongs to, oldest first; what was forgotten is not in it."""
+    """All versions of a memory, oldest first, without forgotten ones."""
     check_id(public_id)
 
     def look(view: View) -> tuple[Memory, ...]:
@@ -101,11 +101,11 @@ def history(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> 
 
 
 def follow(opened: OpenScope, after: int, *, min_seq: int = 0, limit: int = 4096) -> Changes:
-    """What changed after a seq, for a reader that keeps a copy, such as an index.
+    """Change feed: the changes after a seq, for a reader that keeps a copy, such as an index.
 
-    `after` and `min_seq` are those of the last answer. A reader that slept across a clean-up is
-    told to start anew, and gets everything from the beginning; so is one that is ahead of the
-    scope, because its copy is of rows that were lost.
+    `after` and `min_seq` are those of the last answer. A reader from before a purge must discard
+    its copy and gets all rows; so must one that is ahead of the scope, because its copy is of rows
+    that were lost.
     """
 
     def look(view: View) -> Changes:

@@ -1,4 +1,4 @@
-"""Receipts of erasure: kept sealed in the catalog, and as a JSON document for the person."""
+"""Erasure receipts: sealed in the catalog, and as a JSON document for the person."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def kept(ports: Ports, address: str) -> tuple[Erasure, ...]:
 
 
 def backup_notes(ports: Ports, address: str) -> tuple[BackupNote, ...]:
-    """The backups that may still hold what is erased now, and until when."""
+    """Backups that may still hold what is erased now, with their expiry."""
     return tuple(
         BackupNote(name=backup.name, expires=as_date(backup.expires))
         for backup in ports.store.catalog.backups(address)

@@ -59,9 +59,9 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
 def _replayed(
     opened: OpenScope, tx: Tx, public_id: str, key: str | None, *, stable: bool
 ) -> Retained | None:
-    """The receipt for a memory that is known or was forgotten; None for a new one.
+    """Idempotency: the receipt for a memory that is known or was forgotten; None for a new one.
 
-    It is known by its key or, if its writer brought it and so it is `stable`, by its id.
+    It is known by its key or, if the writer chose it (`stable`), by its id.
     """
     row_id, hashed = opened.row_id(public_id), opened.key_hash(key)
     names = [name for name in (row_id if stable else None, hashed) if name is not None]
@@ -76,7 +76,7 @@ def _replayed(
 
 
 def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained:
-    """Replace the head of a chain; of several writers on one head exactly one wins."""
+    """Replace the newest version by compare-and-set; of concurrent writers exactly one wins."""
     clock = opened.ports.clock
     public_id, now = f"mem-{clock.new_id()}", clock.now()
     request, redacted = admit(request, opened.ports.policy.placeholder)
@@ -137,10 +137,9 @@ def amend(
 
 
 def check_expected(edition: Edition, expected: frozenset[Edition] | None) -> None:
-    """Refuse a state that was not expected.
+    """Optimistic lock: raise Stale unless the memory is in an expected edition.
 
-    Asked inside the transaction that changes the memory: nobody, in whatever process, comes
-    between the look and the change.
+    Called inside the transaction that changes the memory, so it holds across processes.
     """
     if expected is not None and edition not in expected:
         raise Stale("The memory has changed since it was read.")

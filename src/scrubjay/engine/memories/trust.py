@@ -1,4 +1,4 @@
-"""Trust: quarantine with approval, and revoke, which undoes what a session or channel wrote."""
+"""Trust: quarantine with approval, and revoke, which undoes the writes of a session or channel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HUMANS = frozenset({Actor.USER, Actor.OPERATOR})
 
 
 def quarantined(opened: OpenScope, *, actor: Actor) -> tuple[Memory, ...]:
-    """Everything that waits for a human to look at it, oldest first."""
+    """Memories in quarantine, which wait for a person, oldest first."""
     now = opened.ports.clock.now()
     found = opened.read(
         lambda view: [
@@ -37,7 +37,7 @@ def quarantined(opened: OpenScope, *, actor: Actor) -> tuple[Memory, ...]:
 
 
 def approve(opened: OpenScope, public_id: str, content: str, *, actor: Actor) -> Memory:
-    """Let a memory out of quarantine; `content` is the text that was shown to who approves."""
+    """Release a memory from quarantine; `content` is the text that the person saw."""
     check_id(public_id)
     _check_human(actor)
 
@@ -72,11 +72,11 @@ def reject(opened: OpenScope, public_id: str, *, actor: Actor) -> Erasure:
 
 def _check_human(actor: Actor) -> None:
     if actor not in _HUMANS:
-        raise Forbidden("Only a user or an operator may decide what leaves quarantine.")
+        raise Forbidden("Only a user or an operator can approve or reject a memory in quarantine.")
 
 
 def revoke(opened: OpenScope, request: Revoke, caller: Caller) -> Erasure:
-    """Undo what the request names; on return it is gone and cannot come back."""
+    """Undo the writes of a session or channel; on return they are gone and cannot come back."""
 
     def erase(tx: Tx) -> Taken:
         if request.session is not None:
@@ -95,7 +95,7 @@ def revoke(opened: OpenScope, request: Revoke, caller: Caller) -> Erasure:
 
 
 def _close_ranks(opened: OpenScope, tx: Tx, doomed: Mapping[bytes, Row]) -> None:
-    """Join what came before the doomed versions of a chain to what came after, or let it live."""
+    """Relink the version before erased ones to the version after, or make it the newest again."""
 
     def version(public_id: str | None) -> Memory | None:
         row = public_id and living(tx, Collection.MEMORY, opened.row_id(public_id))

@@ -1,1 +1,1 @@
-"""A scope: opened, its keys, head and cells, rotation, due work, destruction."""
+"""Scopes: open, keys, head, cells, rotation, due work, destroy."""

@@ -19,7 +19,7 @@ from scrubjay.ports import Clock, Tx, View
 from scrubjay.vault import Mac, Purpose, Sealer
 
 LOST = "restore.lost"
-"""The verb of an event that says how many events a lost file had; those need not be there."""
+"""Verb of the event that counts the events of a lost file, which are excused."""
 PAGE = 1000
 _SUBJECTS = 64
 _START = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,7 +27,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class AuditTrail(Struct, frozen=True):
-    """The keys of one scope's audit trail; they live as long as the scope."""
+    """Audit trail of one scope; its keys live as long as the scope."""
 
     mac: Mac
     sealer: Sealer
@@ -42,7 +42,7 @@ class AuditTrail(Struct, frozen=True):
     def record(
         self, tx: Tx, verb: str, actor: str, ids: Iterable[bytes] = (), *, number: int = 1
     ) -> None:
-        """Append one event; it is durable together with the change, or neither is."""
+        """Append one event, atomically with the change it records."""
         head = tx.head()
         count = head.audit_count + 1
         micros = (self.clock.now() - _START) // _MICROSECOND

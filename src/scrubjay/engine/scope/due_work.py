@@ -1,4 +1,4 @@
-"""Due work: what a committed verb left to be finished, advanced in small slices."""
+"""Due work: deferred work of committed verbs, done in small time slices by later ones."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _log = logging.getLogger(__name__)
 
 
 def attempt(opened: OpenScope) -> None:
-    """Work on what is due for at most one slice, if it can be done now; every verb begins so.
+    """Do due work for at most one slice, if possible; every verb begins with it.
 
-    It must not keep the verb from being done: what cannot be done now stays due, and shows.
+    It never fails the verb: work that cannot be done now stays due.
     """
     if opened.due:
         try:
@@ -28,7 +28,7 @@ def attempt(opened: OpenScope) -> None:
 
 
 def advance(opened: OpenScope) -> None:
-    """Work on what is due for at most one slice."""
+    """Do due work for at most one slice."""
     if opened.due & Due.PUSH:
         push(opened)
     if opened.due & Due.SWEEP:
@@ -38,7 +38,7 @@ def advance(opened: OpenScope) -> None:
 
 
 def finish(opened: OpenScope) -> None:
-    """Work on what is due until nothing is."""
+    """Do all due work."""
     while opened.read(lambda view: view.head()).due:
         advance(opened)
 
@@ -53,9 +53,9 @@ def push(opened: OpenScope) -> None:
 
 
 def sweep(opened: OpenScope) -> None:
-    """Delete blobs neither a row nor the index points to.
+    """Garbage collection: delete blobs that neither a row nor the manifest references.
 
-    It runs in a transaction because blobs are written in one: so none is on its way to its row.
+    It runs in a transaction because blobs are written in one, so no new blob is without its row.
     """
 
     def store(tx: Tx) -> tuple[Head, set[str]]:

@@ -1,4 +1,4 @@
-"""Opening, making, listing and destroying scopes."""
+"""Lifecycle of scopes: open, create, list, destroy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def open_scope(
     anew: bool = False,
     restoring: bool = False,
 ) -> OpenScope:
-    """Open a scope, making it if it never was; one that was destroyed only if `anew`."""
+    """Open a scope, creating a new one; a destroyed one is created again only with `anew`."""
     address, entry = locate(ports, scope, make=create)
     if entry is not None and entry.destroyed:
         if not anew:
@@ -54,7 +54,7 @@ def open_scope(
         address, entry = _address(ports, scope, _generation(ports, scope) + 1), None
     if entry is None:
         if not create:
-            raise NotFound(f"There is no scope {scope}.", hint="It is made by the first write.")
+            raise NotFound(f"There is no scope {scope}.", hint="The first write creates it.")
         make(ports, scope, address)
     elif not ports.store.exists(address):
         raise StoreError(
@@ -72,9 +72,9 @@ def open_scope(
 
 
 def locate(ports: Ports, scope: Scope, *, make: bool = False) -> tuple[str, CatalogEntry | None]:
-    """The address of the scope's latest life, and what the catalog says of it.
+    """Address of the scope's latest generation, and its catalog entry.
 
-    `make` says that a home may be begun, with keys of its own, where there never was one.
+    `make` allows a new home to be begun, with keys of its own, where there never was one.
     """
     installation_key(ports, make=make)
     address = _address(ports, scope, _generation(ports, scope))
@@ -84,25 +84,25 @@ def locate(ports: Ports, scope: Scope, *, make: bool = False) -> tuple[str, Cata
 
 
 def _generation(ports: Ports, scope: Scope) -> int:
-    """How often the scope was begun; 1 for one that never was destroyed."""
+    """Generation of the scope: 1, and one more for each destroy."""
     entry = ports.store.catalog.entry
     return next(n for n in count(1) if entry(_address(ports, scope, n + 1)) is None)
 
 
 def earlier_lives(ports: Ports, scope: Scope) -> list[str]:
-    """The addresses of the scope's lives that ended in destruction, but for the latest."""
+    """Addresses of earlier, destroyed generations of the scope."""
     return [_address(ports, scope, number) for number in range(1, _generation(ports, scope))]
 
 
 def _address(ports: Ports, scope: Scope, generation: int) -> str:
-    """Where a scope's rows are kept: says nothing, and is safe where case is not kept."""
+    """Address of a scope: an opaque name, safe for case-insensitive file systems."""
     key = vault.derive(installation_key(ports), Purpose.ADDRESS)
     name = vault.keyed_hash(key, vault.join(scope.tenant, scope.owner, generation))
     return base64.b32encode(name).decode().rstrip("=").lower()
 
 
 def make(ports: Ports, scope: Scope, address: str, lookup: bytes | None = None) -> None:
-    """Make an empty scope: keys, then the file, then the catalog's entry."""
+    """Create an empty scope: keys, then the file, then the catalog entry."""
     random, add = ports.clock.random, ports.keyring.add
     add(address, LOOKUP, lookup or random(KEY_BYTES))
     for collection in Collection:
@@ -119,7 +119,7 @@ def make(ports: Ports, scope: Scope, address: str, lookup: bytes | None = None) 
 
 
 def scopes(ports: Ports) -> tuple[tuple[Scope, ...], tuple[str, ...]]:
-    """The scopes that are there, sorted by name, and the addresses whose names do not open."""
+    """Existing scopes, sorted by name, and the addresses whose names do not open."""
     entries = [one for one in ports.store.catalog.entries() if not one.destroyed]
     if not entries:
         return (), ()
@@ -156,7 +156,7 @@ def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
 
 
 def _finish_destroy(ports: Ports, address: str) -> None:
-    """Carry a destroy to its end, from wherever it was cut off."""
+    """Complete a destroy, from wherever it was interrupted."""
 
     def shut(tx: Tx) -> None:
         if not tx.head().destroyed:
@@ -192,7 +192,7 @@ def _finish_destroy(ports: Ports, address: str) -> None:
 
 
 def _keep_receipt(ports: Ports, address: str, head: Head, rows: int) -> None:
-    """Keep the receipt of a destroy, once: with every key gone there is no cell to be named."""
+    """Store the receipt of a destroy, once; it names no cells, because every key is gone."""
     if any(receipt.verb == "destroy" for receipt in receipts.kept(ports, address)):
         return
     receipt = Erasure(

@@ -1,4 +1,4 @@
-"""An open scope: its keys, how its rows are sealed and opened, and guarded reads and writes."""
+"""An open scope: its keys, sealing and opening of rows, and guarded reads and writes."""
 
 from __future__ import annotations
 
@@ -74,27 +74,27 @@ class Policy(Struct, frozen=True, kw_only=True):
     slice_seconds: float = 0.05
     """How long a verb may work on what earlier verbs left due."""
     placeholder: str = "[REDACTED]"
-    """What stands where a secret was."""
+    """Placeholder for a removed secret."""
     drop_days: int = 30
-    """How long the row of an erased memory is kept, without content."""
+    """Days until the empty row of an erased memory is dropped."""
     segment_rows: int = 512
-    """How many memories may be in no segment on disk before one is written."""
+    """Memories without a segment at which one is written."""
     evicted_rows: int = 32
-    """The same for an index that has to make room for others: it will be wanted again."""
+    """The same for an index that is evicted from the cache."""
     shelf_bytes: int = 256 * 1024 * 1024
-    """How much memory the open indexes of all scopes may take together."""
+    """Memory budget of the open indexes of all scopes."""
     kept_bytes: int = 8 * 1024 * 1024
     """Budget of the cache of decrypted memories, per scope."""
     embed_seconds: float = 10.0
-    """How long a retain waits for an embedder whose vectors are kept."""
+    """Timeout of a retain for an embedder whose vectors are stored."""
     turn_embed_seconds: float = 1.5
-    """The same for all that a turn yields: who reports turns does not wait longer than 2 s."""
+    """The same for all memories of a turn: callers of record wait at most 2 s."""
     extract_seconds: float = 30.0
-    """How long a model may take over one turn."""
+    """Timeout of the language model for one turn."""
     daily_tokens: int = 0
-    """How many tokens a scope may have a model use in a day, UTC; 0 for any number."""
+    """Daily token limit of extraction per scope (UTC day); 0 for none."""
     raise_on_embedder_change: bool = False
-    """Whether vectors of another embedder are an error rather than left out of the ranking."""
+    """Whether vectors of another embedder raise an error instead of being ignored."""
 
 
 class Ports(Struct, frozen=True, kw_only=True):
@@ -106,9 +106,9 @@ class Ports(Struct, frozen=True, kw_only=True):
     clock: Clock
     embedder: Embedder
     distiller: Distiller | None = None
-    """What finds in a turn what is worth remembering; without one, turns are only kept."""
+    """Derives memories from turns by rules; without one, turns are only stored."""
     extractor: Extractor | None = None
-    """What asks a model for more, later; without one, no turn leaves this machine."""
+    """Extracts memories by a language model; without one, no turn leaves this machine."""
     reach: Reach = pass_by
     policy: Policy = Policy()
     proven: set[bytes] = set()
@@ -208,7 +208,7 @@ def derived(view: View, source: bytes) -> list[Row]:
 
 
 class OpenScope:
-    """One scope, ready for verbs; safe for several threads."""
+    """One open scope; thread-safe."""
 
     def __init__(
         self, ports: Ports, scope: Scope, address: str, *, restoring: bool = False
@@ -247,7 +247,7 @@ class OpenScope:
         return self._session_mac.short(session)
 
     def sign(self, memory: Memory) -> str:
-        """HMAC over exactly what a memory says: the signature of its approval."""
+        """Signature of an approval: an HMAC over the text of a memory."""
         said = vault.join(memory.id, memory.kind.value, memory.content, *memory.tags)
         return self._approval_mac.digest(said).hex()
 
@@ -289,21 +289,21 @@ class OpenScope:
 
     @property
     def due(self) -> Due:
-        """What is left to be finished, as last seen."""
+        """The due work, as last seen."""
         return self._seen.due
 
     @property
     def frozen(self) -> Freeze:
-        """How much of the scope is stopped, as last seen."""
+        """The freeze level, as last seen."""
         return self._seen.frozen
 
     def resume_at(self, collection: Collection) -> int:
-        """Up to which seq this process has sealed anew for the present epoch."""
+        """Seq up to which this process has re-encrypted rows for the present epoch."""
         epoch, seq = self._progress.get(collection, (0, 0))
         return seq if epoch == self.epoch(collection) else 0
 
     def note_progress(self, collection: Collection, seq: int) -> None:
-        """Remember how far a rotation came, so that the next slice need not look again."""
+        """Remember the progress of a rotation for the next slice."""
         self._progress[collection] = (self.epoch(collection), max(seq, 0))
 
     # -- between memories, turns and their sealed rows ---------------------------------
@@ -314,7 +314,7 @@ class OpenScope:
         return records.decode(body, number=row.born, version=row.version)
 
     def unseal_sound(self, row: Row) -> Memory | None:
-        """The memory in a row; None if it is damaged: it must still be erasable."""
+        """The memory in a row; None if it is damaged, since it must still be erasable."""
         try:
             return self.unseal(row)
         except (SealBroken, KeyMissing, NotFound):
@@ -325,7 +325,7 @@ class OpenScope:
         return turns.decode(self.open_body(Collection.TURN, row))
 
     def peek(self, view: View, public_id: str | None) -> Memory | None:
-        """The memory with this id, superseded or not; None if it is not here (any more)."""
+        """The memory with this id, superseded or not; None if it does not exist."""
         row = public_id and living(view, Collection.MEMORY, self.row_id(public_id))
         return self.unseal(row) if row else None
 
@@ -356,7 +356,7 @@ class OpenScope:
         return b"".join(chunks)
 
     def seal_body(self, collection: Collection, row: Row, body: bytes) -> Sealed:
-        """Seal a body at the place of a row, in its cell or, if long, in a blob the cell names."""
+        """Seal a body for a row: in its cell or, if long, in a blob that the cell names."""
         random = self.ports.clock.random
         name, stream = None, None
         if len(body) > CELL_BYTES:
@@ -371,7 +371,7 @@ class OpenScope:
         return Sealed(replace(row, cell=cell, blob=name), stream)
 
     def seal(self, memory: Memory, epoch: int, vector: bytes | None = None) -> Sealed:
-        """The memory, with its packed vector if it is kept, as a row sealed in an epoch."""
+        """Seal a memory, with its packed vector if it is stored, as a row of an epoch."""
         session, row_id = memory.provenance.session, self.row_id(memory.id)
         sealed = self.seal_body(
             Collection.MEMORY,
@@ -390,9 +390,9 @@ class OpenScope:
         return Sealed(replace(sealed.row, vector=cell), sealed.stream)
 
     def seal_vector(self, packed: bytes | None, row_id: bytes, epoch: int) -> bytes | None:
-        """A packed vector as the cell beside the body of its memory; None stays None.
+        """Seal a packed vector as a cell; None stays None.
 
-        It is bound to the id alone: what a memory says never changes, only what is noted of it.
+        It is bound to the id alone, because the text of a memory never changes under its id.
         """
         if packed is None:
             return None
@@ -401,14 +401,14 @@ class OpenScope:
         return sealer.seal(packed, row_id=row_id, version=0, nonce=nonce)
 
     def open_vector(self, row: Row) -> bytes | None:
-        """The packed vector kept with a memory; None if there is none."""
+        """The packed vector stored with a memory; None if there is none."""
         if row.vector is None:
             return None
         sealer = self.sealer(Collection.MEMORY, Purpose.VECTOR, row.epoch)
         return sealer.unseal(row.vector, row_id=row.id, version=0)
 
     def sound_vector(self, row: Row) -> bytes | None:
-        """The packed vector of a memory; None also for a damaged one, which costs no memory."""
+        """The packed vector of a memory; None also if it is damaged."""
         try:
             return self.open_vector(row)
         except SealBroken as error:
@@ -416,7 +416,7 @@ class OpenScope:
             return None
 
     def put(self, tx: Tx, memory: Memory, vector: bytes | None = None) -> Row:
-        """Seal a memory in the present epoch and write it; a changed one keeps its vector."""
+        """Seal a memory in the present epoch and write it, with its stored vector."""
         old = tx.row(Collection.MEMORY, self.row_id(memory.id)) if memory.version > 1 else None
         if old is not None:
             vector = self.sound_vector(old)
@@ -444,15 +444,15 @@ class OpenScope:
         self.write_row(tx, collection, self.seal_body(collection, row, body))
 
     def write_row(self, tx: Tx, collection: Collection, sealed: Sealed) -> Row:
-        """Write a row that is sealed in the present epoch."""
+        """Write a row that was sealed in the present epoch."""
         self.write_blob(sealed)
         return tx.put(collection, sealed.row)
 
     def write_blob(self, sealed: Sealed) -> None:
         """Make the blob durable before the row that points to it.
 
-        It happens inside the transaction, so that a sweep, which runs in one too, never sees a
-        blob whose row is still to come.
+        It happens inside the transaction, so that a sweep, which also runs in one, never sees a
+        blob without its row.
         """
         if sealed.stream is not None:
             assert sealed.row.blob is not None
@@ -470,19 +470,19 @@ class OpenScope:
         ]
 
     def drop_day(self) -> int:
-        """The day on which the row of what is erased now may be dropped."""
+        """Day on which a row that is erased now may be dropped."""
         return day(self.ports.clock.now() + timedelta(days=self.ports.policy.drop_days))
 
     # -- what a transaction leaves to be finished --------------------------------------
 
     def leave_due(self, tx: Tx, work: Due) -> None:
-        """Leave work to be finished by the next verbs, in the transaction that causes it."""
+        """Mark work as due, in the transaction that causes it."""
         head = tx.head()
         since = head.due_since if head.due else day(self.ports.clock.now())
         tx.set_head(replace(head, due=head.due | work, due_since=since))
 
     def clear_due(self, work: Due, seen: Head) -> None:
-        """Take the mark off, unless something came in between that may have left it anew."""
+        """Clear a due mark, unless the scope has changed since (compare-and-set)."""
 
         def store(tx: Tx) -> None:
             head = tx.head()
@@ -498,10 +498,10 @@ class OpenScope:
             self.write(store, frozen_too=True, erasing=True)
 
     def raise_epoch(self, tx: Tx, collection: Collection, epoch: int | None = None) -> None:
-        """Move a collection to a new epoch: from this transaction on nobody seals under the old.
+        """Move a collection to a new epoch: later transactions seal under the new key only.
 
-        The new key is durable before the head names it; one that an interrupted attempt left in
-        the slot was never used and serves as well.
+        The new key is durable before the head names it. A key that an interrupted attempt left in
+        the slot was never used and is reused.
         """
         head = tx.head()
         position = head.at(collection)
@@ -516,8 +516,8 @@ class OpenScope:
     def read(self, look: Callable[[View], Result]) -> Result:
         """Run `look` on a consistent view; Destroyed if the scope is gone.
 
-        A rotation that ends between reading a row and opening it takes the row's key or blob
-        away; the view is then merely old, and a fresh one is tried. Damage shows every time.
+        A rotation that ends between reading a row and decrypting it deletes the row's key or blob;
+        the view is then merely old, and the read is retried on a fresh one. Damage fails again.
         """
         for _ in range(_READ_TRIES - 1):
             with suppress(KeyMissing, SealBroken):
@@ -594,7 +594,7 @@ class OpenScope:
         self.kept.noticed(head.memory.erased_seq)
 
     def _explain_absence(self, error: NotFound) -> None:
-        """Say Destroyed rather than NotFound when that is why the rows are gone."""
+        """Raise Destroyed instead of NotFound if that is why the rows are gone."""
         entry = self.ports.store.catalog.entry(self.address)
         ended = entry is not None and entry.destroyed
         if ended or DESTROYED in self.ports.keyring.purposes(self.address):
@@ -603,12 +603,12 @@ class OpenScope:
     # -- reads are audited in batches --------------------------------------------------
 
     def note_read(self, verb: str, actor: str, number: int = 1) -> None:
-        """Count a read; it reaches the audit trail with the next write, or on close."""
+        """Count a read; it is written to the audit trail with the next write, or on close."""
         with self._mutex:
             self._reads[verb, actor] += number
 
     def flush_reads(self) -> None:
-        """Write the counted reads to the audit trail now, or later if there is no space."""
+        """Write the counted reads to the audit trail, or later if the disk is full."""
         if not self._reads:
             return
         # Reading goes on while the disk is full or a writer stands still: the reads stay counted.
@@ -616,7 +616,7 @@ class OpenScope:
             self.write(lambda _: None, frozen_too=True)
 
     def copy_audit_head(self) -> Head:
-        """Copy the audit head to the catalog, so that a trail cut short shows."""
+        """Copy the audit head to the catalog, so that a truncated trail is detected."""
         head = self.read(lambda view: view.head())
         catalog = self.ports.store.catalog
         entry = catalog.entry(self.address)
@@ -626,9 +626,9 @@ class OpenScope:
         return head
 
     def close(self) -> None:
-        """Write the counted reads and copy the audit head, if that can still be done.
+        """Write the counted reads and copy the audit head, if possible.
 
-        It never fails: a scope that was destroyed or a full disk only costs the count of reads.
+        It never fails: after a destroy, or on a full disk, only the count of reads is lost.
         """
         try:
             self.flush_reads()

@@ -1,8 +1,8 @@
-"""LRU cache of decrypted memories, as they are at one change of their scope.
+"""LRU cache of decrypted memories, valid for one state of their scope.
 
-Opening a memory takes longer than ranking it, and an agent asks about the same things again and
-again. The cache is plaintext, but no more so than the keys beside it in memory; it is dropped at
-the first notice of an erasure, and whenever a scope is closed.
+Decrypting a memory takes longer than ranking it, and an agent asks about the same things again. The
+cache is plaintext, but no more exposed than the keys in the same memory; it is emptied at the first
+notice of an erasure, and when the scope is closed.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from msgspec.structs import replace
 from scrubjay.model.memory import Memory
 
 _OVERHEAD: Final = 1_000
-"""What a memory takes beside its texts, roughly, in bytes."""
+"""Approximate bytes of a memory beside its texts."""
 _NEVER: Final = -1
-"""The change of no state there is."""
+"""A seq that no state has."""
 
 
 class PlaintextCache:
     """LRU cache of decrypted memories by row id, within a budget of bytes; thread-safe.
 
-    Each is as it was at the change `seq`, and given out only to a reader of that very state.
+    Entries are valid at the change `seq`, and returned only to a reader of that state.
     """
 
     def __init__(self, budget: int) -> None:
@@ -39,7 +39,7 @@ class PlaintextCache:
 
     @property
     def size(self) -> int:
-        """Roughly how many bytes it takes."""
+        """Approximate size in bytes."""
         return self._size
 
     def get(self, row_id: bytes, seq: int) -> Memory | None:
@@ -51,9 +51,9 @@ class PlaintextCache:
             return _copied(self._held[row_id][0])
 
     def put(self, row_id: bytes, memory: Memory, seq: int) -> None:
-        """Keep a memory that was opened in the state at this change.
+        """Cache a memory that was read in the state at this change.
 
-        If others have seen a later one meanwhile, nobody can tell whether it still is as it was.
+        It is ignored if a later state was seen meanwhile: the memory may have changed.
         """
         memory, size = _copied(memory), _size(memory)
         with self._mutex:
@@ -66,23 +66,23 @@ class PlaintextCache:
                 self._take(next(iter(self._held)))
 
     def follow(self, seq: int, changed: Iterable[bytes]) -> None:
-        """Let go of what has changed up to a change; the rest is as it was."""
+        """Invalidate the memories that changed up to a change."""
         with self._mutex:
             for row_id in changed:
                 self._take(row_id)
             self._seq = seq
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Empty the cache."""
         with self._mutex:
             self._held.clear()
             self._size = 0
 
     def noticed(self, erased: int) -> None:
-        """Let go of everything if something was erased since this was last told.
+        """Empty the cache if something was erased since the last call.
 
-        Nor is anything kept until the index has followed: who still looks at the state before the
-        erasure would bring back what was erased.
+        Nothing is cached until the index has caught up: a reader of the state before the erasure
+        would put erased memories back.
         """
         if erased > self._erased:
             self.clear()
@@ -95,14 +95,14 @@ class PlaintextCache:
 
 
 def _copied(memory: Memory) -> Memory:
-    """The memory with metadata of its own, which is all of it that anybody could change."""
+    """A copy of the memory with its own metadata, its only mutable part."""
     if not memory.metadata:
         return memory
     return replace(memory, metadata=deepcopy(dict(memory.metadata)))
 
 
 def _size(memory: Memory) -> int:
-    """Roughly how many bytes a memory takes."""
+    """Approximate size of a memory in bytes."""
     texts = (memory.content, *memory.tags, *memory.sources)
     metadata = len(repr(memory.metadata)) if memory.metadata else 0
     return _OVERHEAD + 2 * sum(map(len, texts)) + 4 * metadata

@@ -1,8 +1,8 @@
-"""rotate: a new key for every cell, after which no copy of the old bytes opens again.
+"""rotate: re-encrypt every cell under a new key and delete the old one.
 
-new slot durable → head.epoch raised → rows sealed anew in batches → segments written anew →
-nothing left under old keys → old slots deleted → due mark cleared. A process may die at any
-arrow; `finish` goes on from there.
+new slot durable → head.epoch raised → rows re-encrypted in batches → segments rewritten → nothing
+left under old keys → old slots deleted → due mark cleared. A process may die at any arrow; `finish`
+continues from there.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
 
 
 def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
-    """Seal anew what is left of a rotation and delete the old keys, or stop after `seconds`.
+    """Re-encrypt the remaining rows of a rotation and delete the old keys; stop after `seconds`.
 
-    Returns how many rows were sealed anew. Two processes may finish one rotation together.
+    Returns how many rows were re-encrypted. Two processes may finish one rotation together.
     """
     clock = opened.ports.clock
     deadline = None if seconds is None else clock.monotonic() + seconds
@@ -73,7 +73,7 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
 
 
 def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tuple[int, int]:
-    """Seal one batch anew; returns where to go on, -1 for nowhere, and how many there were."""
+    """Re-encrypt one batch; returns the seq to continue from (-1 at the end) and the count."""
 
     def store(tx: Tx) -> tuple[int, int, list[str]]:
         rows = tx.stale(collection, after, _BATCH)
@@ -107,6 +107,6 @@ def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tupl
 
 
 def _head_if_done(view: View) -> Head | None:
-    """The head of a state in which nothing is sealed under an old key."""
+    """The head, if no row is left under an old key."""
     left = any(view.stale(collection, 0, 1) for collection in Collection)
     return None if left or manifest.outdated(view) else view.head()

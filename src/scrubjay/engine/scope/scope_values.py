@@ -1,7 +1,7 @@
-"""Notes: small sealed values of a scope that belong to the rows, and are found by name.
+"""Notes: small sealed values of a scope, by name.
 
-They are rows of their own beside the sessions: so a rotation seals them anew, a transaction
-changes them together with what they are about, and an erasure can name their cells.
+They are rows of the session collection: so a rotation re-encrypts them, a transaction changes them
+together with other rows, and an erasure can name their cells.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HOME = Collection.SESSION
 
 
 class Notes:
-    """The notes of a scope in one state of it; changes are kept until they are written."""
+    """Notes of a scope in one transaction; changes are buffered until `write`."""
 
     def __init__(self, opened: OpenScope, view: View) -> None:
         self._opened = opened
@@ -41,12 +41,12 @@ class Notes:
         self._changed[name] = None
 
     def replaced(self) -> list[ErasedCell]:
-        """The cells that writing the changes will do away with, as a receipt names them."""
+        """Cells that the buffered changes will replace, as a receipt names them."""
         rows = (living(self._view, _HOME, self._row_id(name)) for name in self._changed)
         return [cell for row in rows if row for cell in self._opened.erased_cells(_HOME, row)]
 
     def write(self, tx: Tx) -> None:
-        """Write every change, sealed in the present epoch."""
+        """Write the buffered changes, sealed in the present epoch."""
         for name in self._changed:
             row_id, value = self._row_id(name), self._read[name]
             if value is None:

@@ -1,4 +1,4 @@
-"""Text analysis: words to terms, alike for what is stored and what is asked, and signs of a text.
+"""Text analysis: words to terms, for stored texts and questions alike, and signs of a text.
 
 A word is case-folded, stemmed in its language and freed of accents. Scripts that put no spaces
 between words yield single characters and pairs of neighbors; languages that write compounds as
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from Stemmer import Stemmer
 
 ANALYZER_VERSION = 2
-"""Stored with what was analyzed: terms of another version must be made again."""
+"""Stored with each segment: terms of another version are analyzed again."""
 
 DEFAULT_LANGUAGE = "english"
 COMPOUNDING = frozenset({"german", "dutch", "swedish"})
 SHORTEST_PART = 4
 LONGEST_PART = 10
 PART_SHARE = 0.5
-"""What a part of a compound counts, and a compound of which only a part is asked for."""
+"""Weight of a part of a compound, and of a compound matched by a part of it."""
 LONGEST_WORD = 64
 LONGEST_STEMMED = 256
 CACHED_WORDS = 1 << 16
 SAMPLE_WORDS = 200
-"""How many words are looked at to recognize a language."""
+"""Number of words used for language detection."""
 
 # Thai, Lao, Myanmar, Khmer; Hangul (spaced, but its words carry their particles); kana; Han.
 _UNSPACED = (
@@ -78,7 +78,7 @@ _LETTERS = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A term a question asks for, and the near terms that may stand in for it."""
+    """Query term, with the similar terms that may replace it."""
 
     term: str
     weight: float = 1.0
@@ -129,10 +129,9 @@ def analyze(text: str, language: str | None = None) -> tuple[list[str], str]:
 
 
 def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
-    """What a question asks for, stemmed as in each language the scope is written in.
+    """Query terms of a question, stemmed for each language of the scope.
 
-    What another language makes of a word counts as much as the word: nobody knows which one a
-    short text was taken to be in.
+    The stems of all languages count alike: the detected language of a short text is uncertain.
     """
     found = words(question)
     spoken = recognize(found)
@@ -160,7 +159,7 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
 
 
 def _content(run: str, language: str) -> Iterator[str]:
-    """The terms of a run of an unspaced script without what only makes it a question."""
+    """Terms of a run of an unspaced script, without question words."""
     pieces = [run]
     if language in _languages()["asking"]:
         pieces = [piece for piece in pattern("asking", language).split(run) if piece] or [run]
@@ -172,10 +171,10 @@ def _content(run: str, language: str) -> Iterator[str]:
 
 
 def holds(query: str) -> Callable[[str], bool]:
-    """A test for texts that hold every word of the query, in any of its forms.
+    """Predicate: whether a text holds every word of the query, in any of its forms.
 
-    For verbs that must not miss anything, such as forgetting by what was said; no matter of rank.
-    Words that say nothing by themselves are not asked for, unless the query has no other.
+    For verbs that need exact matches instead of ranking, such as forget by query. Stop words are
+    ignored, unless the query has nothing else.
     """
     asked = words(query)
     stops = stop_words(recognize(asked))
@@ -190,7 +189,7 @@ def holds(query: str) -> Callable[[str], bool]:
 
 
 def gist(text: str) -> frozenset[str]:
-    """The terms of a text without the words that say nothing by themselves."""
+    """Terms of a text without its stop words."""
     found = words(text)
     language = recognize(found)
     stops = stop_words(language)
@@ -208,7 +207,7 @@ def _terms(word: str, language: str) -> tuple[str, ...]:
 
 
 def _parts(stem: str) -> Iterator[str]:
-    """What a long word may be made of: every beginning and end that leaves room for another."""
+    """Possible parts of a compound: its prefixes and suffixes that leave room for another word."""
     for size in range(SHORTEST_PART, min(len(stem) - SHORTEST_PART, LONGEST_PART) + 1):
         yield f"{stem[:size]}-"
         yield f"-{stem[-size:]}"
@@ -257,7 +256,7 @@ def _listed(table: str, name: str) -> frozenset[str]:
 
 @cache
 def pattern(table: str, name: str) -> re.Pattern[str]:
-    """A regular expression of `languages.toml`; those of questions match capitals or not."""
+    """A regular expression of `languages.toml`; those of questions ignore case."""
     flags = re.IGNORECASE if table == "question" else re.NOFLAG
     return re.compile("|".join(map("".join, _languages()[table][name])), flags)
 
@@ -270,7 +269,7 @@ def stop_words(language: str) -> frozenset[str]:
 
 @cache
 def _speakers() -> dict[str, tuple[str, ...]]:
-    """The languages each stop word is one of."""
+    """Languages of each stop word."""
     table: dict[str, tuple[str, ...]] = {}
     for language in _languages()["stop_words"]:
         for word in stop_words(language):
@@ -279,7 +278,7 @@ def _speakers() -> dict[str, tuple[str, ...]]:
 
 
 def recognize(found: list[str], default: str = DEFAULT_LANGUAGE) -> str:
-    """The language most stop words among the words speak for, or the one its letters are of."""
+    """Language detection: by the most stop words, or by the script."""
     sample = found[:SAMPLE_WORDS]
     votes: dict[str, int] = {}
     for speakers in filter(None, map(_speakers().get, sample)):
@@ -305,7 +304,7 @@ _NEAR_MAGIC = b"SJN1"
 
 
 def near_terms(word: str) -> Mapping[str, float]:
-    """The terms near a word and what each counts in its place, below 1; empty when unknown.
+    """Similar terms of a word, each with its weight below 1; empty for an unknown word.
 
     `tools/make_near.py` wrote the table.
     """
@@ -341,7 +340,7 @@ SIGNS_VERSION = 2
 """Stored with the columns: signs of another version must be read again."""
 
 SEEN_CHARS = 1000
-"""Characters looked at; what a long text shows, it shows early."""
+"""Characters that are read; signs occur early in a long text."""
 LONGEST_INSTRUCTION = 400
 
 _SIGN_WORD = re.compile(r"\w+")
@@ -350,7 +349,7 @@ _DIGIT = re.compile(r"\d")
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What one text shows at a glance."""
+    """Surface features of one text, such as naming a time or being a question."""
 
     timed: bool
     asks: bool
@@ -361,7 +360,7 @@ class Signs:
 def read_signs(text: str) -> Signs:
     """The signs of a text.
 
-    Most texts show none: words that stand in every English sign spare them the patterns.
+    Most texts have none; a quick test for typical words avoids running the patterns.
     """
     seen = text[:SEEN_CHARS].lower().replace("\u2019", "'")
     found = set(_SIGN_WORD.findall(seen))

@@ -1,7 +1,7 @@
-"""brief: what a session should know before its first word; no query, no ranking.
+"""brief: the memories to put before a session's first prompt; no query, no ranking.
 
-Pinned memories first, then behavioral ones, then facts, newest first. It needs columns only, so
-it is quick in a process that has just begun.
+Pinned memories first, then behavioral ones, then facts, newest first. It reads columns only, so
+it is fast in a new process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search.open_index import OpenIndex, Peek
 from scrubjay.engine.search.segment import KINDS, ORIGINS
-from scrubjay.guard.clean import one_line
 from scrubjay.model.errors import Frozen
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin
@@ -32,11 +31,11 @@ _WARNING = (
 )
 
 Candidate = tuple[int, int, bytes]
-"""Its place, minus its number so that the newest comes first, and the id of its row."""
+"""Sort key: its place, minus its number (newest first), and the id of its row."""
 
 
 def brief(opened: OpenScope, indexed: OpenIndex, request: BriefRequest, caller: Caller) -> Brief:
-    """The memories a session should know, within both limits, and the text to put before it."""
+    """Brief of a scope within both limits: the memories, and the text of them."""
     now = opened.ports.clock.now()
     with indexed.lock:
         indexed.catch_up()
@@ -73,7 +72,7 @@ def brief(opened: OpenScope, indexed: OpenIndex, request: BriefRequest, caller: 
 
 
 def place(kind: Kind, origin: Origin, *, approved: bool, pinned: bool) -> int:
-    """Where a memory belongs in a brief; nowhere if nobody vouches for it."""
+    """Section of the brief a memory belongs to; none if it is untrusted."""
     if not origin.trusted and not approved:
         return NEVER
     if pinned:
@@ -84,7 +83,9 @@ def place(kind: Kind, origin: Origin, *, approved: bool, pinned: bool) -> int:
 def _chosen(
     peek: Peek, candidates: Iterable[Candidate], request: BriefRequest, now: datetime
 ) -> Iterator[Memory]:
-    """The first that keep to both limits; one that is too long for what is left is passed over."""
+    """The first candidates within both limits; one that is too long is skipped."""
+    from scrubjay.guard.clean import one_line
+
     count, left = 0, request.max_chars
     for _, _, row_id in candidates:
         if count == request.limit:
@@ -111,6 +112,8 @@ def render(memories: Sequence[Memory], now: datetime) -> str:
 
 
 def _lines(memories: Iterable[Memory], now: datetime) -> str:
+    from scrubjay.guard.clean import one_line
+
     return "".join(
         f"- [{memory.kind.value}] {one_line(memory.content)} ({memory.age_days(now)}d ago)\n"
         for memory in memories

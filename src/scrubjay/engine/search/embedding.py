@@ -1,7 +1,7 @@
-"""Vectors that are kept: made when a memory is written, sealed beside it.
+"""Stored vectors: computed when a memory is written, sealed beside it.
 
-Only a costly embedder's are. A cheap one's are made again whenever an index is, which keeps them,
-and numpy, out of every write.
+Only for a costly embedder. The vectors of a cheap one are computed with each index, which keeps
+them, and numpy, out of every write.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _log = logging.getLogger(__name__)
 
 
 def vector_of(opened: OpenScope, text: str) -> bytes | None:
-    """The packed vector to keep with a memory; None if there is none to keep, or not in time."""
+    """Packed vector to store with a memory; None if none is stored, or the embedder is late."""
     return vectors_of(opened, [text], seconds=opened.ports.policy.embed_seconds)[0]
 
 
 def vectors_of(
     opened: OpenScope, texts: Sequence[str], *, seconds: float
 ) -> Sequence[bytes | None]:
-    """The packed vectors to keep with some memories, asked for at once; None for each if late.
+    """Packed vectors to store with some memories, in one batch; all None if the embedder is late.
 
     A memory is never lost over its vector: it is found by its words until `reindex`.
     """
@@ -45,7 +45,7 @@ def vectors_of(
 def vectors_of_pieces(
     opened: OpenScope, pieces: Iterable[Piece], *, seconds: float
 ) -> dict[str, bytes | None]:
-    """The packed vectors to keep with what was found in a turn, by its parts."""
+    """Packed vectors to store with the memories derived from a turn, by their parts."""
     found = list(pieces)
     texts = [wording(piece.content, piece.tags) for piece in found]
     made = vectors_of(opened, texts, seconds=seconds)
@@ -53,7 +53,7 @@ def vectors_of_pieces(
 
 
 def pack(identity: str, floats: Floats) -> bytes:
-    """A vector as it is kept: a byte per dimension, a scale, and who made it."""
+    """A vector as it is stored: a byte per dimension, a scale, and the identity of the embedder."""
     from scrubjay.engine.search.segment import Vectors  # loads numpy
 
     return Vectors.quantize(identity, floats).pack()

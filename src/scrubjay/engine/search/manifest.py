@@ -1,14 +1,13 @@
-"""The manifest: which segments make up the index of a scope, and these segments, sealed on disk.
+"""The manifest: the list of the segments of a scope, and the segments, sealed on disk.
 
 The manifest is one sealed value that changes only inside a transaction, beside the head: so what
 it lists is always an index of the rows as they were at its `upto`, without anything that was erased
 up to its `known`. Segments are written late and rarely, read when a scope is opened. One is
-published in a transaction that checks three things: nobody else changed the manifest meanwhile,
-the key is still the present one, and the writer knows of every erasure. Whoever comes late gives
-up; the rows hold everything anyway. docs/protocol.md has the races.
+published by compare-and-set in a transaction that checks three things: the manifest has not
+changed, the key is still the present one, and the writer knows of every erasure. A late writer
+gives up; the rows hold everything anyway. docs/protocol.md has the races.
 
-Most verbs only ask whether there is a manifest: what loads numpy is imported where a segment is
-opened.
+Most verbs only check whether there is a manifest, so numpy is imported where a segment is opened.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ Unpacked = TypeVar("Unpacked")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentBlobs:
-    """One segment: the blobs its three parts are in, and its rows that count no more."""
+    """One segment: the blobs of its three parts, and its deleted rows."""
 
     columns: str
     postings: str
@@ -62,14 +61,14 @@ class Manifest:
     """The segments of a scope, oldest first."""
 
     id: str
-    """Another one with every change, so that two writers of one notice each other."""
+    """New with every change, so that concurrent writers detect each other (compare-and-set)."""
     epoch: int
     upto: int
     """The last change that is in the segments."""
     known: int
     """No row that was erased up to this change is in the segments."""
     analyzer: str
-    """Which version of the analysis made them."""
+    """Version of the analysis that made them."""
     segments: tuple[SegmentBlobs, ...] = ()
 
     @property
@@ -106,12 +105,12 @@ def read(opened: OpenScope, view: View) -> Manifest | None:
 
 
 def sealer(opened: OpenScope, epoch: int) -> Sealer:
-    """What seals segments and their manifest."""
+    """The sealer of segments and of their manifest."""
     return opened.sealer(Collection.MEMORY, Purpose.SEGMENT, epoch)
 
 
 def listed(opened: OpenScope, view: View) -> frozenset[str]:
-    """The blobs the manifest names, as far as one can be read."""
+    """The blobs that the manifest lists; none if it cannot be read."""
     found = read(opened, view)
     return frozenset() if found is None else found.blobs
 
@@ -162,7 +161,7 @@ def _parsed(unpack: Callable[[Packed], Unpacked], raw: Packed) -> Unpacked:
 
 
 def write(opened: OpenScope, tx: Tx, manifest: Manifest | None) -> None:
-    """Put a manifest in the place of the one before; None for none."""
+    """Replace the manifest; None removes it."""
     if manifest is None:
         tx.set_value(NAME, None)
         return
@@ -174,14 +173,14 @@ def write(opened: OpenScope, tx: Tx, manifest: Manifest | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _SealedSegment:
-    """A segment ready to be written."""
+    """A segment, sealed and ready to be written."""
 
     listed: SegmentBlobs
     streams: Sequence[bytes]
 
 
 def publish(opened: OpenScope, index: ScopeIndex, base: Manifest | None) -> Manifest | None:
-    """Write what is in no segment yet; returns the manifest now, or None if it came too late.
+    """Write the rows that are in no segment; returns the new manifest, or None if it lost the race.
 
     `base` is the manifest the index was loaded from or last wrote.
     """
@@ -236,7 +235,7 @@ def _replace(
     appending: bool = False,
     erasing: bool = True,
 ) -> bool:
-    """Put a manifest in the place of `base`, unless something came in between; then False."""
+    """Replace the manifest `base` (compare-and-set); False if it lost the race."""
 
     def store(tx: Tx) -> bool:
         found, head = read(opened, tx), tx.head()
@@ -292,9 +291,9 @@ def outdated(view: View) -> bool:
 
 
 def renew(opened: OpenScope) -> None:
-    """Write the segments anew if they are under an old key or hold what was erased.
+    """Rewrite the segments if they are under an old key or hold erased rows.
 
-    Where that cannot be done the segments go: the next recall makes them again from the rows.
+    If that fails, the segments are deleted: the next recall rebuilds them from the rows.
     """
 
     def look(view: View) -> tuple[Head, Manifest | None, set[bytes]]:
@@ -321,10 +320,10 @@ def renew(opened: OpenScope) -> None:
 
 
 def _renewed(opened: OpenScope, head: Head, base: Manifest, erased: set[bytes]) -> bool:
-    """Whether the segments were written anew; False if something came in between."""
+    """Whether the segments were rewritten; False if it lost the race."""
     try:
         if base.known < head.memory.min_seq:
-            raise SealBroken("The segments slept across a clean-up.")
+            raise SealBroken("The segments are older than the last purge.")
         epoch = head.memory.epoch
         sealed = [_cleansed(opened, base.epoch, epoch, one, erased) for one in base.segments]
         written = replace(
@@ -345,7 +344,7 @@ def _renewed(opened: OpenScope, head: Head, base: Manifest, erased: set[bytes]) 
 def _cleansed(
     opened: OpenScope, old: int, epoch: int, listed: SegmentBlobs, erased: set[bytes]
 ) -> _SealedSegment:
-    """A segment under a new key, without the rows that were erased, dead or alive."""
+    """A segment under a new key, without erased rows."""
     import numpy as np
 
     from scrubjay.engine.search.segment import Columns, Segment
@@ -367,7 +366,7 @@ def _rows_of(held: Columns, ids: Iterable[bytes]) -> list[int]:
 
 
 def check(opened: OpenScope, view: View) -> list[str]:
-    """What is wrong with the segments, one sentence each: damage, or they hold what was erased."""
+    """Problems of the segments, one sentence each: damage, or erased rows in them."""
     if view.value(NAME) is None:
         return []
     base = read(opened, view)
@@ -388,7 +387,7 @@ def check(opened: OpenScope, view: View) -> list[str]:
 
 
 def erased_cells(opened: OpenScope, ids: Iterable[bytes]) -> list[ErasedCell]:
-    """The cells of the segments that hold some rows, as a receipt names them."""
+    """Cells of the segments that hold some of the rows, as a receipt names them."""
     wanted = set(ids)
 
     def look(view: View) -> list[ErasedCell]:

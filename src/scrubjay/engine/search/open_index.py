@@ -1,4 +1,4 @@
-"""The open index of a scope: made from segments and rows, and brought up to the head each time."""
+"""The open index of a scope: built from segments and rows, caught up with the head each time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from scrubjay.ports import Result, View
 
 _PAGE = 1024
 _SNAPSHOT_BYTES = 100
-"""What is made from an index to rank by takes about this much for each of its rows."""
+"""Approximate bytes of a snapshot per row."""
 _log = logging.getLogger(__name__)
 Peek = Callable[[bytes], Memory | None]
 """The memory of a row as it is now; None if it is gone or does not open."""
@@ -42,16 +42,16 @@ class OpenIndex:
         self.opened = opened
         self.lock = threading.RLock()
         self.used = False
-        """Whether something was recalled from it: then all of it is in memory."""
+        """Whether a recall used it: then all of it is in memory."""
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything, to begin anew from the store."""
+        """Drop everything, to rebuild from the store."""
         self.index: ScopeIndex | None = None
         self.base: Manifest | None = None
         """The manifest the index was loaded from, or last wrote."""
         self.late = False
-        """Whether another process wrote segments meanwhile: ours are to be read anew from those."""
+        """Whether another process wrote segments since: they are to be loaded instead of ours."""
         self.broken: set[bytes] = set()
         """The rows that could not be opened."""
         self.bare = 0
@@ -68,12 +68,12 @@ class OpenIndex:
 
     @property
     def ready(self) -> ScopeIndex:
-        """The index, once it was caught up."""
+        """The index, after a catch-up."""
         assert self.index is not None
         return self.index
 
     def snapshot(self) -> Snapshot:
-        """What a recall reads, of the index as it is now."""
+        """Immutable snapshot of the index, for a recall."""
         self.used = True
         return self.ready.snapshot()
 
@@ -91,7 +91,7 @@ class OpenIndex:
             return self.start_over(deadline)
 
     def start_over(self, deadline: float | None = None) -> int:
-        """Make the index from the rows alone; returns how many changes were left undone."""
+        """Rebuild the index from the rows; returns how many changes were left undone."""
         _log.warning("index.made_from_rows")
         self.reset()
         return self.opened.read(lambda view: self._follow(view, deadline, lenient=True))
@@ -119,7 +119,7 @@ class OpenIndex:
         return position.seq - index.seq
 
     def _begin(self, view: View, *, from_rows: bool) -> ScopeIndex:
-        """An index as far as the segments go; an empty one if there are none that can be used."""
+        """An index of the segments; an empty one if none can be used."""
         self.reset()
         self.opened.kept.clear()  # what has changed since is not told row by row
         embedder = self.opened.ports.embedder
@@ -140,7 +140,7 @@ class OpenIndex:
         return index
 
     def _take_in(self, index: ScopeIndex, rows: Sequence[Row], *, lenient: bool) -> None:
-        """Bring changed rows into the index."""
+        """Index changed rows."""
         entries = []
         costly = self.opened.ports.embedder.costly
         for row in rows:
@@ -162,7 +162,7 @@ class OpenIndex:
         self.broken.difference_update(erased, (entry.row_id for entry in entries))
 
     def _vectorize(self, entries: Sequence[IndexEntry]) -> Floats:
-        """The vectors of memories: those that are kept, or made now; zeros for what has none."""
+        """Vectors of memories: stored ones, or computed now; zeros if there is none."""
         embedder = self.opened.ports.embedder
         if not embedder.costly:
             memories = [entry.memory for entry in entries]
@@ -181,7 +181,7 @@ class OpenIndex:
     # -- ready to be recalled, and on disk ---------------------------------------------
 
     def settle(self, *, write: bool = True) -> None:
-        """Have everything ready to be recalled, and on disk if there is much that is not."""
+        """Prepare everything for recall, and write a segment if many rows are in none."""
         policy = self.opened.ports.policy
         try:
             self.ready.settle()
@@ -195,9 +195,9 @@ class OpenIndex:
             self.publish()
 
     def publish(self) -> None:
-        """Write what is in no segment yet; a full disk or a busy scope only puts it off.
+        """Write the rows that are in no segment; a full disk or a busy scope only delays it.
 
-        What lacks vectors is not written: in a segment nobody could tell any more that it does.
+        Rows without vectors are not written: in a segment this would no longer be known.
         """
         if self.bare or self.ready.foreign:
             return
@@ -221,7 +221,7 @@ class OpenIndex:
             return self.opened.read(lambda view: look(self._peeking(view, lenient=True)))
 
     def _peeking(self, view: View, *, lenient: bool = False) -> Peek:
-        """What gives the memories of one state: those that were opened lately without the store."""
+        """Reader of the memories of one state, through the plaintext cache."""
         kept, seq = self.opened.kept, view.head().memory.seq
 
         def peek(row_id: bytes) -> Memory | None:
@@ -245,7 +245,7 @@ class OpenIndex:
 
 
 def kept_vector(opened: OpenScope, row: Row) -> Floats | None:
-    """The vector kept with a row, if the present embedder made it and does not make it anew."""
+    """Stored vector of a row, if the present embedder made it and is costly."""
     packed = opened.sound_vector(row) if opened.ports.embedder.costly else None
     if packed is None:
         return None
@@ -259,7 +259,7 @@ def kept_vector(opened: OpenScope, row: Row) -> Floats | None:
 
 
 def let_go(evicted: Iterable[OpenIndex]) -> None:
-    """Write what indexes that had to make room hold in memory only, so that they come back fast."""
+    """Write the unwritten rows of evicted indexes, so that they load fast again."""
     for indexed in evicted:
         indexed.opened.kept.clear()
         with indexed.lock:

@@ -1,7 +1,7 @@
 """Inverted index: which rows hold a term, and how well every row answers weighted terms (BM25).
 
 Postings are immutable and pack into bytes. They know terms by a hash of 64 bits: so they hold no
-words, are read without making a table of them, and are merged without comparing any. Rows are
+words, are read without building a table, and are merged without comparing words. Rows are
 numbered through all segments in order. Deleted rows stay until a merge leaves them out.
 """
 
@@ -80,7 +80,7 @@ class Postings:
 
     @classmethod
     def merge(cls, parts: Sequence[Postings], keep: Sequence[Mask]) -> Postings:
-        """One of several in order; rows outside `keep` are left out and leave no trace."""
+        """Merge of several in order; rows outside `keep` leave no trace."""
         keys, rows, counts, base = [np.empty(0, np.uint64)], [], [], 0
         for part, mask in zip(parts, keep, strict=True):
             keys.append(np.repeat(part.keys, np.diff(part.starts)))
@@ -159,23 +159,22 @@ class Postings:
 
 
 def _differs(values: NDArray[Number]) -> Mask:
-    """Where a value is another than the one before it; the first is."""
+    """Mask of the values that differ from the one before; the first always does."""
     other = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=other[1:])
     return other
 
 
 def _join(arrays: Sequence[NDArray[Number]]) -> NDArray[Number]:
-    """All of them in a row; of none, an empty one that fits any."""
+    """Concatenation; of none, an empty array of any type."""
     return np.concatenate(arrays) if arrays else np.empty(0, np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How well every row answers: BM25, and the share of the wanted information it holds.
+    """Match of every row with a query: BM25, and coverage, the share of its information.
 
-    Information no row holds is left out of the share: a typing error or a pair of characters that
-    is no word takes nothing from what the rows do hold.
+    Terms that no row holds are left out of the coverage, so that a typing error does not lower it.
     """
 
     scores: Floats
@@ -207,8 +206,8 @@ class Terms:
     def match(self, wanted: Sequence[Wanted]) -> Match:
         """Match every row with the wanted terms.
 
-        A near term counts instead of the wanted one where it gives more, damped by its nearness and
-        never as rarer than the wanted one, so that near words cannot outweigh the word itself.
+        A similar term replaces the wanted one where it scores more. It is damped by its similarity
+        and never counts as rarer than the wanted one, so it cannot outweigh the word itself.
         """
         scores, coverage = np.zeros(self.rows, np.float32), np.zeros(self.rows, np.float32)
         known = {item.term for item in wanted}
@@ -241,13 +240,13 @@ class Terms:
         return _join([rows for rows, _ in found]), _join([counts for _, counts in found])
 
     def rarity(self, holding: int) -> float:
-        """How much it says that a row holds a term that so many hold."""
+        """Inverse document frequency of a term that so many rows hold."""
         return math.log1p((self.rows - holding + 0.5) / (holding + 0.5))
 
     def weigh(
         self, own: TermCounts, near: Sequence[tuple[TermCounts, float]], rarity: float
     ) -> tuple[Rows | slice, Floats, Floats | float]:
-        """BM25 of one wanted term, and how much of the term is held: for its rows, or for all."""
+        """BM25 and coverage of one query term, for its rows or for all."""
         rows, counts = own
         exact = np.float32(rarity) * self._saturate(rows, counts)
         if not near:

@@ -1,4 +1,4 @@
-"""What a question is after: whose words, from when, and what kind of answer."""
+"""Query analysis: speakers, time ranges and the kind of answer a question asks for."""
 
 # ruff: noqa: RUF001 - letters of other scripts are meant.
 
@@ -43,17 +43,17 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedQuery:
-    """A question as the ranking sees it."""
+    """A parsed question, as the ranking uses it."""
 
     asked: frozenset[int] = frozenset()
-    """Codes of the speakers whose words it is after: those it names, or by role, NONE included."""
+    """Codes of the speakers it asks about, by name or by role; may include NONE."""
     assistants: frozenset[int] = frozenset()
-    """Codes of the speakers that are assistants, whose words are nobody's standing wishes."""
+    """Codes of the speakers that are assistants: their words are no preferences of the user."""
     windows: tuple[Window, ...] = ()
     asked_at: datetime | None = None
     when: bool = False
     advice: bool = False
-    """Whether it asks for help to be given now, where standing wishes count."""
+    """Whether it asks for help now, so that instructions and preferences count."""
 
 
 def parse(
@@ -63,7 +63,7 @@ def parse(
     asked_at: datetime | None = None,
     latest: datetime | None = None,
 ) -> ParsedQuery:
-    """Read a question against a scope: its speakers by code, the time of its latest memory."""
+    """Parse a question for a scope, given its speakers by code and its latest memory."""
     assistants = _in_role(speakers, ASSISTANT_NAMES)
     asked = _named(question, speakers)
     if not asked and pattern("question", "second_person").search(question):
@@ -82,7 +82,7 @@ def parse(
 
 
 def asks_advice(question: str) -> bool:
-    """Whether the question wants something made or advised now, not something remembered."""
+    """Whether the question asks for help or advice now, not for a memory."""
     request, advice = pattern("question", "request"), pattern("question", "advice")
     return bool(request.search(question.strip()) or advice.search(question))
 
@@ -95,10 +95,10 @@ def _in_role(speakers: Mapping[int, str], names: frozenset[str]) -> frozenset[in
 
 
 def _named(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
-    """Speakers by any word of their name, in any case of it, or by a nickname that begins it.
+    """Speakers named by any word of their name, in any case, or by a nickname that begins it.
 
-    Where a word is written like a name ("Will" in "what will Will do"), only such words count,
-    and a nickname must be: "the" is not Theo.
+    If a word is capitalized ("Will" in "what will Will do"), only such words count; a nickname
+    must be capitalized: "the" is not Theo.
     """
     callings = _Callings.of(tuple(speakers.items()))
     words = [(match.start(), match[0]) for match in _WORD.finditer(question)]
@@ -125,7 +125,7 @@ def _called(words: Iterable[str], callings: Mapping[str, frozenset[int]]) -> fro
 
 @dataclass(frozen=True, slots=True)
 class _Callings:
-    """How the speakers of a scope may be called."""
+    """Names and nicknames of the speakers of a scope."""
 
     names: dict[str, frozenset[int]]
     nicknames: dict[str, frozenset[int]]
@@ -184,7 +184,7 @@ _FOREIGN_WORDS: Final = frozenset(
     for word in line.split()
     if word.isascii()
 )
-"""The words of other languages in English letters that may name a time."""
+"""Words of other languages, in English letters, that may name a time."""
 _LINKS: Final = {"im": "in", "en": "in", "в": "in", "de": "of"}
 _FOREIGN_MONTH: Final = re.compile(
     r"(?:(?<=\d)\.\s*)?(?:\b(im|en|в|de)\s+)?\b("
@@ -308,8 +308,8 @@ _TIME_WORDS = frozenset(
 def windows(question: str, asked_at: datetime | None, latest: datetime | None) -> list[Window]:
     """The spans of time a question names: "last week", "in May 2023", "three days ago".
 
-    Relative ones count from `asked_at`, else are not understood. A date without a year is the last
-    one before `asked_at`, or before the latest memory.
+    Relative ones count from `asked_at` and are ignored without it. A date without a year is the
+    last one before `asked_at`, or before the latest memory.
     """
     text = question.lower()
     # Most questions name no time, and a dozen patterns take longer to say so than this does.
@@ -363,7 +363,7 @@ def _relative(text: str, asked_at: datetime) -> Iterator[Window]:
 
 
 def _last(today: datetime, which: str, unit: str) -> Window:
-    """Last week, this month, ..., generously: people count loosely."""
+    """Last week, this month, …, with a margin, because people count loosely."""
     days = UNIT_DAYS[unit]
     if which in {"this", "current"}:
         return _span(today, days, -1)
@@ -378,7 +378,7 @@ def _last(today: datetime, which: str, unit: str) -> Window:
 
 
 def _span(today: datetime, first: float, last: float) -> Window:
-    """From so many days before to so many; the calendar ends somewhere, a question may not."""
+    """Days before a date, cut to the range of the calendar."""
     start, end = (today - timedelta(days=min(days, MOST_DAYS)) for days in (first, last))
     return Window(start, end)
 
@@ -399,7 +399,7 @@ def _day(year: int, month: int, day: int) -> Iterator[Window]:
 
 
 def _months(first: int, count: int, year: str | None, anchor: datetime | None) -> Iterator[Window]:
-    """So many months from a first one; without a year, of the last such before the anchor."""
+    """A number of months from a first one; without a year, the last such before the anchor."""
     if year is not None:
         chosen = int(year)
     elif anchor is not None:

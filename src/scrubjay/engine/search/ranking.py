@@ -1,7 +1,7 @@
 """The ranking: features of every row, from 0 to about 1, and their weighted sum.
 
-What the ranking knows of each row besides its text (who, when, where in which session) is arranged
-once after a change; each question then computes its features over all rows at once.
+Properties of the rows (speaker, time, place in the session) are arranged once after a change; each
+question then computes its features over all rows at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Floats: TypeAlias = NDArray[np.float32]
 Times: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.int32]
 Places: TypeAlias = NDArray[np.intp]
-"""Rows to gather by: as wide as an address, since numpy would widen them at every use."""
+"""Row numbers for fancy indexing; intp, because numpy would convert them at every use."""
 Mask: TypeAlias = NDArray[np.bool_]
 
 
@@ -30,37 +30,37 @@ class Weights:
     words: float = 2.06
     """BM25, as a share of the best row."""
     coverage: float = 2.06
-    """The share of the question's information the row holds."""
+    """Coverage: the share of the question's information the row holds."""
     meaning: float = 3.18
     """Cosine of the vectors, spread over 0..1."""
     answers: float = 1.69
-    """Evidence of the turn before when it is somebody else's question."""
+    """Evidence of the turn before, if it is a question of another speaker."""
     session: float = 2.42
     """The evidence of the session's best row."""
     nearby: float = 2.49
     """Coverage by a neighboring turn beyond the row's own."""
     speaker: float = 2.5
-    """Said by whom the question is about."""
+    """Said by a speaker the question asks about."""
     dated: float = 2.35
-    """Within the time the question names."""
+    """In a time range of the question."""
     when: float = 1.43
-    """Names a time, and the question asks when."""
+    """The row names a time, and the question asks when."""
     short: float = -0.91
-    """By the logarithm below 120 characters."""
+    """Penalty for a text under 120 characters, logarithmic."""
     question: float = -0.33
-    """Is a question itself."""
+    """The row is a question itself."""
     instruction: float = 2.15
-    """A standing instruction, and help is asked for now."""
+    """The row is an instruction, and the question asks for help now."""
     preference: float = 1.57
-    """A stated preference, and help is asked for now."""
+    """The row is a preference, and the question asks for help now."""
     later: float = -2.0
     """Said after the question was asked."""
     age: float = -0.5
-    """How long before the question it was said, by the logarithm; a year is 1."""
+    """Age at the time of the question, logarithmic; a year is 1."""
     importance: float = 0.3
     """Above or below the usual 0.5."""
     distrust: float = -0.5
-    """How far the origin is from the most trusted one."""
+    """Distance of the origin from the most trusted one."""
     pinned: float = 0.1
 
     def items(self) -> list[tuple[str, float]]:
@@ -69,7 +69,7 @@ class Weights:
 
     @property
     def ceiling(self) -> float:
-        """The most a row can have; scores are shares of it."""
+        """Maximum of the weighted sum; scores are shares of it."""
         return sum(weight for _, weight in self.items() if weight > 0)
 
 
@@ -80,10 +80,10 @@ WEIGHTS = Weights()
 # -- what is known of every row ---------------------------------------------------------------
 
 QUOTABLE = 250
-"""Characters up to which a turn passes its whole evidence to its neighbors."""
+"""Length up to which a turn passes its whole evidence to its neighbors."""
 SHORT = 120
 LEAST = 5
-"""Below this many characters a turn is not counted as even shorter."""
+"""Lower bound of the length of a turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class RankColumns:
     time: Times
     """Seconds since 1970; NaN where unknown."""
     latest: float
-    """The last of these times: a question asked after it need not be told from later ones."""
+    """The last of these times: for a question asked after it, no row is `later`."""
     timed: Mask
     instructs: Mask
     prefers: Mask
@@ -107,11 +107,11 @@ class RankColumns:
     session_of: Places
     """Which of these sessions each row belongs to."""
     gate: Floats
-    """How much of its evidence a turn may pass to its neighbors, by length."""
+    """Share of its evidence that a turn passes to its neighbors, by its length."""
     replies: Mask
-    """Turns that answer somebody else's question."""
+    """Turns that answer a question of another speaker."""
     manner: Mapping[str, Floats]
-    """The features no question changes, by name; those that are 0 everywhere are left out."""
+    """Features that do not depend on the question, by name; all-zero ones are left out."""
 
     def __len__(self) -> int:
         return len(self.speaker)
@@ -131,7 +131,7 @@ def arrange(
 ) -> RankColumns:
     """Columns of these rows; a row of no session is a session of its own.
 
-    `signs` holds what the text shows (`timed`, `asks`, `instructs`, `prefers`);
+    `signs` holds the signs of the texts (`timed`, `asks`, `instructs`, `prefers`);
     importance and trust run from 0 to 1 with 0.5 and 1 as the usual ones.
     """
     rows = len(session)
@@ -191,9 +191,9 @@ def _by_session(session: Places, position: Codes) -> Places:
 # -- features ---------------------------------------------------------------------------------
 
 WORD_SHARE = 0.75
-"""How much of the evidence that neighbors and sessions pass on comes from words, not meaning."""
+"""Share of words, against vectors, in the evidence that neighbors and sessions pass on."""
 BROAD = 0.5
-"""A date window that holds a larger share of all rows says nothing."""
+"""A time range with a larger share of all rows is ignored."""
 DAY = 86400.0
 OLD_DAYS = 365
 
@@ -211,7 +211,7 @@ class Evidence:
 
 
 def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Mapping[str, Floats]:
-    """All features by name; those that are 0 for every row are left out."""
+    """All features by name; all-zero ones are left out."""
     words, coverage = evidence.words, evidence.coverage
     if (top := float(words.max(initial=0))) > 0:
         words = words / np.float32(top)
@@ -244,14 +244,14 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
 
 
 def _passed(values: Floats, columns: RankColumns) -> Floats:
-    """What each row passes to its neighbors; the row at the end, that of no neighbor, nothing."""
+    """Evidence that each row passes to its neighbors; the last row stands for no neighbor."""
     passed = np.zeros(len(values) + 1, np.float32)
     np.multiply(values, columns.gate, out=passed[:-1])
     return passed
 
 
 def _aims(query: ParsedQuery, columns: RankColumns) -> dict[str, Mask]:
-    """Which rows are what the question is after: of a speaker, of a time, a standing wish."""
+    """Features by the aims of the question: speaker, time range, instruction or preference."""
     found: dict[str, Mask] = {}
     if query.asked:
         found["speaker"] = _said_by(columns, query.asked)
@@ -344,9 +344,9 @@ def rank(
 
 
 def full_score(*, by_words: bool, weights: Weights = WEIGHTS) -> float:
-    """The score of a row that holds all a question asks for, as well as any row does.
+    """Score of a row that matches a question fully.
 
-    `by_words`: where there are no vectors, so that meaning adds nothing.
+    `by_words`: without vectors.
     """
     words = weights.words + weights.coverage
     if by_words:

@@ -1,8 +1,8 @@
 """recall: the memories that answer a question, best first.
 
 catch up with the head → score every memory by words, meaning and structure → filter → unseal the
-best → check again, fit the budgets → hits. No language model is asked, and a late embedder only
-costs the part of the score that needs it.
+best → check again, fit the budgets → hits. No language model is used, and a late embedder only
+costs its part of the score.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.rows import Freeze
 
 SHARE: Final = 0.3
-"""How much of an answer's characters may come from one untrusted source."""
+"""Maximum share of an answer's characters from one untrusted source."""
 _WORD: Final = 4
-"""Characters of an alphabet that make a token, roughly; of other scripts each one is one."""
+"""Approximate characters per token in an alphabet; in other scripts each is a token."""
 
 Source = tuple[str, str | None]
-"""An origin and the channel by which it came: what whoever wrote it cannot choose."""
+"""Origin and channel: the writer of a text cannot choose them."""
 
 
 def tokens(text: str) -> int:
-    """Roughly how many tokens a language model makes of a text."""
+    """Approximate number of tokens of a text."""
     ascii_chars = sum(char.isascii() for char in text) if not text.isascii() else len(text)
     return -(-ascii_chars // _WORD) + len(text) - ascii_chars
 
 
 def fit(hits: Sequence[Hit], request: Recall) -> list[Hit]:
-    """The best hits that keep to the limits of the request, in their order.
+    """The best hits within the limits of the request, in their order.
 
-    A hit that does not fit is left out and a later one may take its place. One untrusted source
-    gets no more than its share, unless what somebody vouches for could not fill half the places:
-    where there is hardly anything else, holding it back would only hide it.
+    A hit that does not fit is skipped, and a later one may take its place. One untrusted source
+    gets at most its share, unless trusted memories cannot fill half of the places: if there is
+    hardly anything else, holding it back would only hide it.
     """
     left = list(hits)
     chosen = _within(left, request)
@@ -73,7 +73,7 @@ def fit(hits: Sequence[Hit], request: Recall) -> list[Hit]:
 
 
 def _within(hits: Iterable[Hit], request: Recall) -> list[Hit]:
-    """The first hits that keep to the number, the bytes and the tokens asked for."""
+    """The first hits within the limits of number, bytes and tokens."""
     chosen: list[Hit] = []
     bytes_left, tokens_left = request.max_bytes, request.max_tokens
     for hit in hits:
@@ -90,22 +90,22 @@ def _within(hits: Iterable[Hit], request: Recall) -> list[Hit]:
 
 
 QUERY_CHARS = 4_000
-"""How much of a query is used: what it asks, it asks early."""
+"""Characters of a query that are used; the rest is ignored."""
 _SPARE = 100
-"""How many more are looked at where some of the first were changed meanwhile or do not fit."""
+"""Extra candidates, in case some of the first have changed or do not fit."""
 _STANDING = 2
-"""How many behavioral memories may be added that the ranking alone left out."""
+"""Maximum number of behavioral memories added beside the ranking."""
 _TOPICAL = 0.15
-"""The share of the question's information a behavioral memory on its topic holds, at least,"""
+"""Topic threshold of a behavioral memory: its coverage of the question is at least this,"""
 _AKIN = 0.3
-"""or how near its meaning is to the question's."""
+"""or its cosine with the question is."""
 _BEHAVIORAL = np.array([kind.behavioral for kind in KINDS])
 _TRUSTED = np.array([origin.trusted for origin in ORIGINS])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeSearch:
-    """One scope of a recall: what is read of it, and where its rows begin among those of all."""
+    """One scope of a recall: its snapshot, and the offset of its rows among all."""
 
     indexed: OpenIndex
     snapshot: Snapshot
@@ -124,7 +124,7 @@ class ScopeSearch:
 
 @dataclass(slots=True)
 class Candidates:
-    """Everything needed to rank all rows of all scopes."""
+    """Candidates of a recall: all rows of all scopes, with their scores."""
 
     columns: Columns
     arranged: RankColumns
@@ -132,7 +132,7 @@ class Candidates:
     allowed: Mask
 
     def best(self, query: ParsedQuery, count: int, allowed: Mask | None = None) -> list[Ranked]:
-        """The best rows, of those the filter lets through or of some others."""
+        """The best rows among those the filter allows, or among some others."""
         chosen = self.allowed if allowed is None else allowed
         return ranking.rank(query, self.arranged, self.evidence, limit=count, allowed=chosen)
 
@@ -145,10 +145,10 @@ def recall(
     local: bool = False,
     also: frozenset[str] = frozenset(),
 ) -> Recalled:
-    """The memories of one or several scopes that answer the question.
+    """Ranked memories of one or several scopes for a question.
 
-    `local` does without a costly embedder, such as one on another machine. `also` are tags that
-    get a second quota: up to `limit` more hits that have them all.
+    `local` uses no costly embedder, such as a remote one. `also` are tags with a second quota: up
+    to `limit` more hits that have all of them.
     """
     first = scopes[0].opened
     clock, embedder = first.ports.clock, first.ports.embedder
@@ -179,9 +179,9 @@ def recall(
 
 
 def catch_up(indexed: OpenIndex, told: list[str], deadline: float | None = None) -> Snapshot:
-    """What to rank one scope by; `told` takes in what could not be used.
+    """Snapshot of one scope, caught up with the head; `told` collects what could not be used.
 
-    The index is locked only until then, so that others may rank.
+    The index is locked only meanwhile, so that questions are ranked concurrently.
     """
     with indexed.lock:
         left = indexed.catch_up(deadline=deadline)
@@ -198,7 +198,7 @@ def catch_up(indexed: OpenIndex, told: list[str], deadline: float | None = None)
 
 
 def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | None) -> Candidates:
-    """Score every memory of indexes that are caught up, and say which the filter lets through."""
+    """Score every memory of caught-up indexes, and apply the filter."""
     evidence = []
     for snapshot in (one.snapshot for one in searched):
         match = snapshot.match(wanted(request.query[:QUERY_CHARS], snapshot.languages))
@@ -226,7 +226,7 @@ def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | No
 
 
 def _allowed(held: Columns, request: Recall, now: datetime) -> Mask:
-    """Which rows the filter lets through; what is unsealed is checked again, exactly."""
+    """Mask of the rows the filter allows; decrypted memories are checked again, exactly."""
     mask: Mask
     if request.as_of is not None:
         moment = request.as_of.timestamp()
@@ -252,10 +252,10 @@ def _allowed(held: Columns, request: Recall, now: datetime) -> Mask:
 
 
 def parse(searched: Sequence[ScopeSearch], request: Recall, now: datetime) -> ParsedQuery:
-    """What the question is after; without a time of its own it is asked now.
+    """Parse the question; without `asked_at` it is asked now.
 
-    Dates in it count from the latest memory then: who asks about "last week" in a conversation
-    of years ago means a week of that conversation.
+    Its dates then count from the latest memory: "last week", asked about a conversation of years
+    ago, is a week of that conversation.
     """
     times = [time for one in searched if (time := one.snapshot.latest) is not None]
     speakers = searched[0].snapshot.speakers
@@ -272,10 +272,10 @@ def parse(searched: Sequence[ScopeSearch], request: Recall, now: datetime) -> Pa
 
 
 def rank(query: ParsedQuery, found: Candidates, limit: int, count: int) -> list[Ranked]:
-    """The best `count` rows, with places among the first `limit` kept for standing wishes.
+    """The best `count` rows; some of the first `limit` places are for behavioral memories.
 
     Instructions and preferences are seldom similar to the question they are about, so the best
-    ones on its topic get the last places where the ranking alone would leave them out.
+    ones on its topic get the last places if the ranking alone would leave them out.
     """
     ranked = found.best(query, count)
     topical = found.evidence.coverage >= _TOPICAL
@@ -303,7 +303,7 @@ def _hits(
     found: Candidates,
     also: frozenset[str],
 ) -> list[Hit]:
-    """The best that keep to the budgets; more are looked at only if some of the first do not."""
+    """The best hits within the budgets; more candidates are decrypted only if some do not fit."""
     limit = request.limit
     ranked = rank(query, found, limit, limit)
     fitting = fit(_unseal(searched, request, ranked), request)
@@ -328,7 +328,7 @@ def _hits(
 def _unseal(
     searched: Sequence[ScopeSearch], request: Recall, ranked: Sequence[Ranked]
 ) -> list[Hit]:
-    """The memories of the best rows as they are now; what no longer fits the filter is left out."""
+    """Decrypt the best rows as they are now, and apply the filter again."""
     now = searched[0].opened.ports.clock.now()
     hits: dict[int, Hit] = {}
     for one in searched:

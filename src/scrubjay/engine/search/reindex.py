@@ -1,4 +1,4 @@
-"""reindex: the index made again from the rows, with a vector for every memory."""
+"""reindex: rebuild the index from the rows, with a vector for every memory."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _BATCH = 64
 def reindex(
     opened: OpenScope, indexed: OpenIndex, *, progress: Progress, actor: Actor
 ) -> Reindexed:
-    """Give every memory a vector of the present embedder and write the segments anew.
+    """Compute a vector of the present embedder for every memory and rewrite the segments.
 
-    Turns of which nothing could be derived are tried again first, unless the scope is frozen.
-    It can be cut off anywhere: vectors made so far are kept, and the old index until the new one
-    is there.
+    Turns that could not be distilled are tried again first, unless the scope is frozen. It can be
+    interrupted anywhere: finished vectors stay, and so does the old index until the new one is
+    complete.
     """
     if opened.read(lambda view: view.head()).frozen is Freeze.NONE:
         turns.derive_failed(opened, actor=actor)
@@ -57,10 +57,10 @@ def reindex(
 
 
 def _embed(opened: OpenScope, ids: list[bytes]) -> int:
-    """Give the rows of one batch that need it a vector; what changed meanwhile is left alone."""
+    """Write the missing vectors of one batch; rows that changed meanwhile are skipped."""
 
     def look(view: View) -> dict[Row, Memory]:
-        """The memories that have no vector of the present embedder, but open."""
+        """Memories without a vector of the present embedder."""
         found: dict[Row, Memory] = {}
         for row in (view.row(Collection.MEMORY, row_id) for row_id in ids):
             if row is not None and not row.erased:

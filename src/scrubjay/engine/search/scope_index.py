@@ -1,8 +1,7 @@
-"""The index of one scope in memory: segments, the newest memories, and which rows count.
+"""In-memory index of one scope: segments, the newest memories, and the mask of live rows.
 
-A memory that changes is added anew and its old row no longer counts; one that is erased only
-stops counting here, and is left out of every segment that is written from then on. A question is
-ranked by a snapshot, which stays as it is while the index moves on.
+A changed memory is added again and its old row is masked. An erased one is masked here and left
+out of every segment written later. A question is ranked on an immutable snapshot.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from scrubjay.engine.search.segment import ORIGINS, SIGNS, Columns, IndexEntry, 
 
 Vectorize = Callable[[Sequence[IndexEntry]], Floats]
 Rest = tuple[Postings, Vectors]
-"""What is loaded of a segment when something is recalled."""
+"""The parts of a segment that are loaded by the first recall."""
 CountedVectors = tuple[Vectors, Mask | None]
-"""Vectors, and which of them count; None where all do."""
+"""Vectors and the mask of the live ones; None if all are."""
 _ROW_BYTES: Final = 110
 _ENTRY_BYTES: Final = 2_000
 _HOLLOW: Final = 0.5
-"""A segment of which fewer rows than this share count is worth writing anew."""
+"""A segment with a smaller share of live rows is rewritten."""
 _GROWTH: Final = 2
-"""How much larger than the new rows a segment must be not to be merged with them."""
+"""A segment less than this many times as large as the new rows is merged with them."""
 _RARE: Final = 50
-"""A language is one of the scope's when at least one memory in this many is written in it."""
+"""A language belongs to the scope if at least one memory in this many is written in it."""
 _LAST: Final = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
 
 
@@ -52,7 +51,7 @@ def moment(seconds: float) -> datetime:
 
 
 def arrange(held: Columns) -> RankColumns:
-    """The columns of an index as the ranking wants them."""
+    """The columns of an index, arranged for the ranking."""
     return ranking.arrange(
         session=held.session,
         # Where nothing says which turn came first, the order of writing does.
@@ -68,7 +67,7 @@ def arrange(held: Columns) -> RankColumns:
 
 
 class Snapshot:
-    """Every row of a scope that counted at one moment; never changes, so any thread may use it."""
+    """Immutable snapshot of the live rows of a scope; thread-safe."""
 
     def __init__(
         self,
@@ -81,32 +80,32 @@ class Snapshot:
     ) -> None:
         self.columns = columns
         self.arranged = arrange(columns)
-        """The columns as the ranking wants them."""
+        """The columns, arranged for the ranking."""
         counts = np.bincount(columns.language, minlength=len(columns.names))
         common = np.flatnonzero(counts * _RARE >= max(len(columns), 1))
         self.languages = tuple(columns.names[code] for code in common)
-        """The languages the scope is written in."""
+        """Languages of the scope."""
         self.speakers = columns.coded(columns.speaker)
         """The names of all speakers by their codes."""
         self.latest = moment(columns.said.max()) if len(columns) else None
-        """When the latest memory was said."""
+        """Time of the latest memory."""
         self._terms = terms
         self._vectors = vectors
         self._squares = squares
         self._mean = mean
-        """What the vectors of all rows have in common."""
+        """Mean of the vectors of all rows."""
         self._nearness: Floats | None = None
         """One over each vector's distance from the mean; 0 for a row that has none."""
 
     def match(self, wanted: Sequence[Wanted]) -> Match:
-        """How well every row answers the wanted terms."""
+        """Match every row with the query terms."""
         return self._terms.match(wanted)
 
     def cosine(self, vector: Floats) -> Floats:
-        """The cosine of every row with a vector, both seen from the mean.
+        """Cosine of every row with a vector, after subtracting the mean from both.
 
-        Turning bytes into floats is most of the work of a product, so the first question measures
-        the distances from the mean as well, at hardly any cost.
+        Converting bytes to floats is most of the work, so the first question computes the
+        distances from the mean in the same pass.
         """
         mean = self._mean
         turned = vector - mean
@@ -130,26 +129,26 @@ class Snapshot:
         return (dots - np.float32(mean @ turned)) * nearness
 
     def _dot(self, query: Floats) -> Floats:
-        """The products of every vector that counts with the query, or with each of its columns."""
+        """Dot products of every live vector with the query, or with each of its columns."""
         return _joined([(held.dot(query), alive) for held, alive in self._vectors])
 
 
 def _joined(parts: Sequence[tuple[Floats, Mask | None]]) -> Floats:
-    """The values that count, of all parts in a row."""
+    """Live values of all parts, concatenated."""
     pieces = [values if alive is None else values[alive] for values, alive in parts]
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 @dataclass(slots=True)
 class LoadedSegment:
-    """A segment in memory, and which of its rows still count."""
+    """A segment in memory, with the mask of its live rows."""
 
     columns: Columns
     alive: Mask
     load: Callable[[], Rest] | None = None
-    """How to get at the rest of the segment, until something is recalled."""
+    """Loader of the postings and vectors, until the first recall."""
     token: object | None = None
-    """What the segment is on disk; None if it is only in memory."""
+    """Identity of the segment on disk; None if it is only in memory."""
     rest: Rest | None = None
     _total: Floats | None = None
     _squares: Floats | None = None
@@ -177,16 +176,16 @@ class LoadedSegment:
 
     @property
     def whole(self) -> bool:
-        """Whether every row counts."""
+        """Whether every row is live."""
         return bool(self.alive.all())
 
     @property
     def counting(self) -> int:
-        """How many rows count."""
+        """Number of live rows."""
         return int(self.alive.sum())
 
     def erase(self, row_id: bytes) -> None:
-        """Have the rows of one id count no more."""
+        """Mask the rows of one id."""
         rows = self.columns.places(row_id)
         if len(rows):
             # On a copy: a snapshot that somebody still ranks by goes on counting them.
@@ -195,7 +194,7 @@ class LoadedSegment:
             self._total = self._counting = None
 
     def terms(self) -> TermRows:
-        """Its postings without the rows that count no more."""
+        """Its postings without masked rows."""
         if self.whole:
             return self.postings
         if self._counting is None:
@@ -205,14 +204,14 @@ class LoadedSegment:
         return self._counting
 
     def total(self) -> Floats:
-        """The sum of the vectors of the rows that count; made once."""
+        """Sum of the vectors of the live rows; computed once."""
         if self._total is None:
             held = self.vectors
             self._total = (held if self.whole else Vectors.join([held], [self.alive])).total()
         return self._total
 
     def squares(self) -> Floats:
-        """The squared lengths of its vectors; made once."""
+        """Squared lengths of its vectors; computed once."""
         if self._squares is None:
             self._squares = self.vectors.squares()
         return self._squares
@@ -220,7 +219,7 @@ class LoadedSegment:
 
 @dataclass(frozen=True, slots=True)
 class _CountedPostings:
-    """Postings without the rows that count no more; those that do are numbered through."""
+    """Postings without masked rows; the live ones are numbered consecutively."""
 
     held: Postings
     alive: Mask
@@ -236,27 +235,27 @@ class _CountedPostings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to write to disk: one new segment in place of some, beside those that stay."""
+    """Write plan: one new segment that replaces some, beside those that stay."""
 
     kept: tuple[object, ...]
     segment: Segment
     first: int
-    """The place of the first segment the new one stands for."""
+    """Place of the first segment that the new one replaces."""
 
 
 @dataclass(slots=True)
 class ScopeIndex:
-    """Everything needed to rank the memories of one scope; not safe for several threads."""
+    """In-memory search index of one scope; not thread-safe."""
 
     identity: str
     dimensions: int
     vectorize: Vectorize
-    """Vectors for new memories; called when something is recalled, not before."""
+    """Embedder of new memories; called by the first recall, not before."""
     seq: int = 0
-    """Up to which change it is complete."""
+    """Last change that is indexed."""
     min_seq: int = 0
     foreign: int = 0
-    """How many rows were loaded with vectors of another embedder, which count as none."""
+    """Number of rows loaded with vectors of another embedder, which are ignored."""
     _parts: list[LoadedSegment] = field(default_factory=list)
     _fresh: dict[bytes, IndexEntry] = field(default_factory=dict)
     _columns: Columns | None = None
@@ -282,14 +281,14 @@ class ScopeIndex:
     def load(
         self, loaded: Columns, dead: Sequence[int], token: object, rest: Callable[[], Rest]
     ) -> None:
-        """Take in a segment from disk, newer than all before it, without its dead rows."""
+        """Add a segment from disk, newer than all before it, with its dead rows masked."""
         alive = np.ones(len(loaded), np.bool_)
         alive[list(dead)] = False
         self._parts.append(LoadedSegment(loaded, alive, rest, token))
         self._changed()
 
     def add(self, entries: Iterable[IndexEntry]) -> None:
-        """Take in memories that are new or have changed."""
+        """Add memories that are new or have changed."""
         for entry in entries:
             if not entry.new:
                 self.erase([entry.row_id])
@@ -297,7 +296,7 @@ class ScopeIndex:
         self._changed()
 
     def erase(self, ids: Iterable[bytes]) -> None:
-        """Have these memories count no more; unknown ones are fine."""
+        """Mask these memories; unknown ids are ignored."""
         for row_id in ids:
             self._fresh.pop(row_id, None)
             for part in self._parts:
@@ -305,7 +304,7 @@ class ScopeIndex:
         self._changed()
 
     def settle(self) -> None:
-        """Bring everything to where it can be recalled: the newest as a segment in memory."""
+        """Prepare for recall: load all segments, and index the newest memories in memory."""
         for part in self._parts:
             self._complete(part)
         if not self._fresh:
@@ -323,7 +322,7 @@ class ScopeIndex:
             self._push(merged)
 
     def _complete(self, part: LoadedSegment) -> None:
-        """Load the rest; vectors of another embedder compare with none of ours, count as none."""
+        """Load postings and vectors; vectors of another embedder are ignored."""
         if part.load is None:
             return
         postings, made = part.load()
@@ -350,18 +349,18 @@ class ScopeIndex:
     # -- giving out --------------------------------------------------------------------
 
     def fresh(self) -> list[IndexEntry]:
-        """The newest memories, which are in no segment yet."""
+        """The newest memories, in no segment yet."""
         return list(self._fresh.values())
 
     def columns(self) -> Columns:
-        """The columns of every row in a segment that counts, numbered like all scores."""
+        """Columns of every live row in a segment, numbered like the scores."""
         if self._columns is None:
             kept = [part.columns.pick(part.alive) for part in self._parts]
             self._columns = Columns.join(kept) if kept else Columns.of([], [])
         return self._columns
 
     def snapshot(self) -> Snapshot:
-        """Everything a question is ranked by, as it is now; the same one until a change."""
+        """Immutable snapshot for ranking; cached until a change."""
         self.settle()
         if self._snapshot is None:
             # The mean vector of the rows that have one: what all memories have in common.
@@ -382,10 +381,10 @@ class ScopeIndex:
     # -- to disk -----------------------------------------------------------------------
 
     def plan(self, *, anew: bool = False) -> Plan | None:
-        """What is to be written so that everything is on disk; with `anew`, all in one segment.
+        """Write plan that puts everything on disk; with `anew`, in one segment.
 
-        Segments that are not much larger than what is new, or of which little counts, are merged
-        with it: so there are never more than a few, and each row is written a few times.
+        Segments that are not much larger than the new rows, or have few live rows, are merged with
+        them: so there are never more than a few, and each row is written a few times.
         """
         self.settle()
         loose = [place for place, part in enumerate(self._parts) if part.token is None]
@@ -404,11 +403,11 @@ class ScopeIndex:
         return Plan(kept=kept, segment=self._merged(self._parts[first:]), first=first)
 
     def dead(self) -> list[list[int]]:
-        """For every segment, the rows that count no more."""
+        """Masked rows of every segment."""
         return [np.flatnonzero(~part.alive).tolist() for part in self._parts]
 
     def adopt(self, plan: Plan, tokens: Sequence[object]) -> None:
-        """Take in that a plan was carried out: `tokens` are the segments on disk now."""
+        """Note that a plan was carried out: `tokens` are the segments now on disk."""
         del self._parts[plan.first :]
         self._push(plan.segment)
         for part, token in zip(self._parts, tokens, strict=True):

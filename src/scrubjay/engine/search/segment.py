@@ -1,7 +1,7 @@
 """A segment: the index of some memories, immutable, in three parts that are sealed apart.
 
-Columns hold one array for each property of the memories and alone serve the brief; postings and
-vectors are loaded when something is recalled.
+Columns hold one array for each property of the memories, which is all the brief needs; postings and
+vectors are loaded by the first recall.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Array: TypeAlias = NDArray[Any]
 Codes: TypeAlias = NDArray[np.int32]
 
 VERSION: Final = f"{ANALYZER_VERSION}.{SIGNS_VERSION}"
-"""Which analysis made a segment: one of another version is made again from the rows."""
+"""Version of the analysis; a segment of another version is rebuilt from the rows."""
 NOTHING: Final = -1
-"""The code of a name that a memory does not have, and the position of one without."""
+"""Code of a missing name, and position of a memory without one."""
 KINDS: Final = tuple(Kind)
 ORIGINS: Final = tuple(Origin)
 SIGNS: Final = tuple(field.name for field in fields(Signs))
@@ -84,17 +84,17 @@ def unpack_arrays(raw: bytes) -> tuple[dict[str, Array], dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexEntry:
-    """One memory as an index takes it in."""
+    """One memory, as it is added to an index."""
 
     row_id: bytes
     seq: int
     memory: Memory
     vector: Floats | None = None
-    """The vector kept with the memory, where its embedder is too costly to ask again."""
+    """Vector stored with the memory, if its embedder is costly."""
 
     @property
     def new(self) -> bool:
-        """Whether it was never written before: then no index holds an earlier state of it."""
+        """Whether it is its first version: then no index holds an earlier one."""
         return self.seq == self.memory.number
 
 
@@ -124,14 +124,14 @@ class Columns:
     approved: Mask
     length: Codes
     signs: NDArray[np.uint8]
-    """What the text shows: a bit for each of SIGNS."""
+    """Signs of the text: a bit for each of SIGNS."""
     tags: Codes
     tag_starts: Codes
     names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, entries: Sequence[IndexEntry], languages: Sequence[str]) -> Columns:
-        """The columns of these memories, in their order, each with the language it is in."""
+        """The columns of these memories, in their order, each with its language."""
         codes: dict[str, int] = {}
         memories = [entry.memory for entry in entries]
         ids = b"".join(entry.row_id for entry in entries)
@@ -189,7 +189,7 @@ class Columns:
         return cls(**joined, tag_starts=_starts(sizes), names=tuple(codes))
 
     def pick(self, mask: Mask) -> Columns:
-        """The rows that are in the mask; names nobody has any more are gone, too."""
+        """The rows in the mask; names that no row has any more are removed."""
         if mask.all():
             return self
         sizes = np.diff(self.tag_starts)
@@ -232,7 +232,7 @@ class Columns:
         return {int(code): self.names[code] for code in np.flatnonzero(counts)}
 
     def shows(self, sign: str) -> Mask:
-        """Which memories show one of SIGNS."""
+        """Mask of the memories with one of SIGNS."""
         return np.asarray((self.signs >> SIGNS.index(sign)) & 1, np.bool_)
 
     def places(self, row_id: bytes) -> NDArray[np.intp]:
@@ -242,7 +242,7 @@ class Columns:
         return np.flatnonzero((halves[:, 0] == first) & (halves[:, 1] == second))
 
     def tagged(self, tags: Iterable[str]) -> Mask:
-        """Which memories have all of these tags."""
+        """Mask of the memories that have all of these tags."""
         mask = np.ones(len(self), np.bool_)
         owners = np.repeat(np.arange(len(self)), np.diff(self.tag_starts))
         for tag in tags:
@@ -270,7 +270,7 @@ def _starts(sizes: Sequence[int] | Codes) -> Codes:
 
 
 def _sign_bits(memory: Memory) -> int:
-    """What the text shows, a bit for each of SIGNS; its kind can say the same."""
+    """Signs of a memory, a bit for each of SIGNS, from its text or its kind."""
     shown = read_signs(memory.content)
     bits = {name: getattr(shown, name) for name in SIGNS}
     bits["instructs"] |= memory.kind in _INSTRUCTING_KINDS
@@ -282,19 +282,19 @@ def _sign_bits(memory: Memory) -> int:
 
 _STEPS = 127
 _CHUNK = 2048
-"""Rows turned into floats at a time: two megabytes at 256 dimensions, about a cache."""
+"""Rows converted to floats at a time: 2 MB at 256 dimensions, about a CPU cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vectors:
     """One vector per memory, quantized to a byte per dimension; zeros where there is none.
 
-    They are turned into floats a few thousand at a time: for many rows that is faster than keeping
-    floats, which have to come from memory each time, and takes a quarter of the space.
+    They are converted to floats a few thousand at a time: for many rows that is faster than
+    reading floats from memory, and takes a quarter of the space.
     """
 
     identity: str
-    """Which embedder made them: vectors of two do not compare."""
+    """Embedder that made them: vectors of two embedders cannot be compared."""
     steps: NDArray[np.int8]
     scale: Floats
 
@@ -331,7 +331,7 @@ class Vectors:
         return len(self.scale)
 
     def floats(self) -> Floats:
-        """The vectors as numbers one can calculate with."""
+        """The vectors as floats."""
         return self.steps.astype(np.float32) * self.scale[:, None]
 
     def dot(self, query: Floats) -> Floats:
@@ -355,7 +355,7 @@ class Vectors:
         return np.asarray(found * self.scale**2, np.float32)
 
     def _chunks(self) -> Iterator[tuple[slice, Floats]]:
-        """The steps as floats, some rows at a time; each time the same floats are written over."""
+        """The steps as floats, in chunks that reuse one buffer."""
         buffer = np.empty((min(_CHUNK, len(self)), self.steps.shape[1]), np.float32)
         for first in range(0, len(self), _CHUNK):
             rows = slice(first, min(first + _CHUNK, len(self)))
@@ -379,7 +379,7 @@ class Segment:
     def of(cls, entries: Sequence[IndexEntry], floats: Floats, identity: str) -> Segment:
         """The segment of these memories and their vectors.
 
-        A memory is found by who said it, what it says, and its tags.
+        The terms of a memory are those of its speaker, its text and its tags.
         """
         analyzed = []
         for memory in (entry.memory for entry in entries):

@@ -1,8 +1,8 @@
-"""sessions: the conversations of a scope, without opening what was said in them.
+"""sessions: list the sessions of a scope without decrypting their memories.
 
-Session and time of every memory are columns of the index. These are at hand, or loaded in a few
-milliseconds, as for the brief; walking through the rows would unseal every memory of the scope.
-A turn is in no index. Its row has the session as a keyed hash, its mark in the timeline the time.
+Session and time of every memory are columns of the index, which are in memory or loaded in a few
+milliseconds, as for the brief. A turn is in no index: its row has the keyed hash of the session,
+and the timeline has its time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Sessions = dict[str, Session]
 def sessions(
     opened: OpenScope, indexed: OpenIndex, *, limit: int, actor: Actor
 ) -> tuple[Session, ...]:
-    """The sessions of which something is kept, the one that was spoken in last first."""
+    """Sessions that have memories or turns, the most recently active first."""
     now = opened.ports.clock.now()
     with indexed.lock:
         indexed.catch_up()
@@ -61,7 +61,7 @@ def sessions(
 
 
 def _joined(parts: Iterable[Session]) -> Sessions:
-    """What several sources know of the sessions, by their names."""
+    """Merge what several sources know of the sessions, by name."""
     found: Sessions = {}
     for one in parts:
         known = found.get(one.name)
@@ -80,7 +80,7 @@ def _joined(parts: Iterable[Session]) -> Sessions:
 
 
 def _in_columns(held: Columns, now: datetime) -> Iterator[Session]:
-    """Of the memories that are current and in a segment."""
+    """Sessions of the current memories in segments."""
     current = np.isinf(held.retired) & (held.expires > now.timestamp()) & (held.session != NOTHING)
     codes, which = np.unique(held.session[current], return_inverse=True)
     said, sizes = held.said[current], np.bincount(which, minlength=len(codes))
@@ -97,7 +97,7 @@ def _in_columns(held: Columns, now: datetime) -> Iterator[Session]:
 
 
 def _in_ledger(opened: OpenScope, view: View, names: Iterable[str]) -> Iterator[Session]:
-    """Of the turns; none is opened but the first of a session that no memory has the name of."""
+    """Sessions of the turns; a turn is decrypted only if no memory has the name of its session."""
     times = {opened.row_id(mark.id): mark.micros for mark in Line(Notes(opened, view))}
     known = {opened.session_hash(name): name for name in names} if times else {}
     found: dict[str, list[int]] = {}

@@ -1,9 +1,8 @@
-"""The shelf: open indexes by name, an LRU cache within a budget of bytes; and recalls on the spot.
+"""The shelf: LRU cache of open indexes within a memory budget; and short recalls without a thread.
 
-A recall is short where it takes but a few milliseconds now and waits for nobody. A surface with an
-event loop may then do it right there. The work is nearly all Python and small calls of numpy, each
-of which lets go of the interpreter and wants it back: on a thread of its own, it and the loop would
-take it from each other dozens of times, which costs as much again.
+A recall is short if it takes a few milliseconds and waits for no lock. A surface with an event loop
+may run it on the loop. The work is many small calls of numpy, each of which releases the GIL and
+takes it again: in a thread, it and the loop would switch dozens of times, which doubles the cost.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Sized(Protocol):
-    """Something that says roughly how many bytes of memory it takes."""
+    """Anything with an approximate size in bytes."""
 
     @property
     def size(self) -> int:
@@ -36,9 +35,9 @@ Item = TypeVar("Item", bound=Sized)
 
 
 class Shelf(Generic[Item]):
-    """Things kept open within a budget of bytes; safe for several threads.
+    """LRU cache within a budget of bytes; thread-safe.
 
-    What is let go is only forgotten here: whoever still works with it may finish.
+    An evicted entry stays usable for callers that still hold it.
     """
 
     def __init__(self, budget: int) -> None:
@@ -47,11 +46,11 @@ class Shelf(Generic[Item]):
         self._sizes: dict[str, int] = {}
         self._total = 0
         self._touched: set[str] = set()
-        """Whose size may have changed; to ask all of thousands each time would take too long."""
+        """Entries whose size may have changed; asking all of thousands would take too long."""
         self._mutex = threading.Lock()
 
     def take(self, name: str, make: Callable[[], Item]) -> Item:
-        """The thing of this name, made if it is not here, as the most recently used one."""
+        """The entry of this name, made if it is missing; it becomes the most recently used one."""
         with self._mutex:
             if name not in self._items:
                 self._items[name] = make()
@@ -60,7 +59,7 @@ class Shelf(Generic[Item]):
             return self._items[name]
 
     def find(self, name: str) -> Item | None:
-        """The thing of this name as the most recently used one; None if it is not here."""
+        """The entry of this name, or None; it becomes the most recently used one."""
         with self._mutex:
             if name not in self._items:
                 return None
@@ -70,19 +69,19 @@ class Shelf(Generic[Item]):
 
     @property
     def full(self) -> bool:
-        """Whether something has to go: `trim` lets it."""
+        """Whether the budget is exceeded, so that `trim` would evict."""
         with self._mutex:
             self._measure_touched()
             return self._total > self._budget
 
     def drop(self, name: str) -> None:
-        """Let go of one; none is fine."""
+        """Drop one entry; a missing one is fine."""
         with self._mutex:
             self._items.pop(name, None)
             self._measure(name)
 
     def trim(self) -> list[Item]:
-        """Let go of the least recently used until the rest fits; the last one used stays."""
+        """Evict the least recently used entries until the rest fits; the last one used stays."""
         gone: list[Item] = []
         with self._mutex:
             self._measure_touched()
@@ -94,7 +93,7 @@ class Shelf(Generic[Item]):
 
     @property
     def size(self) -> int:
-        """How many bytes were on the shelf when it was last trimmed."""
+        """Size in bytes when it was last trimmed."""
         return self._total
 
     def __len__(self) -> int:
@@ -115,16 +114,16 @@ class Shelf(Generic[Item]):
 # -- a recall on the spot -----------------------------------------------------------------------
 
 ROWS: Final = 10_000
-"""A scope of more memories is ranked elsewhere: that takes longer, most of it outside Python."""
+"""Maximum number of memories: more take longer, mostly outside the GIL."""
 CHANGES: Final = 32
-"""How many changes may be taken in on the way."""
+"""Maximum number of changes to catch up with."""
 
 
 class Short:
-    """A recall of one scope that is at hand; its index is held until the end of the block.
+    """A short recall of one scope; its index is locked until the end of the block.
 
-    It works on what it holds and on nothing else: it neither advances what is due nor makes room
-    for others, which may take long. The next recall on a thread does.
+    It neither advances due work nor evicts other indexes, which may take long; the next recall in
+    a thread does.
     """
 
     def __init__(self, indexed: OpenIndex, held: ExitStack) -> None:
@@ -152,7 +151,7 @@ class Short:
 
 
 def short(indexed: OpenIndex) -> Short | None:
-    """A recall of the scope, ready to be done; None if it would take long, or wait."""
+    """A short recall of the scope; None if it would take long or wait for a lock."""
     opened = indexed.opened
     if opened.ports.embedder.costly or not indexed.lock.acquire(blocking=False):
         return None

@@ -1,1 +1,1 @@
-"""Whole scopes out and in: export, backup, verify, audit."""
+"""Transfer of whole scopes: export, backup, verify, audit."""

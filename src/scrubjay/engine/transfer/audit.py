@@ -27,7 +27,7 @@ def verify(opened: OpenScope) -> Report:
 
 
 def note(opened: OpenScope, verb: str, *, session: str | None, actor: Actor) -> None:
-    """Record an event that changed nothing, with the session it happened in, as a pseudonym."""
+    """Record an event that changed nothing, with the pseudonym of its session."""
     if not _VERB.fullmatch(verb):
         raise InvalidRequest("A verb of the trail is up to 64 of a-z, 0-9, dot, dash and _.")
     subjects = () if session is None else (opened.session_hash(session),)

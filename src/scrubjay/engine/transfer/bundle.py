@@ -112,7 +112,7 @@ def _read_memories(place: str, records: Iterable[Json], start: int = 0) -> tuple
 
 
 def _broken_links(memories: dict[str, Memory]) -> Iterator[tuple[str, str]]:
-    """Where versions do not form a line: both sides of a link must agree, and none may close."""
+    """Faults of version chains: both sides of a link must agree, and no chain may be a circle."""
     for one in memories.values():
         after = memories.get(one.superseded_by or "")
         if after is not None and after.supersedes != one.id:
@@ -254,13 +254,13 @@ def _parse(lines: list[dict[str, Any]]) -> Content:
 
 
 def print_key(key: bytes) -> str:
-    """A bundle key as a person keeps it."""
+    """A bundle key in its printed form."""
     text = base64.b32encode(key).decode().rstrip("=")
     return "-".join(text[at : at + 4] for at in range(0, len(text), 4))
 
 
 def read_key(text: str) -> bytes:
-    """A bundle key from its text; InvalidRequest if it cannot be one."""
+    """Decode a printed bundle key; InvalidRequest if it is none."""
     letters = str(text).replace("-", "").replace(" ", "").upper()
     try:
         key = base64.b32decode(letters + "=" * (-len(letters) % 8))

@@ -16,9 +16,9 @@ from scrubjay.engine.scope.open_scope import LOOKUP, OpenScope, Ports, day, slot
 from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit, admit_turn
 from scrubjay.model.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
-from scrubjay.model.memory import Memory, Result
+from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, Origin, lowest
-from scrubjay.model.results import BackedUp, Loaded
+from scrubjay.model.results import BackedUp, Exported, Loaded
 from scrubjay.model.rows import BackupEntry, Collection, Due
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import key_name
@@ -27,14 +27,6 @@ from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES, Mac, Purpose
 
 _ALL = 2**31
-
-
-class Exported(Result, frozen=True, kw_only=True):
-    """A scope as a file's bytes; `key` opens them if they are sealed."""
-
-    content: bytes
-    memories: int
-    key: str | None = None
 
 
 def export(opened: OpenScope, *, sealed: bool = False, actor: Actor = Actor.USER) -> Exported:
@@ -148,7 +140,7 @@ def _in_line(opened: OpenScope, tx: Tx, memory: Memory, *, trusted: bool) -> Mem
             raise Forbidden(
                 f"A memory of origin {replaced.origin} cannot be replaced by origin "
                 f"{memory.origin}.",
-                hint="Nothing was loaded. Load it as somebody who is trusted as much.",
+                hint="Nothing was loaded. Use a key with an origin of the same trust.",
             )
     if here is not None and here.superseded_by is not None:
         _check_successor(here, memory.superseded_by or here.superseded_by)

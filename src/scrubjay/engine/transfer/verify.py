@@ -27,7 +27,7 @@ _TRIES = 3
 def verify(opened: OpenScope) -> Report:
     """Decrypt every row, and check order, chains, tombstones, blobs, audit and the file itself.
 
-    What another process changes meanwhile may look like damage, and is looked at again.
+    A concurrent change may look like damage, so findings are checked again.
     """
     for _ in range(_TRIES - 1):
         before = opened.read(lambda view: view.head())

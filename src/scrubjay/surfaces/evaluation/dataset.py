@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from scrubjay.model.errors import InvalidRequest, NotFound
+from scrubjay.model.memory import Kind
 from scrubjay.model.text import NAME_CHARS, check_count
 
 HAYSTACKS: Final = "haystacks.jsonl"
@@ -20,10 +21,11 @@ _HINT: Final = "Correct the file; docs/evaluation.md has the format."
 
 
 class HaystackTurn(Struct, frozen=True, kw_only=True):
-    """One thing somebody said."""
+    """One thing somebody said, or a fact that somebody noted."""
 
     id: str
     text: str
+    kind: Kind = Kind.EPISODE
     session: str | None = None
     position: int | None = None
     speaker: str | None = None
@@ -38,7 +40,7 @@ class Haystack(Struct, frozen=True, kw_only=True):
 
 
 class GoldQuestion(Struct, frozen=True, kw_only=True):
-    """A question and the turns that hold its answer."""
+    """A question and the turns that hold its answer; without gold nothing should be found."""
 
     id: str
     haystack: str
@@ -49,7 +51,7 @@ class GoldQuestion(Struct, frozen=True, kw_only=True):
 
 
 class Dataset(Struct, frozen=True, kw_only=True):
-    """Questions with gold, checked against the haystacks; these stay in their file until asked for.
+    """Questions, checked against the haystacks; these stay in their file until asked for.
 
     Only the one in use is held, so that the memory a trial needs is the engine's, not the data's.
     """
@@ -58,8 +60,6 @@ class Dataset(Struct, frozen=True, kw_only=True):
     questions: tuple[GoldQuestion, ...]
     turns: int
     """How many there are in the haystacks that are asked about."""
-    skipped: int = 0
-    """How many questions named no evidence, so that nothing could be measured by them."""
 
     @property
     def name(self) -> str:
@@ -106,17 +106,15 @@ def read_set(folder: Path) -> Dataset:
     """Read a data set; the first thing wrong in it is refused by file and line."""
     turns = {h.id: frozenset(t.id for t in h.turns) for h in _haystacks(folder / HAYSTACKS)}
     asked = tuple(_questions(folder / QUESTIONS, turns))
-    answerable = tuple(question for question in asked if question.gold)
-    if not answerable:
+    if not any(question.gold for question in asked):
         raise InvalidRequest(
             f"{folder / QUESTIONS}: no question names its gold turns, so nothing can be measured.",
             hint="Give each question the ids of the turns that hold its answer, as gold.",
         )
     return Dataset(
         folder=folder,
-        questions=answerable,
-        turns=sum(len(turns[id]) for id in {question.haystack for question in answerable}),
-        skipped=len(asked) - len(answerable),
+        questions=asked,
+        turns=sum(len(turns[id]) for id in {question.haystack for question in asked}),
     )
 
 
@@ -126,6 +124,7 @@ def _haystacks(file: Path) -> Iterator[Haystack]:
             HaystackTurn(
                 id=turn.id,
                 text=turn.text("text", blank=True),
+                kind=turn.kind(),
                 session=turn.name("session"),
                 position=turn.count("position"),
                 speaker=turn.name("speaker"),
@@ -206,6 +205,15 @@ class _JsonObject(Struct, frozen=True):
         """An optional name of at most 512 characters."""
         is_empty = self.fields.get(name) in (None, "")
         return None if is_empty else self.text(name, most=NAME_CHARS)
+
+    def kind(self) -> Kind:
+        """The optional kind of a memory; a turn of a conversation where there is none."""
+        named = self.name("kind") or Kind.EPISODE
+        try:
+            return Kind(named)
+        except ValueError as error:
+            known = ", ".join(Kind)
+            raise self.problem(f"{named!r} is no kind of memory; there are {known}.") from error
 
     def count(self, name: str) -> int | None:
         """An optional whole number, not below zero."""

@@ -143,6 +143,26 @@ class FigureGroup(Struct, frozen=True, kw_only=True):
         return cls(name=name, questions=len(answers), figures=estimate(shares))
 
 
+class FoundNothing(Struct, frozen=True, kw_only=True):
+    """Questions of one category that nothing answers, against those that something does."""
+
+    name: str
+    questions: int
+    auroc: float
+    """How often, in percent, an answered question's first hit scores above one of these."""
+
+    @classmethod
+    def of(
+        cls, name: str, unanswered: Sequence[RankedAnswer], answered: Sequence[RankedAnswer]
+    ) -> FoundNothing:
+        """The area under the curve; of two equal scores each counts half."""
+        best = [max(answer.scores, default=0.0) for answer in answered]
+        foreign = [max(answer.scores, default=0.0) for answer in unanswered]
+        wins = sum((high > low) + (high == low) / 2 for high in best for low in foreign)
+        auroc = 100 * wins / (len(best) * len(foreign))
+        return cls(name=name, questions=len(unanswered), auroc=auroc)
+
+
 class Timing(Struct, frozen=True, kw_only=True):
     """What it cost; for information, since it is this machine's affair as much as ours."""
 
@@ -162,8 +182,8 @@ class SetReport(Struct, frozen=True, kw_only=True):
     name: str
     overall: FigureGroup
     categories: tuple[FigureGroup, ...]
+    nothing: tuple[FoundNothing, ...]
     timing: Timing
-    skipped: int
     degraded: int
     """Answers that were less than they could have been, for example by words alone."""
     reasons: tuple[str, ...]
@@ -173,16 +193,22 @@ class SetReport(Struct, frozen=True, kw_only=True):
 def report(trial: Trial, *, top: int) -> SetReport:
     """The figures of a trial; those that need a deeper ranking than `top` are left out."""
     chosen = measures(top)
-    by_category: dict[str, list[RankedAnswer]] = {}
+    answered = [answer for answer in trial.answers if answer.question.gold]
+    with_gold: dict[str, list[RankedAnswer]] = {}
+    without: dict[str, list[RankedAnswer]] = {}
     for answer in trial.answers:
-        by_category.setdefault(answer.question.category, []).append(answer)
+        groups = with_gold if answer.question.gold else without
+        groups.setdefault(answer.question.category, []).append(answer)
     first = sorted(1000 * answer.seconds for answer in trial.answers if answer.first)
     later = sorted(1000 * answer.seconds for answer in trial.answers if not answer.first)
     return SetReport(
         name=trial.name,
-        overall=FigureGroup.of("overall", trial.answers, chosen),
+        overall=FigureGroup.of("overall", answered, chosen),
         categories=tuple(
-            FigureGroup.of(name, answers, chosen) for name, answers in sorted(by_category.items())
+            FigureGroup.of(name, answers, chosen) for name, answers in sorted(with_gold.items())
+        ),
+        nothing=tuple(
+            FoundNothing.of(name, answers, answered) for name, answers in sorted(without.items())
         ),
         timing=Timing(
             turns=trial.turns,
@@ -193,7 +219,6 @@ def report(trial: Trial, *, top: int) -> SetReport:
             first_recall_ms=quantile(first, 0.5),
             peak_ram_mib=trial.peak_ram_mib,
         ),
-        skipped=trial.skipped,
         degraded=sum(bool(answer.degraded) for answer in trial.answers),
         reasons=tuple(dict.fromkeys(r for answer in trial.answers for r in answer.degraded)),
     )
@@ -201,7 +226,8 @@ def report(trial: Trial, *, top: int) -> SetReport:
 
 def curve(trial: Trial, *, top: int) -> tuple[Estimate, ...]:
     """Recall at 1, 2, … `top`."""
-    return tuple(FigureGroup.of("", trial.answers, recall_curve(top)).figures.values())
+    answered = [answer for answer in trial.answers if answer.question.gold]
+    return tuple(FigureGroup.of("", answered, recall_curve(top)).figures.values())
 
 
 def mean_of_sets(reports: Sequence[SetReport]) -> dict[str, float]:
@@ -237,7 +263,11 @@ def as_json(reports: Sequence[SetReport], *, top: int) -> dict[str, Json]:
         sets[one.name] = {
             **by_group(one, means),
             "intervals": by_group(one, intervals),
-            "questions": {**counts, "skipped": one.skipped, "degraded": one.degraded},
+            "questions": {**counts, "degraded": one.degraded},
+            "nothing": {
+                group.name: {"questions": group.questions, "AUROC": round(group.auroc, 2)}
+                for group in one.nothing
+            },
             "timing": {name: round(value, 2) for name, value in asdict(one.timing).items()},
         }
     return {
@@ -314,8 +344,9 @@ def _notes(one: SetReport) -> Iterator[str]:
     yield f"{retained}; peak RAM {cost.peak_ram_mib:,.0f} MiB"
     usual = f"{cost.recall_p50_ms:.1f} ms (p50), {cost.recall_p95_ms:.1f} ms (p95)"
     yield f"recall {usual}, {cost.first_recall_ms:,.0f} ms the first time"
-    if one.skipped:
-        yield f"{one.skipped:,} questions without gold turns were skipped"
+    for group in one.nothing:
+        asked = f"{group.questions:,} questions nothing answers ({group.name})"
+        yield f"{asked}: told from the others with AUROC {group.auroc:.1f}"
     if cost.empty_turns:
         yield f"{cost.empty_turns:,} turns without text were not retained"
     if one.degraded:

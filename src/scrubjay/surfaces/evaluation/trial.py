@@ -67,8 +67,6 @@ class Trial(Struct, frozen=True, kw_only=True):
     answers: tuple[RankedAnswer, ...]
     turns: int
     retain_seconds: float
-    skipped: int
-    """Questions without evidence."""
     empty: int
     """Turns without a text; they cannot be remembered, and are missed where they are gold."""
     peak_ram_mib: float
@@ -90,7 +88,7 @@ def attempt(dataset: Dataset, *, top: int, opening: Opening, watch: Watch) -> Tr
                 for piece in pieces(turn.text):
                     jay.retain(
                         piece,
-                        kind="episode",
+                        kind=turn.kind,
                         session=turn.session,
                         speaker=turn.speaker,
                         position=turn.position,
@@ -108,7 +106,6 @@ def attempt(dataset: Dataset, *, top: int, opening: Opening, watch: Watch) -> Tr
         answers=tuple(answers),
         turns=turns - empty,
         retain_seconds=seconds,
-        skipped=dataset.skipped,
         empty=empty,
         # In bytes on macOS, in KiB elsewhere.
         peak_ram_mib=peak / 2**20 if sys.platform == "darwin" else peak / 2**10,

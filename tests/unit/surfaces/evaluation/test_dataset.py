@@ -60,14 +60,25 @@ def test_blank_lines_and_a_byte_order_mark_are_passed_over(tmp_path: Path) -> No
     assert len(read_set(tmp_path).questions) == 1
 
 
-def test_questions_without_gold_are_counted_and_left_out(tmp_path: Path) -> None:
+def test_questions_without_gold_are_asked_too(tmp_path: Path) -> None:
     questions = [
         QUESTION,
         {**QUESTION, "id": "q2", "gold": []},
         {**without(QUESTION, "gold"), "id": "q3"},
     ]
     found = read_set(write_set(tmp_path, questions=questions))
-    assert ([question.id for question in found.questions], found.skipped) == (["q"], 2)
+    assert [len(question.gold) for question in found.questions] == [1, 0, 0]
+
+
+def test_a_turn_may_be_of_any_kind_and_is_an_episode_by_default(tmp_path: Path) -> None:
+    write_set(tmp_path, haystacks=[changed(kind="preference")])
+    [(haystack, _)] = read_set(tmp_path).rounds()
+    assert [turn.kind for turn in haystack.turns] == ["episode", "preference", "episode"]
+
+
+def test_an_unknown_kind_is_refused_by_its_place(tmp_path: Path) -> None:
+    message = refusal(write_set(tmp_path, haystacks=[changed(kind="opinion")]))
+    assert "haystacks.jsonl:1, turn 2: 'opinion' is no kind of memory" in message
 
 
 def test_a_set_with_no_gold_at_all_is_refused(tmp_path: Path) -> None:

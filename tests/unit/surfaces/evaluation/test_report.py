@@ -39,7 +39,6 @@ def a_trial(name: str = "orchard") -> Trial:
         ),
         turns=600,
         retain_seconds=2.0,
-        skipped=4,
         empty=1,
         peak_ram_mib=64,
     )
@@ -71,7 +70,7 @@ def test_the_json_has_intervals_counts_and_costs_apart_from_the_figures() -> Non
     assert low <= 50 <= high
     assert list(orchard["intervals"]["categories"]["easy"]) == NAMES
     assert orchard["questions"] == {
-        "overall": 3, "categories": {"[hard]": 2, "easy": 1}, "skipped": 4, "degraded": 2,
+        "overall": 3, "categories": {"[hard]": 2, "easy": 1}, "degraded": 2,
     }  # fmt: skip
     assert orchard["timing"] == {
         "turns": 600, "empty_turns": 1, "retain_per_second": 300,
@@ -89,7 +88,7 @@ def test_the_mean_of_sets_counts_every_set_alike() -> None:
     small = Trial(
         name="small",
         answers=(answer("q0", "a", "a", "easy"),),
-        turns=1, retain_seconds=0, skipped=0, empty=0, peak_ram_mib=1,
+        turns=1, retain_seconds=0, empty=0, peak_ram_mib=1,
     )  # fmt: skip
     reports = [report(trial, top=20) for trial in (a_trial(), small)]
     assert as_json(reports, top=20)["mean"]["R@10"] == 75  # type: ignore[index,call-overload]
@@ -126,10 +125,22 @@ def test_the_table_names_every_figure_category_and_cost() -> None:
     assert all(word in page for word in (*NAMES, "overall", "easy", "[hard]"))
     assert "600 turns retained, 300 a second; peak RAM 64 MiB" in page
     assert "recall 2.0 ms (p50), 30.0 ms (p95), 400 ms the first time" in page
-    assert "4 questions without gold turns were skipped" in page
     assert "1 turns without text were not retained" in page
     assert "2 answers were degraded, so these figures could be better:" in page
     assert page.count("By words alone: [it] slept.") == 1
+
+
+def test_questions_nothing_answers_are_told_apart_by_the_first_score() -> None:
+    trial = a_trial()
+    foreign = [answer("n0", "", "x", "foreign"), answer("n1", "", "xxxxyz", "foreign")]
+    found = report(replace(trial, answers=(*trial.answers, *foreign)), top=20)
+    assert found.overall == report(trial, top=20).overall
+    # First scores 3, 5 and 0 of those with an answer; 1 and 6 of those without.
+    [group] = found.nothing
+    assert (group.name, group.questions) == ("foreign", 2)
+    assert group.auroc == pytest.approx(100 * 2 / 6)
+    nothing = as_json([found], top=20)["sets"]["orchard"]["nothing"]  # type: ignore[index,call-overload]
+    assert nothing == {"foreign": {"questions": 2, "AUROC": 33.33}}
 
 
 def test_several_sets_are_shown_side_by_side_at_the_end() -> None:

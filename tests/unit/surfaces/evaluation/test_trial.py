@@ -34,6 +34,12 @@ def test_a_turn_is_retained_with_all_that_is_known_of_it(tmp_path: Path, opened:
     assert memory.provenance.said_at == datetime(2024, 3, 2, 9, tzinfo=UTC)
 
 
+def test_a_turn_is_retained_as_the_kind_it_names(tmp_path: Path, opened: Opened) -> None:
+    turns = [{"id": "t0", "text": "I prefer tea.", "kind": "preference"}]
+    tried(read_set(write_set(tmp_path, haystacks=[{"id": "h", "turns": turns}])), opened)
+    assert opened.all[0].memories[0].kind == "preference"
+
+
 def test_a_question_is_asked_as_of_its_time_and_to_the_depth_wanted(
     tmp_path: Path, opened: Opened
 ) -> None:

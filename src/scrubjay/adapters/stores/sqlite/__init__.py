@@ -1,1 +1,1 @@
-"""Sealed rows in SQLite: one file per scope, and a catalog of them."""
+"""SQLite store: sealed rows, one file per scope, and a catalog."""

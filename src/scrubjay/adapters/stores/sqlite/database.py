@@ -1,4 +1,4 @@
-"""The files open in this process: a queue of writers and lent connections for each of them."""
+"""Connection pools of the open files: one writing connection with a queue, several to read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_IDLE: Final = 4
 
 
 class Database:
-    """One file of a store, open in this process: one connection writes, others are lent to read."""
+    """Connection pool of one file: one connection writes, others are borrowed to read."""
 
     def __init__(self, kind: FileKind, address: str) -> None:
         self.address = address
@@ -55,11 +55,11 @@ class Database:
             raise
 
     def is_current(self) -> bool:
-        """Whether the file was not removed since it was opened."""
+        """Whether the file still exists as it was opened."""
         return self._anchor.is_named()
 
     def take(self) -> apsw.Connection:
-        """Borrow a connection to read with; Busy when all are lent for too long."""
+        """Borrow a connection to read with; Busy if all are in use for too long."""
         with self._changed:
             if not self._changed.wait_for(
                 lambda: self._idle or self._count < _MAX_READERS, patient(self._kind.timeout)
@@ -80,7 +80,7 @@ class Database:
         return connection
 
     def give(self, connection: apsw.Connection, *, sound: bool = True) -> None:
-        """Give back a connection; one that failed, or was disowned, is closed."""
+        """Return a connection; one that failed, or was disowned, is closed."""
         with self._changed:
             ours = connection in self._lent
             self._lent.discard(connection)
@@ -94,7 +94,7 @@ class Database:
 
     @contextmanager
     def lend(self, begin: Callable[[apsw.Connection], Session]) -> Iterator[Session]:
-        """Statements on a connection of their own, to read with for the length of a block."""
+        """Borrow a connection for a block, to read with."""
         connection = self.take()
         session = begin(connection)
         try:
@@ -109,7 +109,7 @@ class Database:
             self._changed.notify()
 
     def _close_readers(self, close: Callable[[apsw.Connection], None]) -> None:
-        """Close what is idle; what is lent is closed when it comes back."""
+        """Close idle connections; borrowed ones are closed when they are returned."""
         with self._changed:
             idle, self._idle = self._idle, []
             self._lent.clear()
@@ -123,7 +123,7 @@ class Database:
         return self._queue.submit(work, erasing=erasing)
 
     def settle(self) -> None:
-        """Bring the log into the database and empty it, unless a reader still needs it."""
+        """Checkpoint and truncate the write-ahead log, unless a reader still needs it."""
         if not self.is_current():
             return
         connection = self.take()
@@ -149,7 +149,7 @@ class Database:
             connection.set_busy_timeout(int(self._kind.timeout * 1000))
 
     def close(self, *, checkpoint: bool = True) -> None:
-        """Close every connection that is not lent; those are closed when they come back."""
+        """Close every idle connection; borrowed ones are closed when they are returned."""
         close = shut if checkpoint else discard
         self._writer.close(close)
         self._close_readers(close)
@@ -179,7 +179,7 @@ _INHERITED: Final[list[Database]] = []
 
 
 class OpenFiles:
-    """Databases of one kind by address, most recently used last."""
+    """LRU cache of open databases of one kind, by address."""
 
     def __init__(self, kind: FileKind, limit: int) -> None:
         self._kind = kind
@@ -191,7 +191,7 @@ class OpenFiles:
         self._closed = False
 
     def lease(self, address: str) -> Database:
-        """The database of an address, not to be closed before it is released."""
+        """Lease the database of an address: it is not closed before its release."""
         self.check()
         database = self._known(address)
         if database is None:
@@ -204,9 +204,9 @@ class OpenFiles:
         return self.lease(address)
 
     def _is_last_word(self, database: Database) -> bool:
-        """Whether a removed file says itself that it is destroyed, and no other took its place.
+        """Whether the removed file is marked as destroyed, and no new file replaced it.
 
-        Then whoever has it open is to read that.
+        Then open handles may still read the mark.
         """
         if self._kind.exists(database.address):
             return False
@@ -217,7 +217,7 @@ class OpenFiles:
             return False
 
     def release(self, database: Database) -> None:
-        """Say that a lease is over."""
+        """End a lease."""
         unused = []
         with self._mutex:
             database.users -= 1
@@ -232,7 +232,7 @@ class OpenFiles:
 
     @contextmanager
     def using(self, address: str) -> Iterator[Database]:
-        """The database of an address for the length of a block."""
+        """Lease the database of an address for a block."""
         database = self.lease(address)
         try:
             yield database
@@ -240,7 +240,7 @@ class OpenFiles:
             self.release(database)
 
     def withdraw(self, address: str) -> None:
-        """Close a database as soon as nobody uses it; the next lease opens it anew."""
+        """Close a database when its last lease ends; the next lease opens it again."""
         with self._mutex:
             database = self._files.pop(address, None)
             idle = database is not None and not database.users
@@ -248,7 +248,7 @@ class OpenFiles:
             database.close()
 
     def close(self, *, checkpoint: bool = True) -> None:
-        """Close all; what is in use is closed when it is released."""
+        """Close all databases; leased ones are closed on release."""
         with self._mutex:
             self._closed = True
             files, self._files = list(self._files.values()), OrderedDict()

@@ -1,4 +1,4 @@
-"""What can go wrong with a file of the store, as errors of the domain."""
+"""Error translation: SQLite and system errors as `StoreError`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def foreign() -> Damaged:
 
 
 def fault(error: apsw.Error | OSError, system: int = 0) -> StoreError:
-    """The domain's error for what SQLite or the system raised; `system` is SQLite's last errno."""
+    """`StoreError` for an error of SQLite or the system; `system` is SQLite's last errno."""
     code: int | None = getattr(error, "extendedresult", None)
     if isinstance(error, OSError):
         system = error.errno or 0
@@ -67,7 +67,7 @@ def fault(error: apsw.Error | OSError, system: int = 0) -> StoreError:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Whatever SQLite or the system refuses inside, raised as an error of the domain."""
+    """Context manager: errors of SQLite or the system inside are raised as `StoreError`."""
     try:
         yield
     except (apsw.Error, OSError) as error:

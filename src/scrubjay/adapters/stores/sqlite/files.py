@@ -1,8 +1,7 @@
-"""The files of a store: how they are locked, made, opened and removed, and the space in reserve.
+"""Files of a store: locking, creation, opening, removal, and reserved disk space.
 
-Writers of all processes queue on an advisory lock per file, so that no write is unlucky: SQLite's
-own lock is polled, and with many writers some never get it in time. This one is the kernel's
-queue.
+Writers of all processes queue on an advisory lock (`flock`) per file. SQLite's own lock is polled,
+and with many writers some starve; this one is a queue in the kernel.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ PRAGMA journal_size_limit = {_LOG_BYTES};
 
 
 class FileLock:
-    """One holder's handle on a lock file; not to be shared by threads at the same time.
+    """Advisory file lock; not thread-safe.
 
-    A lock file is unlinked with its database and made anew with a new one, so an open one tells
-    whether the database is still the one that was opened.
+    A lock file is unlinked with its database and created again with a new one, so an open one
+    shows whether the database is still the one that was opened.
     """
 
     __slots__ = ("_fd", "_path")
@@ -63,7 +62,7 @@ class FileLock:
         self._fd: int | None = os.open(path, _FLAGS, 0o600)
 
     def acquire(self, timeout: float) -> None:
-        """Take the lock; Busy if somebody else has it for longer than `timeout` seconds."""
+        """Acquire the lock; Busy after `timeout` seconds."""
         if self._fd is None:
             self._fd = os.open(self._path, _FLAGS, 0o600)
         try:
@@ -74,24 +73,24 @@ class FileLock:
             self._fd = locked
 
     def release(self) -> None:
-        """Give the lock back; the file stays open."""
+        """Release the lock; the file stays open."""
         if self._fd is not None:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Let go of the file, and of the lock with it."""
+        """Close the file, which releases the lock."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
     def is_named(self) -> bool:
-        """Whether the open file is still the one its path leads to."""
+        """Whether the open file is still the one at its path."""
         return self._fd is not None and os.fstat(self._fd).st_nlink > 0
 
 
 @contextmanager
 def held(path: str, timeout: float) -> Iterator[None]:
-    """Hold the lock of `path` for once; the file locked has that name while it is held."""
+    """Context manager: hold the lock of `path`, which exists while it is held."""
     deadline = monotonic() + timeout
     lock = FileLock(path)
     try:
@@ -105,7 +104,7 @@ def held(path: str, timeout: float) -> Iterator[None]:
 
 
 class Ballast:
-    """A file that takes up space for nothing, until an erasure needs it on a full disk."""
+    """Ballast file: disk space reserved for an erasure on a full disk."""
 
     def __init__(self, path: Path, size: int) -> None:
         self._path = os.fspath(path)
@@ -113,9 +112,9 @@ class Ballast:
         self._seen_until = 0.0
 
     def demand(self) -> None:
-        """Make sure that the reserve is there; Full if there is no space for it.
+        """Create the reserve if it is missing; Full if there is no space for it.
 
-        That another process gave it up is noticed within a second.
+        A release by another process is noticed within a second.
         """
         now = monotonic()
         if not self._size or now < self._seen_until:
@@ -129,7 +128,7 @@ class Ballast:
         self._seen_until = now + _RECHECK_SECONDS
 
     def release(self) -> bool:
-        """Give the reserve up; whether there was one."""
+        """Release the reserve; whether there was one."""
         self._seen_until = 0.0
         with suppress(FileNotFoundError):
             os.unlink(self._path)
@@ -155,42 +154,42 @@ class Ballast:
 
 
 def shut(connection: apsw.Connection) -> None:
-    """Close a connection; the last one of a file brings the log into it, as far as it can."""
+    """Close a connection; the last one of a file checkpoints its log, as far as possible."""
     # What could not be brought in stays in the log, and the next to open the file reads it there.
     with suppress(apsw.Error):
         connection.close()
 
 
 def discard(connection: apsw.Connection) -> None:
-    """Close a connection and leave the file and its log as they are."""
+    """Close a connection without a checkpoint."""
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     shut(connection)
 
 
 class FileKind(Struct, frozen=True, kw_only=True):
-    """What scope files, or catalogs, have in common: folder, schema, and how they are opened."""
+    """A kind of file (scopes, or catalogs): folder, schema, and how it is opened."""
 
     folder: str
     schema: Schema
     begin: Callable[[apsw.Connection], Statements]
-    """Makes of a connection what the work of a write is given."""
+    """Builds the statements object that the work of a write receives."""
     vfs: str | None
     timeout: float
     ballast: Ballast
     reach: Reach
 
     def path(self, address: str) -> str:
-        """Where the file of an address is."""
+        """Path of the file of an address."""
         if not _ADDRESS.fullmatch(address):
             raise StoreError("An address is 1 to 100 letters, digits, - and _.")
         return f"{self.folder}/{address}.sqlite"
 
     def exists(self, address: str) -> bool:
-        """Whether the file is there, complete."""
+        """Whether the complete file exists."""
         return os.path.exists(self.path(address))
 
     def create(self, address: str) -> None:
-        """Make the file unless it exists; durable, and never seen half made."""
+        """Create the file unless it exists; atomic and durable."""
         path = self.path(address)
         if os.path.exists(path):
             return

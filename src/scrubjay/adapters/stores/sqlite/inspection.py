@@ -1,4 +1,4 @@
-"""What can be seen of a file without its keys: structural faults, raw bytes, a thief's view."""
+"""Inspection of a file without its keys: structural faults, raw bytes, a thief's view."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORDS: Final = re.compile(rb"[A-Za-z][A-Za-z ,.'-]{10,}[A-Za-z.]")
 
 
 def findings(view: SqliteView) -> Iterator[str]:
-    """What is structurally wrong, one sentence each."""
+    """Structural faults, one sentence each."""
     for (finding,) in view.all(QUERIES["integrity"]):
         if finding != "ok":
             yield f"The file is damaged: {finding}."
@@ -47,7 +47,7 @@ def findings(view: SqliteView) -> Iterator[str]:
 
 
 def residue(database: str) -> Iterator[tuple[str, bytes]]:
-    """Every byte that deletions may have left: all files beside and including `database`.
+    """Raw bytes that deletions may have left: `database` and all files beside it.
 
     They come as (file name, bytes) pieces that overlap. The -shm file is left out: it holds page
     numbers and checksums, never a byte of a row, and closing a file descriptor on it would drop
@@ -85,7 +85,7 @@ class _VfsFile(apsw.VFSFile):
 
 
 def inspect(path: Path) -> Exhibit:
-    """Look at a scope file or the catalog as a thief would, on a copy that leaves no trace."""
+    """Inspect a scope file or the catalog as a thief would, on a copy that leaves no trace."""
     import shutil
     from tempfile import TemporaryDirectory
 

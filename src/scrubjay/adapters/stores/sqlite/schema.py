@@ -1,4 +1,4 @@
-"""SQL of the store: its queries, the schema of a file, and the migrations to it; forward only."""
+"""SQL of the store: queries, schemas and forward migrations."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ TABLES: Final = MappingProxyType(
 
 
 class Schema(Struct, frozen=True, kw_only=True):
-    """One kind of file: the mark in its header, its newest shape, and the steps that led there.
+    """Schema of one kind of file: application id, newest tables, and migrations.
 
-    Step n brings a file of version n - 1 to version n; version 0 is an empty file.
+    Migration n brings a file of version n - 1 to version n; version 0 is an empty file.
     """
 
     mark: int
@@ -54,18 +54,18 @@ class Schema(Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> int:
-        """The version this code writes."""
+        """The schema version that this code writes."""
         return len(self.steps)
 
     def build(self, connection: apsw.Connection) -> None:
-        """Make the newest shape in an empty file, in one transaction."""
+        """Create the newest schema in an empty file, in one transaction."""
         with connection:
             connection.execute(self.newest)
             connection.pragma("application_id", self.mark)
             connection.pragma("user_version", self.version)
 
     def is_current(self, connection: apsw.Connection) -> bool:
-        """Whether the file needs no step; raises unless it is one this code may open."""
+        """Whether the file needs no migration; raises if this code cannot open it."""
         if connection.pragma("application_id") != self.mark:
             raise faults.foreign()
         version = int(connection.pragma("user_version"))
@@ -76,7 +76,7 @@ class Schema(Struct, frozen=True, kw_only=True):
         return version == self.version
 
     def migrate(self, connection: apsw.Connection, reach: Reach) -> None:
-        """Take every step that is missing, in one transaction; the caller holds the lock."""
+        """Run every missing migration in one transaction; the caller holds the lock."""
         connection.execute("BEGIN IMMEDIATE")
         with connection:  # a savepoint, so that whatever is raised leaves nothing behind
             for number in range(int(connection.pragma("user_version")), self.version):

@@ -26,10 +26,10 @@ _CATALOG: Final = "catalog"
 
 
 class SqliteStore:
-    """Sealed rows of many scopes under one folder; several processes may use it at once.
+    """SQLite store: one file per scope under one folder; safe for concurrent processes.
 
-    Two exceptions to the port's words: the work of an `erasing` write may run a second time, after
-    its first run was rolled back for lack of space; and opening a file may use the reserve too.
+    Two exceptions to the port's contract: the work of an `erasing` write may run a second time,
+    after a rollback for lack of space; and opening a file may use the reserved space, too.
     """
 
     def __init__(
@@ -118,13 +118,13 @@ class SqliteStore:
         self._catalog.close()
 
     def abandon(self) -> None:
-        """Let go of every file as a process that dies does: logs stay as they are."""
+        """Close every file as if the process died: without checkpoints."""
         self._scopes.close(checkpoint=False)
         self._catalog.close(checkpoint=False)
 
 
 class Reading:
-    """A view for the length of a block; a class, as every verb reads and a generator is slower."""
+    """Context manager of a read view; a class, because a generator is slower."""
 
     __slots__ = ("_address", "_connection", "_database", "_files", "_view")
 
@@ -166,7 +166,7 @@ class Reading:
 
 
 class SqliteCatalog:
-    """What is known of all scopes. What an erasure needs to note may use the space in reserve."""
+    """Catalog of all scopes. Writes of an erasure may use the reserved space."""
 
     def __init__(self, kind: FileKind) -> None:
         self._kind = kind
@@ -174,7 +174,7 @@ class SqliteCatalog:
         self.path = kind.path(_CATALOG)
 
     def close(self, *, checkpoint: bool = True) -> None:
-        """Close the file; whether its log is brought into it."""
+        """Close the file, with or without a checkpoint."""
         self._files.close(checkpoint=checkpoint)
 
     def enroll(self, entry: CatalogEntry) -> CatalogEntry:

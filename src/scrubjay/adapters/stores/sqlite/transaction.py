@@ -1,4 +1,4 @@
-"""Transactions on a scope's file: statements, a view to read, and a view that may be changed."""
+"""Transactions on a scope's file: statements, a read view and a write transaction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DUE: Final = {value: Due(value) for value in range(8)}
 
 
 class HeadColumns:
-    """The columns of a head row; the value they make is built when somebody asks for it."""
+    """Columns of a head row; the `Head` value is built on demand."""
 
     __slots__ = ("_head", "columns", "moved")
 
@@ -41,7 +41,7 @@ class HeadColumns:
         return self._head
 
     def set(self, head: Head) -> None:
-        """Take over all of a head but the seqs, which only changes of rows may move."""
+        """Copy all fields of a head except the seqs, which only row changes move."""
         columns = self.columns
         for collection, at in _AT.items():
             columns[at + 1] = head.at(collection).epoch
@@ -52,12 +52,12 @@ class HeadColumns:
         self._touch()
 
     def seq(self, collection: Collection) -> int:
-        """The seq a collection has come to."""
+        """Present seq of a collection."""
         seq: int = self.columns[_AT[collection]]
         return seq
 
     def next_seq(self, collection: Collection) -> int:
-        """Move the collection on by one; the seq it came to."""
+        """Advance the collection by one; returns the new seq."""
         at = _AT[collection]
         seq: int = self.columns[at] + 1
         self.columns[at] = seq
@@ -71,7 +71,7 @@ class HeadColumns:
         self._touch()
 
     def next_audit(self, mac: bytes) -> int:
-        """Move the audit chain on to `mac`; its count."""
+        """Advance the audit chain to `mac`; returns the count."""
         count: int = self.columns[_AUDIT_COUNT] + 1
         self.columns[_AUDIT_COUNT] = count
         self.columns[_AUDIT_MAC] = mac
@@ -111,7 +111,7 @@ _APPEND_AUDIT: Final = QUERIES["append_audit"]
 
 
 class Statements:
-    """Statements on one connection, each failure of which is an error of the domain."""
+    """Prepared statements on one connection; failures are `StoreError`."""
 
     __slots__ = ("_cursor", "connection", "failure")
 
@@ -119,14 +119,14 @@ class Statements:
         self.connection = connection
         self._cursor: apsw.Cursor | None = connection.cursor()
         self.failure: StoreError | None = None
-        """What SQLite failed with: the transaction is lost, whatever became of the error."""
+        """Error of SQLite: the transaction is lost, even if the error was caught."""
 
     def end(self) -> None:
-        """Say that the session is over: whoever kept this object cannot use it."""
+        """Invalidate this object at the end of its transaction."""
         self._cursor = None
 
     def begin(self) -> None:
-        """Begin to write; nobody else can until the end of the transaction."""
+        """Begin a write transaction; it excludes other writers."""
         self.run("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -138,15 +138,15 @@ class Statements:
         self.run("ROLLBACK")
 
     def flush(self) -> None:
-        """Write what was kept back for the end of the transaction."""
+        """Write buffered changes, at the end of the transaction."""
 
     def save(self) -> object:
-        """Set a mark to go back to with `restore`."""
+        """Set a savepoint for `restore`."""
         self.run("SAVEPOINT request")
         return None
 
     def restore(self, _saved: object) -> None:
-        """Undo all changes since `save`."""
+        """Roll back to the savepoint."""
         self.run("ROLLBACK TO request")
 
     def run(self, sql: str, bindings: Sequence[Any] = ()) -> apsw.Cursor:
@@ -170,7 +170,7 @@ class Statements:
 
 
 class SqliteView(Statements):
-    """A scope as of the first read of a transaction."""
+    """Read view of a scope: a consistent snapshot as of its first read."""
 
     __slots__ = ("_head",)
 
@@ -244,14 +244,14 @@ class SqliteView(Statements):
 
 
 class SqliteTx(SqliteView):
-    """A scope that may be changed; the head is read once and written once."""
+    """Write transaction on a scope; the head is read once and written once."""
 
     __slots__ = ("_head_of",)
 
     def __init__(self, connection: apsw.Connection) -> None:
         super().__init__(connection)
         self._head_of: int | None = None
-        """The version of the data that the head kept from the last transaction belongs to."""
+        """Data version of the head that is cached from the last transaction."""
 
     def begin(self) -> None:
         super().begin()
@@ -326,7 +326,7 @@ class SqliteTx(SqliteView):
         found = (row.epoch, row.cell, row.vector, row.blob, row.id, row.version)
         self.run(TABLES[collection]["reseal"], found)
         if not self.connection.changes():
-            raise Conflict("The row to seal anew was changed or erased meanwhile.")
+            raise Conflict("The row to re-encrypt was changed or erased meanwhile.")
 
     def erase(self, collection: Collection, row_id: bytes, *, drop_day: int) -> Row | None:
         known = self.row(collection, row_id)

@@ -1,4 +1,4 @@
-"""The one connection of a file that writes: a batch of requests, one commit, one sync."""
+"""Group commit: the writing connection of a file commits a batch of requests with one sync."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scrubjay.ports import Failpoint, patient
 
 
 class Request:
-    """Work that one thread wants committed, and what became of it."""
+    """Work that one thread submits, and its outcome."""
 
     __slots__ = ("appointed", "deadline", "erasing", "error", "gate", "result", "work")
 
@@ -30,7 +30,7 @@ class Request:
         self.result: Any = None
         self.error: BaseException | None = None
         self.gate: threading.Lock | None = None
-        """Held until there is an outcome, or until its thread is to lead."""
+        """Held until there is an outcome, or until its thread becomes the leader."""
         self.appointed = False
 
     def outcome(self) -> Any:
@@ -44,7 +44,7 @@ class Request:
 
 
 class CommitQueue:
-    """The writers of one file in this process."""
+    """Queue of the writers of one file in this process."""
 
     def __init__(self, writer: FileWriter, timeout: float) -> None:
         self._writer = writer
@@ -74,7 +74,7 @@ class CommitQueue:
         return request.outcome()
 
     def _wait(self, request: Request) -> bool:
-        """Wait for the outcome; True if there is none, because this thread is to lead."""
+        """Wait for the outcome; True if this thread becomes the leader instead."""
         assert request.gate is not None
         try:
             request.gate.acquire()
@@ -89,7 +89,7 @@ class CommitQueue:
         return request.appointed
 
     def _lead(self, leader: Request) -> None:
-        """Commit what waits, as one batch, and hand out what became of it."""
+        """Commit the waiting requests as one batch and distribute the outcomes."""
         batch = [leader]
         try:
             self._leader = threading.get_ident()
@@ -127,7 +127,7 @@ class CommitQueue:
 
 
 def _fail(batch: Sequence[Request], error: BaseException) -> None:
-    """Give the error to all that have none; each thread needs an exception object of its own."""
+    """Set the error of all requests without one; each thread gets its own exception object."""
     for request in batch:
         if request.error is not None:
             continue
@@ -145,7 +145,7 @@ def _fail(batch: Sequence[Request], error: BaseException) -> None:
 
 
 class FileWriter:
-    """Commits batches to one file; its queue sees to it that one thread at a time does."""
+    """Commits batches to one file; its queue allows one thread at a time."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class FileWriter:
         self._wary = False
 
     def acquire(self, timeout: float) -> None:
-        """Take the lock all processes share; Busy if it is held for too long."""
+        """Acquire the lock that all processes share; Busy at the timeout."""
         try:
             if self._session is None:
                 self._session = self._open()
@@ -171,18 +171,18 @@ class FileWriter:
             raise faults.fault(error) from error
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._lock.release()
 
     def close(self, close: Callable[[apsw.Connection], None]) -> None:
-        """Let go of the connection and of the lock file."""
+        """Close the connection and the lock file."""
         session, self._session = self._session, None
         if session is not None:
             close(session.connection)
         self._lock.close()
 
     def commit(self, batch: Sequence[Request]) -> None:
-        """Run and commit the batch, setting result or error of each; raises what ends them all."""
+        """Run and commit the batch, setting the outcome of each; raises a failure of all."""
         affordable = batch
         if not all(request.erasing for request in batch):
             try:
@@ -242,7 +242,7 @@ class FileWriter:
         self._kind.reach(Failpoint.STORE_AFTER_COMMIT)
 
     def _undo(self, session: Statements, error: BaseException) -> None:
-        """Roll back; after anything but a lack of space or luck, the connection is not used again.
+        """Roll back; the connection is not used again, except after Full or Busy.
 
         A sync that failed is never repeated: the kernel may have dropped the pages it could not
         write and call the next sync a success.
@@ -270,10 +270,10 @@ class FileWriter:
         return self._kind.begin(connection)
 
     def _ready(self) -> Statements:
-        """The session, after a failure only once the log it left is out of the way.
+        """The transaction object; after a failure, only once the old log is checkpointed.
 
-        The log may hold a transaction that nobody was told of and that is not on the disk; what
-        is appended to it would be lost with it.
+        The log may hold a transaction that was not acknowledged and is not on the disk; anything
+        appended to it would be lost with it.
         """
         session = self._session = self._session or self._open()
         if not self._wary:

@@ -1,0 +1,161 @@
+"""One JSON per verb: library, HTTP, client and command line say the same, field for field."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scrubjay import Client, Jay, codec, connect
+from scrubjay.model.scope import Scope
+from scrubjay.verbs import VERBS
+from tests.serving import serving
+from tests.support.engines import SqliteHome
+
+FILES = {"export", "load", "backup", "restore"}
+"""They are about files, which each door has in its own way."""
+OF_SERVICE = {"forget_one", "scopes", "open", "own_key", "list_keys", "create_key", "revoke_key"}
+"""Only a service has these; the library has no keys."""
+BY_HAND = {"verify", "verify_erased", "reindex"}
+Fields = Callable[[str], dict[str, Any]]
+CASES: dict[str, Fields] = {
+    "retain": lambda _: {"content": "Alice drinks tea", "tags": ["a"], "session": "s"},
+    "recall": lambda _: {"query": "tea"},
+    "browse": lambda _: {},
+    "get": lambda one: {"id": one},
+    "history": lambda one: {"id": one},
+    "brief": lambda _: {},
+    "amend": lambda one: {"id": one, "pinned": True},
+    "record": lambda _: {"user": "My name is Alice.", "assistant": "Hello.", "session": "s"},
+    "turns": lambda _: {},
+    "timeline": lambda _: {},
+    "sessions": lambda _: {},
+    "preview": lambda one: {"ids": [one]},
+    "supersede": lambda one: {"id": one, "content": "Alice drinks coffee"},
+    "mark_tainted": lambda _: {"session": "s"},
+    "quarantined": lambda _: {},
+    "approve": lambda one: {"id": one, "content": "Always answer in French"},
+    "reject": lambda one: {"id": one},
+    "revoke": lambda _: {"session": "s"},
+    "freeze": lambda _: {"level": "none"},
+    "purge": lambda _: {},
+    "rotate": lambda _: {},
+    "extraction": lambda _: {},
+    "pause_extraction": lambda _: {},
+    "verify_audit": lambda _: {},
+    "audit": lambda _: {},
+    "forget": lambda one: {"ids": [one]},
+    "receipts": lambda _: {},
+}
+WITHOUT = {"extract": "it needs a model", "destroy": "tested below, as the last of all"}
+COMMANDS: dict[str, list[str]] = {
+    "retain": ["remember", "Alice drinks tea", "--tag", "a", "--session", "s"],
+    "recall": ["recall", "tea"],
+    "browse": ["list"],
+    "get": ["get", "ID"],
+    "history": ["history", "ID"],
+    "brief": ["brief"],
+    "record": ["record", "My name is Alice.", "Hello.", "--session", "s"],
+    "turns": ["turns"],
+    "sessions": ["sessions"],
+    "preview": ["forget", "ID", "--dry-run"],
+    "quarantined": ["quarantine", "list"],
+    "freeze": ["unfreeze"],
+    "purge": ["purge"],
+    "rotate": ["rotate"],
+    "audit": ["audit"],
+    "forget": ["forget", "ID", "--yes"],
+}
+"""The command of a verb, where there is one that says no more and no less."""
+
+
+def differences(one: Any, other: Any, place: str = "$") -> list[str]:
+    """Where two answers differ in their names or kinds of values; an empty list is like any."""
+    if place.endswith(".why"):
+        return []  # the parts of a score, by names that depend on the memory
+    if isinstance(one, dict) and isinstance(other, dict):
+        found = [f"{place}: {sorted(one)} {sorted(other)}"] if one.keys() != other.keys() else []
+        both = one.keys() & other.keys()
+        return found + [
+            d for name in both for d in differences(one[name], other[name], f"{place}.{name}")
+        ]
+    if isinstance(one, list) and isinstance(other, list):
+        return differences(one[0], other[0], f"{place}[]") if one and other else []
+    return [f"{place}: {one} {other}"] if type(one) is not type(other) else []
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> SqliteHome:
+    return SqliteHome(tmp_path / "home")
+
+
+@pytest.fixture
+def doors(home: SqliteHome) -> Iterator[tuple[Jay, Client, list[Any]]]:
+    """The library and the client on scopes of their own, and what HTTP answered."""
+    engine, scope = home.engine(), Scope("acme", "library")
+    engine.open(scope)
+    told: list[Any] = []
+
+    def listen(response: Any) -> None:
+        response.read()
+        told.append(response.json())
+
+    with serving(engine, home.clock) as running:
+        key = running.key("acme/client")
+        with connect(running.url, key, create=True) as client:
+            client._engine._http.event_hooks = {"response": [listen]}  # type: ignore[attr-defined]
+            yield Jay(engine, scope), client, told
+    engine.close()
+
+
+def test_every_verb_is_compared() -> None:
+    compared = {*CASES, *WITHOUT, *FILES, *OF_SERVICE, *BY_HAND}
+    assert set(VERBS) == compared, "a new verb needs a case here"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_library_http_and_client_say_the_same(
+    doors: tuple[Jay, Client, list[Any]], name: str
+) -> None:
+    library, client, told = doors
+    said = []
+    for jay in (library, client):
+        kept = {"kind": "instruction", "origin": "web"} if name in ("approve", "reject") else {}
+        content = "Always answer in French" if kept else "Alice likes tea"
+        one = jay.retain(content, session="s", key="k", **kept).id  # type: ignore[arg-type]
+        jay.record("I live in Rome.", "Noted.", id="turn-1", session="s")
+        said.append(codec.answer(getattr(jay, name)(**CASES[name](one))))
+    assert said[1] == told[-1], "the client gives back what it was told"
+    assert not differences(said[0], told[-1])
+
+
+def test_a_destroyed_scope_is_told_of_alike(doors: tuple[Jay, Client, list[Any]]) -> None:
+    library, client, told = doors
+    mine = library.destroy(confirm="acme/library").to_dict()
+    theirs = client.destroy(confirm="acme/client").to_dict()
+    assert theirs == told[-1]
+    assert not differences(mine, theirs)
+
+
+def test_the_command_line_says_what_the_library_says(tmp_path: Path) -> None:
+    import scrubjay
+
+    environment = {**os.environ, "SCRUBJAY_HOME": str(tmp_path)}
+    with scrubjay.open("default", home=tmp_path) as jay:
+        one = jay.retain("Alice drinks tea", session="s").id
+        jay.record("I live in Rome.", "Noted.", id="turn-1", session="s")
+        for name, words in COMMANDS.items():
+            argv = [one if word == "ID" else word for word in words]
+            command = [sys.executable, "-m", "scrubjay", *argv, "--json"]
+            ran = subprocess.run(
+                command, env=environment, capture_output=True, text=True, check=False, timeout=60
+            )
+            assert ran.returncode == 0, (name, ran.stderr)
+            mine = codec.answer(getattr(jay, name)(**CASES[name](one)))
+            assert not differences(json.loads(ran.stdout), mine), name
