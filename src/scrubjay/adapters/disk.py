@@ -67,8 +67,18 @@ def failures(place: str) -> Iterator[None]:
                 f"The system does not allow this in the {place}.",
                 hint=f"Check who owns the {place}, its permissions, and that it is not read-only.",
             ) from error
+        if error.errno == errno.ENOLCK:
+            raise no_locks() from error
         reason = os.strerror(error.errno or errno.EIO)
         raise StoreError(f"The {place} failed: {reason}.") from error
+
+
+def no_locks() -> StoreError:
+    """The error for a file system on which files cannot be locked."""
+    return StoreError(
+        "The file system gives no locks on files.",
+        hint="Keep data and keys on a local disk; a network share needs its lock service.",
+    )
 
 
 class Disk(Struct, frozen=True):

@@ -88,19 +88,15 @@ from scrubjay.ports import Progress, no_progress
 class Checking:
     """What the engine can say about what is kept, and about what it stands on."""
 
-    def _begin(self, scope: Scope, *, create: bool = True) -> OpenScope:
+    def _open(self, scope: Scope, *, create: bool = True) -> OpenScope:
         raise NotImplementedError
-
-    def _look(self, scope: Scope) -> OpenScope:
-        """The open scope for a verb that only reads: it makes none."""
-        return self._begin(scope, create=False)
 
     def _check_open(self) -> Ports:
         raise NotImplementedError
 
     def verify(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Report:
         """Open everything and check what was promised."""
-        return verifying.verify(self._look(scope))
+        return verifying.verify(self._open(scope, create=False))
 
     def verify_erased(self, receipt: Erasure) -> Report:
         """Search all that is kept for erased cells and prove that no key opens them."""
@@ -118,7 +114,7 @@ class Checking:
         self, scope: Scope, request: AuditRequest = AuditRequest(), caller: Caller = USER
     ) -> tuple[AuditEvent, ...]:
         """The audit trail after a count, oldest first."""
-        opened = self._look(scope)
+        opened = self._open(scope, create=False)
         opened.flush_reads()
         return audit.trail(opened, request.after, request.limit)
 
@@ -126,7 +122,7 @@ class Checking:
         self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
     ) -> Report:
         """Whether the audit trail is whole."""
-        return audit.verify(self._look(scope))
+        return audit.verify(self._open(scope, create=False))
 
     def check_embedder(self) -> None:
         """Ask the embedder for one vector; EmbedderError if it gives none in time."""
@@ -241,8 +237,13 @@ class Engine(Checking, Extracting):
     def _begin(self, scope: Scope, *, create: bool = True) -> OpenScope:
         """The open scope, after a slice of the work earlier verbs left due."""
         opened = self._open(scope, create=create)
+        opened.check_current()
         due_work.attempt(opened)
         return opened
+
+    def _look(self, scope: Scope) -> OpenScope:
+        """The open scope for a verb that only reads: it makes none."""
+        return self._begin(scope, create=False)
 
     def scopes(self) -> tuple[Scope, ...]:
         """Every scope of this installation that is not destroyed, of those whose names open."""

@@ -68,6 +68,7 @@ def open_scope(
             hint="Put the whole keys folder back that belongs to this data; nothing was changed.",
         ) from error
     opened.read(lambda view: view.head())
+    opened.compare()
     return opened
 
 

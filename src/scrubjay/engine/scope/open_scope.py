@@ -229,6 +229,10 @@ class OpenScope:
         self.ended = False
         """Whether this life of the scope was seen to be over: whoever asks has to open it anew."""
         self._restoring = restoring
+        self.rolled_back = False
+        """Whether the file was seen to be older than the catalog's copy of its audit head, or than
+        this handle: it has no tombstones of what was forgotten since."""
+        self._reached = 0
         self.kept = PlaintextCache(ports.policy.kept_bytes)
         self._progress: dict[Collection, tuple[int, int]] = {}
 
@@ -527,7 +531,9 @@ class OpenScope:
     def _look(self, look: Callable[[View], Result]) -> Result:
         try:
             with self.ports.store.read(self.address) as view:
-                self._note(view.head())
+                head = view.head()
+                self._note(head)
+                self._reached = max(self._reached, head.audit_count)
                 return look(view)
         except NotFound as error:
             self._explain_absence(error)
@@ -543,6 +549,7 @@ class OpenScope:
         def guarded(tx: Tx) -> Result:
             head = tx.head()
             self._note(head)
+            self.check_current()
             if head.frozen is not Freeze.NONE and not frozen_too:
                 raise Frozen(f"The scope {self.scope} is frozen.")
             for (verb, actor), number in sorted(taken.items()):
@@ -577,6 +584,8 @@ class OpenScope:
     def _note(self, head: Head) -> None:
         if head.destroyed:
             raise self._destroyed()
+        if 0 < head.audit_count < self._reached:
+            self._compare(self._reached, None)
         if not head.audit_count and not self._restoring:
             # A file that was lost and made again has no tombstones yet: what was forgotten could
             # be written to it as something new. It is refused until a restore has filled it.
@@ -592,6 +601,39 @@ class OpenScope:
                     )
         self._seen = head
         self.kept.noticed(head.memory.erased_seq)
+
+    def check_current(self) -> None:
+        """StoreError if the file was rolled back, except for a restore."""
+        if not self.rolled_back or self._restoring:
+            return
+        self._compare(self._reached, None)  # the newer file may be back
+        if not self.rolled_back:
+            self.compare()
+        if self.rolled_back:
+            raise StoreError(
+                f"The data file of {self.scope} is older than what the catalog knows of it.",
+                hint="Put the newer file back, or restore a backup; verify says what is missing.",
+            )
+
+    def compare(self) -> None:
+        """Compare the file with the catalog's copy of its audit head, which may only lag behind."""
+        entry = self.ports.store.catalog.entry(self.address)
+        if entry is not None and entry.audit_count:
+            self._compare(entry.audit_count, entry.audit_mac)
+
+    def _compare(self, count: int, mac: bytes | None) -> None:
+        """Note whether the file, as it is now, lacks an event that it had."""
+        with self.ports.store.read(self.address) as view:
+            if not (reached := view.head().audit_count):
+                return  # lost and made again: refused by itself
+            has = reached >= count
+            if has and mac is not None:
+                has = [row.mac for row in view.audit(count - 1, 1)] == [mac]
+            # A restore into a file that lacks events says so in the trail.
+            if not has and self.trail.lost(view) >= count:
+                self._reached, has = reached, True
+                self.kept.clear()
+        self.rolled_back = not has
 
     def _explain_absence(self, error: NotFound) -> None:
         """Raise Destroyed instead of NotFound if that is why the rows are gone."""

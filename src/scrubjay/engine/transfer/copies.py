@@ -308,10 +308,10 @@ def _restore(
         if tx.head().audit_count == 0:
             for cell, mac in content.audit:
                 tx.append_audit(cell, mac)
-            # The trail itself says that events the catalog knows of were lost with the file.
-            entry = catalog.entry(opened.address)
-            if entry is not None and entry.audit_count > tx.head().audit_count:
-                opened.trail.record(tx, LOST, Actor.SYSTEM, number=entry.audit_count)
+    # The trail itself says that events the catalog knows of were lost with the file.
+    entry = catalog.entry(opened.address)
+    if entry and (entry.audit_count > tx.head().audit_count or opened.rolled_back):
+        opened.trail.record(tx, LOST, Actor.SYSTEM, number=entry.audit_count)
     # The backup may be of an earlier life of the scope: what any of these forgot stays out.
     lives = lifecycle.earlier_lives(opened.ports, opened.scope)
     buried = frozenset[bytes]().union(*map(catalog.tombstones, lives))

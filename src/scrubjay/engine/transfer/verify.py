@@ -15,7 +15,7 @@ from scrubjay.engine.scope.open_scope import (
 )
 from scrubjay.engine.search import manifest
 from scrubjay.engine.transfer import audit
-from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
+from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import Erasure, Report
 from scrubjay.model.rows import Collection, Row
@@ -93,7 +93,7 @@ def _check_row(
             memories[found.id] = found
         if opened.row_id(found.id) != row.id:
             yield f"{name} holds a {collection.value} with another id."
-    except (SealBroken, NotFound) as error:
+    except (SealBroken, NotFound, KeyMissing) as error:
         yield f"{name}: {error.message}"
 
 

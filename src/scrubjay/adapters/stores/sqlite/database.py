@@ -42,6 +42,7 @@ class Database:
         with faults.translated():
             # Never locked: it only tells whether the file was removed.
             self._anchor = FileLock(self._path + LOCK)
+            self._number = os.stat(self._path).st_ino
             lock = FileLock(self._path + LOCK)
         self._writer = FileWriter(
             kind, lock, self._connect, failed=lambda: self._close_readers(shut)
@@ -56,7 +57,10 @@ class Database:
 
     def is_current(self) -> bool:
         """Whether the file still exists as it was opened."""
-        return self._anchor.is_named()
+        try:
+            return self._anchor.is_named() and os.stat(self._path).st_ino == self._number
+        except OSError:
+            return False
 
     def take(self) -> apsw.Connection:
         """Borrow a connection to read with; Busy if all are in use for too long."""
@@ -150,7 +154,8 @@ class Database:
 
     def close(self, *, checkpoint: bool = True) -> None:
         """Close every idle connection; borrowed ones are closed when they are returned."""
-        close = shut if checkpoint else discard
+        # SQLite would delete the log by its name, which may be that of another file by now.
+        close = shut if checkpoint and self.is_current() else discard
         self._writer.close(close)
         self._close_readers(close)
         self._anchor.close()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import apsw
 
-from scrubjay.adapters.disk import DENIED, NO_SPACE, busy
+from scrubjay.adapters.disk import DENIED, NO_SPACE, busy, no_locks
 from scrubjay.model.errors import Damaged, Full, NotFound, StoreError
 
 
@@ -49,6 +50,8 @@ def fault(error: apsw.Error | OSError, system: int = 0) -> StoreError:
         return foreign()
     if isinstance(error, apsw.CorruptError | apsw.FormatError):
         return damaged()
+    if system == errno.ENOLCK:
+        return no_locks()
     refused = isinstance(error, apsw.CantOpenError | apsw.PermissionsError | apsw.ReadOnlyError)
     if not refused and not isinstance(error, apsw.IOError | OSError):
         return StoreError(f"The store failed in an unexpected way (code {code}).")
