@@ -548,7 +548,7 @@ def check_line(opened: OpenScope, view: View) -> list[str]:
     """Whether the timeline lists exactly the existing turns."""
     try:
         listed = {opened.row_id(mark.id) for mark in Line(Notes(opened, view))}
-    except (SealBroken, NotFound) as error:
+    except (SealBroken, NotFound, KeyMissing) as error:
         return [f"The timeline of turns does not open: {error.message}"]
     there = {row.id for row in changes(view, _TURN) if not row.erased}
     problems = []
