@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import NotFound, ScrubjayError
 from scrubjay.model.memory import Memory
-from scrubjay.model.requests import Browse
+from scrubjay.model.requests import Browse, Get, History
 from scrubjay.model.results import BackedUp, Exported, Recalled
 from scrubjay.model.rows import Due
 from scrubjay.model.scope import Scope
@@ -147,7 +147,9 @@ class Stage(RuleBasedStateMachine):
         return there[-1 - number // 5 % len(there)]
 
 
-def attempt(action: Callable[..., Result], *args: Scope | str) -> Result | type[ScrubjayError]:
+def attempt(
+    action: Callable[..., Result], *args: Scope | Get | History
+) -> Result | type[ScrubjayError]:
     """What an action returns, or the class of the error it raises."""
     try:
         return action(*args)
@@ -159,8 +161,8 @@ def views(engine: Engine, scope: Scope, ids: list[str]) -> dict[str, object]:
     """All that one engine shows of a scope."""
     engine.open(scope)
     page = engine.browse(scope, Browse(limit=10_000))
-    got = {one: attempt(engine.get, scope, one) for one in ids}
-    told = {one: attempt(engine.history, scope, one) for one in ids}
+    got = {one: attempt(engine.get, scope, Get(one)) for one in ids}
+    told = {one: attempt(engine.history, scope, History(id=one)) for one in ids}
     return {"page": page.memories, "got": got, "told": told}
 
 
