@@ -162,7 +162,7 @@ def views(engine: Engine, scope: Scope, ids: list[str]) -> dict[str, object]:
     engine.open(scope)
     page = engine.browse(scope, Browse(limit=10_000))
     got = {one: attempt(engine.get, scope, Get(one)) for one in ids}
-    told = {one: attempt(engine.history, scope, History(id=one)) for one in ids}
+    told = {one: attempt(engine.history, scope, History(one)) for one in ids}
     return {"page": page.memories, "got": got, "told": told}
 
 

@@ -27,7 +27,7 @@ _OWN: Final = frozenset(
     {"id", "kind", "content", "recorded_at", "origin", "provenance", "tags", "importance"}
     | {"pinned", "sources", "metadata", "number", "version", *_TIMES}
 )
-"""Fields with a form of their own; every other one is left out where it is None."""
+"""Fields with a form of their own; others are left out if they are None."""
 _OPTIONAL: Final = tuple(name for name in Memory.__struct_fields__ if name not in _OWN)
 _TIMED: Final = frozenset(_TIMES)
 _LISTS: Final = frozenset({"tags", "sources"})
@@ -43,7 +43,7 @@ def _stamp(time: datetime) -> str:
 
 
 def to_record(memory: Memory) -> Record:
-    """The memory as a JSON object, without `number` and `version`, which are its row's."""
+    """The memory as a JSON object, without `number` and `version`, which are in its row."""
     record: Record = {
         "id": memory.id,
         "kind": memory.kind.value,
@@ -120,7 +120,7 @@ def from_record(record: Json) -> Memory:
 def _build(
     record: dict[str, Any], time: Callable[[str], datetime], *, number: int, version: int
 ) -> Memory:
-    """The memory of a record; what the record leaves out, the memory has by itself."""
+    """The memory of a record; missing fields get their defaults."""
     found = {**record, "number": number, "version": version}
     found["kind"], found["origin"] = _KINDS[record["kind"]], _ORIGINS[record["origin"]]
     found["recorded_at"] = time(record["recorded_at"])
@@ -162,7 +162,7 @@ def _checked(field: str, check: Callable[[Any], object], record: Mapping[str, Js
     except InvalidRequest as error:
         raise InvalidRequest(f"{field}: {error.message}", hint=error.hint) from error
     except (TypeError, ValueError, AttributeError) as error:
-        raise InvalidRequest(f"{field}: it is not what this field holds.") from error
+        raise InvalidRequest(f"{field}: the value has a wrong type.") from error
 
 
 def _check_provenance(value: dict[str, Any]) -> None:

@@ -1,9 +1,9 @@
-"""What a caller asks for: every request is checked as it is made, before anything is written."""
+"""Requests of the verbs; each is validated when it is made, before anything is written."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct
@@ -42,11 +42,11 @@ RECALL_LIMIT = 1_000
 BRIEF_LIMIT = 1_000
 FORGET_LIMIT = 10_000
 LIST_LIMIT = 10_000
-"""How much of a list is in one answer; `after` so many there is more of it."""
+"""Maximum number of entries of a list in one answer; `after` continues it."""
 SESSIONS_LIMIT = 100_000
 One = TypeVar("One")
 AS_IT_IS = datetime.max.replace(tzinfo=UTC)
-"""A time nobody means: what was not said stays as it is."""
+"""Sentinel time: leave the expiry as it is."""
 
 
 # A caller may write a word for a member of an enum, and any sequence for a tuple: a type checker
@@ -99,7 +99,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Caller of a verb: decided by the key or the surface, never by a field of the request."""
 
     actor: Actor = Actor.USER
-    """Who carries out the verb; written to the audit trail."""
+    """Role that carries out the verb; written to the audit trail."""
     ceiling: Origin | None = None
     """The most trusted origin of what the caller loads or restores; None for any."""
     allowances: tuple[Allowance, ...] = ()
@@ -268,10 +268,10 @@ class Amend(_WithId, frozen=True, kw_only=True):
         if self.expires_at is not AS_IT_IS:
             _set(self, "expires_at", text.check_time("The time of expiry", self.expires_at))
         elif self.pinned is None:
-            raise InvalidRequest("Say what to change.", hint="Give pinned, or expires_at.")
+            raise InvalidRequest("The request names no change.", hint="Give pinned, or expires_at.")
 
     def memory(self, old: Memory) -> Memory:
-        """What becomes of `old`."""
+        """The changed memory."""
         pinned = old.pinned if self.pinned is None else self.pinned
         expires_at = old.expires_at if self.expires_at is AS_IT_IS else self.expires_at
         return replace(old, pinned=pinned, expires_at=expires_at)
@@ -314,7 +314,7 @@ class Filter(Struct, frozen=True, kw_only=True):
         text.check_flag("Superseded", self.superseded)
 
     def accepts(self, memory: Memory, now: datetime) -> bool:
-        """Whether the memory belongs in the list."""
+        """Whether the memory matches."""
         if self.as_of is not None:
             shown = memory.visible(self.as_of)
         else:
@@ -359,6 +359,10 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         datetime | None,
         Meta(description="The time the question is asked, which ages count from; None for now."),
     ] = None
+    timezone: Annotated[
+        str | None,
+        Meta(description="Time zone whose days count, by its IANA name; None for UTC."),
+    ] = None
     scopes: Annotated[
         Scopes, Meta(description="Further scopes to search, besides the scope itself.")
     ] = ()
@@ -389,10 +393,16 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         text.check_flag("Worded", self.worded)
         text.check_limit(self.limit, RECALL_LIMIT)
         _check_times(self, ("asked_at",))
+        text.zone(self.timezone)
         text.check_count("The limit of bytes", self.max_bytes, least=1)
         text.check_count("The limit of tokens", self.max_tokens, least=1)
         text.check_seconds("The time allowed", self.seconds)
         _set(self, "scopes", _check_scopes(self.scopes))
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of the caller's days."""
+        return text.zone(self.timezone)
 
     @property
     def others(self) -> tuple[Scope, ...]:
@@ -523,7 +533,7 @@ class Get(_WithId, frozen=True, kw_only=True):
 
 
 class Listing(Struct, frozen=True, kw_only=True):
-    """One part of a list: so many entries after the first ones."""
+    """Pagination of a list: the entries to skip, and the limit."""
 
     after: Annotated[
         int, Meta(description="Offset: how many to skip from the beginning of the list.")
@@ -537,7 +547,7 @@ class Listing(Struct, frozen=True, kw_only=True):
         text.check_limit(self.limit, LIST_LIMIT)
 
     def part(self, found: tuple[One, ...]) -> tuple[One, ...]:
-        """The part of a list that is asked for."""
+        """The requested part of a list."""
         return found[self.after : self.after + self.limit]
 
 
@@ -545,7 +555,7 @@ ALL: Final = Listing()
 
 
 class History(Listing, frozen=True):
-    """Read the chain of versions a memory belongs to."""
+    """Read all versions of a memory."""
 
     id: MemoryId
 
@@ -555,7 +565,7 @@ class History(Listing, frozen=True):
 
 
 class Approve(_WithIdAndContent, frozen=True):
-    """Let a memory out of quarantine; the content is the exact text that was read."""
+    """Release a memory from quarantine; the content is the exact text that was read."""
 
     def __post_init__(self) -> None:
         text.check_id(self.id)
@@ -600,26 +610,26 @@ class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
             text.check_id(self.before_id)
             if self.before is None:
                 raise InvalidRequest(
-                    "A turn to go on from is named with its time.", hint="Give before."
+                    "`before_id` needs the time of the turn as well.", hint="Give before."
                 )
 
 
 class TimelineRequest(_WithLimit, frozen=True):
-    """Read the timeline: when there were turns, and roughly what about."""
+    """Read the timeline: times and topics of the turns."""
 
     def __post_init__(self) -> None:
         text.check_limit(self.limit, TIMELINE_LIMIT)
 
 
 class SessionsRequest(_WithLimit, frozen=True):
-    """List the sessions (conversations), the one that was spoken in last first."""
+    """List the sessions (conversations), the most recently active first."""
 
     def __post_init__(self) -> None:
         text.check_limit(self.limit, SESSIONS_LIMIT)
 
 
 class MarkTainted(Struct, frozen=True):
-    """Note that a session has read something of an origin; what it infers is trusted no more."""
+    """Taint a session: it has read text of an origin; what it infers is trusted no more."""
 
     session: Annotated[str, Meta(description="The session (conversation) that is tainted.")]
     origin: Annotated[
@@ -632,7 +642,7 @@ class MarkTainted(Struct, frozen=True):
 
 
 class Extract(Struct, frozen=True, kw_only=True):
-    """Have the model read turns that wait."""
+    """Send waiting turns to the language model."""
 
     limit: Annotated[int, Meta(description="Limit: how many turns are read at most.")] = 100
     seconds: Annotated[float, Meta(description="Time budget in seconds.")] = 20.0
@@ -645,7 +655,7 @@ class Extract(Struct, frozen=True, kw_only=True):
 
 
 class PauseExtraction(Struct, frozen=True, kw_only=True):
-    """Send no turns of the scope to the model, or go on sending them."""
+    """Pause or resume extraction in the scope."""
 
     paused: Annotated[bool, Meta(description="Whether to stop sending turns to the model.")] = True
 
@@ -657,7 +667,7 @@ class PauseExtraction(Struct, frozen=True, kw_only=True):
 
 
 class FreezeRequest(Struct, frozen=True):
-    """Stop writes, or writes and recall; `none` lifts it."""
+    """Block writes, or writes and recall; `none` lifts it."""
 
     level: Annotated[LevelArg, Meta(description="How much to stop: none, writes, or all.")] = (
         Freeze.WRITES
@@ -668,7 +678,7 @@ class FreezeRequest(Struct, frozen=True):
 
 
 class Purge(Struct, frozen=True, kw_only=True):
-    """Clean up what is expired, long superseded, or long forgotten."""
+    """Delete memories that are expired, long superseded or long forgotten."""
 
     superseded_days: Annotated[
         int, Meta(description="For how many days superseded memories stay.")
@@ -679,7 +689,7 @@ class Purge(Struct, frozen=True, kw_only=True):
 
 
 class Export(Struct, frozen=True, kw_only=True):
-    """Take every memory out, as JSON or as a sealed bundle."""
+    """Export every memory, as JSON or as a sealed bundle."""
 
     sealed: Annotated[bool, Meta(description="Whether to encrypt the file under a new key.")] = (
         False
@@ -690,14 +700,14 @@ class Export(Struct, frozen=True, kw_only=True):
 
 
 class Load(Struct, frozen=True):
-    """Add what an export holds: all of it or nothing."""
+    """Import an export: all of it or nothing."""
 
     content: Annotated[bytes, Meta(description="The bytes of the file.")]
     key: Annotated[str | None, Meta(description="The key of a sealed file.")] = None
 
 
 class Backup(Struct, frozen=True, kw_only=True):
-    """Make a sealed copy of the scope under a key of its own."""
+    """Back up the scope: a sealed copy under a key of its own."""
 
     days: Annotated[int, Meta(description="How many days the key of the backup is kept.")] = 30
 
@@ -706,7 +716,7 @@ class Backup(Struct, frozen=True, kw_only=True):
 
 
 class Restore(Load, frozen=True):
-    """Merge a backup; what was forgotten since it was made stays forgotten."""
+    """Merge a backup; memories forgotten since stay forgotten."""
 
     anew: Annotated[
         bool, Meta(description="Whether to begin again a scope that was destroyed.")

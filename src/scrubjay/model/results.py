@@ -1,4 +1,4 @@
-"""What the engine answers."""
+"""Results of the verbs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Outcome(StrEnum):
 
     STORED = "stored"
     KNOWN = "known"
-    """It was there already; nothing changed."""
+    """It exists already; nothing changed."""
     FORGOTTEN = "forgotten"
-    """It was forgotten once and stays so; nothing changed."""
+    """It was forgotten and stays forgotten; nothing changed."""
 
 
 WriteOutcome = Annotated[
@@ -54,6 +54,10 @@ class Retained(Result, frozen=True, kw_only=True):
     id: MemoryId
     outcome: WriteOutcome = Outcome.STORED
     redacted: RedactedSecrets = field(default_factory=dict)
+    degraded: Annotated[
+        tuple[str, ...],
+        Meta(description="Why it was written without a vector, a sentence; empty if it was not."),
+    ] = ()
     hidden: Annotated[
         int,
         Meta(
@@ -193,7 +197,7 @@ class Stopped(StrEnum):
     SPENT = "spent"
     """The scope has used up its tokens of this day."""
     UNAVAILABLE = "unavailable"
-    """The model cannot be had."""
+    """The model is unavailable."""
 
 
 class Extraction(Result, frozen=True, kw_only=True):
@@ -443,7 +447,7 @@ class Report(Result, frozen=True, kw_only=True):
 
     @property
     def sound(self) -> bool:
-        """Whether everything was as promised."""
+        """Whether there are no problems."""
         return not self.problems
 
 

@@ -74,6 +74,11 @@ class OpenAIEmbedder:
         """Costly: vectors are stored instead of computed again."""
         return True
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Any: whoever chose the model knows what it is for."""
+        return None
+
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One row per text, in their order, of length 1; zeros where a text is blank."""
         import numpy as np
@@ -113,7 +118,7 @@ class OpenAIEmbedder:
             answers = sorted(json.loads(raw)["data"], key=lambda answer: answer["index"])
             rows = np.array([answer["embedding"] for answer in answers], np.float32)
         except (ValueError, TypeError, KeyError) as error:
-            raise EmbedderError("The embedding endpoint answered something else.") from error
+            raise EmbedderError("The embedding endpoint returned no vectors.") from error
         if rows.shape != (count, self.dimensions):
             raise EmbedderError(
                 f"The embedding endpoint gave vectors of shape {rows.shape}, "
@@ -121,7 +126,7 @@ class OpenAIEmbedder:
                 hint="Set the dimensions to those of the model.",
             )
         if not np.isfinite(rows).all():
-            raise EmbedderError("The embedding endpoint answered numbers that are none.")
+            raise EmbedderError("The embedding endpoint returned values that are not numbers.")
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         rows /= np.where(lengths > 0, lengths, 1)
         return rows

@@ -106,7 +106,7 @@ def forget(
     `expected` is an optimistic lock on a single id; `turns_only` takes ids as those of turns.
     """
     if expected is not None and len(request.ids) != 1:
-        raise InvalidRequest("A state can be expected of one id only.")
+        raise InvalidRequest("The optimistic lock `expected` needs exactly one id.")
     ids, before = _resolve(opened, request), Copies()
     if request.copies:  # the whole scope is opened here, so that no other writer waits for that
         before = opened.read(lambda view: _copies(opened, view, request, ids))
@@ -366,7 +366,7 @@ def _check_confirmed(opened: OpenScope, request: Forget, doomed: Doomed, copies:
     if request.confirm is None:
         if request.query is not None:
             raise NeedsConfirmation(
-                "Forgetting by words needs the confirmation of a preview.",
+                "Forget by query needs the token of a preview.",
                 hint="Look at preview(…) and repeat the call with confirm=preview.token.",
             )
         if copies.trusted_more or len(copies) > COPIES:

@@ -28,7 +28,7 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
         raise InvalidRequest("The memory would have expired already.")
     public_id = request.id or f"mem-{clock.new_id()}"
     memory = request.memory(public_id, now, caller.actor)
-    vector = embedding.vector_of(opened, wording(memory.content, memory.tags))
+    vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
     try:  # before the transaction begins, in the epoch as last seen
         ahead = opened.seal(memory, opened.epoch(Collection.MEMORY), vector)
     except KeyMissing:
@@ -55,7 +55,7 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
             tx.link(opened.row_id(source), sealed.row.id)
         if outdated:
             derivation.hide_new(opened, tx, memory)
-        return Retained(id=memory.id, redacted=redacted, hidden=int(outdated))
+        return Retained(id=memory.id, redacted=redacted, degraded=degraded, hidden=int(outdated))
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
@@ -86,7 +86,7 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
     clock = opened.ports.clock
     public_id, now = f"mem-{clock.new_id()}", clock.now()
     request, redacted = admit(request, opened.ports.policy.placeholder)
-    vector = embedding.vector_of(opened, wording(request.content, request.tags or ()))
+    vector, degraded = embedding.vector_of(opened, wording(request.content, request.tags or ()))
 
     def store(tx: Tx) -> Retained:
         if receipt := _replayed(opened, tx, public_id, request.key, stable=False):
@@ -115,7 +115,7 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
         hidden = derivation.refresh(opened, tx, notes, retired)
         notes.write(tx)
         opened.trail.record(tx, "supersede", caller.actor, (old_row.id, new_row.id))
-        return Retained(id=new.id, redacted=redacted, hidden=hidden)
+        return Retained(id=new.id, redacted=redacted, degraded=degraded, hidden=hidden)
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.SUPERSEDE_COMMITTED)
