@@ -125,6 +125,16 @@ def test_what_was_noted_from_a_forgotten_turn_has_copies(engine: Engine) -> None
     assert "ultramarine" not in everywhere(engine)
 
 
+def test_what_another_turn_stated_before_a_forgotten_one_has_no_copies_taken(
+    engine: Engine,
+) -> None:
+    record(engine, 1, "My favorite color of all is ultramarine blue.")
+    retain(engine, "My favorite color of all is ultramarine blue.")
+    record(engine, 2, "My favorite color of all is emerald green now.")
+    assert forget(engine, "turn-2", copies=True).copies == 0
+    assert "ultramarine" in everywhere(engine)
+
+
 def test_what_was_derived_from_a_copy_goes_with_it(engine: Engine) -> None:
     fact = retain(engine, FACT)
     copy = retain(engine, FACT)

@@ -64,12 +64,9 @@ class Doomed(Struct):
         return (*self.memories, *self.turns)
 
 
-class Copies(Struct):
+class Copies(Doomed):
     """Copies of what is to be forgotten: memories, and sentences of turns."""
 
-    memories: dict[bytes, Row] = {}
-    turns: dict[bytes, Row] = {}
-    rests: dict[bytes, Rest] = {}
     sentences: list[CopiedSentence] = []
     trusted_more: bool = False
     """Whether one of them is trusted more than what it is a copy of."""
@@ -108,8 +105,13 @@ def forget(
     if expected is not None and len(request.ids) != 1:
         raise InvalidRequest("The optimistic lock `expected` needs exactly one id.")
     ids, before = _resolve(opened, request), Copies()
-    if request.copies:  # the whole scope is opened here, so that no other writer waits for that
-        before = opened.read(lambda view: _copies(opened, view, request, ids))
+    if request.copies:  # the whole scope is read here, so that no other writer waits for that
+
+        def search(view: View) -> Copies:
+            named = present(view, _with_rests(opened, view, request, ids))
+            return _doomed(opened, view, request, named)[1]
+
+        before = opened.read(search)
 
     def erase(tx: Tx) -> Taken:
         if expected is not None:
@@ -121,10 +123,8 @@ def forget(
         named, already = _known(tx, request, everything, turns_only=turns_only)
         doomed, copies = closure(opened, tx, named), Copies()
         if request.copies:
-            copies = find_copies(opened, tx, named, doomed, before)
-            named = Doomed(named.memories | copies.memories, named.turns)
-            doomed = closure(opened, tx, named, cut=copies)
-            named.turns |= copies.turns
+            doomed, copies = _doomed(opened, tx, request, named, before)
+            named = Doomed(named.memories | copies.memories, named.turns | copies.turns)
         _check_confirmed(opened, request, doomed, copies)
         taken = take(opened, tx, doomed, named, verb="forget", actor=caller.actor)
         taken.already, taken.copies = already, len(copies)
@@ -138,22 +138,13 @@ def forget(
     return carry_out(opened, erase, "forget")
 
 
-def _copies(opened: OpenScope, view: View, request: Forget, ids: list[bytes]) -> Copies:
-    named = present(view, _with_rests(opened, view, request, ids))
-    return find_copies(opened, view, named, closure(opened, view, named))
-
-
 def preview(opened: OpenScope, request: Forget, caller: Caller) -> Preview:
     """What a forget of this request would erase, and the token that confirms exactly that."""
     ids = _resolve(opened, request)
 
     def look(view: View) -> Preview:
         named = present(view, _with_rests(opened, view, request, ids))
-        doomed = closure(opened, view, named)
-        copies = find_copies(opened, view, named, doomed)
-        if request.copies:
-            both = Doomed(named.memories | copies.memories, named.turns)
-            doomed = closure(opened, view, both, cut=copies)
+        doomed, copies = _doomed(opened, view, request, named)
         rows = sorted(doomed.memories.values(), key=lambda row: row.born)
         known = named.memories | copies.memories
         return Preview(
@@ -232,8 +223,20 @@ def _with_rests(opened: OpenScope, view: View, request: Forget, ids: list[bytes]
     return found
 
 
+def _doomed(
+    opened: OpenScope, view: View, request: Forget, named: Doomed, before: Copies | None = None
+) -> tuple[Doomed, Copies]:
+    """The rows to erase, and the copies of what is named, which are among them if requested."""
+    doomed = closure(opened, view, named)
+    copies = find_copies(opened, view, named, doomed, before)
+    if request.copies:
+        both = Doomed(named.memories | copies.memories, named.turns)
+        doomed = closure(opened, view, both, cut=copies)
+    return doomed, copies
+
+
 def find_copies(
-    opened: OpenScope, view: View, named: Doomed, doomed: Doomed, before: Copies | None = None
+    opened: OpenScope, view: View, named: Doomed, doomed: Doomed, before: Copies | None
 ) -> Copies:
     """What says the same as the named memories, and is not to be erased anyway.
 
@@ -282,20 +285,22 @@ def find_copies(
 def _told(opened: OpenScope, view: View, named: Doomed) -> tuple[dict[str, int], dict[str, int]]:
     """How trusted each text is that is to be forgotten: as a whole, and its sentences too."""
     whole, parts = dict[str, int](), dict[str, int]()
-    noted = [row for turn in named.turns for row in derived(view, turn)]
-    waiting = [opened.unseal_sound(row) for row in (*named.memories.values(), *noted)]
-    while waiting:
-        if (memory := waiting.pop()) is None:
+    waiting = list(named.memories.values())
+    rows = (row for turn in named.turns for row in derived(view, turn))
+    noted = {row.id: row for row in rows if row.id not in named.memories}
+    for row in chain(noted.values(), waiting):
+        if (memory := opened.unseal_sound(row)) is None:
             continue
-        waiting.append(opened.peek(view, memory.supersedes))
-        if memory.kind is not Kind.EPISODE or opened.row_id(memory.id) in named.memories:
-            plain, trust = plain_words(memory.content), memory.origin.trust
-            if len(plain) >= SHORTEST:
-                whole[plain] = max(trust, whole.get(plain, trust))
-            said = sentences(memory.content) if memory.kind is not Kind.EPISODE else []
-            for one in (plain, *said):
-                parts[one] = max(trust, parts.get(one, trust))
-    return whole, parts
+        if row.id not in noted and memory.supersedes:  # what it said before, too
+            before = living(view, Collection.MEMORY, opened.row_id(memory.supersedes))
+            waiting += [before] if before else []
+        episode = memory.kind is Kind.EPISODE
+        plain, trust = plain_words(memory.content), memory.origin.trust
+        if len(plain) >= SHORTEST and not (episode and row.id in noted):
+            whole[plain] = max(trust, whole.get(plain, trust))
+        for one in () if episode else (plain, *sentences(memory.content)):
+            parts[one] = max(trust, parts.get(one, trust))
+    return whole, parts | whole
 
 
 def _sound_turn(opened: OpenScope, row: Row) -> Turn | None:
