@@ -24,7 +24,7 @@ from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit_turn
 from scrubjay.model import echo
-from scrubjay.model.errors import KeyMissing, NotFound, SealBroken
+from scrubjay.model.errors import NotFound, SealBroken
 from scrubjay.model.memory import Memory, Provenance
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Caller
@@ -115,12 +115,11 @@ class LedgerView:
 
     def find(self, row: Row) -> Mark | None:
         """Place of the turn of a row."""
-        try:
-            return self.line.get(self._opened.unseal_turn(row).place)
-        except (SealBroken, KeyMissing, NotFound):
-            # A damaged row must still be erasable; its place is then only found by looking.
-            row_id = self._opened.row_id
-            return next((mark for mark in self.line if row_id(mark.id) == row.id), None)
+        if (turn := self._opened.unseal_sound_turn(row)) is not None:
+            return self.line.get(turn.place)
+        # A damaged row must still be erasable; its place is then only found by looking.
+        row_id = self._opened.row_id
+        return next((mark for mark in self.line if row_id(mark.id) == row.id), None)
 
     def _said_before(self, place: Place, turn_id: str) -> list[str]:
         """The one of the turns just before a place that a turn repeats."""

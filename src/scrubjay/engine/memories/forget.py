@@ -19,22 +19,13 @@ from scrubjay.engine.scope.open_scope import OpenScope, changes, derived, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import manifest
 from scrubjay.model.echo import SHORTEST, SentenceMatcher, plain_words, sentences
-from scrubjay.model.errors import (
-    Busy,
-    Conflict,
-    Full,
-    InvalidRequest,
-    KeyMissing,
-    NeedsConfirmation,
-    NotFound,
-    SealBroken,
-)
+from scrubjay.model.errors import Busy, Conflict, Full, InvalidRequest, NeedsConfirmation
 from scrubjay.model.memory import Edition, Kind, wording
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Caller, Forget
 from scrubjay.model.results import CopiedSentence, ErasedCell, Erasure, Preview
 from scrubjay.model.rows import Collection, Due, Head, Row
-from scrubjay.model.turns import Turn, rest_id
+from scrubjay.model.turns import rest_id
 from scrubjay.ports import Failpoint, Tx, View
 
 COPIES = 100
@@ -264,7 +255,7 @@ def find_copies(
             found.trusted_more |= memory.origin.trust > whole[plain]
     for row in rows(Collection.TURN, before.turns if before else ()):
         passed = row.erased or row.id in doomed.turns or row.id in found.turns
-        turn = None if passed else _sound_turn(opened, row)
+        turn = None if passed else opened.unseal_sound_turn(row)
         if turn is None:
             continue
         user, said = matcher.cut(turn.user)
@@ -301,14 +292,6 @@ def _told(opened: OpenScope, view: View, named: Doomed) -> tuple[dict[str, int],
         for one in () if episode else (plain, *sentences(memory.content)):
             parts[one] = max(trust, parts.get(one, trust))
     return whole, parts | whole
-
-
-def _sound_turn(opened: OpenScope, row: Row) -> Turn | None:
-    """The turn in a row; None if it is damaged."""
-    try:
-        return opened.unseal_turn(row)
-    except (SealBroken, KeyMissing, NotFound):
-        return None
 
 
 def closure(
