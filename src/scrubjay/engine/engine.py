@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from scrubjay.engine.memories import read
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.open_scope import OpenScope, Ports
 from scrubjay.engine.search import shelf
 from scrubjay.engine.search.shelf import Shelf, Short
-from scrubjay.model.errors import StoreError
+from scrubjay.model.errors import Frozen, StoreError
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import (
@@ -76,6 +79,13 @@ from scrubjay.model.rows import Freeze, Head
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record, Recorded, Timeline, Turn
 from scrubjay.ports import Progress, no_progress
+
+_NEAR = 5
+"""How many memories a preview shows that may say the same in other words,"""
+_NEAR_TARGETS = 3
+"""for how many of those to be forgotten,"""
+_NEAR_CHARS = 1_000
+"""and by how much of what these say."""
 
 if TYPE_CHECKING:
     from scrubjay.engine.ledger import extraction, sessions, turns
@@ -516,7 +526,16 @@ class Engine(Checking, Extracting):
 
     def preview(self, scope: Scope, request: Forget, caller: Caller = USER) -> Preview:
         """What a forget would erase, and the token that confirms exactly that."""
-        return forgetting.preview(self._look(scope), request, caller)
+        found = forgetting.preview(self._look(scope), request, caller)
+        shown = {one.id for one in (*found.memories, *found.others, *found.copies)}
+        near: dict[str, Memory] = {}
+        with suppress(Frozen):
+            for memory in found.memories[:_NEAR_TARGETS]:
+                asked = Recall(memory.content[:_NEAR_CHARS], limit=_NEAR + len(shown))
+                for hit in self.recall(scope, asked, caller, local=True).hits:
+                    near.setdefault(hit.memory.id, hit.memory)
+        others = [one for one in near.values() if one.id not in shown]
+        return replace(found, near=tuple(others[:_NEAR]))
 
     def revoke(self, scope: Scope, request: Revoke, caller: Caller = USER) -> Erasure:
         """Undo all writes of one session, channel or key, with everything derived from them.
