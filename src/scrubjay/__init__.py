@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.errors import Busy as Busy
     from scrubjay.model.errors import Changed as Changed
     from scrubjay.model.errors import Conflict as Conflict
+    from scrubjay.model.errors import Damaged as Damaged
     from scrubjay.model.errors import Destroyed as Destroyed
     from scrubjay.model.errors import EmbedderError as EmbedderError
     from scrubjay.model.errors import ExtractorError as ExtractorError
@@ -86,8 +87,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "scrubjay.access": "Grant Issued Key",
     "scrubjay.model.errors": (
-        "Busy Changed Conflict Destroyed EmbedderError ExtractorError Forbidden Frozen Full "
-        "InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
+        "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "
+        "Full InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
         "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout"
     ),
     "scrubjay.model.memory": "Kind Memory Provenance",
