@@ -365,7 +365,7 @@ def name(fields: Fields) -> Scope:
 
 
 def _name_sealer(ports: Ports) -> Sealer:
-    return Sealer(ports.keyring.installation(), Purpose.NAME, None, "catalog")
+    return Sealer(ports.keyring.found(), Purpose.NAME, None, "catalog")
 
 
 def _encode_name(value: Scope) -> bytes:
@@ -380,7 +380,7 @@ def _decode_name(raw: bytes) -> Scope:
     sealer = _name_sealer(ports)
     cell = sealer.seal(vault.pad(raw), row_id=b"address", version=0, nonce=bytes(12))
     ports.store.catalog.enroll(CatalogEntry(address="address", name=cell))
-    (found,) = scopes.scopes(ports)
+    (found,), _ = scopes.scopes(ports)
     return found
 
 

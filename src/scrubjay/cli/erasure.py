@@ -86,26 +86,28 @@ def _erased(receipt: Erasure, path: Path | None) -> Output:
     return Output(receipt, lambda: say(sentence), notes)
 
 
-@scoped("revoke", fields(Revoke, "session", "channel"), RECEIPT, YES)
+@scoped("revoke", fields(Revoke, "session", "channel", "key"), RECEIPT, YES)
 def revoke(
     jay: Jay,
     *,
     session: str | None = None,
     channel: str | None = None,
+    key: str | None = None,
     receipt: Path | None = None,
     yes: bool = False,
 ) -> Output:
-    """Undo all writes of one session or channel, with everything derived from them.
+    """Undo all writes of one session, channel or API key, with everything derived from them.
 
     What these had corrected is as it was before.
 
     Example: scrubjay revoke --session browsing --yes
     """
-    whose = f"session {session}" if session else f"channel {channel}"
-    deed = f"This erases everything that the {whose} wrote, and what was derived from it."
-    if (session is None) != (channel is None):
+    target = {"session": session, "channel": channel, "key": key}
+    named = [f"{name} {value}" for name, value in target.items() if value is not None]
+    deed = f"This erases all that the {', '.join(named)} wrote, and what was derived from it."
+    if len(named) == 1:
         confirm(deed, yes=yes)
-    return _erased(jay.revoke(session=session, channel=channel), receipt)
+    return _erased(jay.revoke(**target), receipt)
 
 
 # -- quarantine --------------------------------------------------------------------------------

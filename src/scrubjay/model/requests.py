@@ -35,7 +35,7 @@ from scrubjay.model.memory import (
 from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
-from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT
+from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT, Turn
 
 BROWSE_LIMIT = 10_000
 RECALL_LIMIT = 1_000
@@ -61,15 +61,12 @@ if TYPE_CHECKING:
     Texts = Sequence[str]
     TextSet = Collection[str]
     KindSet = Collection[KindArg]
+    OriginSet = Collection[OriginArg]
     Scopes = Sequence[Scope | str]
 else:
     KindArg, LevelArg = Kind, Freeze
-    Texts, TextSet, KindSet, Scopes = (
-        tuple[str, ...],
-        frozenset[str],
-        frozenset[Kind],
-        tuple[Scope, ...],
-    )
+    Texts, TextSet, Scopes = tuple[str, ...], frozenset[str], tuple[Scope, ...]
+    KindSet, OriginSet = frozenset[Kind], frozenset[Origin]
 
 Limit = Annotated[int, Meta(description="Limit: how many memories are returned at most.")]
 TagFilter = Annotated[TextSet, Meta(description="Tags to match: a memory must have all of them.")]
@@ -102,6 +99,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Role that carries out the verb; written to the audit trail."""
     ceiling: Origin | None = None
     """The most trusted origin of what the caller loads or restores; None for any."""
+    key: str | None = None
+    """The id of the API key the call came by; what it writes is stamped with it."""
     allowances: tuple[Allowance, ...] = ()
     """Quotas the call counts against; LimitReached when one is used up."""
 
@@ -185,12 +184,12 @@ class Retain(_WithContent, frozen=True, kw_only=True):
         if self.id is not None:
             text.check_id(self.id)
 
-    def memory(self, public_id: str, recorded_at: datetime, actor: Actor) -> Memory:
+    def memory(self, public_id: str, recorded_at: datetime, caller: Caller) -> Memory:
         """The memory this request describes; its other fields have the names of a memory's."""
         told = {name: getattr(self, name) for name in self.__struct_fields__}
         where = {name: told.pop(name) for name in _PROVENANCE & told.keys()}
         told |= {"id": public_id, "metadata": dict(self.metadata)}
-        provenance = Provenance(actor=actor, **where)
+        provenance = Provenance(actor=caller.actor, key_id=caller.key, **where)
         return Memory(**told, recorded_at=recorded_at, provenance=provenance)
 
 
@@ -227,7 +226,7 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
         _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
         _check_names(self, ("key", "session", "reason"))
 
-    def memory(self, old: Memory, public_id: str, recorded_at: datetime, actor: Actor) -> Memory:
+    def memory(self, old: Memory, public_id: str, recorded_at: datetime, caller: Caller) -> Memory:
         """The memory that takes the place of `old`."""
         return replace(
             old,
@@ -238,7 +237,12 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
             tags=old.tags if self.tags is None else self.tags,
             importance=old.importance if self.importance is None else self.importance,
             origin=self.origin,
-            provenance=Provenance(actor=actor, session=self.session, reason=self.reason),
+            provenance=Provenance(
+                actor=caller.actor,
+                key_id=caller.key,
+                session=self.session,
+                reason=self.reason,
+            ),
             key=self.key,
             supersedes=old.id,
             superseded_by=None,
@@ -285,6 +289,10 @@ class Filter(Struct, frozen=True, kw_only=True):
         Meta(description="Kinds to match: a memory must have one of them; empty for all."),
     ] = frozenset()
     tags: TagFilter = frozenset()
+    origins: Annotated[
+        OriginSet,
+        Meta(description="Origins to match: a memory must have one of them; empty for all."),
+    ] = frozenset()
     session: Annotated[
         str | None, Meta(description="Session (conversation) to match; None for all.")
     ] = None
@@ -303,11 +311,8 @@ class Filter(Struct, frozen=True, kw_only=True):
     ] = False
 
     def __post_init__(self) -> None:
-        kinds = (self.kinds,) if isinstance(self.kinds, str) else self.kinds or ()
-        checked = frozenset(
-            text.check_choice("The kind", kind, Kind) for kind in text.each("Kinds", kinds)
-        )
-        _set(self, "kinds", checked)
+        _set(self, "kinds", text.check_choices("The kind", self.kinds, Kind))
+        _set(self, "origins", text.check_choices("The origin", self.origins, Origin))
         _set(self, "tags", frozenset(text.check_tags(self.tags)))
         text.check_name("The session", self.session)
         _check_times(self, ("since", "before", "as_of"))
@@ -325,6 +330,7 @@ class Filter(Struct, frozen=True, kw_only=True):
         return (
             (not self.kinds or memory.kind in self.kinds)
             and frozenset(self.tags) <= frozenset(memory.tags)
+            and (not self.origins or memory.origin in self.origins)
             and (self.session is None or memory.provenance.session == self.session)
             and (self.since is None or memory.said_at >= self.since)
             and (self.before is None or memory.said_at < self.before)
@@ -373,6 +379,13 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
             "no word of the query, nor a near one."
         ),
     ] = False
+    untrusted: Annotated[
+        bool,
+        Meta(
+            description="Whether untrusted memories may fill the answer, quarantined ones too; "
+            "so may they with `origins`."
+        ),
+    ] = False
     max_bytes: Annotated[
         int | None, Meta(description="Size budget: bytes of content all hits together may have.")
     ] = None
@@ -391,6 +404,7 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         Filter.__post_init__(self)
         text.check_query(self.query)
         text.check_flag("Worded", self.worded)
+        text.check_flag("Untrusted", self.untrusted)
         text.check_limit(self.limit, RECALL_LIMIT)
         _check_times(self, ("asked_at",))
         text.zone(self.timezone)
@@ -398,6 +412,15 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         text.check_count("The limit of tokens", self.max_tokens, least=1)
         text.check_seconds("The time allowed", self.seconds)
         _set(self, "scopes", _check_scopes(self.scopes))
+
+    def accepts(self, memory: Memory, now: datetime) -> bool:
+        """Whether the memory may be a hit: one in quarantine only if untrusted ones are wanted."""
+        return Filter.accepts(self, memory, now) and (self.lifted or not memory.quarantined)
+
+    @property
+    def lifted(self) -> bool:
+        """Whether untrusted memories are asked for: then nothing limits their share."""
+        return self.untrusted or bool(self.origins)
 
     @property
     def zone(self) -> tzinfo:
@@ -494,7 +517,7 @@ class Forget(_WithIds, frozen=True, kw_only=True):
 
 
 class Revoke(Struct, frozen=True, kw_only=True):
-    """Undo all writes of one session or of one channel; exactly one of these."""
+    """Undo all writes of one session, of one channel or of one API key; exactly one of these."""
 
     session: Annotated[
         str | None,
@@ -506,15 +529,23 @@ class Revoke(Struct, frozen=True, kw_only=True):
         str | None,
         Meta(description="Channel to undo: all that came in by it, and all derived from that."),
     ] = None
+    key: Annotated[
+        str | None,
+        Meta(
+            description="Id of an API key to undo: all written with it, and all derived from that."
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        _check_names(self, ("session", "channel"))
-        if (self.session is None) == (self.channel is None):
-            raise InvalidRequest("Revoke takes exactly one target: a session or a channel.")
+        _check_names(self, ("session", "channel", "key"))
+        if sum(one is not None for one in (self.session, self.channel, self.key)) != 1:
+            raise InvalidRequest("Revoke takes exactly one target: a session, a channel or a key.")
 
-    def matches(self, memory: Memory) -> bool:
-        """Whether it was written by the channel."""
-        return memory.provenance.channel == self.channel
+    def matches(self, where: Provenance | Turn) -> bool:
+        """Whether it came by the channel, or by the key."""
+        if self.key is not None:
+            return where.key_id == self.key
+        return where.channel == self.channel
 
 
 # -- one memory, and lists of them ---------------------------------------------------------------

@@ -132,6 +132,13 @@ def check_choice(what: str, value: str, choices: type[_Choice]) -> _Choice:
         raise InvalidRequest(f"{what} is not known.", hint=f"Use one of: {known}.") from error
 
 
+def check_choices(what: str, values: Iterable[str], choices: type[_Choice]) -> frozenset[_Choice]:
+    """Members of an enumeration, by their values; one may be given by itself."""
+    several = (values,) if isinstance(values, str) else values or ()
+    named = each(f"{what.removeprefix('The ').capitalize()}s", several)
+    return frozenset(check_choice(what, value, choices) for value in named)
+
+
 def check_share(what: str, value: float) -> float:
     """A number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:

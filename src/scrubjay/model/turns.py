@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
-from scrubjay.model import text
+from scrubjay.model import quotation, text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import (
     ChannelName,
     Content,
     Importance,
     Json,
+    KeyId,
     MemoryKind,
     MetadataMap,
     Result,
@@ -54,6 +55,12 @@ EPISODE_TURNS: Final = 20
 """and so do this many turns."""
 EPISODE_PART: Final = "episode"
 """Part name of the episode, which stands for the whole turn."""
+QUOTED_PART: Final = "quoted-"
+"""Prefix of part names that were quoted or pasted into the turn; a number from 0 follows."""
+QUOTED_PIECES: Final = 16
+"""Maximum number of these in one turn,"""
+QUOTED_CHARS: Final = 400
+"""and maximum length of each: short enough to have a place beside trusted memories."""
 MODEL_PART: Final = "model-"
 """Prefix of part names that a model found; a number from 0 follows."""
 MODEL_PIECES: Final = 8
@@ -116,6 +123,7 @@ class Turn(Result, frozen=True, kw_only=True):
     session: SessionName = None
     model: ModelName = None
     channel: ChannelName = None
+    key_id: KeyId = None
     origin: UserOrigin = Origin.USER
     actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.AGENT
     metadata: MetadataMap = field(default_factory=dict)
@@ -124,6 +132,15 @@ class Turn(Result, frozen=True, kw_only=True):
     def place(self) -> tuple[int, int]:
         """Its place in time, with a tie-break for turns of the same time."""
         return place(self.at, self.id)
+
+    def own_words(self) -> tuple[Turn, tuple[str, ...]]:
+        """The turn without what either side quoted or pasted, and the quotations."""
+        user = quotation.split(self.user, typed=True)
+        assistant = quotation.split(self.assistant, typed=False)
+        quoted = user.quoted + assistant.quoted
+        if not quoted:
+            return self, ()
+        return replace(self, user=user.own, assistant=assistant.own), quoted
 
 
 class _WithWords(Struct, frozen=True):
@@ -174,12 +191,12 @@ class Record(_WithWords, frozen=True, kw_only=True):
         _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
         text.check_metadata(self.metadata)
 
-    def turn(self, turn_id: str, now: datetime, actor: Actor) -> Turn:
+    def turn(self, turn_id: str, now: datetime, actor: Actor, key_id: str | None = None) -> Turn:
         """The turn this request describes; its fields have the names of a turn's."""
         told = {name: getattr(self, name) for name in self.__struct_fields__}
         told |= {"id": turn_id, "at": self.at or now, "metadata": dict(self.metadata)}
         del told["shown"]  # kept with the session, as hashes
-        return Turn(**told, actor=actor)
+        return Turn(**told, actor=actor, key_id=key_id)
 
 
 class Piece(Struct, frozen=True, kw_only=True):
@@ -207,6 +224,9 @@ class Piece(Struct, frozen=True, kw_only=True):
     ] = None
     importance: Importance = ORDINARY
     tags: Tags = ()
+    quoted: Annotated[
+        bool, Meta(description="Whether it was quoted or pasted: it has the origin `quoted`.")
+    ] = False
 
 
 class Extracted(Struct, frozen=True, kw_only=True):
@@ -342,7 +362,7 @@ def rest_id(turn_id: str) -> str:
 def to_record(turn: Turn) -> dict[str, Json]:
     """The turn as a JSON object; what is empty is left out."""
     record: dict[str, Json] = {"id": turn.id, "at": turn.at.isoformat().replace("+00:00", "Z")}
-    for name in ("user", "assistant", *_NAMES):
+    for name in ("user", "assistant", *_NAMES, "key_id"):
         if value := getattr(turn, name):
             record[name] = value
     record |= {"origin": turn.origin.value, "actor": turn.actor.value}
@@ -377,8 +397,9 @@ def from_record(record: Json) -> Turn:
     try:
         at = datetime.fromisoformat(fields["at"])
         actor = text.check_choice("The actor", fields.pop("actor", Actor.AGENT), Actor)
+        key_id = text.check_name("The id of the key", fields.pop("key_id", None))
         turn_id = text.check_id(fields["id"])
-        return Record(**{**fields, "at": at}).turn(turn_id, at, actor)
+        return Record(**{**fields, "at": at}).turn(turn_id, at, actor, key_id)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRequest("The turn has unknown fields, or lacks some.") from error
 

@@ -273,8 +273,9 @@ class _Round:
         ports = self._opened.ports
         self._tried.add(chosen.turn.id)
         deadline = ports.clock.monotonic() + ports.policy.extract_seconds
+        own, _ = chosen.turn.own_words()  # a model would vouch for what was only quoted
         try:
-            answer = self._extractor.extract(chosen.turn, chosen.noted, deadline=deadline)
+            answer = self._extractor.extract(own, chosen.noted, deadline=deadline)
         except ExtractorError as error:
             _log.warning("extract.unavailable", extra={"code": error.code})
             # Other turns go first next time. It counts against the turn only if the model answered
@@ -351,13 +352,16 @@ class _Round:
 
 
 def _may_read(opened: OpenScope, view: View, turn: Turn) -> bool:
-    """Whether a turn exists, was kept, and nothing of it was forgotten.
+    """Whether a turn exists, was kept, has words of its own, and nothing of it was forgotten.
 
     The model would find a forgotten memory again, in other words.
     """
     mark = Line(Notes(opened, view)).get(turn.place)
     there = living(view, _TURN, opened.row_id(turn.id))
     if there is None or mark is None or mark.state != State.KEPT:
+        return False
+    own, _ = turn.own_words()
+    if not own.user.strip() and not own.assistant.strip():
         return False
     parts = [derived_id(turn.id, piece.part) for piece in distill(opened, turn) or ()]
     return not view.buried(opened.row_id(one) for one in (*parts, *model_ids(turn.id)))

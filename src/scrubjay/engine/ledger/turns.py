@@ -8,6 +8,7 @@ again in the same transaction.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -24,15 +25,17 @@ from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit_turn
 from scrubjay.model import echo
-from scrubjay.model.errors import NotFound, SealBroken
-from scrubjay.model.memory import Memory, Provenance
+from scrubjay.model.errors import KeyMissing, NotFound, SealBroken
+from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Caller
 from scrubjay.model.results import ErasedCell, Outcome
 from scrubjay.model.rows import Collection, Due, Row
 from scrubjay.model.turns import (
-    EPISODE_PART,
     LOOK_BACK,
+    QUOTED_CHARS,
+    QUOTED_PART,
+    QUOTED_PIECES,
     TURNS_CHARS,
     Piece,
     Record,
@@ -55,6 +58,8 @@ _GIST = 80
 _TIES = 20_000
 _YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
 _TURN = Collection.TURN
+_CHUNK = re.compile(rf"(?s)\S.{{0,{QUOTED_CHARS - 1}}}(?!\S)|\S{{{QUOTED_CHARS}}}")
+"""A stretch of a quotation, up to a space where there is one."""
 _log = logging.getLogger(__name__)
 
 
@@ -64,10 +69,32 @@ def distill(opened: OpenScope, turn: Turn) -> Sequence[Piece] | None:
     if distiller is None:
         return ()
     try:
-        return distiller.distill(turn)
+        return _pieces(distiller, turn)
     except Exception:  # seam: whatever a distiller trips over, the turn itself is kept
         _log.warning("distill.failed", extra={"distiller": distiller.identity})
         return None
+
+
+def _pieces(distiller: Distiller, turn: Turn) -> Sequence[Piece]:
+    """Pieces of a turn: those of its own words, and its quotations, whichever distiller it is."""
+    pieces = distiller.distill(turn)
+    own, quotations = turn.own_words()
+    if not pieces or not quotations:
+        return pieces
+    found = _CHUNK.finditer("\n\n".join(quotations))
+    return [
+        *distiller.distill(own),
+        *(
+            Piece(
+                part=f"{QUOTED_PART}{number}",
+                kind=Kind.EPISODE,  # it is forgotten with its turn, and never tells how to act
+                content=chunk[0],
+                said_by_user=not turn.assistant.strip(),
+                quoted=True,
+            )
+            for number, chunk in enumerate(islice(found, QUOTED_PIECES))
+        ),
+    ]
 
 
 def read_turn(opened: OpenScope, view: View, turn_id: str) -> Turn:
@@ -86,7 +113,7 @@ class LedgerView:
         self.notes = notes or Notes(opened, view)
         self.line = Line(self.notes)
         self._words = self._ask(lambda by, turn: by.words(turn), frozenset[str]())
-        self._stated = self._ask(lambda by, turn: stated(turn, by.distill(turn)), dict[str, str]())
+        self._stated = self._ask(lambda by, turn: stated(turn, _pieces(by, turn)), dict[str, str]())
 
     def _ask(
         self, question: Callable[[Distiller, Turn], _Answer], otherwise: _Answer
@@ -215,7 +242,9 @@ class TurnLedger(LedgerView):
 
     def mark(self, turn: Turn, state: State) -> None:
         """Put a turn in the timeline."""
-        gist = " ".join((turn.user or turn.assistant)[: 4 * _GIST].split())[:_GIST]
+        own, _ = turn.own_words()
+        said = own.user or own.assistant if turn.origin.trusted else f"[{turn.origin}]"
+        gist = " ".join(said[: 4 * _GIST].split())[:_GIST]
         self.line.put(Mark(*turn.place, turn.id, int(state), gist))
 
     # -- what a turn yields ------------------------------------------------------------
@@ -259,7 +288,7 @@ class TurnLedger(LedgerView):
             self._tx.erase(Collection.MEMORY, row.id, drop_day=self._opened.drop_day())
 
     def _memory(self, turn: Turn, piece: Piece) -> Memory:
-        whole = piece.part == EPISODE_PART
+        whole = piece.kind is Kind.EPISODE
         session = turn.session or (f"{turn.at:%Y-%m-%d}" if whole else None)
         # Where it stands in its session, or in its day, as a number that fits an index's column.
         if turn.session is not None:
@@ -272,6 +301,8 @@ class TurnLedger(LedgerView):
         if not piece.said_by_user:
             agent = sessions.trusted(self._opened, self._tx, turn.session, Origin.AGENT)
             origin = lowest([origin, agent])
+        if piece.quoted:
+            origin = lowest([origin, Origin.QUOTED])
         return Memory(
             id=derived_id(turn.id, piece.part),
             kind=piece.kind,
@@ -283,6 +314,7 @@ class TurnLedger(LedgerView):
                 actor=turn.actor,
                 session=session,
                 channel=turn.channel,
+                key_id=turn.key_id,
                 message_id=turn.id,
                 said_at=turn.at,
             ),
@@ -396,7 +428,7 @@ def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
     )
     if receipt is not None:
         return receipt  # a replay costs no transaction
-    turn = request.turn(turn_id, opened.ports.clock.now(), caller.actor)
+    turn = request.turn(turn_id, opened.ports.clock.now(), caller.actor, caller.key)
     # No secrets, and nothing that memory itself had put in.
     turn = replace(
         turn,
@@ -568,7 +600,7 @@ def check_line(opened: OpenScope, view: View) -> list[str]:
     """Whether the timeline lists exactly the existing turns."""
     try:
         listed = {opened.row_id(mark.id) for mark in Line(Notes(opened, view))}
-    except (SealBroken, NotFound) as error:
+    except (SealBroken, NotFound, KeyMissing) as error:
         return [f"The timeline of turns does not open: {error.message}"]
     there = {row.id for row in changes(view, _TURN) if not row.erased}
     problems = []

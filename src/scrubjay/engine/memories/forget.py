@@ -26,10 +26,12 @@ from scrubjay.model.requests import Caller, Forget
 from scrubjay.model.results import CopiedSentence, ErasedCell, Erasure, Preview
 from scrubjay.model.rows import Collection, Due, Head, Row
 from scrubjay.model.turns import rest_id
-from scrubjay.ports import Failpoint, Tx, View
+from scrubjay.ports import Failpoint, Tx, View, patience
 
 COPIES = 100
 """The most copies that go along without the confirmation of a preview."""
+_FINISH_SECONDS = 5.0
+"""How long each step after the erasure may wait for a lock: others can go on with it."""
 _log = logging.getLogger(__name__)
 
 
@@ -433,13 +435,14 @@ def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Era
     ports.reach(Failpoint.FORGET_COMMITTED)
     taken.cells += manifest.erased_cells(opened, taken.rows.memories)
     try:
-        due_work.push(opened)
-        ports.reach(Failpoint.FORGET_PUSHED)
-        if taken.rows.long:
-            due_work.sweep(opened)
-        if taken.rows and ports.store.size(address) < ports.policy.rotate_below:
-            rotate.finish(opened)
-        ports.store.settle(address)
+        with patience(_FINISH_SECONDS):
+            due_work.push(opened)
+            ports.reach(Failpoint.FORGET_PUSHED)
+            if taken.rows.long:
+                due_work.sweep(opened)
+            if taken.rows and ports.store.size(address) < ports.policy.rotate_below:
+                rotate.finish(opened)
+            ports.store.settle(address)
     except (Busy, Full) as error:
         # What was named is erased and stays so. The rest is marked due in the head: the next
         # verbs go on with it, and the receipt says that the keys are still to go.

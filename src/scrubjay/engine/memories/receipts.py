@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from scrubjay import vault
-from scrubjay.engine.scope.open_scope import Ports
+from scrubjay.engine.scope.open_scope import Ports, installation_key
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.results import BackupNote, Erasure
 from scrubjay.vault import Purpose, Sealer
@@ -46,7 +46,7 @@ def from_json(text: str) -> Erasure:
 
 
 def _sealer(ports: Ports) -> Sealer:
-    return Sealer(ports.keyring.installation(), Purpose.RECEIPT, None, "catalog")
+    return Sealer(installation_key(ports), Purpose.RECEIPT, None, "catalog")
 
 
 def keep(ports: Ports, receipt: Erasure) -> None:
