@@ -32,6 +32,7 @@ from scrubjay.model.requests import (
 from scrubjay.model.results import Exported
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
+from scrubjay.model.turns import Record
 from scrubjay.ports import Failpoint
 from scrubjay.testing.clock import FakeClock
 from tests.acceptance import needles
@@ -229,6 +230,7 @@ class Story:
         self._gone(one, ids[2], ids[3])
         yield "purge"
         yield self._recall(one)
+        yield from self._erasing_copies(other)
         engine.rotate(other)
         yield "rotate"
         yield self._recall(other)
@@ -260,6 +262,21 @@ class Story:
         words = {word for word in self.needles if word in export.content.decode()}
         assert len(json.loads(export.content)["memories"]) * 9 <= len(words)
         assert {hit.split()[0] for hit in needles.hits(export.content, self.needles)} >= words
+
+    def _erasing_copies(self, scope: Scope) -> Iterator[str]:
+        engine, told = self._engine, f"The dentist is called {self.needles[0]} since May"
+        fact = engine.retain(scope, Retain(content=told)).id
+        engine.retain(scope, Retain(content=f"All about {self.needles[1]}", sources=(fact,)))
+        engine.record(scope, Record("Who is it?", f"{told}. Until then, goodbye.", session="s"))
+        engine.record(scope, Record("And who?", f"{told}. Goodbye.", session="s", shown=[told]))
+        yield "record"
+        better = f"The dentist is called {self.needles[2]} since June"
+        newer = engine.supersede(scope, Supersede(id=fact, content=better)).id
+        yield "supersede with what was derived"
+        assert engine.forget(scope, Forget(ids=(newer,), copies=True)).copies == 1
+        yield "forget with copies"
+        engine.forget(scope, Forget(session="s"))
+        yield "forget a session"
 
     def _crashing(self, scope: Scope) -> Iterator[str]:
         """Die in the middle; the handles of the dead stay open, and its files as they are."""
