@@ -119,6 +119,7 @@ def _answer(
     from scrubjay.service import server
     from scrubjay.service.app import app
 
+    bootstrap.forbid_core_dumps()
     engine = bootstrap.build(settings())
     try:
         answering = server.server(app(engine, bootstrap.clock(), asked, planes=planes), where)
