@@ -10,7 +10,6 @@ from msgspec.structs import asdict
 from scrubjay import files
 from scrubjay import settings as reading
 from scrubjay.cli import render
-from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import confirm, installed, scope_of, scoped, settings
 from scrubjay.cli.parser import DRY_RUN, ID, JSON, RECEIPT, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output, line, say
@@ -25,7 +24,7 @@ _SHOWN = 20
 @scoped(
     "forget",
     Option("ID…", "Ids of the memories or turns to erase.", str, name="ids", many=True),
-    fields(Forget, "session", "tags --tag -t", "before", "query -q"),
+    fields(Forget, "session", "tags --tag -t", "before", "query -q", "copies"),
     RECEIPT,
     YES,
     DRY_RUN,
@@ -38,7 +37,7 @@ def forget(
     yes: bool = False,
     dry_run: bool = False,
     **target: Any,
-) -> Output | int:
+) -> Output:
     """Erase memories for good, with their earlier versions and what was derived from them.
 
     By ids at once; anything else is shown first and has to be confirmed, and then exactly what
@@ -49,7 +48,8 @@ def forget(
     if ids and not target and not dry_run:
         return _erased(jay.forget(ids), receipt)
     shown = jay.preview(ids, **target)
-    everything = (*shown.memories, *shown.others)
+    copies = shown.copies if target.get("copies") else ()
+    everything = (*shown.memories, *shown.others, *copies)
     if dry_run:
         return Output(shown, lambda: render.memories(everything))
     if not yes:
@@ -58,10 +58,12 @@ def forget(
         if len(everything) > _SHOWN:
             say(f"  and {len(everything) - _SHOWN:,} more")
     with_them = f", with {len(shown.others):,} that go with them" * bool(shown.others)
+    if target.get("copies"):
+        sentences = render.plural(len(shown.sentences), "sentence")
+        with_them += f", {len(copies):,} that say the same, and {sentences} of turns"
     number = render.plural(len(shown.memories), "memory")
-    if not confirm(f"This erases {number} for good{with_them}.", yes=yes):
-        return Exit.FAILURE
-    return _erased(jay.forget(**target, confirm=shown.token), receipt)
+    confirm(f"This erases {number} for good{with_them}.", yes=yes)
+    return _erased(jay.forget(ids, **target, confirm=shown.token), receipt)
 
 
 def _erased(receipt: Erasure, path: Path | None) -> Output:
@@ -70,6 +72,13 @@ def _erased(receipt: Erasure, path: Path | None) -> Output:
         files.write(path, f"{receipts.to_json(receipt)}\n".encode())
     derived = f", {receipt.derived:,} of them derived or earlier versions" * bool(receipt.derived)
     notes = [f"{receipt.already:,} had been erased before."] if receipt.already else []
+    if receipt.copies:
+        notes.append(f"{receipt.copies:,} of them were copies, or had one cut out.")
+    if receipt.again:
+        notes.append(
+            f"{receipt.again:,} can be derived again from what is left; without a model they "
+            "stay erased."
+        )
     if not receipt.rotated:
         notes.append("The keys that opened them go with the next commands.")
     notes += [f"A backup made before may hold them until {one.expires}." for one in receipt.backups]
@@ -77,26 +86,28 @@ def _erased(receipt: Erasure, path: Path | None) -> Output:
     return Output(receipt, lambda: say(sentence), notes)
 
 
-@scoped("revoke", fields(Revoke, "session", "channel"), RECEIPT, YES)
+@scoped("revoke", fields(Revoke, "session", "channel", "key"), RECEIPT, YES)
 def revoke(
     jay: Jay,
     *,
     session: str | None = None,
     channel: str | None = None,
+    key: str | None = None,
     receipt: Path | None = None,
     yes: bool = False,
-) -> Output | int:
-    """Undo all writes of one session or channel, with everything derived from them.
+) -> Output:
+    """Undo all writes of one session, channel or API key, with everything derived from them.
 
     What these had corrected is as it was before.
 
     Example: scrubjay revoke --session browsing --yes
     """
-    whose = f"session {session}" if session else f"channel {channel}"
-    deed = f"This erases everything that the {whose} wrote, and what was derived from it."
-    if (session is None) != (channel is None) and not confirm(deed, yes=yes):
-        return Exit.FAILURE
-    return _erased(jay.revoke(session=session, channel=channel), receipt)
+    target = {"session": session, "channel": channel, "key": key}
+    named = [f"{name} {value}" for name, value in target.items() if value is not None]
+    deed = f"This erases all that the {', '.join(named)} wrote, and what was derived from it."
+    if len(named) == 1:
+        confirm(deed, yes=yes)
+    return _erased(jay.revoke(**target), receipt)
 
 
 # -- quarantine --------------------------------------------------------------------------------
@@ -113,26 +124,24 @@ def waiting(jay: Jay) -> Output:
 
 
 @scoped("quarantine approve", ID, YES)
-def approve(jay: Jay, id: str, *, yes: bool = False) -> Output | int:
+def approve(jay: Jay, id: str, *, yes: bool = False) -> Output:
     """Release a memory from quarantine, after its exact text was shown.
 
     Example: scrubjay quarantine approve mem-3f0c
     """
     memory = jay.get(id)
     say(memory.content)
-    if not confirm(f"This lets {id}, of origin {memory.origin}, steer agents.", yes=yes):
-        return Exit.FAILURE
+    confirm(f"This lets {id}, of origin {memory.origin}, steer agents.", yes=yes)
     return Output(jay.approve(id, memory.content), lambda: say("Approved."))
 
 
 @scoped("quarantine reject", ID, RECEIPT, YES)
-def reject(jay: Jay, id: str, *, receipt: Path | None = None, yes: bool = False) -> Output | int:
+def reject(jay: Jay, id: str, *, receipt: Path | None = None, yes: bool = False) -> Output:
     """Erase a memory that is in quarantine, for good.
 
     Example: scrubjay quarantine reject mem-3f0c --yes
     """
-    if not confirm(f"This erases {id} for good.", yes=yes):
-        return Exit.FAILURE
+    confirm(f"This erases {id} for good.", yes=yes)
     return _erased(jay.reject(id), receipt)
 
 
@@ -166,7 +175,7 @@ def destroy(
     yes: bool = False,
     dry_run: bool = False,
     scope: str | None = None,
-) -> Output | int:
+) -> Output:
     """Erase a whole scope, its keys first. Nothing brings it back.
 
     Example: scrubjay destroy --scope acme/alice --receipt destroyed.json
@@ -180,8 +189,8 @@ def destroy(
             return Output({"would_destroy": name}, lambda: line(name))
         # Of a scope that is gone already there is only the receipt to be had again.
         deed = f"This destroys everything of {name}, for good."
-        if there and not confirm(deed, yes=yes, word=name):
-            return Exit.FAILURE
+        if there:
+            confirm(deed, yes=yes, word=name)
         return _erased(engine.destroy(chosen, Destroy(confirm=name)), receipt)
 
 

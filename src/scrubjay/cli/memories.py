@@ -21,8 +21,9 @@ _NOTES = {
     Outcome.FORGOTTEN: ["It was forgotten once and stays so; nothing changed."],
 }
 _FILTER = fields(
-    Filter, "kinds --kind -k", "tags --tag -t", "since", "before", "as_of", "session", "superseded"
-)
+    Filter, "kinds --kind -k", "tags --tag -t", "origins --origin", "since", "before", "as_of",
+    "session", "superseded",
+)  # fmt: skip
 _TEXT = Option("TEXT", "Text of the memory; - reads it from stdin.", text_of, required=True)
 
 
@@ -72,6 +73,7 @@ def correct(jay: Jay, id: str, text: str, **request: Any) -> Output:
 
 def _written(receipt: Retained) -> Output:
     notes = [*_NOTES.get(receipt.outcome, []), *render.redactions(receipt.redacted)]
+    notes += receipt.degraded
     return Output(receipt, lambda: line(receipt.id), notes)
 
 
@@ -100,7 +102,7 @@ def unpin(jay: Jay, id: str) -> Output:
     "recall",
     fields(Recall, "query QUERY", "limit -n"),
     _FILTER,
-    fields(Recall, "asked_at", "scopes --also"),
+    fields(Recall, "untrusted", "asked_at", "timezone", "scopes --also"),
     Option("--explain", "Score breakdown: show the parts each score is the sum of."),
 )
 def recall(jay: Jay, query: str, *, explain: bool = False, **request: Any) -> Output:

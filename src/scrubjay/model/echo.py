@@ -1,14 +1,15 @@
-"""Echoes: what memory itself had put into a conversation, which is not to be remembered again.
+"""Echoes: injected memories that come back in a conversation and must not be stored again.
 
 A proxy puts recalled memories into the prompt between two marker lines. A client may send that
-text back, and an agent may repeat it; neither says anything new. Texts may be megabytes long and
-hostile: everything here takes time in proportion to their length, most of it in plain searches.
+text back, and an agent may repeat it; neither is new. Texts may be megabytes long and hostile:
+everything here takes linear time.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -19,7 +20,7 @@ _MARKER_CHARS: Final = 300
 """A marker line is no longer than this, and indented by no more than a few characters."""
 _INDENT: Final = 8
 _MARKERS: Final = 2_000
-"""How many markers of one text are looked at: a proxy writes two."""
+"""Maximum number of markers read in one text: a proxy writes two."""
 _DASH: Final = "[-\u2010-\u2015\u2212]"
 _LAST_DASH: Final = re.compile(f"(?i)(?<={_DASH}{{2}}){_DASH}(?= ?(?:BEGIN|END) MEMORY)")
 _LABELS: Final = re.compile(r"^\[(?:kind|source|ts|score)=[^\]\n]*\][ \t]*$", re.MULTILINE)
@@ -27,16 +28,20 @@ _CONTEXT: Final = "[Runtime context for this invocation."
 _CONTEXT_CHARS: Final = 400
 _SENTENCE: Final = re.compile(r"[^.!?。\uff01\uff1f\n]*[.!?。\uff01\uff1f\n]*")
 _PLAIN: Final = re.compile(r"\W+")
-_SHORTEST: Final = 20
-"""Shorter sentences are anybody's: they are not taken for a repetition."""
+_CLAUSE: Final = re.compile(r"[^.!?;。\uff01\uff1f\uff1b\n]*[.!?;。\uff01\uff1f\uff1b\n]*")
+_ABBREVIATED: Final = re.compile(r"(?:^|\W)(?:[^\W\d_]|[A-Z]\w{1,3})\.$")
+_ABBREVIATION_CHARS: Final = 12
+_SENTENCE_CHARS: Final = 400
+SHORTEST: Final = 20
+"""Shorter sentences never count as a repetition or a copy."""
 _LOOKED_AT: Final = 64 * 1024
-"""How much is compared: several times what a proxy injects, and what is derived from an answer."""
+"""Characters that are compared: several times what a proxy injects."""
 _PLACES: Final = 8
-"""At how many places of what was shown a sentence is looked for that begins alike at each."""
+"""Maximum number of candidate places for one sentence."""
 
 
 class _Block(NamedTuple):
-    """Where a block stands with its marker lines, and where its text does."""
+    """Position of a block with its marker lines, and of its text."""
 
     start: int
     text: int
@@ -47,7 +52,7 @@ class _Block(NamedTuple):
 def cut(text: str) -> str:
     """The text without injected memory blocks and the sentence that introduces them.
 
-    Only a whole block is one: a marker that somebody merely quotes takes nothing along.
+    Only a whole block counts: a quoted marker removes nothing.
     """
     if _BEGIN not in text and _CONTEXT not in text:
         return text
@@ -56,12 +61,12 @@ def cut(text: str) -> str:
 
 
 def marked(text: str) -> bool:
-    """Whether a text holds the marks of an injected block, whatever became of its lines."""
+    """Whether a text holds the markers of an injected block, even with broken lines."""
     return _BEGIN in text
 
 
 def injected(text: str) -> list[str]:
-    """What stands in the memory blocks of a prompt, without the labels."""
+    """Text of the memory blocks of a prompt, without the labels."""
     if _BEGIN not in text:
         return []
     return [_LABELS.sub("", text[one.text : one.text_end]).strip() for one in _blocks(text)]
@@ -72,18 +77,28 @@ def defuse(text: str) -> str:
     return _LAST_DASH.sub(r" \g<0>", text)
 
 
-def without_repeats(text: str, shown: Iterable[str]) -> str:
-    """The text without the sentences that only repeat what was shown."""
+def shown_sentences(shown: Iterable[str]) -> list[str]:
+    """What was shown, as sentences in plain words, as far as it is compared."""
+    plain = map(plain_words, _SENTENCE.findall(_joined(shown, "\n")))
+    return [one for one in plain if len(one) >= SHORTEST]
+
+
+def without_repeats(
+    text: str, shown: Iterable[str], earlier: Callable[[str], bool] | None = None
+) -> str:
+    """The text without the sentences that only repeat what was shown, now or `earlier`."""
     known = _Known(shown)
-    if not known:
+    if not known and earlier is None:
         return text
-    sentences = _SENTENCE.findall(text, 0, _LOOKED_AT)
-    kept = "".join(one for one in sentences if one not in known)
-    return (kept + text[_LOOKED_AT:]).strip()
+    found = _SENTENCE.findall(text, 0, _LOOKED_AT)
+    kept = [one for one in found if one not in known]
+    if earlier is not None:
+        kept = [one for one in kept if not earlier(plain_words(one))]
+    return text if len(kept) == len(found) else ("".join(kept) + text[_LOOKED_AT:]).strip()
 
 
 def without_quoted(text: str, shown: Iterable[str]) -> str:
-    """The text; what follows a marker that begins a block, without what repeats what was shown."""
+    """The text, without repetitions of what was shown after a begin marker."""
     start = text.find(_BEGIN)
     if start < 0:
         return text
@@ -91,13 +106,13 @@ def without_quoted(text: str, shown: Iterable[str]) -> str:
 
 
 class _Known:
-    """What was shown, so that a sentence is found in it without reading it all again."""
+    """Index of what was shown, to find a sentence in it quickly."""
 
     def __init__(self, shown: Iterable[str]) -> None:
-        self._text = _plain(_joined(shown))
+        self._text = plain_words(_joined(shown))
         self._places: dict[str, list[int]] = {}
-        for place in range(len(self._text) - _SHORTEST + 1):
-            places = self._places.setdefault(self._text[place : place + _SHORTEST], [])
+        for place in range(len(self._text) - SHORTEST + 1):
+            places = self._places.setdefault(self._text[place : place + SHORTEST], [])
             if len(places) < _PLACES:
                 places.append(place)
 
@@ -105,12 +120,70 @@ class _Known:
         return bool(self._places)
 
     def __contains__(self, sentence: str) -> bool:
-        plain = _plain(sentence)
-        places = self._places.get(plain[:_SHORTEST], ()) if len(plain) >= _SHORTEST else ()
+        plain = plain_words(sentence)
+        places = self._places.get(plain[:SHORTEST], ()) if len(plain) >= SHORTEST else ()
         return any(self._text.startswith(plain, place) for place in places)
 
 
-def _joined(shown: Iterable[str]) -> str:
+def sentences(text: str) -> list[str]:
+    """The sentences of a text that are long enough to be told apart, in plain words."""
+    found, begun = list[str](), ""
+    for clause in _CLAUSE.finditer(text):
+        begun += clause[0]
+        goes_on = len(begun) < _SENTENCE_CHARS and _ABBREVIATED.search(begun[-_ABBREVIATION_CHARS:])
+        if goes_on:
+            continue  # "Dr." ends no sentence
+        found.append(plain_words(begun))
+        begun = ""
+    return [one for one in (*found, plain_words(begun)) if len(one) >= SHORTEST]
+
+
+class SentenceMatcher:
+    """Finds texts again as whole sentences, whatever their case, spaces and punctuation."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._by_start: dict[str, set[str]] = {}
+        for text in texts:
+            plain = plain_words(text)
+            if len(plain) >= SHORTEST:
+                self._by_start.setdefault(plain[:SHORTEST], set()).add(plain)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_start)
+
+    def cut(self, text: str) -> tuple[str, list[str]]:
+        """The text without the sentences that are found in it, and these, in plain words.
+
+        What is found may be several sentences in a row: a dot after "Dr" seems to end one.
+        """
+        words: list[str] = []
+        places: list[tuple[int, int, int]] = []
+        ends: dict[int, int] = {}
+        at = 0
+        for found in _CLAUSE.finditer(text):
+            if plain := plain_words(found[0]):
+                ends[at + len(plain)] = len(places)
+                places.append((at, found.start(), found.end()))
+                words.append(plain)
+                at += len(plain) + 1
+        joined = " ".join(words)
+        spans, sentences, after = list[tuple[int, int]](), list[str](), 0
+        for number, (begin, start, _) in enumerate(places):
+            if number < after:
+                continue
+            likely = self._by_start.get(joined[begin : begin + SHORTEST], ())
+            same = [one for one in likely if joined.startswith(one, begin)]
+            whole = [one for one in same if begin + len(one) in ends]
+            if whole:
+                longest = max(whole, key=len)
+                last = ends[begin + len(longest)]
+                spans.append((start, places[last][2]))
+                sentences.append(longest)
+                after = last + 1
+        return (_without_spans(text, spans).strip() if spans else text), sentences
+
+
+def _joined(shown: Iterable[str], between: str = " ") -> str:
     """What was shown, as far as it is compared."""
     parts: list[str] = []
     room = _LOOKED_AT
@@ -119,18 +192,19 @@ def _joined(shown: Iterable[str]) -> str:
         room -= len(parts[-1])
         if not room:
             break
-    return " ".join(parts)
+    return between.join(parts)
 
 
-def _plain(text: str) -> str:
-    return _PLAIN.sub(" ", text).strip().lower()
+def plain_words(text: str) -> str:
+    """The words of a text, one space between them, in lower case: how texts are compared."""
+    return _PLAIN.sub(" ", unicodedata.normalize("NFKC", text)).strip().casefold()
 
 
 # -- where blocks are -------------------------------------------------------------------------
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    """Every whole block; a marker that begins one and has no end before the next one is none."""
+    """Every whole block: a begin marker without an end before the next one is ignored."""
     begun: tuple[int, int] | None = None
     for marker in islice(_MARKER.finditer(text), _MARKERS):
         line = _line(text, marker)
@@ -144,7 +218,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _line(text: str, marker: re.Match[str]) -> tuple[int, int] | None:
-    """From where to where the line of a marker goes; None if it does not have one of its own."""
+    """Start and end of the line of a marker; None if it is not alone on its line."""
     most = marker.end() + _MARKER_CHARS
     end = text.find("\n", marker.end(), most)
     if end < 0 and len(text) <= most:

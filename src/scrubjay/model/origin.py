@@ -1,14 +1,14 @@
-"""Who acts, and by which channel a text came in; the second decides trust."""
+"""Actor and origin: the role that acts, and the channel of a text, which decides trust."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal
 
 
 class Actor(StrEnum):
-    """Who carries out a verb."""
+    """Actor: the role that carries out a verb."""
 
     USER = "user"
     OPERATOR = "operator"
@@ -17,30 +17,34 @@ class Actor(StrEnum):
 
 
 class Origin(StrEnum):
-    """The channel a text came in by, most trusted first."""
+    """Origin: the channel a text came in by, most trusted first."""
 
     USER = "user"
     OPERATOR = "operator"
     AGENT = "agent"
     IMPORT = "import"
+    QUOTED = "quoted"
+    """Text somebody quoted or pasted into a turn, whoever wrote it."""
     OTHER_AGENT = "other_agent"
     TOOL = "tool"
     WEB = "web"
 
     @property
     def trusted(self) -> bool:
-        """Whether somebody vouches for it: the user, the operator, the agent, or who imported."""
+        """Whether it is trusted: user, operator, agent or import."""
         return self.trust >= Origin.IMPORT.trust
 
     @property
     def trust(self) -> int:
-        """Higher is more trusted; only the order means something."""
+        """Trust rank: higher is more trusted; only the order matters."""
         return _TRUST[self]
 
 
 if TYPE_CHECKING:  # a type checker finds a word that is not known; at run time it is the enum
     OriginArg = (
-        Origin | Literal["user", "operator", "agent", "import", "other_agent", "tool", "web"]
+        Origin
+        | Literal["user", "operator", "agent", "import"]
+        | Literal["quoted", "other_agent", "tool", "web"]
     )
 else:
     OriginArg = Origin
@@ -50,3 +54,19 @@ _TRUST: Final = {origin: -place for place, origin in enumerate(Origin)}
 def lowest(origins: Iterable[Origin]) -> Origin:
     """The least trusted of several origins: what a derived memory inherits."""
     return min(origins, key=lambda origin: origin.trust)
+
+
+UNTRUSTED_SHARE: Final = 0.3
+"""Maximum share of an answer's characters that are untrusted, all origins together."""
+
+
+def excess(said: Sequence[tuple[int, bool]]) -> int | None:
+    """The place of the text to leave out of an answer: its last untrusted one.
+
+    Each text is told by its characters and whether it is trusted. None if the untrusted ones
+    together have no more than their share.
+    """
+    untrusted = [place for place, (_, trusted) in enumerate(said) if not trusted]
+    if sum(said[place][0] for place in untrusted) <= UNTRUSTED_SHARE * sum(one[0] for one in said):
+        return None
+    return untrusted[-1]

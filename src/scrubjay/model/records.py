@@ -21,13 +21,13 @@ EXPORT: Final = "scrubjay-export"
 """The format an export as readable JSON names itself by."""
 EXPORT_VERSION: Final = 1
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_PROVENANCE: Final = ("session", "channel", "message_id", "reason")
+_PROVENANCE: Final = ("session", "channel", "key_id", "message_id", "reason")
 _TIMES: Final = ("retired_at", "valid_from", "valid_to", "expires_at")
 _OWN: Final = frozenset(
     {"id", "kind", "content", "recorded_at", "origin", "provenance", "tags", "importance"}
     | {"pinned", "sources", "metadata", "number", "version", *_TIMES}
 )
-"""Fields with a form of their own; every other one is left out where it is None."""
+"""Fields with a form of their own; others are left out if they are None."""
 _OPTIONAL: Final = tuple(name for name in Memory.__struct_fields__ if name not in _OWN)
 _TIMED: Final = frozenset(_TIMES)
 _LISTS: Final = frozenset({"tags", "sources"})
@@ -43,7 +43,7 @@ def _stamp(time: datetime) -> str:
 
 
 def to_record(memory: Memory) -> Record:
-    """The memory as a JSON object, without `number` and `version`, which are its row's."""
+    """The memory as a JSON object, without `number` and `version`, which are in its row."""
     record: Record = {
         "id": memory.id,
         "kind": memory.kind.value,
@@ -120,7 +120,7 @@ def from_record(record: Json) -> Memory:
 def _build(
     record: dict[str, Any], time: Callable[[str], datetime], *, number: int, version: int
 ) -> Memory:
-    """The memory of a record; what the record leaves out, the memory has by itself."""
+    """The memory of a record; missing fields get their defaults."""
     found = {**record, "number": number, "version": version}
     found["kind"], found["origin"] = _KINDS[record["kind"]], _ORIGINS[record["origin"]]
     found["recorded_at"] = time(record["recorded_at"])

@@ -1,9 +1,9 @@
-"""What a caller asks for: every request is checked as it is made, before anything is written."""
+"""Requests of the verbs; each is validated when it is made, before anything is written."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct
@@ -35,18 +35,18 @@ from scrubjay.model.memory import (
 from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
-from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT
+from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT, Turn
 
 BROWSE_LIMIT = 10_000
 RECALL_LIMIT = 1_000
 BRIEF_LIMIT = 1_000
 FORGET_LIMIT = 10_000
 LIST_LIMIT = 10_000
-"""How much of a list is in one answer; `after` so many there is more of it."""
+"""Maximum number of entries of a list in one answer; `after` continues it."""
 SESSIONS_LIMIT = 100_000
 One = TypeVar("One")
 AS_IT_IS = datetime.max.replace(tzinfo=UTC)
-"""A time nobody means: what was not said stays as it is."""
+"""Sentinel time: leave the expiry as it is."""
 
 
 # A caller may write a word for a member of an enum, and any sequence for a tuple: a type checker
@@ -61,15 +61,12 @@ if TYPE_CHECKING:
     Texts = Sequence[str]
     TextSet = Collection[str]
     KindSet = Collection[KindArg]
+    OriginSet = Collection[OriginArg]
     Scopes = Sequence[Scope | str]
 else:
     KindArg, LevelArg = Kind, Freeze
-    Texts, TextSet, KindSet, Scopes = (
-        tuple[str, ...],
-        frozenset[str],
-        frozenset[Kind],
-        tuple[Scope, ...],
-    )
+    Texts, TextSet, Scopes = tuple[str, ...], frozenset[str], tuple[Scope, ...]
+    KindSet, OriginSet = frozenset[Kind], frozenset[Origin]
 
 Limit = Annotated[int, Meta(description="Limit: how many memories are returned at most.")]
 TagFilter = Annotated[TextSet, Meta(description="Tags to match: a memory must have all of them.")]
@@ -99,9 +96,11 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Caller of a verb: decided by the key or the surface, never by a field of the request."""
 
     actor: Actor = Actor.USER
-    """Who carries out the verb; written to the audit trail."""
+    """Role that carries out the verb; written to the audit trail."""
     ceiling: Origin | None = None
     """The most trusted origin of what the caller loads or restores; None for any."""
+    key: str | None = None
+    """The id of the API key the call came by; what it writes is stamped with it."""
     allowances: tuple[Allowance, ...] = ()
     """Quotas the call counts against; LimitReached when one is used up."""
 
@@ -185,12 +184,12 @@ class Retain(_WithContent, frozen=True, kw_only=True):
         if self.id is not None:
             text.check_id(self.id)
 
-    def memory(self, public_id: str, recorded_at: datetime, actor: Actor) -> Memory:
+    def memory(self, public_id: str, recorded_at: datetime, caller: Caller) -> Memory:
         """The memory this request describes; its other fields have the names of a memory's."""
         told = {name: getattr(self, name) for name in self.__struct_fields__}
         where = {name: told.pop(name) for name in _PROVENANCE & told.keys()}
         told |= {"id": public_id, "metadata": dict(self.metadata)}
-        provenance = Provenance(actor=actor, **where)
+        provenance = Provenance(actor=caller.actor, key_id=caller.key, **where)
         return Memory(**told, recorded_at=recorded_at, provenance=provenance)
 
 
@@ -227,7 +226,7 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
         _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
         _check_names(self, ("key", "session", "reason"))
 
-    def memory(self, old: Memory, public_id: str, recorded_at: datetime, actor: Actor) -> Memory:
+    def memory(self, old: Memory, public_id: str, recorded_at: datetime, caller: Caller) -> Memory:
         """The memory that takes the place of `old`."""
         return replace(
             old,
@@ -238,7 +237,12 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
             tags=old.tags if self.tags is None else self.tags,
             importance=old.importance if self.importance is None else self.importance,
             origin=self.origin,
-            provenance=Provenance(actor=actor, session=self.session, reason=self.reason),
+            provenance=Provenance(
+                actor=caller.actor,
+                key_id=caller.key,
+                session=self.session,
+                reason=self.reason,
+            ),
             key=self.key,
             supersedes=old.id,
             superseded_by=None,
@@ -271,7 +275,7 @@ class Amend(_WithId, frozen=True, kw_only=True):
             raise InvalidRequest("The request names no change.", hint="Give pinned, or expires_at.")
 
     def memory(self, old: Memory) -> Memory:
-        """What becomes of `old`."""
+        """The changed memory."""
         pinned = old.pinned if self.pinned is None else self.pinned
         expires_at = old.expires_at if self.expires_at is AS_IT_IS else self.expires_at
         return replace(old, pinned=pinned, expires_at=expires_at)
@@ -285,6 +289,10 @@ class Filter(Struct, frozen=True, kw_only=True):
         Meta(description="Kinds to match: a memory must have one of them; empty for all."),
     ] = frozenset()
     tags: TagFilter = frozenset()
+    origins: Annotated[
+        OriginSet,
+        Meta(description="Origins to match: a memory must have one of them; empty for all."),
+    ] = frozenset()
     session: Annotated[
         str | None, Meta(description="Session (conversation) to match; None for all.")
     ] = None
@@ -303,28 +311,26 @@ class Filter(Struct, frozen=True, kw_only=True):
     ] = False
 
     def __post_init__(self) -> None:
-        kinds = (self.kinds,) if isinstance(self.kinds, str) else self.kinds or ()
-        checked = frozenset(
-            text.check_choice("The kind", kind, Kind) for kind in text.each("Kinds", kinds)
-        )
-        _set(self, "kinds", checked)
+        _set(self, "kinds", text.check_choices("The kind", self.kinds, Kind))
+        _set(self, "origins", text.check_choices("The origin", self.origins, Origin))
         _set(self, "tags", frozenset(text.check_tags(self.tags)))
         text.check_name("The session", self.session)
         _check_times(self, ("since", "before", "as_of"))
         text.check_flag("Superseded", self.superseded)
 
     def accepts(self, memory: Memory, now: datetime) -> bool:
-        """Whether the memory belongs in the list."""
+        """Whether the memory matches."""
         if self.as_of is not None:
             shown = memory.visible(self.as_of)
         else:
-            shown = (self.superseded or memory.live) and not memory.expired(now)
+            shown = (self.superseded or memory.current) and not memory.expired(now)
         return shown and self._matches(memory)
 
     def _matches(self, memory: Memory) -> bool:
         return (
             (not self.kinds or memory.kind in self.kinds)
             and frozenset(self.tags) <= frozenset(memory.tags)
+            and (not self.origins or memory.origin in self.origins)
             and (self.session is None or memory.provenance.session == self.session)
             and (self.since is None or memory.said_at >= self.since)
             and (self.before is None or memory.said_at < self.before)
@@ -359,6 +365,10 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         datetime | None,
         Meta(description="The time the question is asked, which ages count from; None for now."),
     ] = None
+    timezone: Annotated[
+        str | None,
+        Meta(description="Time zone whose days count, by its IANA name; None for UTC."),
+    ] = None
     scopes: Annotated[
         Scopes, Meta(description="Further scopes to search, besides the scope itself.")
     ] = ()
@@ -367,6 +377,13 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         Meta(
             description="Keyword filter: leaves out memories with "
             "no word of the query, nor a near one."
+        ),
+    ] = False
+    untrusted: Annotated[
+        bool,
+        Meta(
+            description="Whether untrusted memories may fill the answer, quarantined ones too; "
+            "so may they with `origins`."
         ),
     ] = False
     max_bytes: Annotated[
@@ -387,12 +404,28 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         Filter.__post_init__(self)
         text.check_query(self.query)
         text.check_flag("Worded", self.worded)
+        text.check_flag("Untrusted", self.untrusted)
         text.check_limit(self.limit, RECALL_LIMIT)
         _check_times(self, ("asked_at",))
+        text.zone(self.timezone)
         text.check_count("The limit of bytes", self.max_bytes, least=1)
         text.check_count("The limit of tokens", self.max_tokens, least=1)
         text.check_seconds("The time allowed", self.seconds)
         _set(self, "scopes", _check_scopes(self.scopes))
+
+    def accepts(self, memory: Memory, now: datetime) -> bool:
+        """Whether the memory may be a hit: one in quarantine only if untrusted ones are wanted."""
+        return Filter.accepts(self, memory, now) and (self.lifted or not memory.quarantined)
+
+    @property
+    def lifted(self) -> bool:
+        """Whether untrusted memories are asked for: then nothing limits their share."""
+        return self.untrusted or bool(self.origins)
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of the caller's days."""
+        return text.zone(self.timezone)
 
     @property
     def others(self) -> tuple[Scope, ...]:
@@ -445,6 +478,13 @@ class Forget(_WithIds, frozen=True, kw_only=True):
             "the memories it listed, or nothing."
         ),
     ] = None
+    copies: Annotated[
+        bool,
+        Meta(
+            description="Whether to erase copies as well: memories that say the same, and the "
+            "same sentence in turns, which is cut out."
+        ),
+    ] = False
     unseen: Annotated[
         bool, Meta(description="Tombstone ids that were never written, instead of refusing them.")
     ] = False
@@ -454,6 +494,7 @@ class Forget(_WithIds, frozen=True, kw_only=True):
         _set(self, "tags", frozenset(text.check_tags(self.tags)))
         _set(self, "before", text.check_time("The time before", self.before))
         text.check_name("The session", self.session)
+        text.check_flag("Copies", self.copies)
         text.check_flag("Unseen", self.unseen)
         if self.query is not None:
             text.check_query(self.query)
@@ -476,7 +517,7 @@ class Forget(_WithIds, frozen=True, kw_only=True):
 
 
 class Revoke(Struct, frozen=True, kw_only=True):
-    """Undo all writes of one session or of one channel; exactly one of these."""
+    """Undo all writes of one session, of one channel or of one API key; exactly one of these."""
 
     session: Annotated[
         str | None,
@@ -488,15 +529,23 @@ class Revoke(Struct, frozen=True, kw_only=True):
         str | None,
         Meta(description="Channel to undo: all that came in by it, and all derived from that."),
     ] = None
+    key: Annotated[
+        str | None,
+        Meta(
+            description="Id of an API key to undo: all written with it, and all derived from that."
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        _check_names(self, ("session", "channel"))
-        if (self.session is None) == (self.channel is None):
-            raise InvalidRequest("Revoke takes exactly one target: a session or a channel.")
+        _check_names(self, ("session", "channel", "key"))
+        if sum(one is not None for one in (self.session, self.channel, self.key)) != 1:
+            raise InvalidRequest("Revoke takes exactly one target: a session, a channel or a key.")
 
-    def matches(self, memory: Memory) -> bool:
-        """Whether it was written by the channel."""
-        return memory.provenance.channel == self.channel
+    def matches(self, where: Provenance | Turn) -> bool:
+        """Whether it came by the channel, or by the key."""
+        if self.key is not None:
+            return where.key_id == self.key
+        return where.channel == self.channel
 
 
 # -- one memory, and lists of them ---------------------------------------------------------------
@@ -515,7 +564,7 @@ class Get(_WithId, frozen=True, kw_only=True):
 
 
 class Listing(Struct, frozen=True, kw_only=True):
-    """One part of a list: so many entries after the first ones."""
+    """Pagination of a list: the entries to skip, and the limit."""
 
     after: Annotated[
         int, Meta(description="Offset: how many to skip from the beginning of the list.")
@@ -529,7 +578,7 @@ class Listing(Struct, frozen=True, kw_only=True):
         text.check_limit(self.limit, LIST_LIMIT)
 
     def part(self, found: tuple[One, ...]) -> tuple[One, ...]:
-        """The part of a list that is asked for."""
+        """The requested part of a list."""
         return found[self.after : self.after + self.limit]
 
 
@@ -537,7 +586,7 @@ ALL: Final = Listing()
 
 
 class History(Listing, frozen=True):
-    """Read the chain of versions a memory belongs to."""
+    """Read all versions of a memory."""
 
     id: MemoryId
 
@@ -547,7 +596,7 @@ class History(Listing, frozen=True):
 
 
 class Approve(_WithIdAndContent, frozen=True):
-    """Let a memory out of quarantine; the content is the exact text that was read."""
+    """Release a memory from quarantine; the content is the exact text that was read."""
 
     def __post_init__(self) -> None:
         text.check_id(self.id)
@@ -597,21 +646,21 @@ class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
 
 
 class TimelineRequest(_WithLimit, frozen=True):
-    """Read the timeline: when there were turns, and roughly what about."""
+    """Read the timeline: times and topics of the turns."""
 
     def __post_init__(self) -> None:
         text.check_limit(self.limit, TIMELINE_LIMIT)
 
 
 class SessionsRequest(_WithLimit, frozen=True):
-    """List the sessions (conversations), the one that was spoken in last first."""
+    """List the sessions (conversations), the most recently active first."""
 
     def __post_init__(self) -> None:
         text.check_limit(self.limit, SESSIONS_LIMIT)
 
 
 class MarkTainted(Struct, frozen=True):
-    """Note that a session has read something of an origin; what it infers is trusted no more."""
+    """Taint a session: it has read text of an origin; what it infers is trusted no more."""
 
     session: Annotated[str, Meta(description="The session (conversation) that is tainted.")]
     origin: Annotated[
@@ -624,7 +673,7 @@ class MarkTainted(Struct, frozen=True):
 
 
 class Extract(Struct, frozen=True, kw_only=True):
-    """Have the model read turns that wait."""
+    """Send waiting turns to the language model."""
 
     limit: Annotated[int, Meta(description="Limit: how many turns are read at most.")] = 100
     seconds: Annotated[float, Meta(description="Time budget in seconds.")] = 20.0
@@ -637,7 +686,7 @@ class Extract(Struct, frozen=True, kw_only=True):
 
 
 class PauseExtraction(Struct, frozen=True, kw_only=True):
-    """Send no turns of the scope to the model, or go on sending them."""
+    """Pause or resume extraction in the scope."""
 
     paused: Annotated[bool, Meta(description="Whether to stop sending turns to the model.")] = True
 
@@ -649,7 +698,7 @@ class PauseExtraction(Struct, frozen=True, kw_only=True):
 
 
 class FreezeRequest(Struct, frozen=True):
-    """Stop writes, or writes and recall; `none` lifts it."""
+    """Block writes, or writes and recall; `none` lifts it."""
 
     level: Annotated[LevelArg, Meta(description="How much to stop: none, writes, or all.")] = (
         Freeze.WRITES
@@ -660,7 +709,7 @@ class FreezeRequest(Struct, frozen=True):
 
 
 class Purge(Struct, frozen=True, kw_only=True):
-    """Clean up what is expired, long superseded, or long forgotten."""
+    """Delete memories that are expired, long superseded or long forgotten."""
 
     superseded_days: Annotated[
         int, Meta(description="For how many days superseded memories stay.")
@@ -671,7 +720,7 @@ class Purge(Struct, frozen=True, kw_only=True):
 
 
 class Export(Struct, frozen=True, kw_only=True):
-    """Take every memory out, as JSON or as a sealed bundle."""
+    """Export every memory, as JSON or as a sealed bundle."""
 
     sealed: Annotated[bool, Meta(description="Whether to encrypt the file under a new key.")] = (
         False
@@ -682,14 +731,14 @@ class Export(Struct, frozen=True, kw_only=True):
 
 
 class Load(Struct, frozen=True):
-    """Add what an export holds: all of it or nothing."""
+    """Import an export: all of it or nothing."""
 
     content: Annotated[bytes, Meta(description="The bytes of the file.")]
     key: Annotated[str | None, Meta(description="The key of a sealed file.")] = None
 
 
 class Backup(Struct, frozen=True, kw_only=True):
-    """Make a sealed copy of the scope under a key of its own."""
+    """Back up the scope: a sealed copy under a key of its own."""
 
     days: Annotated[int, Meta(description="How many days the key of the backup is kept.")] = 30
 
@@ -698,7 +747,7 @@ class Backup(Struct, frozen=True, kw_only=True):
 
 
 class Restore(Load, frozen=True):
-    """Merge a backup; what was forgotten since it was made stays forgotten."""
+    """Merge a backup; memories forgotten since stay forgotten."""
 
     anew: Annotated[
         bool, Meta(description="Whether to begin again a scope that was destroyed.")

@@ -1,4 +1,4 @@
-"""What the engine answers."""
+"""Results of the verbs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Outcome(StrEnum):
 
     STORED = "stored"
     KNOWN = "known"
-    """It was there already; nothing changed."""
+    """It exists already; nothing changed."""
     FORGOTTEN = "forgotten"
-    """It was forgotten once and stays so; nothing changed."""
+    """It was forgotten and stays forgotten; nothing changed."""
 
 
 WriteOutcome = Annotated[
@@ -54,6 +54,17 @@ class Retained(Result, frozen=True, kw_only=True):
     id: MemoryId
     outcome: WriteOutcome = Outcome.STORED
     redacted: RedactedSecrets = field(default_factory=dict)
+    degraded: Annotated[
+        tuple[str, ...],
+        Meta(description="Why it was written without a vector, a sentence; empty if it was not."),
+    ] = ()
+    hidden: Annotated[
+        int,
+        Meta(
+            description="How many memories derived from a replaced value are "
+            "out of sight until they are derived again."
+        ),
+    ] = 0
 
 
 class Page(Result, frozen=True, kw_only=True):
@@ -273,6 +284,16 @@ class Erasure(Result, frozen=True, kw_only=True):
         ),
     ] = 0
     already: Annotated[int, Meta(description="How many of the named were erased before.")] = 0
+    copies: Annotated[
+        int, Meta(description="How many copies were erased, or cut out of turns.")
+    ] = 0
+    again: Annotated[
+        int,
+        Meta(
+            description="How many of the erased texts a model may derive again from their "
+            "remaining sources; without one they stay erased."
+        ),
+    ] = 0
     cells: Annotated[
         tuple[ErasedCell, ...], Meta(description="The erased cells, by their nonces.")
     ] = ()
@@ -295,6 +316,13 @@ class Erasure(Result, frozen=True, kw_only=True):
     ] = ""
 
 
+class CopiedSentence(Result, frozen=True, kw_only=True):
+    """A sentence of a turn that says what is to be forgotten."""
+
+    turn: Annotated[str, Meta(description="The id of the turn.")]
+    text: Annotated[str, Meta(description="The sentence in plain words, as it is compared.")]
+
+
 class Preview(Result, frozen=True, kw_only=True):
     """Preview (dry run) of a forget: the memories it would erase, and the token to confirm it."""
 
@@ -308,6 +336,18 @@ class Preview(Result, frozen=True, kw_only=True):
     token: Annotated[
         str, Meta(description="The confirmation token: forget with it erases exactly these.")
     ]
+    copies: Annotated[
+        tuple[Memory, ...],
+        Meta(description="Other memories that say the same; erased only with `copies`."),
+    ] = ()
+    sentences: Annotated[
+        tuple[CopiedSentence, ...],
+        Meta(description="The same sentence in turns; cut out only with `copies`."),
+    ] = ()
+    near: Annotated[
+        tuple[Memory, ...],
+        Meta(description="The nearest other memories: they may say it in other words, and stay."),
+    ] = ()
 
     def __len__(self) -> int:
         return len(self.memories) + len(self.others)
@@ -407,7 +447,7 @@ class Report(Result, frozen=True, kw_only=True):
 
     @property
     def sound(self) -> bool:
-        """Whether everything was as promised."""
+        """Whether there are no problems."""
         return not self.problems
 
 

@@ -1,11 +1,11 @@
-"""What may be written: sizes and shapes of everything a caller supplies."""
+"""Validation of texts, names, ids, tags, numbers and times that a caller supplies."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from math import inf
 from typing import TypeVar
@@ -16,7 +16,7 @@ from scrubjay.model.memory import Json
 CONTENT_BYTES = 64 * 1024
 METADATA_BYTES = 16 * 1024
 METADATA_DEPTH = 200
-"""How deep metadata may be nested: far below what a JSON parser of any caller takes."""
+"""Maximum nesting of metadata, far below the limits of JSON parsers."""
 NAME_CHARS = 512
 TAG_CHARS = 128
 TAGS = 64
@@ -73,8 +73,8 @@ def check_name(what: str, name: str | None) -> str | None:
 def key_name(key: str) -> str:
     """The part of an idempotency key that names a write.
 
-    A service puts behind it a fingerprint of what was asked for, so that it can tell a repeat from
-    another request under the same key as long as the memory is there.
+    A service appends a fingerprint of the request, to distinguish a repeat from another request
+    under the same key.
     """
     stamped = _STAMPED_KEY.fullmatch(key)
     return key if stamped is None else stamped[1]
@@ -130,6 +130,13 @@ def check_choice(what: str, value: str, choices: type[_Choice]) -> _Choice:
     except ValueError as error:
         known = ", ".join(choices)
         raise InvalidRequest(f"{what} is not known.", hint=f"Use one of: {known}.") from error
+
+
+def check_choices(what: str, values: Iterable[str], choices: type[_Choice]) -> frozenset[_Choice]:
+    """Members of an enumeration, by their values; one may be given by itself."""
+    several = (values,) if isinstance(values, str) else values or ()
+    named = each(f"{what.removeprefix('The ').capitalize()}s", several)
+    return frozenset(check_choice(what, value, choices) for value in named)
 
 
 def check_share(what: str, value: float) -> float:
@@ -216,3 +223,17 @@ def _depth(value: object) -> int:
     if isinstance(value, list | tuple):
         return 1 + max(map(_depth, value), default=0)
     return 0
+
+
+def zone(name: str | None) -> tzinfo:
+    """The time zone of an IANA name, UTC for None; refuses one that is not known."""
+    if name is None:
+        return UTC
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (ValueError, TypeError, OSError, KeyError) as error:
+        raise InvalidRequest(
+            "The time zone is not known.", hint="Give an IANA name such as Europe/Berlin."
+        ) from error

@@ -1,7 +1,7 @@
 """The turn: one exchange as it happened, and what may be derived from it.
 
-A turn is kept as it came and never recalled itself; what is derived from it is a function of the
-turns that are there, not of the order in which they arrived.
+A turn is stored as it came and never recalled itself. The memories derived from it are a function
+of the set of turns, not of the order in which they arrived.
 """
 
 from __future__ import annotations
@@ -9,22 +9,23 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
-from scrubjay.model import text
+from scrubjay.model import quotation, text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import (
     ChannelName,
     Content,
     Importance,
     Json,
+    KeyId,
     MemoryKind,
     MetadataMap,
     Result,
@@ -35,28 +36,35 @@ from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut, WriteOutcome
 
 TEXT_BYTES: Final = 8 * 1024 * 1024
-"""The most that either side of a turn may say."""
+"""Maximum size of either side of a turn."""
+SHOWN_TEXTS: Final = 1_000
 TURNS_LIMIT: Final = 1_000
-"""How many turns may be asked for at once,"""
+"""Maximum number of turns in one answer,"""
 TURNS_CHARS: Final = 16 * 1024 * 1024
-"""and how much they may say together: an answer ends early where one more would be too much."""
+"""and maximum characters: an answer ends early before it exceeds them."""
 TIMELINE_LIMIT: Final = 100_000
 LOOK_BACK: Final = 10
-"""How many turns before it, by time, a turn is compared with."""
+"""Number of earlier turns that a turn is compared with."""
 ALIKE: Final = 0.85
-"""Turns that share this much of their words say the same, but for what they state."""
+"""Share of common words from which two turns are a repetition, unless their statements differ."""
 ORDINARY: Final = 0.5
-"""How important a turn is like any other."""
+"""Importance of an ordinary turn."""
 IDLE: Final = timedelta(minutes=30)
 """A pause this long ends an episode,"""
 EPISODE_TURNS: Final = 20
 """and so do this many turns."""
 EPISODE_PART: Final = "episode"
-"""The part of what is derived that stands for the turn as a whole."""
+"""Part name of the episode, which stands for the whole turn."""
+QUOTED_PART: Final = "quoted-"
+"""Prefix of part names that were quoted or pasted into the turn; a number from 0 follows."""
+QUOTED_PIECES: Final = 16
+"""Maximum number of these in one turn,"""
+QUOTED_CHARS: Final = 400
+"""and maximum length of each: short enough to have a place beside trusted memories."""
 MODEL_PART: Final = "model-"
-"""How the parts begin that a model found; a number follows, from 0."""
+"""Prefix of part names that a model found; a number from 0 follows."""
 MODEL_PIECES: Final = 8
-"""The most that a model may find in one turn."""
+"""Maximum number of findings of a model in one turn."""
 _START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _NAMES: Final = ("session", "model", "channel")
@@ -64,14 +72,20 @@ _MARKS: Final = " .,;:!…。\uff01\uff0c"
 _WORDS: Final = re.compile(r"\w+")
 
 
+if TYPE_CHECKING:
+    ShownTexts = Sequence[str]
+else:
+    ShownTexts = tuple[str, ...]
+
+
 class State(IntEnum):
     """State of a turn after distilling."""
 
     KEPT = 0
     REPEATED = 1
-    """It says and states what one of the turns just before it did; counted, nothing derived."""
+    """It repeats one of the turns just before it; counted, nothing derived."""
     TRIVIAL = 2
-    """It says nothing worth keeping; counted, nothing derived."""
+    """It has nothing worth storing; counted, nothing derived."""
     FAILED = 3
     """It could not be distilled; it is in the ledger, and reindex tries again."""
 
@@ -109,14 +123,24 @@ class Turn(Result, frozen=True, kw_only=True):
     session: SessionName = None
     model: ModelName = None
     channel: ChannelName = None
+    key_id: KeyId = None
     origin: UserOrigin = Origin.USER
     actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.AGENT
     metadata: MetadataMap = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where it stands in time; two turns of the same moment have an order, too."""
+        """Its place in time, with a tie-break for turns of the same time."""
         return place(self.at, self.id)
+
+    def own_words(self) -> tuple[Turn, tuple[str, ...]]:
+        """The turn without what either side quoted or pasted, and the quotations."""
+        user = quotation.split(self.user, typed=True)
+        assistant = quotation.split(self.assistant, typed=False)
+        quoted = user.quoted + assistant.quoted
+        if not quoted:
+            return self, ()
+        return replace(self, user=user.own, assistant=assistant.own), quoted
 
 
 class _WithWords(Struct, frozen=True):
@@ -143,8 +167,20 @@ class Record(_WithWords, frozen=True, kw_only=True):
         OriginArg, Meta(description="The origin of the user's side, which decides trust.")
     ] = Origin.USER
     metadata: MetadataMap = {}
+    shown: Annotated[
+        ShownTexts,
+        Meta(
+            description="What memory put before the model in this turn: an answer that only "
+            "repeats it, now or later in the session, is not remembered again."
+        ),
+    ] = ()
 
     def __post_init__(self) -> None:
+        _set(self, "shown", tuple(text.each("Shown", self.shown)))
+        for one in self.shown:
+            _check_said("memory", one)
+        if len(self.shown) > SHOWN_TEXTS:
+            raise InvalidRequest(f"At most {SHOWN_TEXTS:,} texts can be shown in a turn.")
         if self.id is not None:
             text.check_id(self.id)
         for name in ("user", "assistant"):
@@ -155,11 +191,12 @@ class Record(_WithWords, frozen=True, kw_only=True):
         _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
         text.check_metadata(self.metadata)
 
-    def turn(self, turn_id: str, now: datetime, actor: Actor) -> Turn:
+    def turn(self, turn_id: str, now: datetime, actor: Actor, key_id: str | None = None) -> Turn:
         """The turn this request describes; its fields have the names of a turn's."""
         told = {name: getattr(self, name) for name in self.__struct_fields__}
         told |= {"id": turn_id, "at": self.at or now, "metadata": dict(self.metadata)}
-        return Turn(**told, actor=actor)
+        del told["shown"]  # kept with the session, as hashes
+        return Turn(**told, actor=actor, key_id=key_id)
 
 
 class Piece(Struct, frozen=True, kw_only=True):
@@ -187,6 +224,9 @@ class Piece(Struct, frozen=True, kw_only=True):
     ] = None
     importance: Importance = ORDINARY
     tags: Tags = ()
+    quoted: Annotated[
+        bool, Meta(description="Whether it was quoted or pasted: it has the origin `quoted`.")
+    ] = False
 
 
 class Extracted(Struct, frozen=True, kw_only=True):
@@ -245,8 +285,8 @@ class Timeline(Result, frozen=True, kw_only=True):
     def episodes(self) -> list[list[Moment]]:
         """The moments as episodes: a long pause or many turns end one.
 
-        Where an episode begins follows from all turns there are, not from those that are here:
-        the first may lack its beginning, and no other one moves when a turn is added.
+        Episode boundaries follow from all turns of the scope, not only from those here: the first
+        episode may lack its beginning, and no other boundary moves when a turn is added.
         """
         found: list[list[Moment]] = []
         room = EPISODE_TURNS - self.begun
@@ -260,7 +300,7 @@ class Timeline(Result, frozen=True, kw_only=True):
 
 
 def alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two sets of words say the same."""
+    """Whether two sets of words are alike."""
     if not one or not other:
         return False
     common = len(one & other)
@@ -268,9 +308,9 @@ def alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def stated(turn: Turn, pieces: Iterable[Piece]) -> dict[str, str]:
-    """What a turn says that must not be lost to another of nearly the same words.
+    """Statements of a turn, which distinguish it from another of nearly the same words.
 
-    By slot, what fills it; a whole turn that stands out counts by its words, in their order.
+    By slot, its value; a turn that stands out counts by all its words, in their order.
     """
     found: dict[str, str] = {}
     for piece in pieces:
@@ -283,13 +323,13 @@ def stated(turn: Turn, pieces: Iterable[Piece]) -> dict[str, str]:
 
 
 def place(at: datetime, turn_id: str) -> tuple[int, int]:
-    """Where a turn stands in time."""
+    """Place of a turn in time."""
     tie = hashlib.sha256(turn_id.encode()).digest()[:6]
     return (at - _START) // _MICROSECOND, int.from_bytes(tie)
 
 
 def time_of(micros: int) -> datetime:
-    """The time a place was made of."""
+    """The time of a place."""
     return _START + micros * _MICROSECOND
 
 
@@ -302,13 +342,27 @@ def derived_id(turn_id: str, part: str) -> str:
     return f"mem-{UUID(bytes=digest[:16], version=4)}"
 
 
+def model_ids(turn_id: str) -> tuple[str, ...]:
+    """The ids of the memories that a model may find in a turn."""
+    return tuple(derived_id(turn_id, f"{MODEL_PART}{number}") for number in range(MODEL_PIECES))
+
+
+def rest_id(turn_id: str) -> str:
+    """The id of what remains of a turn when a sentence is cut out of it.
+
+    Another one, because the id of the whole is buried: no replay or backup brings that back.
+    """
+    digest = hashlib.sha256(f"scrubjay/rest\0{turn_id}".encode()).digest()
+    return f"turn-{UUID(bytes=digest[:16], version=4)}"
+
+
 # -- the turn as JSON --------------------------------------------------------------------------
 
 
 def to_record(turn: Turn) -> dict[str, Json]:
     """The turn as a JSON object; what is empty is left out."""
     record: dict[str, Json] = {"id": turn.id, "at": turn.at.isoformat().replace("+00:00", "Z")}
-    for name in ("user", "assistant", *_NAMES):
+    for name in ("user", "assistant", *_NAMES, "key_id"):
         if value := getattr(turn, name):
             record[name] = value
     record |= {"origin": turn.origin.value, "actor": turn.actor.value}
@@ -343,8 +397,9 @@ def from_record(record: Json) -> Turn:
     try:
         at = datetime.fromisoformat(fields["at"])
         actor = text.check_choice("The actor", fields.pop("actor", Actor.AGENT), Actor)
+        key_id = text.check_name("The id of the key", fields.pop("key_id", None))
         turn_id = text.check_id(fields["id"])
-        return Record(**{**fields, "at": at}).turn(turn_id, at, actor)
+        return Record(**{**fields, "at": at}).turn(turn_id, at, actor, key_id)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRequest("The turn has unknown fields, or lacks some.") from error
 

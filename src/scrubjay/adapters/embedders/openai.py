@@ -74,6 +74,11 @@ class OpenAIEmbedder:
         """Costly: vectors are stored instead of computed again."""
         return True
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Any: whoever chose the model knows what it is for."""
+        return None
+
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One row per text, in their order, of length 1; zeros where a text is blank."""
         import numpy as np
@@ -112,7 +117,7 @@ class OpenAIEmbedder:
         try:
             answers = sorted(json.loads(raw)["data"], key=lambda answer: answer["index"])
             rows = np.array([answer["embedding"] for answer in answers], np.float32)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise EmbedderError("The embedding endpoint returned no vectors.") from error
         if rows.shape != (count, self.dimensions):
             raise EmbedderError(

@@ -15,11 +15,14 @@ from scrubjay.model.results import BackupNote, Erasure
 from scrubjay.vault import Purpose, Sealer
 
 _FORMAT = "scrubjay-receipt"
+_LATER = frozenset({"copies", "again"})
+"""Fields of newer receipts, left out where they are 0: so the older ones are written as ever."""
 
 
 def to_json(receipt: Erasure) -> str:
     """The receipt as a document that `verify` reads again."""
     body = msgspec.to_builtins(receipt) | {"at": receipt.at.isoformat()}
+    body = {name: told for name, told in body.items() if told or name not in _LATER}
     return json.dumps({"format": _FORMAT, "version": 1, **body}, indent=2)
 
 

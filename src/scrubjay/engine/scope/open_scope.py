@@ -328,6 +328,12 @@ class OpenScope:
         """The turn in a row that is not erased."""
         return turns.decode(self.open_body(Collection.TURN, row))
 
+    def unseal_sound_turn(self, row: Row) -> Turn | None:
+        """The turn in a row; None if it is damaged."""
+        with suppress(SealBroken, KeyMissing, NotFound):
+            return self.unseal_turn(row)
+        return None
+
     def peek(self, view: View, public_id: str | None) -> Memory | None:
         """The memory with this id, superseded or not; None if it does not exist."""
         row = public_id and living(view, Collection.MEMORY, self.row_id(public_id))
