@@ -126,6 +126,7 @@ def _serve(
     from scrubjay.service.limits import Rates
     from scrubjay.service.service import Options
 
+    bootstrap.forbid_core_dumps()
     where = server.Listening(host=host, port=port, **transport)
     rates = Rates(reads=reads, writes=writes)
     asked = Options(hosts=hosts_of(host, allow_host), rates=rates, **options or {})
