@@ -178,9 +178,9 @@ class Keys:
         Without an origin it is the one of who acts: an agent's words are not the user's.
         """
         now = self._clock.now()
-        who = text.check_choice("The actor", actor, Actor)
-        text.check_name("The name of the key", name)
-        expires = text.check_time("The time of expiry", expires_at)
+        who = text.check("actor", Actor, actor)
+        text.check("name", text.Name, name)
+        expires: datetime | None = text.check("expires_at", text.Time | None, expires_at)
         if expires is not None and expires <= now:
             raise InvalidRequest("The key would have expired already.")
         key = Key(
@@ -189,7 +189,7 @@ class Keys:
             scopes=_patterns(scopes),
             grants=_grants(grants),
             actor=who,
-            origin=text.check_choice("The origin", origin or own_origin(who), Origin),
+            origin=text.check("origin", Origin, origin or own_origin(who)),
             created_at=now,
             expires_at=expires,
         )
@@ -270,7 +270,7 @@ class Keys:
         return key.expires_at is not None and key.expires_at <= self._clock.now()
 
 
-class OpenRequest(Struct, frozen=True, kw_only=True):
+class OpenRequest(text.Request, frozen=True, kw_only=True):
     """Make the scope unless it is there."""
 
     anew: Annotated[
@@ -278,16 +278,16 @@ class OpenRequest(Struct, frozen=True, kw_only=True):
     ] = False
 
 
-class VerifyErased(Struct, frozen=True):
+class VerifyErased(text.Request, frozen=True):
     """Prove an erasure by its receipt."""
 
     receipt: Annotated[Erasure, Meta(description="The receipt of the erasure to prove.")]
 
 
-class CreateKey(Struct, frozen=True, kw_only=True):
+class CreateKey(text.Request, frozen=True, kw_only=True):
     """Make a key that allows no more, and no longer, than the one it is made with."""
 
-    name: Annotated[str, Meta(description="The name of the key, for people.")]
+    name: Annotated[text.Name, Meta(description="The name of the key, for people.")]
     scopes: Annotated[
         tuple[str, ...],
         Meta(description="Scopes the key covers: `tenant/owner`, `tenant/*`, or `*` for all."),
@@ -306,11 +306,11 @@ class CreateKey(Struct, frozen=True, kw_only=True):
         ),
     ] = None
     expires_at: Annotated[
-        datetime | None, Meta(description="Time of expiry: refused from then on; None for never.")
+        text.Time | None, Meta(description="Time of expiry: refused from then on; None for never.")
     ] = None
 
 
-class RevokeKey(Struct, frozen=True):
+class RevokeKey(text.Request, frozen=True):
     """Take a key back for good."""
 
     key_id: Annotated[str, Meta(description="The id of the key.")]
@@ -475,7 +475,9 @@ def lowered(key: Key, asked: Origin | None) -> Origin:
 
 
 def _patterns(scopes: Iterable[str]) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(_pattern(one) for one in text.each("Scopes", scopes)))
+    found = tuple(
+        dict.fromkeys(_pattern(one) for one in text.check("scopes", tuple[str, ...], scopes))
+    )
     if not found:
         raise InvalidRequest("A key names the scopes it is for.", hint="For example acme/alice.")
     return found
@@ -492,7 +494,7 @@ def _pattern(one: str) -> str:
 
 
 def _grants(grants: Iterable[Grant | str]) -> tuple[Grant, ...]:
-    chosen = {text.check_choice("A grant", one, Grant) for one in grants}
+    chosen = {text.check("grants", Grant, one) for one in grants}
     if not chosen:
         raise InvalidRequest("A key needs at least one grant.", hint=f"Of: {', '.join(Grant)}.")
     return tuple(grant for grant in Grant if grant in chosen)

@@ -110,7 +110,7 @@ def hints(kind: Any) -> Mapping[str, Any]:
 def help_of(hint: Any) -> str:
     """The help of a field, from its type hint."""
     said = (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Meta))
-    return next((one.description or "" for one in said), "")
+    return next((one.description for one in said if one.description), "")
 
 
 def bare(hint: Any) -> Any:
@@ -191,7 +191,6 @@ def _shape(hint: Any) -> Any:
     return {
         Scope: str,
         bytes: Annotated[str, Meta(extra_json_schema={"contentEncoding": "base64"})],
-        datetime: Annotated[datetime, Meta(tz=True)],
     }.get(hint, hint)
 
 

@@ -16,9 +16,7 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import force_setattr
 
-from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import (
     ChannelName,
@@ -33,9 +31,8 @@ from scrubjay.model.memory import (
 )
 from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut, WriteOutcome
+from scrubjay.model.text import Id, Name, Request, Speech, Time, check
 
-TEXT_BYTES: Final = 8 * 1024 * 1024
-"""The most that either side of a turn may say."""
 TURNS_LIMIT: Final = 1_000
 """How many turns may be asked for at once,"""
 TURNS_CHARS: Final = 16 * 1024 * 1024
@@ -80,14 +77,16 @@ class State(IntEnum):
 
 
 TurnId = Annotated[
-    str, Meta(description="The id of the turn, from its writer: a second write changes nothing.")
+    Id, Meta(description="The id of the turn, from its writer: a second write changes nothing.")
 ]
 TurnTime = Annotated[datetime, Meta(description="The time of the turn, in UTC.")]
-UserText = Annotated[str, Meta(description="The user's side: the text said to the agent.")]
+UserText = Annotated[Speech, Meta(description="The user's side: the text said to the agent.")]
 AssistantText = Annotated[
-    str, Meta(description="The assistant's side: the text the agent answered.")
+    Speech, Meta(description="The assistant's side: the text the agent answered.")
 ]
-ModelName = Annotated[str | None, Meta(description="The name of the language model that answered.")]
+ModelName = Annotated[
+    Name | None, Meta(description="The name of the language model that answered.")
+]
 UserOrigin = Annotated[
     Origin,
     Meta(
@@ -119,7 +118,7 @@ class Turn(Result, frozen=True, kw_only=True):
         return place(self.at, self.id)
 
 
-class _WithWords(Struct, frozen=True):
+class _WithWords(Request, frozen=True):
     """Both sides may be given by position, all else by name."""
 
     user: UserText = ""
@@ -130,30 +129,19 @@ class Record(_WithWords, frozen=True, kw_only=True):
     """Write one turn; memories are derived from it at once."""
 
     id: Annotated[
-        str | None,
+        Id | None,
         Meta(
             description="The id of the turn: a second write changes nothing; None makes a new id."
         ),
     ] = None
-    at: Annotated[datetime | None, Meta(description="The time of the turn; None for now.")] = None
+    at: Annotated[Time | None, Meta(description="The time of the turn; None for now.")] = None
     session: SessionName = None
     model: ModelName = None
     channel: ChannelName = None
     origin: Annotated[
         OriginArg, Meta(description="The origin of the user's side, which decides trust.")
     ] = Origin.USER
-    metadata: MetadataMap = {}
-
-    def __post_init__(self) -> None:
-        if self.id is not None:
-            text.check_id(self.id)
-        for name in ("user", "assistant"):
-            _check_said(name, getattr(self, name))
-        for name in _NAMES:
-            text.check_name(f"The {name}", getattr(self, name))
-        _set(self, "at", text.check_time("The time of the turn", self.at))
-        _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
-        text.check_metadata(self.metadata)
+    metadata: MetadataMap = field(default_factory=dict)
 
     def turn(self, turn_id: str, now: datetime, actor: Actor) -> Turn:
         """The turn this request describes; its fields have the names of a turn's."""
@@ -342,25 +330,8 @@ def from_record(record: Json) -> Turn:
     fields: dict[str, Any] = dict(record)
     try:
         at = datetime.fromisoformat(fields["at"])
-        actor = text.check_choice("The actor", fields.pop("actor", Actor.AGENT), Actor)
-        turn_id = text.check_id(fields["id"])
+        actor = check("actor", Actor, fields.pop("actor", Actor.AGENT))
+        turn_id = check("id", Id, fields["id"])
         return Record(**{**fields, "at": at}).turn(turn_id, at, actor)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRequest("The turn has fields a turn does not have, or lacks some.") from error
-
-
-def _check_said(name: str, said: object) -> None:
-    if not isinstance(said, str):
-        raise InvalidRequest(f"What the {name} said must be text.")
-    try:
-        size = len(said.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidRequest(f"What the {name} said has half a surrogate pair.") from error
-    if size > TEXT_BYTES:
-        raise InvalidRequest(
-            f"What the {name} said has {size:,} bytes; at most {TEXT_BYTES:,} are kept in a turn."
-        )
-
-
-def _set(request: Struct, name: str, value: object) -> None:
-    force_setattr(request, name, value)
