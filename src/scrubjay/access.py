@@ -381,7 +381,7 @@ class Access:
     def open(self, scope: Scope, request: OpenRequest, caller: Caller) -> Scope:
         """Make the scope unless it is there; one that was destroyed only with `anew`."""
         if request.anew and Grant.ADMIN not in self.holder.grants:
-            raise Forbidden("Only a key with the grant admin may begin a destroyed scope anew.")
+            raise Forbidden("Only a key with the grant admin can create a destroyed scope again.")
         self._engine.open(scope, anew=request.anew)
         return scope
 
@@ -444,7 +444,7 @@ def narrowed(
     if not all(_within(pattern, issuer) for pattern in patterns):
         raise Forbidden("A key cannot cover scopes its maker does not.")
     if _RANKS.index(actor) > _RANKS.index(issuer.actor):
-        raise Forbidden(f"A key of actor {issuer.actor} makes none for the actor {actor}.")
+        raise Forbidden(f"A key of actor {issuer.actor} cannot create one for actor {actor}.")
     if expires_at is None or issuer.expires_at is None:
         return expires_at or issuer.expires_at
     return min(expires_at, issuer.expires_at)

@@ -99,7 +99,7 @@ class Bridge:
         limit = self.limits.heavy_seconds if heavy else self.limits.write_seconds
         await asyncio.wait({future}, timeout=limit)
         if not future.done() and task.cancel():
-            raise TooLate("The write did not get its turn in time; nothing was written.")
+            raise TooLate("The write did not begin within its deadline; nothing was written.")
         return await future
 
     def queue(self) -> tuple[int, float]:
@@ -113,7 +113,7 @@ class Bridge:
         with self._mutex:
             full = self.waiting >= self.limits.waiting
             if full or (heavy and self._heavy >= self.limits.heavy):
-                raise Busy("Too much is going on at once.", hint="Try again in a moment.")
+                raise Busy("Too many requests are in progress.", hint="Retry in a moment.")
             self.waiting += 1
             self._heavy += heavy
         ticket = object()

@@ -188,7 +188,7 @@ class RemoteEngine:
         try:
             answer = response.json()
         except ValueError as error:
-            raise StoreError("The service answered with something else than JSON.") from error
+            raise StoreError("The answer of the service is not JSON.") from error
         if response.is_error:
             raise _error(response.status_code, answer)
         if operation.paged:
@@ -203,13 +203,13 @@ def _too_late(operation: Operation) -> Busy:
         return Busy("The service did not answer in time.")
     return Busy(
         "The service did not answer in time; the write may have been done all the same.",
-        hint="Look before you repeat it, or give a retain a key of its own: then it is done once.",
+        hint="Read the memory before you repeat the write, or give the write an idempotency key.",
     )
 
 
 def _error(status: int, problem: Any) -> ScrubjayError:
     if not isinstance(problem, dict):
-        return StoreError("The service refused without saying why.")
+        return StoreError("The service refused the request without a reason.")
     code = str(problem.get("code"))
     kind = _codes().get(code) or _BY_CODE.get(code) or _BY_STATUS.get(status, StoreError)
     detail = str(problem.get("detail", "The service refused."))

@@ -137,7 +137,7 @@ def test_a_service_that_is_not_there_is_a_clear_error() -> None:
 
 
 def test_a_service_that_is_not_ours_is_a_clear_error() -> None:
-    with some_service() as url, pytest.raises(StoreError, match="else than JSON"):
+    with some_service() as url, pytest.raises(StoreError, match="not JSON"):
         connect(url, "sj_key")
 
 

@@ -40,8 +40,9 @@ CLASSES = [
 
 
 def branch(kind: type[ScrubjayError]) -> Branch:
-    """A class and what is below it, by name."""
-    return {one.__name__: branch(one) for one in kind.__subclasses__()}
+    """A class and what is below it, by name; errors of a surface's own are not of the tree."""
+    below = [one for one in kind.__subclasses__() if one.__module__ == errors.__name__]
+    return {one.__name__: branch(one) for one in below}
 
 
 def drawn(text: str) -> Branch:

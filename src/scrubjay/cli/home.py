@@ -46,7 +46,7 @@ def opened(name: str | None, *, create: bool = False, anew: bool = False) -> Ite
     scope = str(scope_of(name, found))
     if not create and not found.data.exists():
         # Asking the library would make the keys folder of an installation nobody wanted.
-        raise NotFound(f"There is no scope {scope}.", hint="It is made by the first write.")
+        raise NotFound(f"There is no scope {scope}.", hint="The first write creates it.")
     with handle.open(scope, passphrase=found.passphrase, create=create, anew=anew) as jay:
         yield jay
 

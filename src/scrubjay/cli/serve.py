@@ -153,13 +153,13 @@ def trusted(
     """The OIDC issuer the options name; None if they name none."""
     if issuer is None:
         if audience or scope or grants or resource:
-            raise InvalidRequest("Nobody's tokens are accepted.", hint="Add --oidc-issuer.")
+            raise InvalidRequest("No OpenID Connect issuer is named.", hint="Add --oidc-issuer.")
         return None
     from scrubjay.service.issuer import OWNERS, Template, Trust
 
     if not audience or not scope:
         raise InvalidRequest(
-            "An issuer needs an audience, and the scope of who has its tokens.",
+            "An OpenID Connect issuer needs an audience and a scope template.",
             hint="Add --oidc-audience, and --oidc-scope as in 'acme/{sub}'.",
         )
     chosen: tuple[Grant, ...] = OWNERS
@@ -182,14 +182,14 @@ def keep(path: Path, keys: Keys, scope: Scope) -> None:
     if path.exists():
         if path.stat().st_mode & _OTHERS:
             raise InvalidRequest(
-                f"Others may read the key in {path}.",
+                f"Other users can read the key in {path}.",
                 hint=f"Run `chmod 600 {path}`, or remove it to have a new one made.",
             )
         keys.refresh()
         found = keys.find(files.read(path).decode("latin-1").strip())
         if found is None or not found.covers(scope):
             raise InvalidRequest(
-                f"What {path} holds is no good key for {scope}.",
+                f"The key in {path} is not valid for {scope}.",
                 hint="Remove it to have a new one made, or name another file.",
             )
         return
@@ -350,7 +350,7 @@ def _keys(*, create: bool) -> Iterator[Keys]:
         default="read, write",
     ),
     Option(
-        "--actor", "Actor the key acts as; only a user releases memories from quarantine.", Actor,
+        "--actor", "Actor the key acts as; only user and operator can approve memories.", Actor,
         default="agent",
     ),
     Option(

@@ -95,7 +95,7 @@ _SECONDS = 24 * 3600.0
 _WHY = {
     Stopped.PAUSED: "It is paused: `scrubjay extract --resume` lets it go on.",
     Stopped.SPENT: "The tokens of this day are used up; it goes on tomorrow (UTC).",
-    Stopped.UNAVAILABLE: "The model cannot be had; the turns wait.",
+    Stopped.UNAVAILABLE: "The model is unavailable; the turns wait.",
 }
 
 

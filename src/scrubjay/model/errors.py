@@ -7,8 +7,8 @@ ScrubjayError
 ├── LimitReached          a budget or a size limit is used up
 ├── Frozen                the scope is frozen for this verb
 ├── NeedsConfirmation     a destructive verb was not confirmed
-├── Conflict              somebody else changed it first
-│   └── Stale             a memory is not as it was when it was read
+├── Conflict              another writer changed it first
+│   └── Stale             optimistic lock: the memory has changed since it was read
 ├── Destroyed             the scope was destroyed; nothing of it is left
 ├── StoreError            the store failed
 │   ├── Busy              another writer held the lock too long
@@ -16,9 +16,9 @@ ScrubjayError
 │   └── SchemaTooNew      written by a newer scrubjay
 ├── EmbedderError         the embedder failed
 │   ├── Timeout           it did not answer within the deadline
-│   └── Changed           it is not the embedder the vectors came from
-├── ExtractorError        the model that reads turns cannot be had
-├── SealBroken            a cell does not open: altered, moved or cut short
+│   └── Changed           it is another embedder than the one that made the vectors
+├── ExtractorError        the model that reads turns is unavailable
+├── SealBroken            a cell does not decrypt: altered, moved or cut short
 ├── KeyMissing            the key slot is not in the keyring
 └── Locked                the keyring is locked
 
@@ -29,10 +29,10 @@ from __future__ import annotations
 
 
 class ScrubjayError(Exception):
-    """Something scrubjay could not do."""
+    """Base class of all errors that scrubjay raises on purpose."""
 
     code = "error"
-    default_hint = "See the message; nothing was written."
+    default_hint = "Read the message; `scrubjay doctor` checks the installation."
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -51,14 +51,14 @@ class InvalidRequest(ScrubjayError):
     """The request cannot be carried out as it was written."""
 
     code = "invalid_request"
-    default_hint = "Correct the request and send it again; nothing was written."
+    default_hint = "Correct the request and send it again."
 
 
 class NotFound(ScrubjayError):
-    """What was named is not here."""
+    """No such memory, turn, session, scope or file."""
 
     code = "not_found"
-    default_hint = "Check the id; browse lists what the scope holds."
+    default_hint = "Check the id; browse lists the memories of the scope."
 
 
 class Forbidden(ScrubjayError):
@@ -90,14 +90,14 @@ class NeedsConfirmation(ScrubjayError):
 
 
 class Conflict(ScrubjayError):
-    """Somebody else changed it first."""
+    """Another writer changed it first."""
 
     code = "conflict"
-    default_hint = "Read it again and decide anew."
+    default_hint = "Read it again, then repeat the change if it still applies."
 
 
 class Stale(Conflict):
-    """A memory is no longer as it was when it was read."""
+    """Optimistic lock: the memory has changed since it was read."""
 
     code = "stale"
 
@@ -113,7 +113,7 @@ class StoreError(ScrubjayError):
     """The store failed."""
 
     code = "store_error"
-    default_hint = "Run verify; what was acknowledged before is not affected."
+    default_hint = "Run verify; acknowledged writes are not affected."
 
 
 class Busy(StoreError):
@@ -127,7 +127,7 @@ class Full(StoreError):
     """No space is left to write."""
 
     code = "store_full"
-    default_hint = "Free some space: reading and forget still work, writing resumes by itself."
+    default_hint = "Free disk space: reads and forget still work, writes resume by themselves."
 
 
 class SchemaTooNew(StoreError):
@@ -141,7 +141,7 @@ class EmbedderError(ScrubjayError):
     """The embedder failed."""
 
     code = "embedder_error"
-    default_hint = "Recall goes on by words alone until the embedder answers again."
+    default_hint = "Recall uses words only until the embedder answers again."
 
 
 class Timeout(EmbedderError):
@@ -151,21 +151,21 @@ class Timeout(EmbedderError):
 
 
 class Changed(EmbedderError):
-    """The embedder is not the one the stored vectors came from."""
+    """The embedder is another one than the one that made the stored vectors."""
 
     code = "embedder_changed"
     default_hint = "Run reindex, or configure the embedder that was used before."
 
 
 class ExtractorError(ScrubjayError):
-    """The model that reads turns cannot be had: it is down, refuses, or is too slow."""
+    """The model that reads turns is unavailable: it is down, refuses, or is too slow."""
 
     code = "extractor_error"
-    default_hint = "Check the address, the key and the model; the turns wait, nothing is lost."
+    default_hint = "Check its URL, API key and model name; the turns wait, nothing is lost."
 
 
 class SealBroken(ScrubjayError):
-    """A cell does not open: it was altered, moved or cut short, or the key is wrong."""
+    """A cell does not decrypt: it was altered, moved or cut short, or the key is wrong."""
 
     code = "seal_broken"
     default_hint = "Run verify to see what is damaged; restore it from a backup."

@@ -249,7 +249,7 @@ class Amend(_WithId, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         Request.__post_init__(self)
         if self.pinned is None and self.expires_at is AS_IT_IS:
-            raise InvalidRequest("Say what to change.", hint="Give pinned, or expires_at.")
+            raise InvalidRequest("The request names no change.", hint="Give pinned, or expires_at.")
 
     def memory(self, old: Memory) -> Memory:
         """What becomes of `old`."""
@@ -534,7 +534,7 @@ class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
         Request.__post_init__(self)
         if self.before_id is not None and self.before is None:
             raise InvalidRequest(
-                "A turn to go on from is named with its time.", hint="Give before."
+                "`before_id` needs the time of the turn as well.", hint="Give before."
             )
 
 

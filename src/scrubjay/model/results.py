@@ -186,7 +186,7 @@ class Stopped(StrEnum):
     SPENT = "spent"
     """The scope has used up its tokens of this day."""
     UNAVAILABLE = "unavailable"
-    """The model cannot be had."""
+    """The model is unavailable."""
 
 
 class Extraction(Result, frozen=True, kw_only=True):

@@ -334,4 +334,4 @@ def from_record(record: Json) -> Turn:
         turn_id = check("id", Id, fields["id"])
         return Record(**{**fields, "at": at}).turn(turn_id, at, actor)
     except (KeyError, TypeError, ValueError) as error:
-        raise InvalidRequest("The turn has fields a turn does not have, or lacks some.") from error
+        raise InvalidRequest("The turn has unknown fields, or lacks some.") from error

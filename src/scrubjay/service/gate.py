@@ -112,7 +112,7 @@ class _Passage:
         origin = self._headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").lower().partition("://")[2] != host:
             raise Problem(
-                403, "origin_not_allowed", "Pages of other origins may not ask this service."
+                403, "origin_not_allowed", "Requests from web pages of other origins are refused."
             )
 
     async def _answer(self, problem: Problem) -> None:

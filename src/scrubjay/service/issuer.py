@@ -104,7 +104,7 @@ class Template:
         if parts["tenant"] is not None:
             tenant += name_of(claims[parts["tenant"]]) + (parts["after_tenant"] or "")
             if of_a_pod(tenant) and not of_a_pod(parts["before_tenant"] or ""):
-                raise Forbidden("The tenants of pods are not for a claim to name.")
+                raise Forbidden("A claim cannot name the tenant of a pod.")
         owner = name_of(claims[str(parts["owner"])])
         return Scope(tenant, f"{parts['before']}{owner}{parts['after']}")
 

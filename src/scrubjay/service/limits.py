@@ -78,8 +78,8 @@ class Meter:
             raise Problem(
                 429,
                 "rate_limited",
-                f"This key may ask {rate:g} times a second.",
-                hint=f"Try again in {seconds} s.",
+                f"Rate limit: this key may send {rate:g} {name} a second.",
+                hint=f"Retry in {seconds} s.",
                 headers={"Retry-After": seconds, **spent.headers()},
             )
         return spent
@@ -102,7 +102,7 @@ class Room:
                 raise Problem(
                     503,
                     "no_room",
-                    "Too many large bodies are here at once.",
+                    "The size limit of all request bodies together is reached.",
                     headers={"Retry-After": "1", "Connection": "close"},
                 )
             self.left -= len(piece)

@@ -116,7 +116,7 @@ def of(error: Exception) -> Problem:
             again = {"Retry-After": _AGAIN[status]} if status in _AGAIN else None
             return Problem(status, error.code, error.message, hint=error.hint, headers=again)
         case TooLate():
-            return Problem(503, "too_late", "It took too long.", headers={"Retry-After": "1"})
+            return Problem(503, "too_late", "The deadline passed.", headers={"Retry-After": "1"})
         case ValidationError():
             return of_field(error)
         case MsgspecError():

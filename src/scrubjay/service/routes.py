@@ -54,8 +54,8 @@ def expected(request: Request) -> frozenset[Edition] | None:
         raise Problem(
             428,
             "precondition_required",
-            "Say which version you have seen.",
-            hint="Send its ETag as If-Match, or If-Match: * for whichever it is.",
+            "The header If-Match is required.",
+            hint="Send the ETag that you have read, or If-Match: * for any edition.",
         )
     return None if given.strip() == "*" else _editions(given)
 
@@ -173,7 +173,7 @@ class RestEndpoint(HttpEndpoint[Response]):
         """The scope a header or the key names, if the key has the grant."""
         grant = self.operation.grant
         if grant is not None and grant not in holder.grants:
-            raise Forbidden(f"This key has not the grant {grant}.", hint="Use a key that has it.")
+            raise Forbidden(f"This key lacks the grant {grant}.", hint="Use a key that has it.")
         return self.service.scope_of(request, holder) if self.operation.verb.scoped else KEYS
 
     async def receive(self, request: Request, take: Take) -> bytes:
@@ -265,10 +265,10 @@ def _check_known(visit: Visit, reach: Access, receipt: Retained, once: str | Non
         if known == once:
             return
         if known is not None and key_name(known) == key_name(once):
-            detail = "This Idempotency-Key came with another request."
+            detail = "This Idempotency-Key was used with another request."
             raise Problem(422, "idempotency_key_reused", detail)
     if visit.request.headers.get("if-none-match", "").strip() == "*":
-        raise Problem(412, "precondition_failed", "It is there already, or was forgotten once.")
+        raise Problem(412, "precondition_failed", "The id or key exists already, or was forgotten.")
 
 
 def _query(request: Request, wanted: Mapping[str, tuple[Any, Any]]) -> Values:

@@ -83,11 +83,12 @@ class Listening:
             return
         if self.no_auth:
             raise Forbidden(
-                "Without keys it is served on loopback only.", hint="Leave out --no-auth or --host."
+                "Without authentication it listens on loopback only.",
+                hint="Leave out --no-auth or --host.",
             )
         if not self.tls and not self.insecure_http:
             raise Forbidden(
-                "Beyond loopback, keys and memories would cross the network readable.",
+                "Beyond loopback, keys and memories would cross the network in plain text.",
                 hint="Add --tls-cert and --tls-key, or --insecure-http behind a TLS proxy.",
             )
 

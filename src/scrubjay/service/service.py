@@ -61,7 +61,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.no_auth and self.trust is not None:
             raise InvalidRequest(
-                "Without keys nobody is asked for a token.", hint="Leave out --no-auth."
+                "Without authentication no token is checked.", hint="Leave out --no-auth."
             )
 
 

@@ -113,7 +113,7 @@ class OpenAIEmbedder:
             answers = sorted(json.loads(raw)["data"], key=lambda answer: answer["index"])
             rows = np.array([answer["embedding"] for answer in answers], np.float32)
         except (ValueError, TypeError, KeyError) as error:
-            raise EmbedderError("The embedding endpoint answered something else.") from error
+            raise EmbedderError("The embedding endpoint returned no vectors.") from error
         if rows.shape != (count, self.dimensions):
             raise EmbedderError(
                 f"The embedding endpoint gave vectors of shape {rows.shape}, "
@@ -121,7 +121,7 @@ class OpenAIEmbedder:
                 hint="Set the dimensions to those of the model.",
             )
         if not np.isfinite(rows).all():
-            raise EmbedderError("The embedding endpoint answered numbers that are none.")
+            raise EmbedderError("The embedding endpoint returned values that are not numbers.")
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         rows /= np.where(lengths > 0, lengths, 1)
         return rows

@@ -170,7 +170,7 @@ class StaticEmbedder:
         except (OSError, struct.error) as error:
             raise EmbedderError("The table of token vectors cannot be read.") from error
         if magic != MAGIC:
-            raise EmbedderError("The table of token vectors is not one.")
+            raise EmbedderError("The table of token vectors has a wrong format.")
         return magic, tokens, dimensions, size, digest
 
     @cached_property

@@ -261,7 +261,7 @@ def stretch(passphrase: str, salt: bytes, cost: Cost) -> bytes:
         raise InvalidRequest("The passphrase is empty.")
     if not cost.sane:
         raise SealBroken(
-            "The passphrase file asks for an absurd amount of work.",
+            "The Argon2id parameters in the passphrase file are beyond the limits.",
             hint="Put an undamaged copy of the passphrase file back; nothing was changed.",
         )
     # Keyboards differ in how they compose an accented letter.

@@ -220,7 +220,7 @@ class MemoryTx(MemoryView):
     def reseal(self, collection: Collection, row: Row) -> None:
         known = self.row(collection, row.id)
         if known is None or known.erased or known.version != row.version:
-            raise Conflict("The row to seal anew was changed or erased meanwhile.")
+            raise Conflict("The row to re-encrypt was changed or erased meanwhile.")
         sealed = replace(known, cell=row.cell, vector=row.vector, blob=row.blob, epoch=row.epoch)
         self._place(collection, sealed, at_end=False)
 

@@ -68,7 +68,7 @@ def forget(
     `expected` is an optimistic lock on a single id; `turns_only` takes ids as those of turns.
     """
     if expected is not None and len(request.ids) != 1:
-        raise InvalidRequest("A state can be expected of one id only.")
+        raise InvalidRequest("The optimistic lock `expected` needs exactly one id.")
     ids = _resolve(opened, request)
 
     def erase(tx: Tx) -> Taken:
@@ -204,7 +204,7 @@ def _check_confirmed(opened: OpenScope, view: View, request: Forget, ids: Iterab
     if request.confirm is None:
         if request.query is not None:
             raise NeedsConfirmation(
-                "Forgetting by words needs the confirmation of a preview.",
+                "Forget by query needs the token of a preview.",
                 hint="Look at preview(…) and repeat the call with confirm=preview.token.",
             )
         return

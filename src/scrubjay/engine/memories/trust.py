@@ -69,7 +69,7 @@ def reject(opened: OpenScope, public_id: str, *, actor: Actor) -> Erasure:
 
 def _check_human(actor: Actor) -> None:
     if actor not in _HUMANS:
-        raise Forbidden("Only a user or an operator may decide what leaves quarantine.")
+        raise Forbidden("Only a user or an operator can approve or reject a memory in quarantine.")
 
 
 def revoke(opened: OpenScope, request: Revoke, caller: Caller) -> Erasure:

@@ -43,7 +43,7 @@ def open_scope(
         address, entry = _address(ports, scope, _generation(ports, scope) + 1), None
     if entry is None:
         if not create:
-            raise NotFound(f"There is no scope {scope}.", hint="It is made by the first write.")
+            raise NotFound(f"There is no scope {scope}.", hint="The first write creates it.")
         make(ports, scope, address)
     elif not ports.store.exists(address):
         raise StoreError(

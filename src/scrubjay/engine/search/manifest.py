@@ -323,7 +323,7 @@ def _renewed(opened: OpenScope, head: Head, base: Manifest, erased: set[bytes]) 
     """Whether the segments were rewritten; False if it lost the race."""
     try:
         if base.known < head.memory.min_seq:
-            raise SealBroken("The segments slept across a clean-up.")
+            raise SealBroken("The segments are older than the last purge.")
         epoch = head.memory.epoch
         sealed = [_cleansed(opened, base.epoch, epoch, one, erased) for one in base.segments]
         written = replace(

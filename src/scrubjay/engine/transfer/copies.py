@@ -140,7 +140,7 @@ def _in_line(opened: OpenScope, tx: Tx, memory: Memory, *, trusted: bool) -> Mem
             raise Forbidden(
                 f"A memory of origin {replaced.origin} cannot be replaced by origin "
                 f"{memory.origin}.",
-                hint="Nothing was loaded. Load it as somebody who is trusted as much.",
+                hint="Nothing was loaded. Use a key with an origin of the same trust.",
             )
     if here is not None and here.superseded_by is not None:
         _check_successor(here, memory.superseded_by or here.superseded_by)

@@ -26,7 +26,7 @@ def closed() -> StoreError:
 
 def busy() -> Busy:
     """The error for a lock timeout."""
-    return Busy("Another writer held the lock for too long; nothing was written.")
+    return Busy("Another process held the lock of the store for too long.")
 
 
 def full() -> Full:

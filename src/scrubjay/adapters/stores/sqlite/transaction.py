@@ -326,7 +326,7 @@ class SqliteTx(SqliteView):
         found = (row.epoch, row.cell, row.vector, row.blob, row.id, row.version)
         self.run(TABLES[collection]["reseal"], found)
         if not self.connection.changes():
-            raise Conflict("The row to seal anew was changed or erased meanwhile.")
+            raise Conflict("The row to re-encrypt was changed or erased meanwhile.")
 
     def erase(self, collection: Collection, row_id: bytes, *, drop_day: int) -> Row | None:
         known = self.row(collection, row_id)
