@@ -39,7 +39,10 @@ from scrubjay.model.scope import Scope
 _LISTS = (tuple, list, frozenset, set)
 plain = values.plain
 """A value as plain JSON."""
-SHORT: Final = {Provenance: frozenset[str](), Memory: frozenset({"origin", "number", "version"})}
+SHORT: Final = {
+    Provenance: frozenset[str](),
+    Memory: frozenset({"origin", "number", "version", "edition"}),
+}
 """Structs that leave out the fields at their default, but for these."""
 
 
@@ -84,7 +87,7 @@ def _build_list(origin: Any, arguments: tuple[Any, ...], value: Any) -> Any:
 
 def _build_one(hint: Any, value: Any) -> Any:
     if hint is Memory:
-        return from_record(value)
+        return from_record({name: one for name, one in value.items() if name != "edition"})
     if hint is Scope:
         return Scope.parse(value)
     if hint in (datetime, date):
@@ -230,6 +233,10 @@ def schemas(types: Iterable[type[Struct]], template: str) -> tuple[list[Any], di
     found, defined = msgspec.json.schema_components(types, ref_template=template)
     scope = template.format(name="Scope")
     short = {kind.__name__: kind for kind in SHORT}
+    if Memory.__name__ in defined:
+        about = "Number and version as one text, equal to the ETag: no two states have the same."
+        edition = {"description": about, "type": "string"}
+        defined[Memory.__name__]["properties"]["edition"] = edition
     for name, schema in defined.items():
         if "properties" in schema:
             schema["additionalProperties"] = False

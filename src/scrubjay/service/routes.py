@@ -36,7 +36,7 @@ _STRONG: Final = re.compile(rf'"{_COUNT}\.{_COUNT}"')
 
 def etag(memory: Memory) -> str:
     """A strong tag: no two states of a memory have the same."""
-    return f'"{memory.number}.{memory.version}"'
+    return '"{}.{}"'.format(*memory.edition)
 
 
 def unchanged(request: Request, memory: Memory) -> bool:
