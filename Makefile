@@ -10,13 +10,16 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
+TARGET ?= bundle
+SECONDS ?= 600
+
 # `make run` keeps its memory in the checkout, where git ignores it: what is tried out here does not
 # touch the memory somebody lives with in their own home, and is still there tomorrow. It is not
 # made again by anything, so `make clean` leaves it.
 RUN_HOME ?= .scrubjay
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench bench-peers requirements clean
+.PHONY: help setup run test check fuzz bench bench-peers requirements clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +46,11 @@ check: setup  ## lint, format, types, layers, budgets and the house rules
 	.venv/bin/lint-imports --no-logo
 	$(PYTHON_IN_VENV) tools/house_counts.py --check
 	$(PYTHON_IN_VENV) -m pytest -q tests/test_house.py
+
+fuzz: setup  ## fuzz TARGET (codec, bundle, analysis, secrets, history) for SECONDS; installs atheris aside
+	@$(PYTHON_IN_VENV) -m pip install --quiet --require-hashes --target build/fuzz -r requirements/fuzz.txt
+	PYTHONPATH=build/fuzz:. $(PYTHON_IN_VENV) -m tests.fuzz $(TARGET) build/corpus/$(TARGET) \
+		-max_total_time=$(SECONDS) -artifact_prefix=build/$(TARGET)- $(ARGS)
 
 bench: setup  ## measure
 	$(PYTHON_IN_VENV) -m bench $(ARGS)

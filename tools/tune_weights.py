@@ -25,7 +25,14 @@ from scrubjay.engine.search import analysis, question, ranking
 from scrubjay.engine.search.postings import Postings, Terms
 from scrubjay.engine.search.ranking import WEIGHTS, Weights
 
-HELD = {"later": -2.0, "age": -0.5, "importance": 0.3, "distrust": -0.5, "pinned": 0.1}
+HELD = {
+    "later": -2.0,
+    "age": -0.5,
+    "importance": 0.3,
+    "distrust": -0.5,
+    "pinned": 0.1,
+    "holds": 0.0,
+}
 ROUGH = {"words": 1.0, "meaning": 0.4, "speaker": 0.5, "session": 0.3}
 """An order that leaves the other features to the fit."""
 PENALTY = 1e-3
@@ -144,7 +151,7 @@ class Haystack:
             asked["question"],
             dict(enumerate(self.speakers)),
             asked_at=moment(asked["asked_at"]) if asked["asked_at"] else None,
-            latest=max(self.times),
+            latest=moment(asked["asked_at"]) if asked["asked_at"] else max(self.times),
         )
         matched = self.terms.match(analysis.wanted(asked["question"]))
         vector = unit(np.asarray(embed([asked["question"]]), np.float32)[0] - self.mean)

@@ -1,8 +1,8 @@
 """API keys, their grants, and `Access`: the engine as the holder of a key may use it.
 
-A key is a memory of the scope `system/keys`, which no key can name and no surface shows: it is
-sealed, audited and forgotten like every other. Its secret is 256 random bits, so a plain keyed
-hash of it is as good as a slow one.
+A key is a memory of the scope `system/keys`, which no key covers and no surface shows: it is
+sealed, audited and forgotten like any other. Its secret is 256 random bits, so a fast keyed hash
+is enough.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import (
     SYSTEM,
+    AuditRequest,
     Browse,
     Caller,
     Extract,
@@ -40,24 +41,24 @@ from scrubjay.model.requests import (
     Retain,
     Supersede,
 )
-from scrubjay.model.results import Erasure, Extraction, Recalled, Report
+from scrubjay.model.results import AuditEvent, Erasure, Extraction, Recalled, Report
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
 from scrubjay.ports import Clock
 
 SYSTEM_TENANT: Final = "system"
-"""The tenant that is ours: no key covers it."""
+"""Reserved tenant: no key covers it."""
 PODS: Final = "pod"
-"""The tenant of pods without a name, and what those of all others begin with."""
+"""Tenant of unnamed pods, and prefix of the tenants of all others."""
 KEYS: Final = Scope(SYSTEM_TENANT, "keys")
 PREFIX: Final = "sj"
 ANY: Final = "*"
 LOCAL_ID: Final = "local"
-"""The id of who asks where no key is needed; no key has it, being of eight characters."""
+"""Key id without authentication; no real key has it, because those have eight characters."""
 RECALL_SECONDS: Final = 20.0
-"""How long a recall may take before it answers with what it has."""
+"""Deadline of a recall, after which it answers with what it has found."""
 FEW_HITS: Final = 20
-"""How many hits a recall may ask for to be a short matter."""
+"""Maximum limit of a short recall, which runs on the event loop."""
 _OPERATOR: Final = Caller(actor=Actor.OPERATOR)
 _SPOKEN: Final = (Retain, Supersede, Record)
 """Requests whose origin is no more trusted than the key."""
@@ -65,7 +66,7 @@ _TAG: Final = "api-key"
 _SIGNING: Final = "signing-secret"
 _MOST: Final = 10_000
 _RANKS: Final = (Actor.AGENT, Actor.USER, Actor.OPERATOR, Actor.SYSTEM)
-"""Who may act for whom: each for itself and for those before it."""
+"""Actors from low to high: a key may create keys for its own and lower ones."""
 _OWN_ORIGIN: Final = {
     Actor.AGENT: Origin.AGENT,
     Actor.USER: Origin.USER,
@@ -73,7 +74,7 @@ _OWN_ORIGIN: Final = {
     Actor.SYSTEM: Origin.OPERATOR,
 }
 _FRESH_SECONDS: Final = 0.5
-"""How long a process may go on using a key that another process has revoked."""
+"""Cache lifetime of the keys: how long a key revoked by another process may work."""
 
 
 class Grant(StrEnum):
@@ -84,6 +85,8 @@ class Grant(StrEnum):
     FORGET = "forget"
     EXPORT = "export"
     ADMIN = "admin"
+    EXTRACT = "extract"
+    """Send turns to the model that is configured; apart from admin, which makes no such key."""
 
 
 class Key(Result, frozen=True, kw_only=True):
@@ -117,14 +120,14 @@ class Key(Result, frozen=True, kw_only=True):
     ] = None
 
     def covers(self, scope: Scope) -> bool:
-        """Whether the key may be used on a scope at all."""
+        """Whether the key covers a scope."""
         if scope.tenant == SYSTEM_TENANT:
             return False
         return any(one in (ANY, f"{scope.tenant}/{ANY}", str(scope)) for one in self.scopes)
 
     @property
     def only_scope(self) -> Scope | None:
-        """The one scope it is for, if it is for one."""
+        """Its only scope, if it covers exactly one."""
         if len(self.scopes) == 1 and ANY not in self.scopes[0]:
             return Scope.parse(self.scopes[0])
         return None
@@ -141,7 +144,7 @@ class Issued(Result, frozen=True, kw_only=True):
 
 
 def everything(actor: Actor = Actor.USER) -> Key:
-    """Who asks where no key is needed: the person at this machine."""
+    """The key of a caller without authentication: everything is allowed."""
     return Key(
         id=LOCAL_ID,
         name="local",
@@ -153,7 +156,7 @@ def everything(actor: Actor = Actor.USER) -> Key:
 
 
 class Keys:
-    """The keys of one installation; safe for several threads."""
+    """API keys of one installation, with a cache; thread-safe."""
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
@@ -173,9 +176,9 @@ class Keys:
         origin: Origin | str | None = None,
         expires_at: datetime | None = None,
     ) -> Issued:
-        """Make a key; its token is in the answer and nowhere else.
+        """Create a key; its token is only in the answer.
 
-        Without an origin it is the one of who acts: an agent's words are not the user's.
+        The default origin is that of the actor: an agent's text is not the user's.
         """
         now = self._clock.now()
         who = text.check("actor", Actor, actor)
@@ -205,7 +208,7 @@ class Keys:
         return tuple(sorted(found, key=lambda key: (str(key.created_at), key.id)))
 
     def revoke(self, key_id: str) -> Key:
-        """Take a key back for good; it is refused at once here, elsewhere within a second."""
+        """Revoke a key for good: at once in this process, within a second in others."""
         self.refresh()
         if key_id not in self._known:
             raise NotFound("There is no such key.", hint="`scrubjay keys list` shows them.")
@@ -216,11 +219,11 @@ class Keys:
 
     @property
     def stale(self) -> bool:
-        """Whether it is time to look for keys other processes made or revoked."""
+        """Whether the cache is older than its lifetime."""
         return self._clock.monotonic() - self._looked_at > _FRESH_SECONDS
 
     def find(self, token: str) -> Key | None:
-        """The key a token is, as far as is known here; None for anything else."""
+        """The key of a token from the cache; None if it is unknown or expired."""
         prefix, _, rest = token.partition("_")
         key_id, _, secret = rest.partition("_")
         key, digest = self._known.get(key_id, (None, bytes(32)))
@@ -230,7 +233,7 @@ class Keys:
         return key
 
     def refresh(self) -> None:
-        """Look for what changed since; one number is compared, and mostly that is all."""
+        """Refresh the cache; usually only one number is compared."""
         with self._mutex:
             looked_at = self._clock.monotonic()
             seq = self._engine.head(KEYS).memory.seq
@@ -242,7 +245,7 @@ class Keys:
             self._looked_at = looked_at
 
     def signing_secret(self) -> bytes:
-        """The secret this installation signs cursors and pseudonyms with, made on first use."""
+        """Secret for cursors and pseudonyms of this installation, created on first use."""
         try:
             kept = self._engine.get(KEYS, Get(_SIGNING), SYSTEM)
         except NotFound:
@@ -271,7 +274,7 @@ class Keys:
 
 
 class OpenRequest(text.Request, frozen=True, kw_only=True):
-    """Make the scope unless it is there."""
+    """Create the scope unless it exists."""
 
     anew: Annotated[
         bool, Meta(description="Whether to begin again a scope that was destroyed; needs admin.")
@@ -285,7 +288,7 @@ class VerifyErased(text.Request, frozen=True):
 
 
 class CreateKey(text.Request, frozen=True, kw_only=True):
-    """Make a key that allows no more, and no longer, than the one it is made with."""
+    """Create a key that allows no more, and no longer, than the key of the request."""
 
     name: Annotated[text.Name, Meta(description="The name of the key, for people.")]
     scopes: Annotated[
@@ -311,7 +314,7 @@ class CreateKey(text.Request, frozen=True, kw_only=True):
 
 
 class RevokeKey(text.Request, frozen=True):
-    """Take a key back for good."""
+    """Revoke a key for good."""
 
     key_id: Annotated[str, Meta(description="The id of the key.")]
 
@@ -343,7 +346,7 @@ class Access:
             raise Forbidden("This key does not cover that scope.", hint="Use a key made for it.")
 
     def at_once(self, scope: Scope, fields: Mapping[str, Any]) -> Short | None:
-        """What to ask for one short recall instead of the engine, if the scope is at hand."""
+        """A short recall for the event loop; None if it would take long or wait."""
         few = fields.get("limit", 1) <= FEW_HITS and not fields.get("scopes")
         return self._engine.at_once(scope) if few else None
 
@@ -355,8 +358,17 @@ class Access:
         seconds = min(request.seconds or RECALL_SECONDS, RECALL_SECONDS)
         return self._engine.recall(scope, replace(request, seconds=seconds), caller)
 
+    def audit(self, scope: Scope, request: AuditRequest, caller: Caller) -> tuple[AuditEvent, ...]:
+        """The audit trail after a count, oldest first; for people, not for agents."""
+        if self.holder.actor is Actor.AGENT:
+            raise Forbidden(
+                "An agent's key does not read the audit trail.",
+                hint="Use a key of a user or an operator.",
+            )
+        return self._engine.audit(scope, request, caller)
+
     def extract(self, scope: Scope, request: Extract, caller: Caller) -> Extraction:
-        """Have the model read turns that wait, for no longer than a caller waits."""
+        """Send waiting turns to the model, within the deadline of a request."""
         seconds = min(request.seconds, Extract().seconds)
         return self._engine.extract(scope, replace(request, seconds=seconds), caller)
 
@@ -374,31 +386,31 @@ class Access:
     def verify_erased(self, scope: Scope, request: VerifyErased, caller: Caller) -> Report:
         """Prove an erasure of this scope by its receipt."""
         checked = receipts.from_json(receipts.to_json(request.receipt))
-        if checked.address not in {one.address for one in self._engine.receipts(scope)}:
+        if checked not in self._engine.receipts(scope):
             raise NotFound("No erasure of this scope has such a receipt.")
         return self._engine.verify_erased(checked)
 
     def open(self, scope: Scope, request: OpenRequest, caller: Caller) -> Scope:
-        """Make the scope unless it is there; one that was destroyed only with `anew`."""
+        """Create the scope unless it exists; a destroyed one only with `anew`."""
         if request.anew and Grant.ADMIN not in self.holder.grants:
             raise Forbidden("Only a key with the grant admin can create a destroyed scope again.")
         self._engine.open(scope, anew=request.anew)
         return scope
 
     def scopes(self, scope: Scope, request: Listing, caller: Caller) -> tuple[Scope, ...]:
-        """The scopes the key covers."""
+        """List the scopes that the key covers."""
         return request.part(tuple(filter(self.holder.covers, self._engine.scopes())))
 
     def own_key(self, scope: Scope, request: NoFields, caller: Caller) -> Key:
-        """The key that asks, without its secret."""
+        """The key of the request, without its secret."""
         return self.holder
 
     def list_keys(self, scope: Scope, request: Listing, caller: Caller) -> tuple[Key, ...]:
-        """The keys that cover nothing beyond what this one covers."""
+        """List the keys that cover no more than this one."""
         return request.part(tuple(one for one in self._keys.all() if within(one, self.holder)))
 
     def create_key(self, scope: Scope, request: CreateKey, caller: Caller) -> Issued:
-        """Make a key that allows no more, and no longer, than the one it is made with."""
+        """Create a key that allows no more, and no longer, than the key of the request."""
         until = narrowed(
             self.holder,
             scopes=request.scopes,
@@ -417,7 +429,7 @@ class Access:
         )
 
     def revoke_key(self, scope: Scope, request: RevokeKey, caller: Caller) -> Key:
-        """Take a key back for good."""
+        """Revoke a key for good."""
         found = next((one for one in self._keys.all() if one.id == request.key_id), None)
         if found is None or not within(found, self.holder):
             raise NotFound("There is no such key.", hint="GET /v1/keys lists them.")
@@ -425,7 +437,7 @@ class Access:
 
 
 def own_origin(actor: Actor) -> Origin:
-    """The origin of what somebody says themselves."""
+    """Default origin of an actor."""
     return _OWN_ORIGIN[actor]
 
 
@@ -437,7 +449,7 @@ def narrowed(
     actor: Actor,
     expires_at: datetime | None,
 ) -> datetime | None:
-    """When a key expires that is made with another; Forbidden if it would allow more."""
+    """Expiry of a key made with another key; Forbidden if it would allow more."""
     patterns, wanted = _patterns(scopes), _grants(grants)
     if not set(wanted) <= set(issuer.grants):
         raise Forbidden("A key cannot grant what its maker was not granted.")
@@ -451,7 +463,7 @@ def narrowed(
 
 
 def within(key: Key, issuer: Key) -> bool:
-    """Whether all that a key covers is covered by another."""
+    """Whether a key covers no more than another."""
     return all(_within(pattern, issuer) for pattern in key.scopes)
 
 
@@ -463,7 +475,7 @@ def _within(pattern: str, issuer: Key) -> bool:
 
 
 def lowered(key: Key, asked: Origin | None) -> Origin:
-    """The origin of what a holder of the key writes; Forbidden if they claim too much."""
+    """Origin of a write with the key; Forbidden if the claimed one is too trusted."""
     if asked is None:
         return key.origin
     if asked.trust > key.origin.trust:
@@ -509,7 +521,7 @@ def _digest(key_id: str, secret: str) -> bytes:
 
 
 def _record(key: Key, secret: str) -> dict[str, Json]:
-    """The key as metadata. Numbers, not text: what looks like a secret is never stored."""
+    """The key as metadata; its hash as numbers, since text like a secret would be removed."""
     return {
         "name": key.name,
         "created_at": key.created_at.isoformat() if key.created_at else None,

@@ -1,4 +1,4 @@
-"""From settings to an engine: the only module that names concrete classes."""
+"""Composition root: builds an engine from settings; the only module that names concrete classes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def clock() -> Clock:
 
 
 def make_policy(settings: Settings) -> Policy:
-    """What the settings say about the engine's own habits."""
+    """The policy of the engine from the settings."""
     return Policy(
         drop_days=settings.drop_days,
         shelf_bytes=settings.shelf_bytes,
@@ -121,7 +121,7 @@ def make_embedder(settings: Settings, clock: Clock) -> Embedder:
 
 
 def make_extractor(settings: Settings, clock: Clock) -> Extractor | None:
-    """What asks the model the settings name about turns; None if they name none."""
+    """The extractor of the configured language model; None if there is none."""
     asked = settings.extraction
     if not asked.url:
         return None
@@ -178,7 +178,7 @@ def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> s
 
 
 def versions() -> dict[str, str]:
-    """What this runs on, by name."""
+    """Versions of Python and the libraries, by name."""
     import platform
 
     import apsw
@@ -187,7 +187,7 @@ def versions() -> dict[str, str]:
 
 
 def strays(settings: Settings) -> list[str]:
-    """What no scope of the catalog explains, a sentence each; reads nothing sealed."""
+    """Orphaned files that belong to no scope of the catalog, a sentence each."""
     store = SqliteStore(settings.data, ballast_bytes=settings.ballast_bytes)
     try:
         entries = {entry.address: entry for entry in store.catalog.entries()}
@@ -204,7 +204,7 @@ def strays(settings: Settings) -> list[str]:
 
 
 def inspect(path: Path) -> Exhibit:
-    """What somebody without a key sees of a file: of the store, or any other by its bytes."""
+    """Inspect a file without a key: a file of the store, or any other by its bytes."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError as error:

@@ -1,13 +1,13 @@
-"""The only crossing from async to sync: pools of threads, deadlines, and who may be left.
+"""Bridge from async to sync: thread pools with deadlines; the only one in the package.
 
-Reads and writes have threads of their own. What goes over a whole scope, be it to read or to write
-it, takes turns in one thread: it may take minutes, and must not keep recall from its own.
+Reads and writes have separate pools. Operations on a whole scope run one at a time in one thread:
+they may take minutes and must not delay recall.
 
-The one thing that does not cross is a recall so short that the crossing would cost more
+Only a short recall runs on the event loop, where a thread would cost more
 (`engine/search/shelf.py`).
 
-A read nobody waits for any more is left behind; its thread ends by itself. A write is carried to
-its end whatever becomes of who asked for it: it may be in doubt to them, never to the store.
+A read whose client is gone is abandoned; its thread ends by itself. A write that has begun is
+always finished, even if its caller is cancelled.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ from scrubjay.model.errors import Busy
 
 Result = TypeVar("Result")
 _PATIENCE: Final = 0.25
-"""How long a read runs before it is worth watching whether anybody still waits for it."""
+"""How long a read runs before the connection of its client is watched."""
 
 
 class TooLate(Exception):  # it is what happened
-    """The deadline passed; of a write, before it had begun."""
+    """The deadline passed; for a write, before it began."""
 
 
 class Abandoned(Exception):  # it is what happened
-    """Nobody waits for the answer any more."""
+    """The client disconnected before the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much may go on at once, and for how long."""
+    """Limits of concurrency and time."""
 
     readers: int = 4
     writers: int = 16
-    """More than readers: writers mostly wait, and those that wait together share one sync."""
+    """More than readers: writers mostly wait, and concurrent ones share one sync."""
     waiting: int = 512
-    """How many may be under way before new ones are told to come back,"""
+    """Maximum number of calls in progress; further ones are refused as Busy,"""
     heavy: int = 8
-    """and how many of those that go over a whole scope, which take turns in one thread."""
+    """and of operations on a whole scope, which run one at a time."""
     read_seconds: float = 30.0
     write_seconds: float = 30.0
-    """How long a write may wait to begin."""
+    """Maximum wait of a write before it begins."""
     heavy_seconds: float = 300.0
-    """The same for what goes over a whole scope, which waits for others of its kind."""
+    """The same for operations on a whole scope."""
 
 
 class Bridge:
-    """Runs the engine's verbs beside the event loop."""
+    """Runs the engine's verbs in threads beside the event loop."""
 
     def __init__(
         self, limits: Limits | None = None, *, monotonic: Callable[[], float] = time.monotonic
@@ -67,7 +67,7 @@ class Bridge:
         self._mutex = threading.Lock()
         self._queued: dict[object, float] = {}
         self.waiting = 0
-        """How many calls have not been answered yet."""
+        """Number of calls in progress."""
         self._heavy = 0
 
     async def read(
@@ -78,7 +78,7 @@ class Bridge:
         gone: Callable[[], Awaitable[object]] | None = None,
         heavy: bool = False,
     ) -> Result:
-        """What `work` returns; TooLate after the deadline, Abandoned once `gone` returns."""
+        """Run a read; TooLate after the deadline, Abandoned once `gone` returns."""
         future = asyncio.wrap_future(self._begin(work, self._reads, heavy=heavy))
         try:
             limit = self.limits.heavy_seconds if heavy else self.limits.read_seconds
@@ -91,7 +91,7 @@ class Bridge:
             future.cancel()
 
     async def write(self, work: Callable[[], Result], *, heavy: bool = False) -> Result:
-        """What `work` returns; once it has begun it ends, also if the caller is cancelled."""
+        """Run a write; once begun it is finished, even if the caller is cancelled."""
         task = self._begin(work, self._writes, heavy=heavy)
         future = asyncio.wrap_future(task)
         # A caller that is cancelled leaves the result unread, which is no mistake.
@@ -103,7 +103,7 @@ class Bridge:
         return await future
 
     def queue(self) -> tuple[int, float]:
-        """How many wait for a thread, and for how many seconds the first of them has."""
+        """Queue length, and the age of its first entry in seconds."""
         since = list(self._queued.values())
         return len(since), self._monotonic() - since[0] if since else 0.0
 
@@ -134,7 +134,7 @@ class Bridge:
         return task
 
     async def close(self) -> None:
-        """Finish every write that was accepted; reads that still run are left behind."""
+        """Finish every accepted write; running reads are abandoned."""
         self._reads.shutdown(wait=False, cancel_futures=True)
         for pool in (self._writes, self._turns):
             await asyncio.to_thread(pool.shutdown, wait=True)
@@ -143,7 +143,7 @@ class Bridge:
 async def _wait(
     future: asyncio.Future[Result], seconds: float, gone: Callable[[], Awaitable[object]] | None
 ) -> None:
-    """Wait for the work, the deadline, or for nobody to be there any more."""
+    """Wait for the work, the deadline, or the disconnect of the client."""
     watch = asyncio.ensure_future(gone()) if gone else None
     both: set[asyncio.Future[Any]] = {future, watch} if watch else {future}
     try:

@@ -1,10 +1,10 @@
-"""The client: a `Jay` whose scope is kept by a service somewhere else.
+"""HTTP client: a `Jay` for a scope of a remote service.
 
     with scrubjay.connect("https://memory.example.com", key) as jay:
         jay.retain("Alice prefers green tea", kind="preference")
 
-It has every verb of `Jay` and gives the same answers, because it is one: only the engine behind
-it is another, which sends each verb to the service and builds the result from what comes back.
+It has every verb of `Jay` and the same results, because it is one: its engine sends each verb to
+the service and builds the result from the answer.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Client(Jay):
 
 
 class RemoteEngine:
-    """An engine as far as `Jay` can tell: every verb is sent to the service."""
+    """Engine for `Jay` that sends every verb to the service."""
 
     def __init__(self, url: str, key: str | None, *, seconds: float = SECONDS) -> None:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -103,7 +103,7 @@ class RemoteEngine:
         """The scope of a verb that names none."""
 
     def close(self) -> None:
-        """Let go of the connections; again is fine."""
+        """Close the connections; idempotent."""
         self._http.close()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -114,7 +114,7 @@ class RemoteEngine:
     # -- what takes more than a request; who acts is the key's to say ------------------------
 
     def record(self, scope: Scope, request: Record, _caller: Caller) -> Recorded:
-        """Write a turn; it has an id before it is sent, so that a repeat changes nothing."""
+        """Write a turn; the client chooses its id, so that a retry changes nothing."""
         known = request if request.id else replace(request, id=f"turn-{self._clock.new_id()}")
         recorded: Recorded = self._send(BY_NAME["record"], scope, known)
         return recorded
@@ -167,7 +167,7 @@ class RemoteEngine:
         return self._receive(operation, self._ask(operation, sent))
 
     def _ask(self, operation: Operation, request: httpx2.Request) -> httpx2.Response:
-        """The answer; asked for once more if the connection broke and that changes nothing."""
+        """Send a request; one retry after a broken connection, if that cannot write twice."""
         if self._http.is_closed:
             raise StoreError("This client is closed.", hint="Connect again.")
         try:

@@ -106,7 +106,7 @@ def _build_one(hint: Any, value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def hints(kind: Any) -> Mapping[str, Any]:
-    """The type hints of a class or function, resolved, with what is said of them."""
+    """Type hints of a class or function, resolved, with their annotations."""
     return get_type_hints(kind, include_extras=True)
 
 
@@ -117,7 +117,7 @@ def help_of(hint: Any) -> str:
 
 
 def bare(hint: Any) -> Any:
-    """A type hint without what is said of it."""
+    """A type hint without its annotations."""
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 

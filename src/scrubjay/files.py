@@ -1,4 +1,4 @@
-"""Files a person names: read whole, and written complete or not at all."""
+"""Files that a person names: read whole, written atomically."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read(source: bytes | str | os.PathLike[str]) -> bytes:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file its owner alone may read; a file of that name is replaced at once or kept."""
+    """Write a file with mode 0600; an existing file is replaced atomically."""
     if not path.name or "\x00" in str(path):
         raise InvalidRequest("That path names no file.")
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")

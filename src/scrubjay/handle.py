@@ -35,7 +35,7 @@ R = TypeVar("R")
 class SharedEngine:
     """`scrubjay.Engine`: all scopes of one home, which share its catalog, keys and indexes.
 
-    Files of scopes that were not used lately are closed and opened again when they are needed.
+    Files of idle scopes are closed, and opened again when needed.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class SharedEngine:
     def scope(self, name: str, *, create: bool = True, anew: bool = False) -> Jay:
         """The handle on a scope: `"alice"` for `local/alice`, or `"tenant/owner"`.
 
-        It may be closed, which closes nothing but itself. A scope that does not exist is made,
-        unless `create` is false; one that was destroyed only with `anew`.
+        Closing it does not close the engine. A missing scope is created, unless `create` is
+        false; a destroyed one only with `anew`.
         """
         scope = Scope.parse(name)
         self._engine.open(scope, create=create, anew=anew)
@@ -80,7 +80,7 @@ class SharedEngine:
         return self._engine.scopes()
 
     def close(self) -> None:
-        """Let go of every file; again is fine."""
+        """Close every file; idempotent."""
         self._engine.close()
 
 
@@ -98,8 +98,8 @@ def open(
 ) -> Jay:
     """Open a scope: `"alice"` for `local/alice`, or `"tenant/owner"`.
 
-    `home` is the folder for data and keys, otherwise the environment decides. A scope that does
-    not exist is made, unless `create` is false; one that was destroyed only with `anew`.
+    `home` is the folder for data and keys; by default the environment decides. A missing scope is
+    created, unless `create` is false; a destroyed one only with `anew`.
     """
     Scope.parse(scope)  # before anything is made
     engine = SharedEngine(home, passphrase=passphrase, actor=actor)
@@ -113,7 +113,7 @@ def open(
 
 
 class Jay(Verbs, Handle):
-    """One scope and all verbs on it; safe for several threads, closed by `with` or `close`."""
+    """Handle on one scope with all verbs; thread-safe, closed by `with` or `close`."""
 
     def __init__(
         self, engine: Engine, scope: Scope, *, actor: Actor = Actor.USER, shared: bool = False
@@ -121,7 +121,7 @@ class Jay(Verbs, Handle):
         self._engine = engine
         self.scope = scope
         self.shared = shared
-        """Whether others use the engine, too: then closing the handle does not close it."""
+        """Whether the engine is shared: then closing the handle does not close it."""
         self._caller = Caller(actor=check("actor", Actor, actor))
 
     def __enter__(self) -> Self:
@@ -139,7 +139,7 @@ class Jay(Verbs, Handle):
         return f"<{type(self).__name__} {self.scope}>"
 
     def close(self) -> None:
-        """Let go of every file, unless the engine is shared; again is fine."""
+        """Close every file, unless the engine is shared; idempotent."""
         if not self.shared:
             self._engine.close()
 
@@ -153,7 +153,7 @@ class Jay(Verbs, Handle):
         return self.amend(id, pinned=True)
 
     def unpin(self, id: str) -> Memory:
-        """Take the pin off."""
+        """Unpin a memory."""
         return self.amend(id, pinned=False)
 
     def expire(self, id: str, at: datetime | None) -> Memory:
@@ -161,7 +161,7 @@ class Jay(Verbs, Handle):
         return self.amend(id, expires_at=at)
 
     def unfreeze(self) -> Freeze:
-        """Let everything work again; returns the level before."""
+        """Lift a freeze; returns the level before."""
         return self.freeze(Freeze.NONE)
 
     # -- files, receipts and progress ----------------------------------------------------
@@ -195,11 +195,11 @@ class Jay(Verbs, Handle):
         return self._engine.restore(self.scope, Restore(files.read(source), key), self._caller)
 
     def reindex(self, *, progress: Progress = no_progress) -> Reindexed:
-        """Make the index again from the memories, with a vector for each."""
+        """Rebuild the index from the memories, with a vector for each."""
         return self._engine.reindex(self.scope, NOTHING, self._caller, progress=progress)
 
     def verify(self, erased: Erasure | str | os.PathLike[str] | None = None) -> Report:
-        """Open everything and check it; with a receipt, or its file, prove that erasure."""
+        """Check the integrity of the scope; with a receipt, or its file, prove that erasure."""
         if erased is None:
             return self._engine.verify(self.scope)
         if not isinstance(erased, Erasure):
@@ -208,9 +208,9 @@ class Jay(Verbs, Handle):
 
 
 class AsyncJay(Verbs, AsyncHandle):
-    """A `Jay` for `await`: the same verbs, carried out on threads beside the event loop.
+    """A `Jay` for `await`: the same verbs, run in threads beside the event loop.
 
-    Made of an open handle, which it closes: `async with AsyncJay(scrubjay.open("alice")) as jay`.
+    It wraps an open handle, and closes it: `async with AsyncJay(scrubjay.open("alice")) as jay`.
     """
 
     def __init__(self, jay: Jay) -> None:
@@ -235,7 +235,7 @@ class AsyncJay(Verbs, AsyncHandle):
         return f"<AsyncJay {self.scope}>"
 
     async def close(self) -> None:
-        """Finish what was begun and let go of every file; again is fine."""
+        """Finish the running writes and close every file; idempotent."""
         await self._bridge.close()
         self._jay.close()
 
@@ -246,10 +246,10 @@ class AsyncJay(Verbs, AsyncHandle):
         return self._bridge.read(work, heavy=verb.heavy)
 
     async def run(self, method: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
-        """Carry out a method of `Jay` that is no plain verb: `await jay.run(jay.sync.export)`."""
+        """Run a method of `Jay` that is not a plain verb: `await jay.run(jay.sync.export)`."""
         return await self._bridge.write(partial(method, *args, **named), heavy=True)
 
     @property
     def sync(self) -> Jay:
-        """The handle it was made of."""
+        """The wrapped handle."""
         return self._jay

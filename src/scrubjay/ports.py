@@ -292,6 +292,13 @@ class Embedder(Protocol):
     def costly(self) -> bool:
         """Whether its vectors are kept with each memory, rather than made whenever needed."""
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """The languages it was made for, as the analyzer names them; None for any.
+
+        Its vectors of a text in another language are not asked for an opinion.
+        """
+
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One row per text, in their order, of length 1; zeros where a text says nothing.
 
@@ -322,7 +329,7 @@ class Extractor(Protocol):
     """Turns to what a model finds in them beyond what is noted already.
 
     Safe for use by several threads; sends nothing but the turn and what is noted of it. Raises
-    ExtractorError when the model cannot be had or the deadline passes, and no other error. An
+    ExtractorError when the model is unavailable or the deadline passes, and no other error. An
     answer nobody can read is not usable, and still costs its tokens.
     """
 

@@ -27,7 +27,7 @@ Plain = str | int | float | bool | None
 
 
 class GivenBy(StrEnum):
-    """Where a value comes from."""
+    """Source of a value."""
 
     DEFAULT = "default"
     FILE = "file"
@@ -36,7 +36,7 @@ class GivenBy(StrEnum):
 
 
 class EmbedderName(StrEnum):
-    """Which embedder gives memories their vectors."""
+    """Embedder that makes the vectors."""
 
     STATIC = "static"
     NONE = "none"
@@ -44,10 +44,10 @@ class EmbedderName(StrEnum):
 
 
 class OnEmbedderChange(StrEnum):
-    """What becomes of vectors another embedder made."""
+    """Policy for vectors that another embedder made."""
 
     DEGRADE = "degrade"
-    """They are left out of the ranking until reindex."""
+    """They are ignored by the ranking until reindex."""
     RAISE = "raise"
 
 
@@ -79,7 +79,7 @@ class ExtractionSettings(Struct, frozen=True, kw_only=True):
 
 
 class Value(Struct, frozen=True, kw_only=True):
-    """One value as `config show` tells it."""
+    """One value, as `config show` prints it."""
 
     key: str
     value: Plain
@@ -89,29 +89,29 @@ class Value(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Where things are kept, and how patient and how careful the store is."""
+    """Settings: folders, scope, timeouts and limits."""
 
     data: Path
     keys: Path
     scope: str = "local/default"
-    """The scope a command means when it names none."""
+    """Default scope of commands."""
     lock_seconds: float = 30.0
-    """How long a writer waits for another before it gives up as Busy."""
+    """Lock timeout of a writer, after which it raises Busy."""
     ballast_bytes: int = 4 * MEGABYTE
-    """Space held in reserve, so that erasure works on a full disk."""
+    """Disk space reserved so that erasure works on a full disk."""
     shelf_bytes: int = 256 * MEGABYTE
-    """How much memory the open indexes may take together."""
+    """Memory budget of the open indexes."""
     drop_days: int = 30
-    """How long the row of an erased memory is kept, without content."""
+    """Days until the empty row of an erased memory is dropped."""
     superseded_days: int = 30
-    """How long purge leaves what was superseded."""
+    """Days until purge deletes superseded memories."""
     embedder: EmbedderName = EmbedderName.STATIC
     on_embedder_change: OnEmbedderChange = OnEmbedderChange.DEGRADE
     openai: OpenAISettings = OpenAISettings()
     extraction: ExtractionSettings = ExtractionSettings()
     passphrase: str | None = None
     values: tuple[Value, ...] = ()
-    """Every value with where it comes from."""
+    """Every value with its source."""
 
     def __repr__(self) -> str:
         return f"Settings(data={str(self.data)!r}, keys={str(self.keys)!r})"
@@ -121,7 +121,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 class SettingField(Struct, frozen=True):
-    """One key of the file, and the variable of the environment that goes before it."""
+    """One key of the file, and the environment variable that overrides it."""
 
     name: str
     """As in the file; with a dot, within a table."""
@@ -221,35 +221,21 @@ def read(
     values: dict[str, Any] = {name: one.value for name, one in found.items()}
     _check_together(values, config)
     variable = values["openai.api_key_variable"]
-    return Settings(
-        data=Path(str(places["data"].value)),
-        keys=Path(str(places["keys"].value)),
-        scope=values["scope"],
-        lock_seconds=values["lock_seconds"],
-        ballast_bytes=values["ballast_megabytes"] * MEGABYTE,
-        shelf_bytes=values["shelf_megabytes"] * MEGABYTE,
-        drop_days=values["drop_days"],
-        superseded_days=values["superseded_days"],
-        embedder=EmbedderName(values["embedder"]),
-        on_embedder_change=OnEmbedderChange(values["on_embedder_change"]),
-        openai=OpenAISettings(
-            url=values["openai.url"] or "",
-            model=values["openai.model"] or "",
-            dimensions=values["openai.dimensions"],
-            shorten=values["openai.shorten"],
-            api_key=env.get(variable) if variable else None,
-        ),
-        extraction=ExtractionSettings(
-            url=values["extraction.url"] or "",
-            model=values["extraction.model"] or "",
-            dialect=ModelDialect(values["extraction.dialect"]),
-            daily_tokens=values["extraction.daily_tokens"],
-            seconds=values["extraction.seconds"],
-            api_key=env.get(f"{PREFIX}EXTRACTION_API_KEY"),
-        ),
-        passphrase=env.get(f"{PREFIX}PASSPHRASE"),
-        values=(*places.values(), *found.values()),
-    )
+    tree: dict[str, Any] = {
+        "data": Path(str(places["data"].value)),
+        "keys": Path(str(places["keys"].value)),
+        "ballast_bytes": values["ballast_megabytes"] * MEGABYTE,
+        "shelf_bytes": values["shelf_megabytes"] * MEGABYTE,
+        "openai": {"api_key": env.get(variable) if variable else None},
+        "extraction": {"api_key": env.get(f"{PREFIX}EXTRACTION_API_KEY")},
+        "passphrase": env.get(f"{PREFIX}PASSPHRASE"),
+        "values": (*places.values(), *found.values()),
+    }
+    for name, value in values.items():
+        table, _, key = name.rpartition(".")
+        if value is not None:
+            (tree[table] if table else tree)[key] = value
+    return msgspec.convert(tree, Settings)
 
 
 def at_home(home: Path, *, passphrase: str | None = None) -> Settings:
@@ -349,5 +335,5 @@ def _check_together(values: Mapping[str, Any], file: Path) -> None:
 
 
 def variable(name: str, environment: Mapping[str, str] | None = None) -> str | None:
-    """A variable whose name somebody else's convention gives; None if it is not set or empty."""
+    """An environment variable of a foreign convention; None if it is not set or empty."""
     return (os.environ if environment is None else environment).get(name) or None

@@ -1,16 +1,15 @@
 """The table of verbs: what each takes, gives, needs and changes; it knows nothing of HTTP.
 
-One line per verb is all there is: the handles inherit it (`jay.retain(…)`, `await jay.retain(…)`),
-and routes, the OpenAPI document and the client are loops over `VERBS`.
+A verb is one line: the handles inherit it (`jay.retain(…)`, `await jay.retain(…)`), and routes, the
+OpenAPI document and the client are loops over `VERBS`.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from types import MethodType
-from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast, overload
 
 from msgspec import Struct
 
@@ -22,20 +21,23 @@ from scrubjay.model.requests import Caller, NoFields
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
 
+if TYPE_CHECKING:
+    from inspect import Signature
+
 P = ParamSpec("P")
 Q = TypeVar("Q", bound=Struct)
 R = TypeVar("R")
 
 
 class Handle:
-    """What verbs are called on: one scope, and who calls."""
+    """Base class of handles: one scope, and the caller."""
 
     def _carry_out(self, verb: Verb[..., Any], request: Struct) -> Any:
         raise NotImplementedError
 
 
 class AsyncHandle:
-    """The same for `await`: what it carries out is awaited."""
+    """Base class of handles for `await`."""
 
     def _carry_out(self, verb: Verb[..., Any], request: Struct) -> Any:
         raise NotImplementedError
@@ -44,9 +46,8 @@ class AsyncHandle:
 class Verb(Generic[P, R]):
     """One verb: a method of every handle, with the signature of its request and its engine's help.
 
-    The effects: `writes` is never abandoned; `idempotent` does no more twice than once; `heavy`
-    goes over a whole scope; `creates` makes a scope that is not there; `beyond` works on a scope
-    that was destroyed.
+    Effects: `writes` is never abandoned; `idempotent` may be retried; `heavy` works on a whole
+    scope; `creates` creates a missing scope; `beyond` works on a destroyed scope.
     """
 
     name: str
@@ -88,10 +89,12 @@ class Verb(Generic[P, R]):
     @cached_property
     def conditional(self) -> bool:
         """Whether it takes an optimistic lock: the editions the memory may be in."""
-        return "expected" in inspect.signature(self.method).parameters
+        return "expected" in codec.hints(self.method)
 
     @cached_property
-    def __signature__(self) -> inspect.Signature:
+    def __signature__(self) -> Signature:
+        import inspect  # costs a command line that never asks more than most of its own modules
+
         fields = inspect.signature(self.request).parameters.values()
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         return inspect.Signature([own, *fields])
@@ -106,7 +109,7 @@ class Verb(Generic[P, R]):
         return self if handle is None else MethodType(self, handle)
 
     def __call__(self, handle: Handle | AsyncHandle, /, *args: P.args, **fields: P.kwargs) -> R:
-        """Carry it out on a handle; InvalidRequest if a field is wrong or unknown."""
+        """Perform it on a handle; InvalidRequest if a field is wrong or unknown."""
         names = self.request.__struct_fields__
         if len(args) > len(names):
             raise TypeError(f"{self.name} takes at most {len(names)} arguments.")
@@ -148,7 +151,7 @@ class Verbs:
         requests.Purge, Engine.purge, Grant.ADMIN, writes=True, idempotent=True, heavy=True
     )
     rotate = Verb(NoFields, Engine.rotate, Grant.ADMIN, writes=True, heavy=True)
-    extract = Verb(requests.Extract, Engine.extract, Grant.ADMIN, writes=True, heavy=True)
+    extract = Verb(requests.Extract, Engine.extract, Grant.EXTRACT, writes=True, heavy=True)
     extraction = Verb(NoFields, Engine.extraction, Grant.ADMIN)
     pause_extraction = Verb(
         requests.PauseExtraction,
@@ -159,7 +162,7 @@ class Verbs:
     )
     verify_audit = Verb(NoFields, Engine.verify_audit, Grant.ADMIN, heavy=True)
     receipts = Verb(requests.Listing, Engine.receipts, beyond=True)
-    audit = Verb(requests.AuditRequest, Engine.audit, Grant.ADMIN)
+    audit = Verb(requests.AuditRequest, Engine.audit)
     destroy = Verb(
         requests.Destroy,
         Engine.destroy,
@@ -172,7 +175,7 @@ class Verbs:
 
 
 class FileVerbs:
-    """Verbs that a handle writes by hand: they have a file, a receipt or a progress bar."""
+    """Verbs that a handle implements by hand: with a file, a receipt or a progress bar."""
 
     export = Verb(requests.Export, Engine.export, Grant.EXPORT, heavy=True)
     load = Verb(
@@ -197,7 +200,7 @@ class FileVerbs:
     reindex = Verb(NoFields, Engine.reindex, Grant.ADMIN, writes=True, idempotent=True, heavy=True)
     verify = Verb(NoFields, Engine.verify, Grant.ADMIN, heavy=True)
     verify_erased = Verb(
-        access.VerifyErased, Access.verify_erased, Grant.ADMIN, heavy=True, beyond=True
+        access.VerifyErased, Access.verify_erased, Grant.FORGET, heavy=True, beyond=True
     )
 
 
@@ -227,6 +230,6 @@ class ServiceVerbs:
 def perform(
     reach: Access, verb: Verb[..., Any], scope: Scope, fields: Mapping[str, Any], **beside: Any
 ) -> Any:
-    """Carry out a verb for the holder of a key: what the key decides is no field."""
+    """Perform a verb for the holder of a key; what the key decides is not a field."""
     asked = codec.request(verb.request, reach.admitted(verb.request, fields))
     return getattr(reach, verb.name)(scope, asked, reach.caller, **beside)

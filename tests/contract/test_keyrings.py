@@ -10,11 +10,11 @@ import pytest
 from scrubjay.adapters import keyrings
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.keyrings.file import FileKeyring
-from scrubjay.adapters.keyrings.memory import MemoryKeyring
 from scrubjay.adapters.keyrings.passphrase import Cost, PassphraseKeyring
 from scrubjay.ports import Keyring
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.keyring_contract import KeyringContract, OpenKeyring, SharedKeyringContract
+from tests.support.memory_keyring import MemoryKeyring
 from tests.support.registry import implementations
 
 CHEAP = Cost(memory_kib=64, passes=1, lanes=1)
@@ -31,8 +31,6 @@ def open_with_passphrase(directory: Path) -> PassphraseKeyring:
 
 
 class TestMemoryKeyring(KeyringContract):
-    tested = MemoryKeyring
-
     @pytest.fixture
     def open_keyring(self) -> OpenKeyring:
         keyring = MemoryKeyring(FakeClock())
@@ -59,5 +57,5 @@ class TestPassphraseKeyring(SharedKeyringContract):
 
 def test_every_keyring_runs_the_contract() -> None:
     """One added to the package without a suite here fails this test."""
-    suites = (TestMemoryKeyring, TestFileKeyring, TestPassphraseKeyring)
+    suites = (TestFileKeyring, TestPassphraseKeyring)
     assert implementations(keyrings, Keyring) == {suite.tested for suite in suites}

@@ -13,8 +13,8 @@ from scrubjay import Jay, connect, handle
 from scrubjay.client import RemoteEngine
 from scrubjay.model.scope import Scope
 from scrubjay.service.rest import BY_NAME
-from scrubjay.testing.surface_contract import SurfaceContract
 from scrubjay.verbs import Verb, Verbs
+from tests.contract.surface_contract import SurfaceContract
 from tests.serving import Running, serving
 from tests.support.engines import SqliteHome
 

@@ -146,6 +146,11 @@ class Ledger:
         if verb is Verb.RESTORE:
             self.lost = self.lost and outcome.error is not None
         assert verb in (Verb.ADD, Verb.RESTORE) or not appeared, "something came from nowhere"
+        for one in seen.memories.values():
+            sources = [seen.memories[source] for source in one.sources if source in after]
+            outdated = any(not source.current for source in sources)
+            # Unless somebody corrected it by hand, what it was derived from decides.
+            assert not (one.current and outdated and one.supersedes is None), "outdated in sight"
         for one in before & after:
             assert self.memories[one].content == seen.memories[one].content
             assert self.memories[one].version <= seen.memories[one].version

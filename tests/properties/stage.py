@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import NotFound, ScrubjayError
 from scrubjay.model.memory import Memory
-from scrubjay.model.requests import Browse
+from scrubjay.model.requests import Browse, Get, History
 from scrubjay.model.results import BackedUp, Exported, Recalled
 from scrubjay.model.rows import Due
 from scrubjay.model.scope import Scope
@@ -147,7 +147,9 @@ class Stage(RuleBasedStateMachine):
         return there[-1 - number // 5 % len(there)]
 
 
-def attempt(action: Callable[..., Result], *args: Scope | str) -> Result | type[ScrubjayError]:
+def attempt(
+    action: Callable[..., Result], *args: Scope | Get | History
+) -> Result | type[ScrubjayError]:
     """What an action returns, or the class of the error it raises."""
     try:
         return action(*args)
@@ -159,8 +161,8 @@ def views(engine: Engine, scope: Scope, ids: list[str]) -> dict[str, object]:
     """All that one engine shows of a scope."""
     engine.open(scope)
     page = engine.browse(scope, Browse(limit=10_000))
-    got = {one: attempt(engine.get, scope, one) for one in ids}
-    told = {one: attempt(engine.history, scope, one) for one in ids}
+    got = {one: attempt(engine.get, scope, Get(one)) for one in ids}
+    told = {one: attempt(engine.history, scope, History(one)) for one in ids}
     return {"page": page.memories, "got": got, "told": told}
 
 
@@ -168,7 +170,7 @@ def expect_view(view: dict[str, object], ledger: Ledger, now: datetime) -> None:
     """A view shows what is there and not expired, and only that."""
     there = [memory for memory in ledger.memories.values() if not memory.expired(now)]
     newest_first = sorted(there, key=lambda memory: -memory.number)
-    assert view["page"] == tuple(memory for memory in newest_first if memory.live)
+    assert view["page"] == tuple(memory for memory in newest_first if memory.current)
     shown: dict[str, Memory | type[NotFound]] = {memory.id: memory for memory in there}
     assert view["got"] == {one: shown.get(one, NotFound) for one in ledger.known}
     told = view["told"]
@@ -180,7 +182,7 @@ def expect_view(view: dict[str, object], ledger: Ledger, now: datetime) -> None:
 
 def expect_hits(found: Recalled, ledger: Ledger, asked: Memory | None, now: datetime) -> None:
     """A recall without a limit finds what is there and current, as it is, and only that."""
-    current = [m for m in ledger.memories.values() if m.live and not m.expired(now)]
+    current = [m for m in ledger.memories.values() if m.current and not m.expired(now)]
     assert found.degraded == ()
     assert {hit.memory.id: hit.memory for hit in found} == {m.id: m for m in current}
     if asked in current and asked.content.startswith("saying") and len(asked.content) < 100:

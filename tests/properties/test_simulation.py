@@ -188,7 +188,7 @@ class Simulation(Stage):
     def purge(self, which: int, scope: Scope, days: int, keep: int, dies: Failpoint | None) -> None:
         for world in self.worlds:
             world.clock.advance(days=days)
-        due = self.ledgers[scope].where(lambda m: m.expires_at is not None or not m.live)
+        due = self.ledgers[scope].where(lambda m: m.expires_at is not None or not m.current)
         purge = partial(self.step, which, scope, Verb.PURGE, dies=dies, due=due)
         purge(lambda engine: engine.purge(scope, Purge(superseded_days=keep)))
 

@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from scrubjay.adapters.blobs.files import FileBlobs
-from scrubjay.adapters.blobs.memory import MemoryBlobs
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.keyrings.file import FileKeyring
-from scrubjay.adapters.keyrings.memory import MemoryKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Engine, Policy, Ports
 from scrubjay.engine.scope.open_scope import OpenScope
@@ -31,6 +29,8 @@ from scrubjay.model.scope import Scope
 from scrubjay.ports import Blobs, Failpoint, Keyring, Reach, Result, Store, Tx, View
 from scrubjay.testing.clock import FakeClock
 from tests.support.engines import LastingStore, SimulatedCrash
+from tests.support.memory_blobs import MemoryBlobs
+from tests.support.memory_keyring import MemoryKeyring
 
 RAM_DISK: Final = Path("/dev/shm")
 COMMITS: Final = frozenset({Failpoint.STORE_BEFORE_COMMIT, Failpoint.STORE_AFTER_COMMIT})

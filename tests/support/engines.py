@@ -14,14 +14,14 @@ from collections import Counter
 from pathlib import Path
 
 from scrubjay import bootstrap, settings
-from scrubjay.adapters.blobs.memory import MemoryBlobs
 from scrubjay.adapters.distillers.rules import RulesDistiller
 from scrubjay.adapters.embedders.static import StaticEmbedder
-from scrubjay.adapters.keyrings.memory import MemoryKeyring
 from scrubjay.adapters.stores.memory import MemoryStore
 from scrubjay.engine import Engine, Policy, Ports
 from scrubjay.ports import Distiller, Embedder, Extractor, Failpoint
 from scrubjay.testing.clock import FakeClock
+from tests.support.memory_blobs import MemoryBlobs
+from tests.support.memory_keyring import MemoryKeyring
 
 
 class SimulatedCrash(BaseException):

@@ -87,6 +87,7 @@ class _Looking:
     identity = f"minilm:{DIMENSIONS}:{WEIGHTS_SHA256[:8]}"
     dimensions = DIMENSIONS
     costly = True
+    languages = None
 
     def __init__(self, vectors: Vectors) -> None:
         self._vectors = vectors

@@ -6,6 +6,7 @@ all of them together would take longer than most commands do.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -18,9 +19,9 @@ from msgspec import Struct
 
 from scrubjay import __version__, settings
 from scrubjay.cli import parser
-from scrubjay.cli.exits import Exit, complain, exit_code, hint
+from scrubjay.cli.exits import Declined, Exit, complain, exit_code, hint
 from scrubjay.cli.parser import COMMANDS, PROGRAM, Command, WrongUsage
-from scrubjay.cli.render import Output
+from scrubjay.cli.render import Output, say
 from scrubjay.model.errors import ScrubjayError
 
 _HELP: Final = "Memory for AI agents: sealed at rest, forgotten for good."
@@ -159,6 +160,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except ScrubjayError as error:
         complain(error.code, error.message, hint(error), as_json=as_json)
         return exit_code(error)
+    except Declined:
+        say("Nothing was done.")
+        return Exit.FAILURE
     except EOFError:
         said = "The input ended before it was answered."
         complain("aborted", said, "Nothing was done.", as_json=as_json)
@@ -179,6 +183,9 @@ def _perform(words: list[str]) -> int:
         sys.stdout.write(f"{PROGRAM} {__version__}\n")
         return Exit.OK
     command, rest = find(words)
+    if not gc.isenabled():  # `main` left this to us
+        gc.freeze()
+        gc.enable()
     if command is not None:
         given = command.parse(rest)
         if given is not None:

@@ -10,7 +10,6 @@ from msgspec.structs import asdict
 from scrubjay import files
 from scrubjay import settings as reading
 from scrubjay.cli import render
-from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import confirm, installed, scope_of, scoped, settings
 from scrubjay.cli.parser import DRY_RUN, ID, JSON, RECEIPT, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output, line, say
@@ -38,7 +37,7 @@ def forget(
     yes: bool = False,
     dry_run: bool = False,
     **target: Any,
-) -> Output | int:
+) -> Output:
     """Erase memories for good, with their earlier versions and what was derived from them.
 
     By ids at once; anything else is shown first and has to be confirmed, and then exactly what
@@ -59,8 +58,7 @@ def forget(
             say(f"  and {len(everything) - _SHOWN:,} more")
     with_them = f", with {len(shown.others):,} that go with them" * bool(shown.others)
     number = render.plural(len(shown.memories), "memory")
-    if not confirm(f"This erases {number} for good{with_them}.", yes=yes):
-        return Exit.FAILURE
+    confirm(f"This erases {number} for good{with_them}.", yes=yes)
     return _erased(jay.forget(**target, confirm=shown.token), receipt)
 
 
@@ -85,7 +83,7 @@ def revoke(
     channel: str | None = None,
     receipt: Path | None = None,
     yes: bool = False,
-) -> Output | int:
+) -> Output:
     """Undo all writes of one session or channel, with everything derived from them.
 
     What these had corrected is as it was before.
@@ -94,8 +92,8 @@ def revoke(
     """
     whose = f"session {session}" if session else f"channel {channel}"
     deed = f"This erases everything that the {whose} wrote, and what was derived from it."
-    if (session is None) != (channel is None) and not confirm(deed, yes=yes):
-        return Exit.FAILURE
+    if (session is None) != (channel is None):
+        confirm(deed, yes=yes)
     return _erased(jay.revoke(session=session, channel=channel), receipt)
 
 
@@ -113,26 +111,24 @@ def waiting(jay: Jay) -> Output:
 
 
 @scoped("quarantine approve", ID, YES)
-def approve(jay: Jay, id: str, *, yes: bool = False) -> Output | int:
+def approve(jay: Jay, id: str, *, yes: bool = False) -> Output:
     """Release a memory from quarantine, after its exact text was shown.
 
     Example: scrubjay quarantine approve mem-3f0c
     """
     memory = jay.get(id)
     say(memory.content)
-    if not confirm(f"This lets {id}, of origin {memory.origin}, steer agents.", yes=yes):
-        return Exit.FAILURE
+    confirm(f"This lets {id}, of origin {memory.origin}, steer agents.", yes=yes)
     return Output(jay.approve(id, memory.content), lambda: say("Approved."))
 
 
 @scoped("quarantine reject", ID, RECEIPT, YES)
-def reject(jay: Jay, id: str, *, receipt: Path | None = None, yes: bool = False) -> Output | int:
+def reject(jay: Jay, id: str, *, receipt: Path | None = None, yes: bool = False) -> Output:
     """Erase a memory that is in quarantine, for good.
 
     Example: scrubjay quarantine reject mem-3f0c --yes
     """
-    if not confirm(f"This erases {id} for good.", yes=yes):
-        return Exit.FAILURE
+    confirm(f"This erases {id} for good.", yes=yes)
     return _erased(jay.reject(id), receipt)
 
 
@@ -166,7 +162,7 @@ def destroy(
     yes: bool = False,
     dry_run: bool = False,
     scope: str | None = None,
-) -> Output | int:
+) -> Output:
     """Erase a whole scope, its keys first. Nothing brings it back.
 
     Example: scrubjay destroy --scope acme/alice --receipt destroyed.json
@@ -180,8 +176,8 @@ def destroy(
             return Output({"would_destroy": name}, lambda: line(name))
         # Of a scope that is gone already there is only the receipt to be had again.
         deed = f"This destroys everything of {name}, for good."
-        if there and not confirm(deed, yes=yes, word=name):
-            return Exit.FAILURE
+        if there:
+            confirm(deed, yes=yes, word=name)
         return _erased(engine.destroy(chosen, Destroy(confirm=name)), receipt)
 
 

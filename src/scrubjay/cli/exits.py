@@ -24,23 +24,21 @@ class Exit(IntEnum):
     INTERRUPT = 130
 
 
-_BY_CLASS: Final[tuple[tuple[type[ScrubjayError], Exit], ...]] = (
-    (errors.InvalidRequest, Exit.USAGE),
-    (errors.NeedsConfirmation, Exit.USAGE),
-    (errors.NotFound, Exit.NOT_FOUND),
-    (errors.Forbidden, Exit.FORBIDDEN),
-    (errors.LimitReached, Exit.FORBIDDEN),
-    (errors.Conflict, Exit.CONFLICT),
-    (errors.Destroyed, Exit.CONFLICT),
-    (errors.Changed, Exit.CONFLICT),
-    (errors.Frozen, Exit.FROZEN),
-    (errors.Busy, Exit.UNAVAILABLE),
-    (errors.Full, Exit.UNAVAILABLE),
-    (errors.EmbedderError, Exit.UNAVAILABLE),
-    (errors.ExtractorError, Exit.UNAVAILABLE),
-    (errors.KeyMissing, Exit.UNAVAILABLE),
-    (errors.Locked, Exit.UNAVAILABLE),
-)
+class Declined(Exception):
+    """The person who was asked to confirm said no."""
+
+
+_BY_CODE: Final[dict[Exit, tuple[type[ScrubjayError], ...]]] = {
+    Exit.USAGE: (errors.InvalidRequest, errors.NeedsConfirmation),
+    Exit.NOT_FOUND: (errors.NotFound,),
+    Exit.FORBIDDEN: (errors.Forbidden, errors.LimitReached),
+    Exit.CONFLICT: (errors.Conflict, errors.Destroyed, errors.Changed),
+    Exit.FROZEN: (errors.Frozen,),
+    Exit.UNAVAILABLE: (
+        *(errors.Busy, errors.Full, errors.EmbedderError, errors.ExtractorError),
+        *(errors.KeyMissing, errors.Locked),
+    ),
+}
 _HINTS: Final[dict[type[ScrubjayError], str]] = {
     errors.NotFound: "Check the id; `scrubjay list` shows what the scope holds.",
     errors.Destroyed: "`scrubjay remember --anew` begins an empty scope of the same name.",
@@ -50,12 +48,14 @@ _HINTS: Final[dict[type[ScrubjayError], str]] = {
     errors.SealBroken: "Run `scrubjay verify` to see what is damaged; restore it from a backup.",
     errors.Locked: "Set SCRUBJAY_PASSPHRASE, or run it on a terminal to be asked.",
 }
-"""What to type, where the library's own hint speaks to a programmer."""
+"""Hints for the command line, in place of the hints for programmers."""
 
 
 def exit_code(error: ScrubjayError) -> Exit:
     """The exit code of an error, by its class; the first that fits."""
-    return next((code for kind, code in _BY_CLASS if isinstance(error, kind)), Exit.FAILURE)
+    return next(
+        (code for code, kinds in _BY_CODE.items() if isinstance(error, kinds)), Exit.FAILURE
+    )
 
 
 def hint(error: ScrubjayError) -> str:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from scrubjay import bootstrap, handle
 from scrubjay import settings as reading
 from scrubjay.cli import render
+from scrubjay.cli.exits import Declined
 from scrubjay.cli.parser import ANEW, JSON, SCOPE, Fields, Function, Option, command
 from scrubjay.engine import Engine
 from scrubjay.handle import Jay
@@ -92,13 +93,14 @@ def interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def confirm(deed: str, *, yes: bool, word: str | None = None) -> bool:
-    """Whether to go on with `deed`, a sentence; NeedsConfirmation where nobody can be asked.
+def confirm(deed: str, *, yes: bool, word: str | None = None) -> None:
+    """Confirmation of `deed`, a sentence: Declined if the person says no.
 
-    With `word` a plain yes is not enough: the person has to type it.
+    With `word` a plain yes is not enough: the person has to type it. NeedsConfirmation where nobody
+    can be asked.
     """
     if yes:
-        return True
+        return
     if not interactive():
         raise NeedsConfirmation(
             deed, hint="Nothing was done: add --yes to go ahead, or run it on a terminal."
@@ -107,10 +109,8 @@ def confirm(deed: str, *, yes: bool, word: str | None = None) -> bool:
     sys.stderr.write(f"Type {word or 'yes'} to go ahead: ")
     sys.stderr.flush()
     answer = sys.stdin.readline().strip()
-    agreed = answer == word if word else answer.lower() in {"y", "yes"}
-    if not agreed:
-        render.say("Nothing was done.")
-    return agreed
+    if answer != word if word else answer.lower() not in {"y", "yes"}:
+        raise Declined
 
 
 def ask_secret(question: str) -> str:
@@ -130,6 +130,7 @@ def text_of(given: str) -> str:
         raise InvalidRequest("What was read from stdin is not UTF-8 text.") from error
 
 
-def may_replace(path: Path, *, yes: bool) -> bool:
-    """Whether a file may be written; one that is there is replaced only if the person agrees."""
-    return not path.exists() or confirm(f"{path} is there already and would be replaced.", yes=yes)
+def confirm_replace(path: Path, *, yes: bool) -> None:
+    """Confirmation that a file may be written, where one of that name is there already."""
+    if path.exists():
+        confirm(f"{path} is there already and would be replaced.", yes=yes)

@@ -72,6 +72,7 @@ def correct(jay: Jay, id: str, text: str, **request: Any) -> Output:
 
 def _written(receipt: Retained) -> Output:
     notes = [*_NOTES.get(receipt.outcome, []), *render.redactions(receipt.redacted)]
+    notes += receipt.degraded
     return Output(receipt, lambda: line(receipt.id), notes)
 
 
@@ -100,7 +101,7 @@ def unpin(jay: Jay, id: str) -> Output:
     "recall",
     fields(Recall, "query QUERY", "limit -n"),
     _FILTER,
-    fields(Recall, "asked_at", "scopes --also"),
+    fields(Recall, "asked_at", "timezone", "scopes --also"),
     Option("--explain", "Score breakdown: show the parts each score is the sum of."),
 )
 def recall(jay: Jay, query: str, *, explain: bool = False, **request: Any) -> Output:

@@ -29,7 +29,7 @@ _WIDTH: Final = 100
 
 
 class WrongUsage(InvalidRequest):
-    """The words of a command do not fit its options."""
+    """Usage error: the arguments do not fit the options of the command."""
 
     code = "usage"
 
@@ -41,12 +41,12 @@ _FORMS: Final = "Write a date (2026-05-01), a time (2026-05-01T18:30), or a dura
 
 
 def past(text: str, now: datetime) -> datetime:
-    """The time a text means; a duration counts back from now."""
+    """Parse a time; a duration counts back from now."""
     return _moment(text, now, -1)
 
 
 def future(text: str, now: datetime) -> datetime:
-    """The time a text means, which must lie ahead; a duration counts from now."""
+    """Parse a time in the future; a duration counts from now."""
     time = _moment(text, now, 1)
     if time <= now:
         raise InvalidRequest(f"{text} is over already.", hint="Name a time to come.")
@@ -56,7 +56,7 @@ def future(text: str, now: datetime) -> datetime:
 def _moment(text: str, now: datetime, direction: int) -> datetime:
     """The time of an ISO date, an ISO time or a duration.
 
-    A time that names no zone is meant where the reader is, as on any clock on a wall.
+    A time without a zone is local time.
     """
     number, unit = text.strip()[:-1].strip(), text.strip()[-1:].lower()
     try:
@@ -112,7 +112,7 @@ class Option(Struct, frozen=True):
 
     @property
     def value_name(self) -> str:
-        """What stands for the value in usage and help; nothing for a flag."""
+        """Placeholder of the value in usage and help; empty for a flag."""
         if self.positional:
             return self.flags
         named = {bool: "", int: "N", float: "NUMBER", Path: "FILE", datetime: "DATE"}
@@ -137,7 +137,7 @@ class Option(Struct, frozen=True):
 
     @property
     def wants(self) -> str:
-        """What a good value is, as the end of a sentence."""
+        """Description of a valid value, as the end of a sentence."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         kind = "a whole number" if self.type is int else "a number"
@@ -192,7 +192,7 @@ class Fields(Struct, frozen=True):
 
 
 def _taken_apart(hint: Any) -> tuple[Any, dict[str, Any], bool]:
-    """The type of one value, what the notes beside it say, and whether there may be several."""
+    """Type of one value, its annotations, and whether it may be repeated."""
     meta: dict[str, Any] = {}
     many = False
     while (origin := get_origin(hint)) is not None:
@@ -240,7 +240,7 @@ class Command(Struct, frozen=True):
 
     @property
     def text(self) -> tuple[str, str]:
-        """What it does, in sentences, and an example."""
+        """Its help text with an example."""
         lines = (self.function.__doc__ or "").strip().splitlines()
         does, _, example = "\n".join(line.strip() for line in lines).partition("\n\nExample: ")
         return does, example
@@ -251,13 +251,13 @@ class Command(Struct, frozen=True):
         return self.text[0].partition("\n\n")[0]
 
     def usage(self) -> str:
-        """How it is typed."""
+        """Its usage line."""
         named = [one for one in self.options if one.positional]
         words = [one.flags if one.required else f"[{one.flags}]" for one in named]
         return " ".join([PROGRAM, self.name, "[OPTIONS]", *words])
 
     def parse(self, words: Sequence[str]) -> dict[str, Any] | None:
-        """What the words say, by keyword, left out where they say nothing; None asks for help."""
+        """Parse the arguments to keywords, without options that are not given; None for help."""
         options = self.options
         flagged = [one for one in options if not one.positional]
         by_flag = {flag: one for one in flagged for flag in (*one.names, one.off) if flag}
@@ -342,7 +342,7 @@ def command(name: str, *declared: Option | Fields) -> Callable[[Function], Funct
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """The end of a sentence: what is spelled nearly so, if anything is."""
+    """Suggestion of a similar word, as the end of a sentence."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, known, n=1)

@@ -15,14 +15,14 @@ from scrubjay.model.results import Hit
 from scrubjay.ports import Progress, no_progress
 
 PIECE = 100
-"""How much of a memory a line shows."""
+"""Characters of a memory in a line."""
 
 
 # -- the two streams ---------------------------------------------------------------------------
 
 
 class Output(Struct, frozen=True):
-    """What a command answers: the result for programs, and how people are shown it."""
+    """Output of a command: the result for `--json`, and how it is shown to people."""
 
     result: Any
     show: Callable[[], object]
@@ -59,7 +59,7 @@ def say(text: str) -> None:
 
 
 def redactions(redacted: Mapping[str, int]) -> list[str]:
-    """Which secrets were taken out of what was written, a sentence each."""
+    """Notes on removed secrets, a sentence each."""
     return [
         f"A secret was left out: {kind}" + f" ({number} times)" * (number > 1) + "."
         for kind, number in redacted.items()
@@ -67,7 +67,7 @@ def redactions(redacted: Mapping[str, int]) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """The text as a terminal may be shown it: no escape sequence, nothing invisible."""
+    """The text for a terminal: without escape sequences and invisible characters."""
     if text.isascii() and text.isprintable():
         return text
     from scrubjay.guard.clean import clean
@@ -82,7 +82,7 @@ def piece(text: str | None, most: int = PIECE) -> str:
 
 
 def local(time: datetime | None) -> str:
-    """A time as the clock on the wall has it; nothing if there is none."""
+    """A time as local time; empty if there is none."""
     return "" if time is None else time.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
@@ -138,7 +138,7 @@ def memories(found: Iterable[Memory]) -> None:
     """A list of memories."""
 
     def row(one: Memory) -> tuple[str, ...]:
-        marks = "★ " * one.pinned + "(superseded) " * (not one.live)
+        marks = "★ " * one.pinned + "(superseded) " * (not one.current)
         tags = "".join(f" #{piece(tag)}" for tag in one.tags)
         return one.id, _day(one.said_at), one.kind.value, marks + piece(one.content) + tags
 

@@ -6,7 +6,7 @@ import ipaddress
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from importlib.util import find_spec
@@ -18,11 +18,11 @@ from scrubjay import settings as reading
 from scrubjay.access import Grant, Keys
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
-from scrubjay.cli.home import confirm, scope_of, settings
+from scrubjay.cli.home import confirm, installed, scope_of
 from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output
 from scrubjay.engine import Engine
-from scrubjay.model.errors import InvalidRequest, NotFound
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Filter, Retain
 from scrubjay.model.scope import Scope
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from scrubjay.conversation.replay import Pulled
     from scrubjay.service.issuer import Trust
     from scrubjay.service.server import Listening
-    from scrubjay.service.service import Options
 
 PODS_VARIABLE: Final = "SCRUBJAY_PLANE_PODS"
 RECALL_MS: Final = round(RECALL_SECONDS * 1000)
@@ -109,18 +108,28 @@ def _check_installed() -> None:
         )
 
 
-def _answer(
-    where: Listening,
-    asked: Options,
+def _serve(
+    announce: Callable[[Engine, Listening, str], None],
     planes: Sequence[Any],
-    announce: Callable[[Engine, str], None],
+    *,
+    port: int,
+    host: str = "127.0.0.1",
+    allow_host: Sequence[str] = (),
+    reads: float = _READS,
+    writes: float = _WRITES,
+    options: Mapping[str, Any] | None = None,
+    **transport: Any,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, which are no failure: they are how serving is meant to end."""
     from scrubjay.service import server
     from scrubjay.service.app import app
+    from scrubjay.service.limits import Rates
+    from scrubjay.service.service import Options
 
-    engine = bootstrap.build(settings())
-    try:
+    where = server.Listening(host=host, port=port, **transport)
+    rates = Rates(reads=reads, writes=writes)
+    asked = Options(hosts=hosts_of(host, allow_host), rates=rates, **options or {})
+    with installed(create=True) as engine:
         answering = server.server(app(engine, bootstrap.clock(), asked, planes=planes), where)
 
         def end(*_: object) -> None:
@@ -130,12 +139,10 @@ def _answer(
         for number in (signal.SIGTERM, signal.SIGINT):  # before the address is announced
             signal.signal(number, end)
         with server.bind(where) as bound:
-            announce(engine, where.url(bound.getsockname()[1]))
+            announce(engine, where, where.url(bound.getsockname()[1]))
             sys.stdout.flush()
             server.to_stderr()
             answering.run(sockets=[bound])
-    finally:
-        engine.close()
 
 
 # -- the service ---------------------------------------------------------------------------------
@@ -236,23 +243,16 @@ def keep(path: Path, keys: Keys, scope: Scope) -> None:
 )  # fmt: skip
 def serve(
     *,
-    host: str = "127.0.0.1",
     port: int = 8377,
-    allow_host: Sequence[str] = (),
-    tls_cert: Path | None = None,
-    tls_key: Path | None = None,
-    insecure_http: bool = False,
     no_auth: bool = False,
     key_file: Path | None = None,
-    reads: float = _READS,
-    writes: float = _WRITES,
     plane_recall_only: bool = False,
     plane_retain_only: bool = False,
     pod: Sequence[str] = (),
     recall_ms: int = RECALL_MS,
     scope: str | None = None,
     json: bool = False,
-    **oidc: Any,
+    **given: Any,
 ) -> None:
     """Serve every verb over HTTP. API keys are made with `scrubjay keys create`.
 
@@ -261,30 +261,22 @@ def serve(
     Example: scrubjay serve --port 8377
     """
     _check_installed()
-    from scrubjay.service.limits import Rates
-    from scrubjay.service.server import Listening
-    from scrubjay.service.service import Options
     from scrubjay.service.tracing import CONTENT_VARIABLE
     from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 
-    where = Listening(
-        host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, insecure_http=insecure_http,
-        no_auth=no_auth,
-    )  # fmt: skip
     whose = scope_of(scope, reading.read())
-    asked = Options(
-        no_auth=no_auth,
-        trust=trusted(**{name.removeprefix("oidc_"): value for name, value in oidc.items()}),
-        scope=whose,
-        hosts=hosts_of(host, allow_host),
-        rates=Rates(reads=reads, writes=writes),
-        trace_content=(reading.variable(CONTENT_VARIABLE) or "").lower() == "true",
-    )
+    oidc = {name: given.pop(name) for name in [*given] if name.startswith("oidc_")}
+    options = {
+        "no_auth": no_auth,
+        "trust": trusted(**{name.removeprefix("oidc_"): value for name, value in oidc.items()}),
+        "scope": whose,
+        "trace_content": (reading.variable(CONTENT_VARIABLE) or "").lower() == "true",
+    }
     offer = _offer(
         recall_only=plane_recall_only, retain_only=plane_retain_only, pod=pod, recall_ms=recall_ms
     )
 
-    def announce(engine: Engine, url: str) -> None:
+    def announce(engine: Engine, where: Listening, url: str) -> None:
         keys = Keys(engine, bootstrap.clock())
         if key_file is not None and not no_auth:
             keep(key_file, keys, whose)
@@ -295,7 +287,8 @@ def serve(
         _show_start(url, keys, whose, key_file, no_auth=no_auth, loopback=where.loopback)
 
     # Without a token the plane would ask nobody for one.
-    _answer(where, asked, [ClawdapusPlane(offer)] if offer.token else [], announce)
+    planes = [ClawdapusPlane(offer)] if offer.token else []
+    _serve(announce, planes, port=port, no_auth=no_auth, options=options, **given)
 
 
 def _show_start(
@@ -327,15 +320,9 @@ def _show_start(
 
 
 @contextmanager
-def _keys(*, create: bool) -> Iterator[Keys]:
-    found = settings()
-    if not create and not found.data.exists():
-        raise NotFound("There are no keys here.", hint="`scrubjay keys create` makes the first.")
-    engine = bootstrap.build(found)
-    try:
+def _keys(*, create: bool = False) -> Iterator[Keys]:
+    with installed(create=create) as engine:
         yield Keys(engine, bootstrap.clock())
-    finally:
-        engine.close()
 
 
 @command(
@@ -388,7 +375,7 @@ def list_keys() -> Output:
 
     Example: scrubjay keys list
     """
-    with _keys(create=False) as keys:
+    with _keys() as keys:
         found = keys.all()
     columns = ("id", "name", "scopes", "grants", "actor", "expires")
     rows = (
@@ -408,14 +395,13 @@ def list_keys() -> Output:
 @command(
     "keys revoke", Option("ID", "Id of the key: its visible part.", str, required=True), YES, JSON
 )
-def revoke_key(id: str, *, yes: bool = False) -> Output | int:
+def revoke_key(id: str, *, yes: bool = False) -> Output:
     """Revoke an API key for good. A running service refuses it within a second.
 
     Example: scrubjay keys revoke k3jx2a7q
     """
-    with _keys(create=False) as keys:
-        if not confirm(f"The key {id} will never be accepted again.", yes=yes):
-            return Exit.FAILURE
+    with _keys() as keys:
+        confirm(f"The key {id} will never be accepted again.", yes=yes)
         revoked = keys.revoke(id)
     said = f"Revoked {revoked.id} ({revoked.name})."
     return Output(revoked, lambda: render.say(said))
@@ -437,37 +423,28 @@ def revoke_key(id: str, *, yes: bool = False) -> Output | int:
 )  # fmt: skip
 def serve_plane(
     *,
-    host: str = "127.0.0.1",
     port: int = 8080,
-    allow_host: Sequence[str] = (),
-    reads: float = _READS,
-    writes: float = _WRITES,
     pod: Sequence[str] = (),
     recall_ms: int = RECALL_MS,
     recall_only: bool = False,
     retain_only: bool = False,
-    **transport: Any,
+    **given: Any,
 ) -> None:
     """Serve the memory plane; SCRUBJAY_PLANE_TOKEN holds its token, without one none is required.
 
     Example: scrubjay plane serve --host 0.0.0.0 --insecure-http --allow-host memory
     """
     _check_installed()
-    from scrubjay.service.limits import Rates
-    from scrubjay.service.server import Listening
-    from scrubjay.service.service import Options
     from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 
     offer = _offer(recall_only=recall_only, retain_only=retain_only, pod=pod, recall_ms=recall_ms)
-    where = Listening(host=host, port=port, **transport)
-    asked = Options(hosts=hosts_of(host, allow_host), rates=Rates(reads=reads, writes=writes))
 
-    def announce(_engine: Engine, url: str) -> None:
+    def announce(_engine: Engine, _where: Listening, url: str) -> None:
         render.line(f"scrubjay serves {url}")
         if offer.token is None:
             render.say("No token is asked for: everybody who reaches it may use it.")
 
-    _answer(where, asked, [ClawdapusPlane(offer)], announce)
+    _serve(announce, [ClawdapusPlane(offer)], port=port, **given)
 
 
 @command(
@@ -544,8 +521,7 @@ def pull(
             render.say(f"{pulled.agent}: {pulled.seen:,} entries, up to {pulled.last}")
 
     done = []
-    engine = bootstrap.build(settings())
-    try:
+    with installed(create=True) as engine:
         for one in agents:
             try:
                 scope = _scope(engine, one, pod)
@@ -555,8 +531,6 @@ def pull(
             done.append(
                 history.pull(engine, one, fetch, scope=scope, after=since, progress=progress)
             )
-    finally:
-        engine.close()
     told = [asdict(one) | {"whole": one.whole} for one in done]
     code = Exit.OK if all(one.whole for one in done) else Exit.FAILURE
     return Output(told, lambda: _show_pulled(done), code=code)

@@ -16,7 +16,6 @@ from scrubjay import bootstrap
 from scrubjay import settings as reading
 from scrubjay.cli import render
 from scrubjay.cli.app import COMPLETE
-from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import ask_secret, confirm, interactive, settings
 from scrubjay.cli.parser import JSON, PROGRAM, YES, Option, command
 from scrubjay.cli.render import Output
@@ -55,7 +54,7 @@ def status() -> Output:
 
 
 @command("vault passphrase", _RENEW, YES, JSON)
-def passphrase(*, renew: bool = False, yes: bool = False) -> Output | int:
+def passphrase(*, renew: bool = False, yes: bool = False) -> Output:
     """Set or change the passphrase of the keyring. The first time a recovery key is printed.
 
     Without a terminal the new passphrase is the first line of stdin.
@@ -65,21 +64,19 @@ def passphrase(*, renew: bool = False, yes: bool = False) -> Output | int:
     found, clock = settings(), bootstrap.clock()
     if not bootstrap.has_passphrase(found):
         deed = "From now on the keys open only with the passphrase or the recovery key."
-        if not confirm(deed, yes=yes):
-            return Exit.FAILURE
+        confirm(deed, yes=yes)
         return _changed(bootstrap.put_under_passphrase(found, clock, _new_passphrase()))
     if found.passphrase is None:
         raise Locked("The present passphrase is needed to change it.")
     keyring = bootstrap.passphrase_keyring(found, clock)
     keyring.unlock(found.passphrase)
-    if not confirm("The present passphrase will open nothing any more.", yes=yes):
-        return Exit.FAILURE
+    confirm("The present passphrase will open nothing any more.", yes=yes)
     keyring.change_passphrase(_new_passphrase())
     return _changed(keyring.renew_recovery() if renew else None)
 
 
 @command("vault recover", _RENEW, YES, JSON)
-def recover(*, renew: bool = False, yes: bool = False) -> Output | int:
+def recover(*, renew: bool = False, yes: bool = False) -> Output:
     """Set a new passphrase with the printed recovery key.
 
     Without a terminal the recovery key and the new passphrase are the first two lines of stdin.
@@ -87,8 +84,7 @@ def recover(*, renew: bool = False, yes: bool = False) -> Output | int:
     Example: scrubjay vault recover --renew-recovery
     """
     found = _locked_settings()
-    if not confirm("The passphrase that was set will open nothing any more.", yes=yes):
-        return Exit.FAILURE
+    confirm("The passphrase that was set will open nothing any more.", yes=yes)
     keyring = bootstrap.passphrase_keyring(found, bootstrap.clock())
     keyring.unlock_with_recovery(_secret("Recovery key: "))
     keyring.change_passphrase(_new_passphrase())

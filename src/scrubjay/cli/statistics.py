@@ -78,7 +78,7 @@ def statistics(jay: Jay, now: datetime, monotonic: Callable[[], float]) -> Stati
         memories += page
         if (cursor := page.next) is None:
             break
-    live = [memory for memory in memories if memory.live]
+    live = [memory for memory in memories if memory.current]
     kinds = Counter(memory.kind for memory in live)
     grown = Counter(_monday(memory.recorded_at) for memory in memories)
     mondays = [_monday(now) - timedelta(weeks=back) for back in reversed(range(WEEKS))]

@@ -8,13 +8,12 @@ from pathlib import Path
 
 from scrubjay import codec, files
 from scrubjay.cli import render
-from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import (
     ask_secret,
     confirm,
+    confirm_replace,
     installed,
     interactive,
-    may_replace,
     opened,
     scope_of,
     scoped,
@@ -66,8 +65,8 @@ def export(
         raise InvalidRequest(
             "There is no file to write the copy to.", hint="Name one with -o FILE."
         )
-    if output is not None and not may_replace(output, yes=yes):
-        return Exit.FAILURE
+    if output is not None:
+        confirm_replace(output, yes=yes)
     with opened(scope) as jay:
         exported = jay.export(sealed=form is ExportFormat.BUNDLE)
     content = exported.content
@@ -165,13 +164,12 @@ def _loaded(loaded: Loaded) -> Output:
     ),
     YES,
 )  # fmt: skip
-def backup(jay: Jay, file: Path, *, days: int = Backup().days, yes: bool = False) -> Output | int:
+def backup(jay: Jay, file: Path, *, days: int = Backup().days, yes: bool = False) -> Output:
     """Back up a scope: a sealed copy under a key of its own, which is printed and expires.
 
     Example: scrubjay backup alice.backup --days 90
     """
-    if not may_replace(file, yes=yes):
-        return Exit.FAILURE
+    confirm_replace(file, yes=yes)
     made = jay.backup(file, days=days)
     number = render.plural(made.memories, "memory")
     notes = [f"Backed up {number}. Keep the key; here it is known until {made.expires}."]
@@ -195,7 +193,7 @@ def restore(
     anew: bool = False,
     yes: bool = False,
     scope: str | None = None,
-) -> Output | int:
+) -> Output:
     """Merge a backup into its scope; what was forgotten since stays forgotten.
 
     Example: scrubjay restore alice.backup --scope alice
@@ -207,6 +205,5 @@ def restore(
     with installed(found, create=True) as engine:
         if chosen in engine.scopes():
             deed = f"{chosen} is there; what it has not, or has older, comes from the backup."
-            if not confirm(deed, yes=yes):
-                return Exit.FAILURE
+            confirm(deed, yes=yes)
         return _loaded(engine.restore(chosen, Restore(raw, key, anew)))

@@ -1,7 +1,7 @@
 """Capture of a turn from the requests and answers of a model API, without echoes of memory.
 
-The request as it came holds what the user said. The request as it was sent on holds what memory
-itself had put in; it is read only to recognize what merely repeats that.
+The original request holds what the user said. The forwarded request also holds injected memories;
+it is read only to recognize echoes of them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from scrubjay.model.text import TURN_BYTES
 
 
 class Said(NamedTuple):
-    """The two sides of a turn, as they are to be recorded."""
+    """The two sides of a turn, ready to be recorded."""
 
     user: str
     assistant: str
 
 
 def capture(request: object, answer: str, *, sent_on: object = None) -> Said:
-    """What the user said last in a request, and what was answered, each within its limit."""
+    """Capture a turn: the last user message of a request, and the answer, each within its limit."""
     users = [echo.cut(one).strip() for one in messages.user_texts(request)]
     said = next((one for one in reversed(users) if one), "")
     shown = [one for text in messages.all_texts(sent_on) for one in echo.injected(text)]
@@ -37,16 +37,16 @@ def _bounded(text: str) -> str:
 
 
 def users_said(request: object) -> list[str]:
-    """All that users said in a request, oldest first, where it is anything but injected memory."""
+    """All user messages of a request, oldest first, without injected memories."""
     users = [echo.cut(sound(one)) for one in messages.user_texts(request)]
     return [one for one in users if one.strip()]
 
 
 def sound(text: str) -> str:
-    """The text without halves of characters, which JSON may carry."""
+    """The text without lone surrogates, which JSON may carry."""
     return text.encode("utf-8", "replace").decode()
 
 
 def purified(text: str) -> str:
-    """The text as a turn that says it is kept: nothing invisible in it, and no secret."""
+    """The text as it would be stored: without invisible characters and secrets."""
     return redact(clean(text)).text

@@ -1,7 +1,7 @@
-"""Injection: what memory puts before a model, as blocks of one line each, within a budget.
+"""Injection: memories for a prompt, as blocks of one line each, within a budget.
 
-It is a mix of what matches the question, what matters whatever is asked, the last turns, and a
-timeline of the rest. The best comes first, so that a tighter limit cuts off the least.
+The mix: memories that match the question, those that matter for any question, the last turns, and a
+timeline of the rest. The best come first, so that a tighter limit cuts off the least.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.turns import EPISODE_TURNS, Moment, State, Timeline
 
 _SEARCH: Final = 0.6
-"""The share of the time of an answer that the search may take."""
+"""Share of the deadline for the search."""
 _SALIENT: Final = "salient"
 _FEELING: Final = 0.9
-"""From this importance on, a turn that stays worth telling is one that moved somebody."""
+"""Importance from which a salient turn counts as a strong feeling."""
 _TIMELINE_BYTES: Final = 1_200
 _MOMENTS: Final = 200
 _FOUND: Final = 12
 _EVIDENCE: Final = ("coverage", "dated")
-"""The parts of a score that say that a memory is about the question."""
+"""Parts of a score that show that a memory is about the question."""
 _GIST: Final = 60
 _NOISE: Final = 10
-"""From so many turns on that nothing is kept of, their number is worth telling."""
+"""Number of routine turns from which they are reported."""
 _COMPARED: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many blocks of one sort there are, and how long each may be."""
+    """Number and maximum length of the blocks of one sort."""
 
     blocks: int
     bytes: int
@@ -53,18 +53,18 @@ RECENT: Final = Share(2, 1_300)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptContext:
-    """What a model is about to be asked, and what it has before it already."""
+    """The question for a model, and the conversation it has already."""
 
     scope: Scope
     query: str
-    """The last thing the user said; nothing if there is none."""
+    """The last user message; empty if there is none."""
     present: tuple[str, ...] = ()
-    """What users said before that: the model has it before it, with what was answered."""
+    """Earlier user messages of the conversation, which the model has already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One line to be put before a model.
+    """One line of injected memory.
 
     Its kind is that of the memory, or for a turn: `decision`, `feeling`, `recent`, `episode`; or
     `timeline` and `routine` for what is told of many turns.
@@ -92,7 +92,7 @@ def fitted(blocks: Iterable[Block], *, most: int, most_bytes: int) -> list[Block
 
 
 class Mixer:
-    """Chooses the blocks for one question; no turn is told of twice."""
+    """Chooses the blocks for one question, without duplicates."""
 
     def __init__(self, engine: Engine, context: PromptContext, seconds: float) -> None:
         self._engine = engine
@@ -106,11 +106,11 @@ class Mixer:
         self._shown = {
             id for id, gist in begins if any(one.startswith(gist) for one in self._present)
         }
-        """The turns that the conversation itself holds, and those a block tells of."""
+        """Turns in the conversation or in a block already."""
         self._latest = [one for one in kept if one.id not in self._shown][-RECENT.blocks :]
 
     def blocks(self, most: int) -> list[Block]:
-        """What is best, first; how many turns were routine, if there are fewer than `most`."""
+        """The blocks, best first; the number of routine turns, if there is room below `most`."""
         hits = [hit for hit in self._search() if not hit.memory.quarantined]
         about = [hit for hit in hits if any(hit.why.get(part, 0) > 0 for part in _EVIDENCE)]
         chosen: list[Block] = []
@@ -134,9 +134,9 @@ class Mixer:
         return chosen
 
     def _search(self) -> tuple[Hit, ...]:
-        """What one search finds: what is about the question, and what matters whatever it is.
+        """One search: hits about the question, and hits that matter for any question.
 
-        Nothing of it leaves the machine, and no embedder is asked that could take long.
+        It is local: no remote embedder is used.
         """
         query = self._context.query
         salient = frozenset({_SALIENT})
@@ -151,7 +151,7 @@ class Mixer:
         return self._engine.recall(scope, request, AGENT, local=True, also=also).hits
 
     def _news(self, hits: Sequence[Hit], most: int) -> list[Hit]:
-        """The first hits that nothing has told of yet."""
+        """The first hits that are not shown yet."""
         found: list[Hit] = []
         for hit in hits:
             if len(found) < most and self._is_news(hit.memory):
@@ -159,7 +159,7 @@ class Mixer:
         return found
 
     def _is_news(self, memory: Memory) -> bool:
-        """Whether neither a block nor the conversation itself has told of it; then one will."""
+        """Whether it is in no block and not in the conversation; marks it as shown."""
         ids = set(memory.sources) or {memory.id}
         said = _plain(memory.content.partition("\n→ ")[0])
         if not ids.isdisjoint(self._shown) or said in self._present:
@@ -181,8 +181,8 @@ class Mixer:
 class Episodes:
     """The latest episodes of a conversation; the first may lack its beginning.
 
-    All are closed, by a pause or by their number of turns, but for the last one: what is told
-    of a closed one stays the same however the conversation goes on.
+    All but the last are closed, by a pause or by their number of turns; the text about a closed one
+    no longer changes.
     """
 
     def __init__(self, timeline: Timeline) -> None:
@@ -197,11 +197,11 @@ class Episodes:
         self._told: set[str] = set()
 
     def is_open(self, turns: Collection[str]) -> bool:
-        """Whether one of the turns is of the episode that still goes on."""
+        """Whether one of the turns is in the open episode."""
         return not {one.id for one in self._open}.isdisjoint(turns)
 
     def around(self, turns: Collection[str]) -> str:
-        """What else a closed episode of one of the turns was about; said once for each."""
+        """Other topics of a closed episode of one of the turns; once per episode."""
         group = next((self._of[one] for one in turns if one in self._of), [])
         others = [one for one in group if one.state is State.KEPT and one.id not in turns]
         if not others or group is self._open or group[0].id in self._told:
@@ -211,9 +211,9 @@ class Episodes:
         return f"(one of {_number(group)}, {_time(group)}; also: {gists})"
 
     def tell(self, shown: Collection[str], most: int) -> str:
-        """Episodes of which something was not shown yet, oldest first; nothing if there is none.
+        """Timeline of the episodes that are not fully shown, oldest first; empty if there is none.
 
-        Where they do not all fit, the oldest ones are only counted.
+        If they do not all fit, the oldest ones are only counted.
         """
         told, lines = [], []
         for group in self._groups:
@@ -237,7 +237,7 @@ class Episodes:
         return _fit(text, most)
 
     def noise(self) -> str:
-        """How many of the latest turns were routine, where these are many."""
+        """Number of routine turns among the latest, if they are many."""
         moments = self._timeline.moments
         routine = [one for one in moments if one.state in (State.REPEATED, State.TRIVIAL)]
         if len(routine) < _NOISE:
@@ -260,7 +260,7 @@ def _time(group: list[Moment]) -> str:
 
 
 def _fit(text: str, most: int) -> str:
-    """The text in at most so many bytes; what is cut short says so."""
+    """The text cut to a number of bytes, with an ellipsis."""
     raw = text.encode()
     if len(raw) <= most:
         return text
@@ -268,5 +268,5 @@ def _fit(text: str, most: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text as it is compared: without spaces and case, and only its beginning."""
+    """Normalized beginning of a text, for comparison."""
     return " ".join(text[:_COMPARED].split()).lower()[:500]

@@ -1,7 +1,7 @@
 """Parser of model APIs: OpenAI chat, OpenAI Responses and Anthropic, as JSON or streams of events.
 
-It tells what users and assistants said. What is of none of these shapes is no text; nothing here
-raises, whatever it is given.
+It extracts the texts of users and assistants. Unknown shapes are ignored; nothing here raises,
+whatever the input.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 _DATA: Final = "data:"
 _SAMPLE: Final = 4_096
-"""How much of a text says whether it is a stream of events."""
+"""Characters read to detect a stream of events."""
 _TEXT_PARTS: Final = frozenset({"text", "input_text", "output_text"})
 
 
@@ -39,12 +39,12 @@ def text_of(content: object) -> str:
 
 
 def user_texts(request: object) -> Iterator[str]:
-    """What users said in a request, oldest first; results of tools are not theirs."""
+    """User messages of a request, oldest first, without results of tools."""
     return (text_of(one.get("content")) for one in _turns(request) if one.get("role") == "user")
 
 
 def all_texts(request: object) -> Iterator[str]:
-    """Every text a request puts before the model, its instructions first."""
+    """Every text of a request, its instructions first."""
     if isinstance(request, dict):
         yield text_of(request.get("system")) or text_of(request.get("instructions"))
         yield from (text_of(one.get("content")) for one in _turns(request))
@@ -59,9 +59,9 @@ def _turns(request: object) -> list[dict[str, Any]]:
 
 
 def answer_text(response: object) -> str:
-    """What the assistant said, from the body of a response: a value of JSON, its text or a stream.
+    """Text of the answer in a response body: a JSON value, its text, or a stream of events.
 
-    Of several choices it is the first.
+    Of several choices, the first.
     """
     if isinstance(response, str):
         if any(line.startswith(_DATA) for line in _lines(response[:_SAMPLE])):

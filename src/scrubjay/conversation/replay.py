@@ -1,8 +1,8 @@
-"""Replay of a history that others keep: page by page, as often as wanted, nothing twice.
+"""Replay of an external history into the ledger: page by page, idempotent.
 
 A history is a list of JSON lines in pages that begin after a time. A line is written when its turn
-ends but bears the time it began, so pages overlap, as far as there is room for it: a long turn must
-not fall between two of them. What comes twice is known, and costs a lookup.
+ends but has the time it began, so pages overlap, as far as there is room: a long turn must not fall
+between two of them. A duplicate costs one lookup.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
 
 PAGE: Final = 1_000
-"""The most lines of a page."""
+"""Maximum number of lines of a page."""
 OVERLAP: Final = timedelta(minutes=10)
-"""By how much a page reaches back behind the last, if it can,"""
+"""Overlap of a page with the one before, if possible:"""
 _FRESH: Final = PAGE // 4
-"""which it can if at least so many of the next page's lines are new."""
+"""at least this many lines of the next page must be new."""
 _APART: Final = PAGE // 10
 """A second is read to its end when so many lines of later ones came after it."""
 _SECOND: Final = timedelta(seconds=1)
@@ -38,34 +38,34 @@ Read = Callable[[Line], Record | None]
 
 @dataclass(slots=True)
 class Pulled:
-    """What became of the lines of one agent."""
+    """Result of the replay of one agent: counts of its lines."""
 
     agent: str
     stored: int = 0
     known: int = 0
     forgotten: int = 0
     ignored: int = 0
-    """Turns that failed, and lines that are none."""
+    """Failed turns, and lines without a turn."""
     overlong: int = 0
     """Lines that are longer than the history itself would read."""
     last: datetime | None = None
     crowded: list[datetime] = field(default_factory=list)
     """Seconds of which there may be more lines than the history gives."""
     error: str | None = None
-    """Why it was broken off; what was read until then is kept."""
+    """Error that ended the replay; what was read before is kept."""
 
     @property
     def seen(self) -> int:
-        """How many lines were read."""
+        """Number of lines read."""
         return self.stored + self.known + self.forgotten + self.ignored + self.overlong
 
     @property
     def whole(self) -> bool:
-        """Whether all that the history has was read."""
+        """Whether the whole history was read."""
         return self.error is None and not self.crowded
 
     def count(self, outcome: Outcome) -> None:
-        """Count a turn by what became of it."""
+        """Count a turn by its outcome."""
         match outcome:
             case Outcome.STORED:
                 self.stored += 1
@@ -85,9 +85,9 @@ def replay(
     after: datetime | None = None,
     progress: Callable[[Pulled], None] = lambda _: None,
 ) -> Pulled:
-    """Replay a history into a scope; what is known already is passed over.
+    """Replay a history into a scope; known turns are skipped.
 
-    What goes wrong on the way is named in the result: another agent's history may be well.
+    Errors are in the result, so that the histories of other agents go on.
     """
     try:
         for raw, line in _lines(fetch, after, pulled):

@@ -1,25 +1,18 @@
-"""Engine: every verb of scrubjay on any scope, for surfaces to translate to."""
+"""Engine: every verb of scrubjay on any scope."""
 
 from __future__ import annotations
 
 import itertools
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from scrubjay.engine.ledger import extraction, sessions, turns
-from scrubjay.engine.memories import forget as forgetting
-from scrubjay.engine.memories import purge as purging
-from scrubjay.engine.memories import read, receipts, trust
-from scrubjay.engine.memories import retain as retaining
-from scrubjay.engine.memories import trust as revoking
-from scrubjay.engine.scope import due_work, lifecycle
-from scrubjay.engine.scope import rotate as rotating
+from scrubjay.engine.memories import read
+from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.open_scope import OpenScope, Ports
 from scrubjay.engine.search import shelf
 from scrubjay.engine.search.shelf import Shelf, Short
-from scrubjay.engine.transfer import audit, copies
-from scrubjay.engine.transfer import verify as verifying
 from scrubjay.model.errors import StoreError
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.origin import Actor, Origin
@@ -85,9 +78,45 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record, Recorded, Timeline, Turn
 from scrubjay.ports import Progress, no_progress
 
+if TYPE_CHECKING:
+    from scrubjay.engine.ledger import extraction, sessions, turns
+    from scrubjay.engine.memories import forget as forgetting
+    from scrubjay.engine.memories import purge as purging
+    from scrubjay.engine.memories import receipts, trust
+    from scrubjay.engine.memories import retain as retaining
+    from scrubjay.engine.scope import due_work
+    from scrubjay.engine.scope import rotate as rotating
+    from scrubjay.engine.search.open_index import OpenIndex
+    from scrubjay.engine.transfer import audit, copies
+    from scrubjay.engine.transfer import verify as verifying
+else:
+
+    class LazyModule:
+        """A module imported at its first call: a process that only reads loads no writing code."""
+
+        def __init__(self, name: str) -> None:
+            self._name = f"scrubjay.engine.{name}"
+
+        def __getattr__(self, function: str) -> Any:
+            return getattr(import_module(self._name), function)
+
+    extraction = LazyModule("ledger.extraction")
+    sessions = LazyModule("ledger.sessions")
+    turns = LazyModule("ledger.turns")
+    forgetting = LazyModule("memories.forget")
+    purging = LazyModule("memories.purge")
+    receipts = LazyModule("memories.receipts")
+    retaining = LazyModule("memories.retain")
+    trust = LazyModule("memories.trust")
+    due_work = LazyModule("scope.due_work")
+    rotating = LazyModule("scope.rotate")
+    audit = LazyModule("transfer.audit")
+    copies = LazyModule("transfer.copies")
+    verifying = LazyModule("transfer.verify")
+
 
 class Checking:
-    """What the engine can say about what is kept, and about what it stands on."""
+    """Verbs that check: verify, receipts, audit, embedder."""
 
     def _begin(self, scope: Scope) -> OpenScope:
         raise NotImplementedError
@@ -96,11 +125,11 @@ class Checking:
         raise NotImplementedError
 
     def verify(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Report:
-        """Open everything and check what was promised."""
+        """Check the integrity of the scope: decrypt everything, and check every invariant."""
         return verifying.verify(self._begin(scope))
 
     def verify_erased(self, receipt: Erasure) -> Report:
-        """Search all that is kept for erased cells and prove that no key opens them."""
+        """Prove an erasure: no stored byte is of an erased cell, and no key opens one."""
         return verifying.verify_erased(self._check_open(), receipt)
 
     def receipts(
@@ -136,21 +165,21 @@ Told = Callable[[Scope], None]
 
 
 class Extracting:
-    """What the engine can do with a model that reads turns."""
+    """Verbs of extraction by a language model."""
 
     _ports: Ports
     _told: Told | None = None
 
     @property
     def extracts(self) -> bool:
-        """Whether there is a model that reads turns."""
+        """Whether a language model is configured."""
         return self._ports.extractor is not None
 
     def _begin(self, scope: Scope) -> OpenScope:
         raise NotImplementedError
 
     def listen(self, told: Told | None) -> None:
-        """Have somebody told of every scope with a turn to be read; it must not take long."""
+        """Register a callback for every scope with a waiting turn; it must not block."""
         self._told = told
 
     def _tell(self, scope: Scope) -> None:
@@ -160,7 +189,7 @@ class Extracting:
     def extract(
         self, scope: Scope, request: Extract = Extract(), caller: Caller = SYSTEM
     ) -> Extraction:
-        """Have the model read turns that wait; `again` also those it has read before."""
+        """Send waiting turns to the model; with `again`, also those it has read before."""
         return extraction.extract(
             self._begin(scope),
             limit=request.limit,
@@ -172,13 +201,13 @@ class Extracting:
     def extraction(
         self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
     ) -> ExtractionStatus:
-        """How far the model has come with the turns, and what that cost."""
+        """Progress of extraction, and its token cost."""
         return extraction.status(self._begin(scope))
 
     def pause_extraction(
         self, scope: Scope, request: PauseExtraction = PauseExtraction(), caller: Caller = USER
     ) -> ExtractionStatus:
-        """Send no turns of this scope to the model, or go on sending them."""
+        """Pause or resume extraction of this scope."""
         opened = self._begin(scope)
         status = extraction.pause(opened, paused=request.paused, actor=caller.actor)
         if not request.paused:
@@ -186,16 +215,12 @@ class Extracting:
         return status
 
 
-if TYPE_CHECKING:
-    from scrubjay.engine.search.open_index import OpenIndex
-
-
 OPEN_SCOPES: Final = 512
 """How many scopes an engine keeps open: their keys, and what was decrypted of them lately."""
 
 
 class Engine(Checking, Extracting):
-    """All verbs on all scopes of one installation; safe for several threads."""
+    """All verbs on all scopes of one installation; thread-safe."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -209,7 +234,7 @@ class Engine(Checking, Extracting):
     # -- scopes ------------------------------------------------------------------------
 
     def open(self, scope: Scope, *, create: bool = True, anew: bool = False) -> None:
-        """Make sure the scope is there and its keys open it."""
+        """Open the scope, or create it, and check that its keys open it."""
         with self._mutex:
             if anew:
                 self._opened.pop(scope, None)
@@ -247,7 +272,8 @@ class Engine(Checking, Extracting):
     def _begin(self, scope: Scope) -> OpenScope:
         """The open scope, after a slice of the work earlier verbs left due."""
         opened = self._open(scope)
-        due_work.attempt(opened)
+        if opened.due:
+            due_work.attempt(opened)
         return opened
 
     def scopes(self) -> tuple[Scope, ...]:
@@ -255,11 +281,11 @@ class Engine(Checking, Extracting):
         return lifecycle.scopes(self._check_open())
 
     def head(self, scope: Scope) -> Head:
-        """The scope's head: how far it has come, frozen or not, what is due."""
+        """The scope's head: sequence numbers, freeze level, due work."""
         return self._open(scope).read(lambda view: view.head())
 
     def close(self) -> None:
-        """Write what is still to be written and let go of every file; again is fine."""
+        """Write pending audit counts and close every file; idempotent."""
         with self._mutex:
             if self._closed:
                 return
@@ -272,11 +298,11 @@ class Engine(Checking, Extracting):
     # -- writing -----------------------------------------------------------------------
 
     def retain(self, scope: Scope, request: Retain, caller: Caller = USER) -> Retained:
-        """Write a memory; durable when this returns, and only once per key."""
+        """Write a memory; durable when this returns, idempotent by `key`."""
         return retaining.retain(self._begin(scope), request, caller)
 
     def record(self, scope: Scope, request: Record, caller: Caller = AGENT) -> Recorded:
-        """Write a turn, and what follows from it; durable when this returns, once per id.
+        """Write a turn and derive memories from it; durable when this returns, idempotent by `id`.
 
         Without an id it is a new turn each time.
         """
@@ -286,7 +312,7 @@ class Engine(Checking, Extracting):
         return recorded
 
     def supersede(self, scope: Scope, request: Supersede, caller: Caller = USER) -> Retained:
-        """Replace a memory; what is not said is taken from the old one, which stays as history."""
+        """Replace a memory; fields left out are taken from the old one, which stays as history."""
         return retaining.supersede(self._begin(scope), request, caller)
 
     def amend(
@@ -306,28 +332,28 @@ class Engine(Checking, Extracting):
     def freeze(
         self, scope: Scope, request: FreezeRequest = FreezeRequest(), caller: Caller = USER
     ) -> Freeze:
-        """Stop writes, or writes and recall; `none` lifts it. Returns the level before."""
+        """Block writes, or writes and recall; `none` lifts it. Returns the level before."""
         return retaining.freeze(self._begin(scope), Freeze(request.level), actor=caller.actor)
 
     def mark_tainted(self, scope: Scope, request: MarkTainted, caller: Caller = AGENT) -> Origin:
-        """Note that a session has read something of an origin.
+        """Taint a session: it has read text of an origin.
 
-        What the agent infers in it from then on is trusted no more than that.
+        What the agent infers in it from then on is trusted no more than that text.
         """
         return sessions.mark_tainted(
             self._begin(scope), request.session, Origin(request.origin), actor=caller.actor
         )
 
     def spent(self, scope: Scope, session: str) -> Mapping[str, int]:
-        """How often a session has done what is counted against its allowances."""
+        """How often a session has used each of its allowances."""
         return sessions.spent(self._begin(scope), session)
 
     def note(self, scope: Scope, verb: str, *, session: str | None = None, actor: Actor) -> None:
-        """Put something in the audit trail that changed nothing, such as a call refused."""
+        """Write an event to the audit trail that changed nothing, such as a refused call."""
         audit.note(self._begin(scope), verb, session=session, actor=actor)
 
     def approve(self, scope: Scope, request: Approve, caller: Caller = USER) -> Memory:
-        """Let a memory out of quarantine, given the exact text that was shown."""
+        """Release a memory from quarantine, given the exact text that was shown."""
         return trust.approve(self._begin(scope), request.id, request.content, actor=caller.actor)
 
     def reject(self, scope: Scope, request: Reject, caller: Caller = USER) -> Erasure:
@@ -351,10 +377,10 @@ class Engine(Checking, Extracting):
     def turns(
         self, scope: Scope, request: TurnsRequest = TurnsRequest(), caller: Caller = USER
     ) -> tuple[Turn, ...]:
-        """Turns as they happened, newest first: all or those of a session.
+        """List turns, newest first: all or those of a session.
 
-        The next ones are before the time and the id of the last; an empty answer is the end.
-        Turns that say very much may come fewer at a time than the limit.
+        Pagination: `before` and `before_id` of the last one; an empty answer is the end. Long turns
+        may come fewer at a time than the limit.
         """
         return turns.turns(
             self._begin(scope),
@@ -367,7 +393,7 @@ class Engine(Checking, Extracting):
     def sessions(
         self, scope: Scope, request: SessionsRequest = SessionsRequest(), caller: Caller = USER
     ) -> tuple[Session, ...]:
-        """The sessions of which something is kept, the one that was spoken in last first."""
+        """List the sessions, the most recently active first."""
         from scrubjay.engine.search import (  # load numpy, which many never need
             open_index,
             session_list,
@@ -384,13 +410,13 @@ class Engine(Checking, Extracting):
     def timeline(
         self, scope: Scope, request: TimelineRequest = TimelineRequest(), caller: Caller = USER
     ) -> Timeline:
-        """When there were turns, and roughly what about."""
+        """The timeline: times and topics of the turns."""
         return turns.timeline(self._begin(scope), limit=request.limit, actor=caller.actor)
 
     def quarantined(
         self, scope: Scope, request: Listing = ALL, caller: Caller = USER
     ) -> tuple[Memory, ...]:
-        """Everything that waits for a human to look at it, oldest first."""
+        """List the memories in quarantine, which wait for a person, oldest first."""
         return request.part(trust.quarantined(self._begin(scope), actor=caller.actor))
 
     def recall(
@@ -402,10 +428,10 @@ class Engine(Checking, Extracting):
         local: bool = False,
         also: frozenset[str] = frozenset(),
     ) -> Recalled:
-        """The memories that answer a question, best first; each hit says why.
+        """Search: the memories that answer a question, best first, with the parts of their scores.
 
-        `scopes` are others to look in as well. `seconds` bounds the time: what could not be used
-        by then is named in `degraded`.
+        `scopes` are further scopes to search. `seconds` is the deadline: what could not be used by
+        then is named in `degraded`.
         """
         from scrubjay.engine.search import open_index, recall  # load numpy, which many never need
 
@@ -419,13 +445,13 @@ class Engine(Checking, Extracting):
             open_index.let_go(self._shelf.trim())
 
     def full_score(self, *, by_words: bool) -> float:
-        """The score of a memory that answers a question fully: by words, or by meaning too."""
+        """Score of a memory that answers a question fully: by words, or with vectors."""
         from scrubjay.engine.search import ranking  # loads numpy
 
         return ranking.full_score(by_words=by_words)
 
     def at_once(self, scope: Scope) -> Short | None:
-        """A recall that takes a few milliseconds now and waits for nobody; None if it would."""
+        """A short recall for the event loop; None if it would take long or wait for a lock."""
         self._check_open()
         opened = self._opened.get(scope)
         indexed = None if opened is None else self._shelf.find(opened.address)
@@ -436,7 +462,7 @@ class Engine(Checking, Extracting):
     def brief(
         self, scope: Scope, request: BriefRequest = BriefRequest(), caller: Caller = USER
     ) -> Brief:
-        """What a session should know before its first word: `.entries`, and as `.markdown`."""
+        """The brief for a session's first prompt: `.entries`, and as `.markdown`."""
         from scrubjay.engine.search import brief, open_index  # load numpy, which many never need
 
         try:
@@ -452,7 +478,7 @@ class Engine(Checking, Extracting):
         *,
         progress: Progress = no_progress,
     ) -> Reindexed:
-        """Make the index again from the rows, and derive what could not be derived before."""
+        """Rebuild the index from the rows, and distill the turns that failed before."""
         from scrubjay.engine.search import reindex  # loads numpy, which many a process never needs
 
         opened = self._begin(scope)
@@ -466,7 +492,7 @@ class Engine(Checking, Extracting):
         return self._shelf.take(opened.address, lambda: OpenIndex(opened))
 
     def follow(self, scope: Scope, after: int = 0, *, min_seq: int = 0) -> Changes:
-        """What changed after the `seq` and `min_seq` of the last answer, for who keeps a copy."""
+        """Change feed: the changes after the `seq` and `min_seq` of the last answer."""
         return read.follow(self._begin(scope), after, min_seq=min_seq)
 
     # -- erasing -----------------------------------------------------------------------
@@ -483,7 +509,7 @@ class Engine(Checking, Extracting):
         """Erase memories for good, with their earlier versions and what was derived from them.
 
         Exactly one target. `query` means every memory that holds all its words, and needs
-        `confirm`, the token of a preview; with one, exactly what was shown goes, or nothing.
+        `confirm`, the token of a preview: exactly what was shown is erased, or nothing.
         """
         return forgetting.forget(
             self._begin(scope), request, caller, expected=expected, turns_only=turns_only
@@ -494,19 +520,19 @@ class Engine(Checking, Extracting):
         return forgetting.preview(self._begin(scope), request, caller)
 
     def revoke(self, scope: Scope, request: Revoke, caller: Caller = USER) -> Erasure:
-        """Undo what one session, or one channel, wrote, with everything derived from it.
+        """Undo all writes of one session or channel, with everything derived from them.
 
-        What it had superseded is the newest version again.
+        Memories that they had superseded become the newest version again.
         """
-        return revoking.revoke(self._begin(scope), request, caller)
+        return trust.revoke(self._begin(scope), request, caller)
 
     def purge(self, scope: Scope, request: Purge = Purge(), caller: Caller = SYSTEM) -> Purged:
-        """Clean up what is expired, long superseded, or long forgotten."""
+        """Delete memories that are expired, long superseded or long forgotten."""
         days = request.superseded_days
         return purging.purge(self._begin(scope), superseded_days=days, actor=caller.actor)
 
     def rotate(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Rotated:
-        """Seal everything under new keys and delete the old ones."""
+        """Rotate the keys: re-encrypt everything under new ones and delete the old ones."""
         return rotating.rotate(self._begin(scope), actor=caller.actor)
 
     def destroy(self, scope: Scope, request: Destroy = Destroy(), caller: Caller = USER) -> Erasure:
@@ -528,7 +554,7 @@ class Engine(Checking, Extracting):
         return copies.export(self._begin(scope), sealed=request.sealed, actor=caller.actor)
 
     def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
-        """Add what an export holds, all or nothing; no more trusted than the caller."""
+        """Import an export, all or nothing; trusted no more than the caller."""
         return copies.load(
             self._begin(scope),
             request.content,
@@ -545,13 +571,13 @@ class Engine(Checking, Extracting):
         *,
         deliver: Callable[[bytes], None] = lambda _: None,
     ) -> tuple[bytes, BackedUp]:
-        """A sealed copy of the scope under its own key, which expires; `deliver` puts it away."""
+        """A sealed copy of the scope under its own key, which expires; `deliver` stores it."""
         return copies.backup(
             self._begin(scope), days=request.days, deliver=deliver, actor=caller.actor
         )
 
     def restore(self, scope: Scope, request: Restore, caller: Caller = USER) -> Loaded:
-        """Merge a backup, no more trusted than the caller; what was forgotten stays forgotten."""
+        """Merge a backup, trusted no more than the caller; forgotten memories stay forgotten."""
         with self._mutex:
             ports = self._check_open()
             if opened := self._opened.pop(scope, None):

@@ -1,7 +1,7 @@
-"""Admission: what of a text may be stored, and how far its author is to be trusted.
+"""Admission: removes invisible characters and secrets from a text before it is stored.
 
-Invisible characters and secrets never enter; all else is stored as written. Filters do not tell a
-lie from the truth, so trust is decided by origin alone: see `model/origin.py`.
+All else is stored as written. Filters cannot tell a lie from the truth, so trust is decided by
+origin alone: see `model/origin.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Unicode at the door: what may be stored, and what may stand in one line of a prompt.
+"""Unicode cleaning: of texts to store, and of lines for a prompt.
 
 `clean` runs at every write and takes out only what nobody can see or nothing may hold; all else is
 stored as written. `one_line` runs at every render and yields one line that cannot pass for another
@@ -12,7 +12,7 @@ import re
 import unicodedata
 
 MOST_MARKS = 4
-"""How many combining marks one letter may carry in a line; more of them paint over other lines."""
+"""Maximum number of combining marks on one letter; more would paint over other lines."""
 
 _INVISIBLE = (
     "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # controls that neither break a line nor space words

@@ -1,4 +1,4 @@
-"""Secrets out of a text before it is kept: memory is not a vault.
+"""Redaction of secrets from a text before it is stored.
 
 Rules are data (rules.toml). They are matched on a normalized view of the text, in which escapes,
 entities and full-width letters are decoded, and on a second one in which percent-encoding is

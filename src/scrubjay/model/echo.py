@@ -1,8 +1,8 @@
-"""Echoes: what memory itself had put into a conversation, which is not to be remembered again.
+"""Echoes: injected memories that come back in a conversation and must not be stored again.
 
 A proxy puts recalled memories into the prompt between two marker lines. A client may send that
-text back, and an agent may repeat it; neither says anything new. Texts may be megabytes long and
-hostile: everything here takes time in proportion to their length, most of it in plain searches.
+text back, and an agent may repeat it; neither is new. Texts may be megabytes long and hostile:
+everything here takes linear time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MARKER_CHARS: Final = 300
 """A marker line is no longer than this, and indented by no more than a few characters."""
 _INDENT: Final = 8
 _MARKERS: Final = 2_000
-"""How many markers of one text are looked at: a proxy writes two."""
+"""Maximum number of markers read in one text: a proxy writes two."""
 _DASH: Final = "[-\u2010-\u2015\u2212]"
 _LAST_DASH: Final = re.compile(f"(?i)(?<={_DASH}{{2}}){_DASH}(?= ?(?:BEGIN|END) MEMORY)")
 _LABELS: Final = re.compile(r"^\[(?:kind|source|ts|score)=[^\]\n]*\][ \t]*$", re.MULTILINE)
@@ -28,15 +28,15 @@ _CONTEXT_CHARS: Final = 400
 _SENTENCE: Final = re.compile(r"[^.!?。\uff01\uff1f\n]*[.!?。\uff01\uff1f\n]*")
 _PLAIN: Final = re.compile(r"\W+")
 _SHORTEST: Final = 20
-"""Shorter sentences are anybody's: they are not taken for a repetition."""
+"""Shorter sentences never count as a repetition."""
 _LOOKED_AT: Final = 64 * 1024
-"""How much is compared: several times what a proxy injects, and what is derived from an answer."""
+"""Characters that are compared: several times what a proxy injects."""
 _PLACES: Final = 8
-"""At how many places of what was shown a sentence is looked for that begins alike at each."""
+"""Maximum number of candidate places for one sentence."""
 
 
 class _Block(NamedTuple):
-    """Where a block stands with its marker lines, and where its text does."""
+    """Position of a block with its marker lines, and of its text."""
 
     start: int
     text: int
@@ -47,7 +47,7 @@ class _Block(NamedTuple):
 def cut(text: str) -> str:
     """The text without injected memory blocks and the sentence that introduces them.
 
-    Only a whole block is one: a marker that somebody merely quotes takes nothing along.
+    Only a whole block counts: a quoted marker removes nothing.
     """
     if _BEGIN not in text and _CONTEXT not in text:
         return text
@@ -56,12 +56,12 @@ def cut(text: str) -> str:
 
 
 def marked(text: str) -> bool:
-    """Whether a text holds the marks of an injected block, whatever became of its lines."""
+    """Whether a text holds the markers of an injected block, even with broken lines."""
     return _BEGIN in text
 
 
 def injected(text: str) -> list[str]:
-    """What stands in the memory blocks of a prompt, without the labels."""
+    """Text of the memory blocks of a prompt, without the labels."""
     if _BEGIN not in text:
         return []
     return [_LABELS.sub("", text[one.text : one.text_end]).strip() for one in _blocks(text)]
@@ -83,7 +83,7 @@ def without_repeats(text: str, shown: Iterable[str]) -> str:
 
 
 def without_quoted(text: str, shown: Iterable[str]) -> str:
-    """The text; what follows a marker that begins a block, without what repeats what was shown."""
+    """The text, without repetitions of what was shown after a begin marker."""
     start = text.find(_BEGIN)
     if start < 0:
         return text
@@ -91,7 +91,7 @@ def without_quoted(text: str, shown: Iterable[str]) -> str:
 
 
 class _Known:
-    """What was shown, so that a sentence is found in it without reading it all again."""
+    """Index of what was shown, to find a sentence in it quickly."""
 
     def __init__(self, shown: Iterable[str]) -> None:
         self._text = _plain(_joined(shown))
@@ -111,7 +111,7 @@ class _Known:
 
 
 def _joined(shown: Iterable[str]) -> str:
-    """What was shown, as far as it is compared."""
+    """What was shown, cut to the length that is compared."""
     parts: list[str] = []
     room = _LOOKED_AT
     for one in shown:
@@ -130,7 +130,7 @@ def _plain(text: str) -> str:
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    """Every whole block; a marker that begins one and has no end before the next one is none."""
+    """Every whole block: a begin marker without an end before the next one is ignored."""
     begun: tuple[int, int] | None = None
     for marker in islice(_MARKER.finditer(text), _MARKERS):
         line = _line(text, marker)
@@ -144,7 +144,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _line(text: str, marker: re.Match[str]) -> tuple[int, int] | None:
-    """From where to where the line of a marker goes; None if it does not have one of its own."""
+    """Start and end of the line of a marker; None if it is not alone on its line."""
     most = marker.end() + _MARKER_CHARS
     end = text.find("\n", marker.end(), most)
     if end < 0 and len(text) <= most:

@@ -17,7 +17,7 @@ def is_loopback(host: str) -> bool:
 
 
 class ModelDialect(StrEnum):
-    """How a language model is spoken to."""
+    """API of a language model."""
 
     OPENAI = "openai"
     ANTHROPIC = "anthropic"

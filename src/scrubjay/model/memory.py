@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:  # msgspec resolves hints at run time and knows no recursive alias
     Json = Any
 Edition: TypeAlias = tuple[int, int]
-"""One state of a memory, by its number and its version: no two states have the same."""
+"""Edition: one state of a memory, by its number and version; the basis of the ETag."""
 
 
 class Kind(StrEnum):
@@ -43,7 +43,7 @@ _BEHAVIORAL = frozenset({Kind.PREFERENCE, Kind.INSTRUCTION, Kind.CORRECTION, Kin
 
 
 def wording(content: str, tags: Iterable[str]) -> str:
-    """What a memory is found by: what it says, and its tags."""
+    """Searchable text of a memory: content and tags."""
     return " ".join((content, *tags))
 
 
@@ -117,10 +117,10 @@ MetadataMap = Annotated[
 
 
 class Result(Struct, frozen=True):
-    """Base of what verbs answer."""
+    """Base class of the results of verbs."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as JSON values, field for field what every door says."""
+        """The result as JSON values, the same on every surface."""
         from scrubjay.model.plain import plain  # which knows the results
 
         found: dict[str, Any] = plain(self)
@@ -171,7 +171,10 @@ class Memory(Result, frozen=True, kw_only=True):
     ] = None
     sources: SourceIds = ()
     retired_at: Annotated[
-        text.Time | None, Meta(description="The time it was superseded; None while it is current.")
+        text.Time | None,
+        Meta(
+            description="The time it was superseded, or a source of it; None while it is current."
+        ),
     ] = None
     valid_from: ValidFrom = None
     valid_to: ValidTo = None
@@ -190,30 +193,40 @@ class Memory(Result, frozen=True, kw_only=True):
 
     @property
     def edition(self) -> Edition:
-        """Which of all states it is."""
+        """Its edition: number and version."""
         return self.number, self.version
 
     @property
     def live(self) -> bool:
-        """Whether it is the head of its chain."""
+        """Whether it is the newest version."""
         return self.superseded_by is None
 
     @property
+    def current(self) -> bool:
+        """Whether it is in sight: the head of its chain, and derived from nothing outdated."""
+        return self.live and self.retired_at is None
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it was derived from a value that was corrected, and waits to be derived again."""
+        return self.live and self.retired_at is not None
+
+    @property
     def quarantined(self) -> bool:
-        """Whether it tells an agent how to act, nobody vouches for it, and no human has seen it."""
+        """Whether it is behavioral, untrusted, and not approved by a person."""
         return self.kind.behavioral and not self.origin.trusted and self.approved is None
 
     @property
     def said_at(self) -> datetime:
-        """When it was said, or else recorded: the time it is about to its reader."""
+        """Time it was said, or else recorded."""
         return self.provenance.said_at or self.recorded_at
 
     def age_days(self, now: datetime) -> int:
-        """How many whole days ago it was said; 0 for what is said to be from the future."""
+        """Age in whole days; 0 for a time in the future."""
         return max(0, (now - self.said_at).days)
 
     def expired(self, now: datetime) -> bool:
-        """Whether its time is over at `now`."""
+        """Whether it has expired at `now`."""
         return self.expires_at is not None and self.expires_at <= now
 
     def visible(self, as_of: datetime) -> bool:

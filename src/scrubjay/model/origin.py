@@ -1,4 +1,4 @@
-"""Who acts, and by which channel a text came in; the second decides trust."""
+"""Actor and origin: the role that acts, and the channel of a text, which decides trust."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 
 class Actor(StrEnum):
-    """Who carries out a verb."""
+    """Actor: the role that carries out a verb."""
 
     USER = "user"
     OPERATOR = "operator"
@@ -17,7 +17,7 @@ class Actor(StrEnum):
 
 
 class Origin(StrEnum):
-    """The channel a text came in by, most trusted first."""
+    """Origin: the channel a text came in by, most trusted first."""
 
     USER = "user"
     OPERATOR = "operator"
@@ -29,12 +29,12 @@ class Origin(StrEnum):
 
     @property
     def trusted(self) -> bool:
-        """Whether somebody vouches for it: the user, the operator, the agent, or who imported."""
+        """Whether it is trusted: user, operator, agent or import."""
         return self.trust >= Origin.IMPORT.trust
 
     @property
     def trust(self) -> int:
-        """Higher is more trusted; only the order means something."""
+        """Trust rank: higher is more trusted; only the order matters."""
         return _TRUST[self]
 
 

@@ -1,4 +1,4 @@
-"""Values of the model as plain JSON: the one shape of a result, whoever says it.
+"""Values of the model as plain JSON: the one form of a result on every surface.
 
 A memory has the form of `model/records.py`, the same as in a cell and in an export.
 """
@@ -59,7 +59,7 @@ def _time(time: datetime) -> str:
 
 
 def _base64(value: bytes) -> str:
-    """Base64, piece by piece: one call on a whole export would stop every other thread."""
+    """Base64 in pieces: one call on a whole export would hold the GIL for long."""
     pieces = (value[at : at + PIECE] for at in range(0, len(value), PIECE))
     return b"".join(map(base64.b64encode, pieces)).decode("ascii")
 
@@ -77,7 +77,7 @@ def _set(value: Iterable[Any]) -> Any:
 
 
 PIECE: Final = 3 * 64 * 1024
-"""Bytes that are encoded, or a multiple of characters that are decoded, at once."""
+"""Bytes encoded at a time."""
 _ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
     **dict.fromkeys((str, int, float, bool, type(None)), _same),
     Memory: _memory,

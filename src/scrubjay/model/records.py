@@ -26,7 +26,7 @@ _OWN: Final = frozenset(
     {"id", "kind", "content", "recorded_at", "origin", "provenance", "tags", "importance"}
     | {"pinned", "sources", "metadata", "number", "version", *_TIMES}
 )
-"""Fields with a form of their own; every other one is left out where it is None."""
+"""Fields with a form of their own; others are left out if they are None."""
 _OPTIONAL: Final = tuple(name for name in Memory.__struct_fields__ if name not in _OWN)
 _TIMED: Final = frozenset(_TIMES)
 _LISTS: Final = frozenset({"tags", "sources"})
@@ -41,7 +41,7 @@ def _stamp(time: datetime) -> str:
 
 
 def to_record(memory: Memory) -> Record:
-    """The memory as a JSON object, without `number` and `version`, which are its row's."""
+    """The memory as a JSON object, without `number` and `version`, which are in its row."""
     record: Record = {
         "id": memory.id,
         "kind": memory.kind.value,
@@ -136,7 +136,7 @@ def _timed(record: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _build(record: dict[str, Any], *, number: int, version: int) -> Memory:
-    """The memory of a record; what the record leaves out, the memory has by itself."""
+    """The memory of a record; missing fields get their defaults."""
     found = {**record, "number": number, "version": version}
     found["kind"], found["origin"] = _KINDS[record["kind"]], _ORIGINS[record["origin"]]
     found["recorded_at"] = datetime.fromisoformat(record["recorded_at"])

@@ -1,9 +1,9 @@
-"""What a caller asks for: every request is checked as it is made, before anything is written."""
+"""Requests of the verbs; each is validated when it is made, before anything is written."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct, field
@@ -48,6 +48,7 @@ from scrubjay.model.text import (
     Tag,
     Time,
     Words,
+    zone,
 )
 from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT
 
@@ -56,11 +57,11 @@ RECALL_LIMIT = 1_000
 BRIEF_LIMIT = 1_000
 FORGET_LIMIT = 10_000
 LIST_LIMIT = 10_000
-"""How much of a list is in one answer; `after` so many there is more of it."""
+"""Maximum number of entries of a list in one answer; `after` continues it."""
 SESSIONS_LIMIT = 100_000
 One = TypeVar("One")
 AS_IT_IS = datetime.max.replace(tzinfo=UTC)
-"""A time nobody means: what was not said stays as it is."""
+"""Sentinel time: leave the expiry as it is."""
 
 
 # A caller may write a word for a member of an enum, and any sequence for a tuple: a type checker
@@ -105,7 +106,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Caller of a verb: decided by the key or the surface, never by a field of the request."""
 
     actor: Actor = Actor.USER
-    """Who carries out the verb; written to the audit trail."""
+    """Role that carries out the verb; written to the audit trail."""
     ceiling: Origin | None = None
     """The most trusted origin of what the caller loads or restores; None for any."""
     allowances: tuple[Allowance, ...] = ()
@@ -252,7 +253,7 @@ class Amend(_WithId, frozen=True, kw_only=True):
             raise InvalidRequest("The request names no change.", hint="Give pinned, or expires_at.")
 
     def memory(self, old: Memory) -> Memory:
-        """What becomes of `old`."""
+        """The changed memory."""
         pinned = old.pinned if self.pinned is None else self.pinned
         expires_at = old.expires_at if self.expires_at is AS_IT_IS else self.expires_at
         return replace(old, pinned=pinned, expires_at=expires_at)
@@ -291,11 +292,11 @@ class Filter(Request, frozen=True, kw_only=True):
         Request.__post_init__(self)
 
     def accepts(self, memory: Memory, now: datetime) -> bool:
-        """Whether the memory belongs in the list."""
+        """Whether the memory matches."""
         if self.as_of is not None:
             shown = memory.visible(self.as_of)
         else:
-            shown = (self.superseded or memory.live) and not memory.expired(now)
+            shown = (self.superseded or memory.current) and not memory.expired(now)
         return shown and self._matches(memory)
 
     def _matches(self, memory: Memory) -> bool:
@@ -331,6 +332,10 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         Time | None,
         Meta(description="The time the question is asked, which ages count from; None for now."),
     ] = None
+    timezone: Annotated[
+        Name | None,
+        Meta(description="Time zone whose days count, by its IANA name; None for UTC."),
+    ] = None
     scopes: Annotated[
         Scopes, Meta(description="Further scopes to search, besides the scope itself.")
     ] = ()
@@ -362,6 +367,12 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
             parsed = (one if isinstance(one, Scope) else Scope.parse(one) for one in named)
             force_setattr(self, "scopes", tuple(parsed))
         Filter.__post_init__(self)
+        zone(self.timezone)
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of the caller's days."""
+        return zone(self.timezone)
 
     @property
     def others(self) -> tuple[Scope, ...]:
@@ -473,7 +484,7 @@ class Get(_WithId, frozen=True, kw_only=True):
 
 
 class Listing(Request, frozen=True, kw_only=True):
-    """One part of a list: so many entries after the first ones."""
+    """Pagination of a list: the entries to skip, and the limit."""
 
     after: Annotated[
         Count, Meta(description="Offset: how many to skip from the beginning of the list.")
@@ -484,7 +495,7 @@ class Listing(Request, frozen=True, kw_only=True):
     ] = LIST_LIMIT
 
     def part(self, found: tuple[One, ...]) -> tuple[One, ...]:
-        """The part of a list that is asked for."""
+        """The requested part of a list."""
         return found[self.after : self.after + self.limit]
 
 
@@ -492,13 +503,13 @@ ALL: Final = Listing()
 
 
 class History(Listing, frozen=True):
-    """Read the chain of versions a memory belongs to."""
+    """Read all versions of a memory."""
 
     id: MemoryId
 
 
 class Approve(_WithIdAndContent, frozen=True):
-    """Let a memory out of quarantine; the content is the exact text that was read."""
+    """Release a memory from quarantine; the content is the exact text that was read."""
 
 
 class Reject(_WithId, frozen=True):
@@ -539,7 +550,7 @@ class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
 
 
 class TimelineRequest(Request, frozen=True):
-    """Read the timeline: when there were turns, and roughly what about."""
+    """Read the timeline: times and topics of the turns."""
 
     limit: Annotated[
         int,
@@ -548,7 +559,7 @@ class TimelineRequest(Request, frozen=True):
 
 
 class SessionsRequest(Request, frozen=True):
-    """List the sessions (conversations), the one that was spoken in last first."""
+    """List the sessions (conversations), the most recently active first."""
 
     limit: Annotated[
         int,
@@ -557,7 +568,7 @@ class SessionsRequest(Request, frozen=True):
 
 
 class MarkTainted(Request, frozen=True):
-    """Note that a session has read something of an origin; what it infers is trusted no more."""
+    """Taint a session: it has read text of an origin; what it infers is trusted no more."""
 
     session: Annotated[Name, Meta(description="The session (conversation) that is tainted.")]
     origin: Annotated[
@@ -566,7 +577,7 @@ class MarkTainted(Request, frozen=True):
 
 
 class Extract(Request, frozen=True, kw_only=True):
-    """Have the model read turns that wait."""
+    """Send waiting turns to the language model."""
 
     limit: Annotated[Positive, Meta(description="Limit: how many turns are read at most.")] = 100
     seconds: Annotated[Seconds, Meta(description="Time budget in seconds.")] = 20.0
@@ -574,7 +585,7 @@ class Extract(Request, frozen=True, kw_only=True):
 
 
 class PauseExtraction(Request, frozen=True, kw_only=True):
-    """Send no turns of the scope to the model, or go on sending them."""
+    """Pause or resume extraction in the scope."""
 
     paused: Annotated[bool, Meta(description="Whether to stop sending turns to the model.")] = True
 
@@ -583,7 +594,7 @@ class PauseExtraction(Request, frozen=True, kw_only=True):
 
 
 class FreezeRequest(Request, frozen=True):
-    """Stop writes, or writes and recall; `none` lifts it."""
+    """Block writes, or writes and recall; `none` lifts it."""
 
     level: Annotated[LevelArg, Meta(description="How much to stop: none, writes, or all.")] = (
         Freeze.WRITES
@@ -591,7 +602,7 @@ class FreezeRequest(Request, frozen=True):
 
 
 class Purge(Request, frozen=True, kw_only=True):
-    """Clean up what is expired, long superseded, or long forgotten."""
+    """Delete memories that are expired, long superseded or long forgotten."""
 
     superseded_days: Annotated[
         Days, Meta(description="For how many days superseded memories stay.")
@@ -599,7 +610,7 @@ class Purge(Request, frozen=True, kw_only=True):
 
 
 class Export(Request, frozen=True, kw_only=True):
-    """Take every memory out, as JSON or as a sealed bundle."""
+    """Export every memory, as JSON or as a sealed bundle."""
 
     sealed: Annotated[bool, Meta(description="Whether to encrypt the file under a new key.")] = (
         False
@@ -607,14 +618,14 @@ class Export(Request, frozen=True, kw_only=True):
 
 
 class Load(Request, frozen=True):
-    """Add what an export holds: all of it or nothing."""
+    """Import an export: all of it or nothing."""
 
     content: Annotated[bytes, Meta(description="The bytes of the file.")]
     key: Annotated[str | None, Meta(description="The key of a sealed file.")] = None
 
 
 class Backup(Request, frozen=True, kw_only=True):
-    """Make a sealed copy of the scope under a key of its own."""
+    """Back up the scope: a sealed copy under a key of its own."""
 
     days: Annotated[
         int, Meta(ge=1, le=36_500, description="How many days the key of the backup is kept.")
@@ -622,7 +633,7 @@ class Backup(Request, frozen=True, kw_only=True):
 
 
 class Restore(Load, frozen=True):
-    """Merge a backup; what was forgotten since it was made stays forgotten."""
+    """Merge a backup; memories forgotten since stay forgotten."""
 
     anew: Annotated[
         bool, Meta(description="Whether to begin again a scope that was destroyed.")

@@ -1,4 +1,4 @@
-"""What the engine answers."""
+"""Results of the verbs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Outcome(StrEnum):
 
     STORED = "stored"
     KNOWN = "known"
-    """It was there already; nothing changed."""
+    """It exists already; nothing changed."""
     FORGOTTEN = "forgotten"
-    """It was forgotten once and stays so; nothing changed."""
+    """It was forgotten and stays forgotten; nothing changed."""
 
 
 WriteOutcome = Annotated[
@@ -55,6 +55,17 @@ class Retained(Result, frozen=True, kw_only=True):
     id: MemoryId
     outcome: WriteOutcome = Outcome.STORED
     redacted: RedactedSecrets = field(default_factory=dict)
+    degraded: Annotated[
+        tuple[str, ...],
+        Meta(description="Why it was written without a vector, a sentence; empty if it was not."),
+    ] = ()
+    hidden: Annotated[
+        int,
+        Meta(
+            description="How many memories derived from a replaced value are "
+            "out of sight until they are derived again."
+        ),
+    ] = 0
 
 
 class Page(Result, frozen=True, kw_only=True):
@@ -274,6 +285,13 @@ class Erasure(Result, frozen=True, kw_only=True):
         ),
     ] = 0
     already: Annotated[int, Meta(description="How many of the named were erased before.")] = 0
+    again: Annotated[
+        int,
+        Meta(
+            description="How many of the erased texts a model may derive again from their "
+            "remaining sources; without one they stay erased."
+        ),
+    ] = 0
     cells: Annotated[
         tuple[ErasedCell, ...], Meta(description="The erased cells, by their nonces.")
     ] = ()

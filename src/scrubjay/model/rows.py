@@ -1,4 +1,4 @@
-"""What a store sees of a scope: sealed rows, their order, and the head."""
+"""Rows: what a store sees of a scope, sealed rows, their order, and the head."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Collection(StrEnum):
 
 
 class Freeze(StrEnum):
-    """How much of a scope is stopped."""
+    """Freeze level of a scope."""
 
     NONE = "none"
     WRITES = "writes"
@@ -25,7 +25,7 @@ class Freeze(StrEnum):
 
 
 class Due(IntFlag):
-    """Work a committed verb left to be finished."""
+    """Due work: flags of deferred work that a committed verb left."""
 
     NOTHING = 0
     ROTATE = 1
@@ -61,18 +61,18 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class Position(Struct, frozen=True, kw_only=True):
-    """How far one collection has come."""
+    """Position of one collection: sequence numbers and epoch."""
 
     seq: int = 0
     epoch: int = 1
     erased_seq: int = 0
-    """The seq of the last erasure: what was derived from older states may hold erased text."""
+    """Seq of the last erasure: copies of older states may hold erased text."""
     min_seq: int = 0
-    """Changes after a seq below this one are no longer complete: read everything anew."""
+    """Below this seq the list of changes is incomplete: a reader must read all rows again."""
 
 
 class Head(Struct, frozen=True, kw_only=True):
-    """The one row every read compares and every write checks and moves."""
+    """Head: the one row per scope that every read compares and every write moves."""
 
     memory: Position = Position()
     turn: Position = Position()
@@ -110,7 +110,7 @@ class AuditRow(Struct, frozen=True, kw_only=True):
 
 
 class CatalogEntry(Struct, frozen=True, kw_only=True):
-    """What the catalog knows of one scope."""
+    """Catalog entry of one scope."""
 
     address: str
     name: bytes
@@ -118,7 +118,7 @@ class CatalogEntry(Struct, frozen=True, kw_only=True):
     destroyed: bool = False
     audit_count: int = 0
     audit_mac: bytes = bytes(32)
-    """The audit head as last copied here, so that a cut tail shows."""
+    """Copy of the audit head, so that a truncated trail is detected."""
 
 
 class BackupEntry(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""A scope: whose memory it is."""
+"""Scope: the unit of ownership, `tenant/owner`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, KeysView, Mapping, ValuesView
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import Annotated, Any, Final, get_type_hints
 
@@ -25,7 +25,7 @@ TURN_BYTES = 8 * 1024 * 1024
 """The most that either side of a turn may say."""
 METADATA_BYTES = 16 * 1024
 METADATA_DEPTH = 200
-"""How deep metadata may be nested: far below what a JSON parser of any caller takes."""
+"""Maximum nesting of metadata, far below the limits of JSON parsers."""
 NAME_CHARS = 512
 TAGS = 64
 SOURCES = 256
@@ -249,8 +249,22 @@ _PLAIN_WORDS: Final = {
 def key_name(key: str) -> str:
     """The part of an idempotency key that names a write.
 
-    A service puts behind it a fingerprint of what was asked for, so that it can tell a repeat from
-    another request under the same key as long as the memory is there.
+    A service appends a fingerprint of the request, to distinguish a repeat from another request
+    under the same key.
     """
     stamped = _STAMPED_KEY.fullmatch(key)
     return key if stamped is None else stamped[1]
+
+
+def zone(name: str | None) -> tzinfo:
+    """The time zone of an IANA name, UTC for None; refuses one that is not known."""
+    if name is None:
+        return UTC
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (ValueError, TypeError, OSError, KeyError) as error:
+        raise InvalidRequest(
+            "The time zone is not known.", hint="Give an IANA name such as Europe/Berlin."
+        ) from error

@@ -1,7 +1,7 @@
 """The turn: one exchange as it happened, and what may be derived from it.
 
-A turn is kept as it came and never recalled itself; what is derived from it is a function of the
-turns that are there, not of the order in which they arrived.
+A turn is stored as it came and never recalled itself. The memories derived from it are a function
+of the set of turns, not of the order in which they arrived.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut
 from scrubjay.model.text import Id, Name, Request, Speech, Time, check
 
 TURNS_LIMIT: Final = 1_000
-"""How many turns may be asked for at once,"""
+"""Maximum number of turns in one answer,"""
 TURNS_CHARS: Final = 16 * 1024 * 1024
-"""and how much they may say together: an answer ends early where one more would be too much."""
+"""and maximum characters: an answer ends early before it exceeds them."""
 TIMELINE_LIMIT: Final = 100_000
 LOOK_BACK: Final = 10
-"""How many turns before it, by time, a turn is compared with."""
+"""Number of earlier turns that a turn is compared with."""
 ALIKE: Final = 0.85
-"""Turns that share this much of their words say the same, but for what they state."""
+"""Share of common words from which two turns are a repetition, unless their statements differ."""
 ORDINARY: Final = 0.5
-"""How important a turn is like any other."""
+"""Importance of an ordinary turn."""
 IDLE: Final = timedelta(minutes=30)
 """A pause this long ends an episode,"""
 EPISODE_TURNS: Final = 20
 """and so do this many turns."""
 EPISODE_PART: Final = "episode"
-"""The part of what is derived that stands for the turn as a whole."""
+"""Part name of the episode, which stands for the whole turn."""
 MODEL_PART: Final = "model-"
-"""How the parts begin that a model found; a number follows, from 0."""
+"""Prefix of part names that a model found; a number from 0 follows."""
 MODEL_PIECES: Final = 8
-"""The most that a model may find in one turn."""
+"""Maximum number of findings of a model in one turn."""
 _START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _NAMES: Final = ("session", "model", "channel")
@@ -66,9 +66,9 @@ class State(IntEnum):
 
     KEPT = 0
     REPEATED = 1
-    """It says and states what one of the turns just before it did; counted, nothing derived."""
+    """It repeats one of the turns just before it; counted, nothing derived."""
     TRIVIAL = 2
-    """It says nothing worth keeping; counted, nothing derived."""
+    """It has nothing worth storing; counted, nothing derived."""
     FAILED = 3
     """It could not be distilled; it is in the ledger, and reindex tries again."""
 
@@ -114,7 +114,7 @@ class Turn(Result, frozen=True, kw_only=True):
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where it stands in time; two turns of the same moment have an order, too."""
+        """Its place in time, with a tie-break for turns of the same time."""
         return place(self.at, self.id)
 
 
@@ -233,8 +233,8 @@ class Timeline(Result, frozen=True, kw_only=True):
     def episodes(self) -> list[list[Moment]]:
         """The moments as episodes: a long pause or many turns end one.
 
-        Where an episode begins follows from all turns there are, not from those that are here:
-        the first may lack its beginning, and no other one moves when a turn is added.
+        Episode boundaries follow from all turns of the scope, not only from those here: the first
+        episode may lack its beginning, and no other boundary moves when a turn is added.
         """
         found: list[list[Moment]] = []
         room = EPISODE_TURNS - self.begun
@@ -248,7 +248,7 @@ class Timeline(Result, frozen=True, kw_only=True):
 
 
 def alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two sets of words say the same."""
+    """Whether two sets of words are alike."""
     if not one or not other:
         return False
     common = len(one & other)
@@ -256,9 +256,9 @@ def alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def stated(turn: Turn, pieces: Iterable[Piece]) -> dict[str, str]:
-    """What a turn says that must not be lost to another of nearly the same words.
+    """Statements of a turn, which distinguish it from another of nearly the same words.
 
-    By slot, what fills it; a whole turn that stands out counts by its words, in their order.
+    By slot, its value; a turn that stands out counts by all its words, in their order.
     """
     found: dict[str, str] = {}
     for piece in pieces:
@@ -271,13 +271,13 @@ def stated(turn: Turn, pieces: Iterable[Piece]) -> dict[str, str]:
 
 
 def place(at: datetime, turn_id: str) -> tuple[int, int]:
-    """Where a turn stands in time."""
+    """Place of a turn in time."""
     tie = hashlib.sha256(turn_id.encode()).digest()[:6]
     return (at - _START) // _MICROSECOND, int.from_bytes(tie)
 
 
 def time_of(micros: int) -> datetime:
-    """The time a place was made of."""
+    """The time of a place."""
     return _START + micros * _MICROSECOND
 
 

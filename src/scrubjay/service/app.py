@@ -26,7 +26,7 @@ from scrubjay.service.service import METADATA, MountedPaths, Options, Service
 
 _CHECK_SECONDS: Final = 5.0
 _EMBEDDER_SECONDS: Final = 30.0
-"""For how long it is believed what was last found of the embedder."""
+"""Cache lifetime of the embedder check."""
 Check = dict[str, object]
 
 
@@ -37,7 +37,7 @@ def app(
     *,
     planes: Sequence[MountedPaths] = (),
 ) -> Gate:
-    """The service on an engine as an ASGI application; the engine is its caller's to close."""
+    """The service as an ASGI application; the caller closes the engine."""
     service = Service(engine, clock, options)
     mounted = [route for plane in planes for route in plane.routes(service)]
     router = Router(
@@ -115,7 +115,7 @@ def own_routes(service: Service) -> list[Route]:
 
 
 class _Readiness:
-    """Looks whether everything works that a request may need."""
+    """Readiness check of everything that a request may need."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -123,7 +123,7 @@ class _Readiness:
         self._asked_at = float("-inf")
 
     async def answer(self) -> Response:
-        """What was found, check by check; 503 if one is not well that nothing works without."""
+        """The result of every check; 503 if a required one fails."""
         keys = await self._check(self._service.keys.refresh)
         store = await self._check(lambda: self._service.engine.head(KEYS))
         bridge = self._service.bridge

@@ -1,7 +1,7 @@
-"""Extraction in the background: one thread of its own, so that nobody ever waits for a model.
+"""Background extraction: one thread, so that no request waits for a language model.
 
-It is woken by every turn that is recorded here. Now and then it looks at all scopes, for turns
-that another process recorded, and for scopes whose tokens of the day were used up.
+Every recorded turn wakes it. Periodically it checks all scopes, for turns that another process
+recorded, and for scopes whose daily tokens were used up.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from scrubjay.ports import Clock
 from scrubjay.service.metrics import Metrics
 
 STOP_SECONDS: Final = 2.0
-"""How long the end of the service waits for a model that thinks; then it is left behind."""
+"""How long shutdown waits for a running model request; then it is abandoned."""
 _SLICE: Final = Extract(limit=8, seconds=5.0)
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pauses:
-    """How long to leave the model alone."""
+    """Retry and polling intervals."""
 
     first: float = 1.0
-    """After it could not be had for the first time; twice as long each time it still cannot,"""
+    """Exponential backoff after the first failure of the model; doubled each time,"""
     longest: float = 300.0
-    """but no longer than that."""
+    """up to this maximum."""
     sweep: float = 600.0
-    """Between two looks at all scopes."""
+    """Interval between two checks of all scopes."""
 
 
 class Background:
-    """The thread; it takes the scopes in turn, a few turns of each."""
+    """Background thread; round-robin over the scopes, a few turns of each."""
 
     def __init__(
         self, engine: Engine, clock: Clock, metrics: Metrics, pauses: Pauses | None = None
@@ -57,19 +57,19 @@ class Background:
         self._thread = threading.Thread(target=self._run, name="extraction", daemon=True)
 
     def start(self) -> None:
-        """Begin, if there is a model at all."""
+        """Start the thread, if a model is configured."""
         if self._engine.extracts:
             self._engine.listen(self.wake)
             self._thread.start()
 
     def wake(self, scope: Scope) -> None:
-        """Say that a scope has a turn to be read; costs the caller nothing."""
+        """Queue a scope that has a waiting turn; does not block."""
         with self._wakes:
             self._pending[scope] = None
             self._wakes.notify()
 
     def stop(self) -> None:
-        """End within a moment: what waits is noted in the store, and waits on."""
+        """Stop within seconds; waiting turns stay in the store for the next start."""
         self._engine.listen(None)
         self._ending.set()
         with self._wakes:
@@ -104,7 +104,7 @@ class Background:
             self._pending.update(dict.fromkeys(scopes))
 
     def _work(self, scope: Scope) -> None:
-        """Have the model read a few turns; leave one that cannot be had alone, longer each time."""
+        """Send a few turns to the model; exponential backoff while it is unavailable."""
         add = self._metrics.add
         try:
             done = self._engine.extract(scope, _SLICE)

@@ -1,4 +1,4 @@
-"""What the service signs: cursors, so that nobody can make one up for another scope, and names."""
+"""Signatures of the service: cursors that cannot be forged for another scope, and pseudonyms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAC_BYTES: Final = 16
 
 
 class Signer:
-    """Signs what the service hands out and takes back."""
+    """HMAC signer of cursors, pseudonyms and idempotency keys."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -36,11 +36,11 @@ class Signer:
         return int(body)
 
     def pseudonym(self, scope: Scope) -> str:
-        """A name for a scope that says nothing of whose it is."""
+        """Pseudonym of a scope: a keyed hash."""
         return self._digest(b"scope", str(scope).encode()).hex()[:16]
 
     def once(self, holder: str, path: str, key: str, body: bytes) -> str:
-        """The name of a write for the store, and what it was: see `text.key_name`."""
+        """The `key` of a memory from an Idempotency-Key and a fingerprint: see `text.key_name`."""
         # Only a path may hold a line end, so that no two of these are the same.
         named = self._digest(b"once", f"{holder}\n{key}\n{path}".encode())
         return f"once-{named.hex()[:32]}-{self._digest(b'body', body).hex()[:32]}"

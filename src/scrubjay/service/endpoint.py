@@ -1,7 +1,7 @@
 """The endpoint of every HTTP surface: authenticate → rate → body → span → bridge → error.
 
-A surface subclasses `HttpEndpoint` for its credentials, its limits and its words. What is raised
-on the way becomes problem+json at the gate, unless the surface says it in words of its own.
+A surface subclasses `HttpEndpoint` for its credentials, limits and format. The gate turns
+exceptions into problem+json, unless the surface has a format of its own.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from scrubjay.service.tracing import Span
 
 Result = TypeVar("Result")
 Take = Callable[[bytes], object]
-"""Takes a piece of a body of the room for all of them; a Problem if there is none left."""
+"""Reserves memory for a piece of a body; a Problem if the limit of all bodies is reached."""
 BODY_SECONDS: Final = 60.0
-"""How long a body may take to arrive."""
+"""Timeout for a body to arrive."""
 _STEP: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One request that was let in: who asks, about whose memory, and its body."""
+    """One authorized request: the holder of the key, the scope, and the body."""
 
     request: Request
     holder: Key
     scope: Scope | None
-    """None where no scope is asked about, or only the body names it."""
+    """None if the request has no scope, or only the body names it."""
     body: bytes
 
 
@@ -46,7 +46,7 @@ class HttpEndpoint(ABC, Generic[Result]):
     """One operation at one path. `perform` runs on a thread, everything else on the event loop."""
 
     patience = 0.0
-    """How many seconds a write waits for a token of its rate before it is refused."""
+    """How many seconds a write waits for its rate limit before it is refused."""
     seconds: float | None = None
     """The deadline of a read; None for that of the bridge."""
 
@@ -54,10 +54,10 @@ class HttpEndpoint(ABC, Generic[Result]):
         self.service = service
         self.operation = operation
         self.name = name or operation.name
-        """Its name in log lines and counters."""
+        """Its name in logs and metrics."""
 
     async def run(self, request: Request) -> Result:
-        """What `perform` gives for a request, or whatever refuses it."""
+        """Run one request through all steps; returns the result of `perform`."""
 
         async def disconnected() -> None:
             while (await request.receive())["type"] != "http.disconnect":
@@ -88,7 +88,7 @@ class HttpEndpoint(ABC, Generic[Result]):
                 )
 
     async def _spend(self, holder: Key) -> Spent | None:
-        """Take a token of the rate; a write may wait for one, a read has no time for it."""
+        """Take a token from the rate limit bucket; a write may wait for one, a read does not."""
         waited = 0.0
         while True:
             try:
@@ -103,10 +103,10 @@ class HttpEndpoint(ABC, Generic[Result]):
 
     @abstractmethod
     async def authenticate(self, request: Request) -> Key:
-        """Who asks; raises if nobody who may."""
+        """Authenticate the caller; raises if the credentials are not valid."""
 
     def authorize(self, _request: Request, _holder: Key) -> Scope | None:
-        """The scope it is about, if that is known before the body; raises what is not granted."""
+        """Authorize, and return the scope if it is known before the body; raises Forbidden."""
         return None
 
     @abstractmethod
@@ -114,19 +114,19 @@ class HttpEndpoint(ABC, Generic[Result]):
         """The body."""
 
     def at_once(self, _visit: Visit, _span: Span) -> Result | None:
-        """The result of a read so short that no thread is worth its while; None for any other."""
+        """The result of a short read, computed on the event loop; None to use a thread."""
         return None
 
     @abstractmethod
     def perform(self, visit: Visit, span: Span) -> Result:
-        """All that takes long: decode the body, carry out the verb, encode its result."""
+        """Decode the body, perform the verb, encode its result; runs in a thread."""
 
 
 # -- bodies ---------------------------------------------------------------------------------
 
 
 def declared(request: Request) -> int:
-    """How long the body is said to be; 0 if nothing sound is said."""
+    """Content-Length of the request; 0 if it is missing or malformed."""
     length = request.headers.get("content-length", "")
     return int(length) if length.isdecimal() and len(length) < 20 else 0
 

@@ -1,7 +1,7 @@
-"""The gate: what every request passes, whatever it asks for.
+"""The gate: ASGI middleware that every request passes.
 
-Host and Origin are always checked: a web page that was made to resolve to this address must not
-reach it. Every answer has its request id and says to browsers what they may not do with it.
+It checks Host and Origin against DNS rebinding and foreign web pages, and adds the request id and
+security headers to every answer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class Gate:
-    """Checks what comes in, marks what goes out, and turns every error into a problem."""
+    """ASGI middleware: checks headers, adds headers, logs, and turns errors into problem+json."""
 
     def __init__(
         self, app: ASGIApp, *, hosts: Iterable[str], clock: Clock, metrics: Metrics
@@ -75,7 +75,7 @@ class _Passage:
         self._status = 0
 
     async def run(self) -> None:
-        """Carry it through; whatever happens, there is an answer and a line in the log."""
+        """Handle the request; there is always an answer and a log line."""
         begun = self._gate.clock.monotonic()
         try:
             self._check()
@@ -95,10 +95,18 @@ class _Passage:
                 _log.info("request", extra={**self._facts(), "ms": round(seconds * 1000, 2)})
 
     def _check(self) -> None:
-        """Refuse headers that are too large, a Host not ours, and an Origin not that host."""
+        """Refuse headers that are too large or ambiguous, a foreign Host, another's Origin."""
         size = sum(len(name) + len(value) for name, value in self._scope["headers"])
         if size > HEADER_BYTES:
             raise problems.of_status(431)
+        if {b"content-length", b"transfer-encoding"} <= self._headers.keys():
+            # Two servers in a row may disagree where such a request ends and the next begins.
+            raise Problem(
+                400,
+                "malformed",
+                "A request has a Content-Length or a Transfer-Encoding, not both.",
+                headers={"Connection": "close"},
+            )
         host = self._headers.get(b"host", b"").decode("latin-1").lower()
         # An address of IPv6 has colons of its own; it stands in brackets.
         name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]

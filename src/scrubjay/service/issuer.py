@@ -1,4 +1,4 @@
-"""Whose scope a token opens: what an issuer calls somebody as a name of ours, one to one."""
+"""OpenID Connect issuer: its trust settings, and the one-to-one mapping from claims to scopes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
 
 PAUSE_SECONDS: Final = 10.0
-"""The least time between two times an issuer is asked, whatever for."""
+"""Minimum interval between two requests to an issuer."""
 
 
 class TokenRefused(Exception):
-    """The token is not good. The message is for the log; only `expired` may be told."""
+    """The token is not valid. The message is for the log; clients learn only `expired`."""
 
     def __init__(self, why: str, *, expired: bool = False) -> None:
         super().__init__(why)
@@ -30,11 +30,11 @@ class TokenRefused(Exception):
 
 
 class Unreachable(Exception):
-    """The issuer did not answer, or not as an issuer does; the message says how."""
+    """The issuer did not answer, or its answer is malformed; the message says how."""
 
 
 LONGEST: Final = 64
-"""How long the name of a claim may be; the words around it have as much room."""
+"""Maximum length of the name of a claim."""
 ESCAPED: Final = "x-"
 HASHED: Final = "h-"
 _PLAIN: Final = re.compile(rf"(?!{ESCAPED}|{HASHED})[A-Za-z0-9][A-Za-z0-9._@-]{{0,{LONGEST - 1}}}")
@@ -70,10 +70,10 @@ def of_a_pod(tenant: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """`acme/{sub}`: which scope is whose, with claims of the token in braces.
+    """Template of scopes, `acme/{sub}`, with claims of the token in braces.
 
-    The owner has exactly one claim and the tenant at most one, so that two who differ in a claim
-    that is named never share a scope.
+    The owner has exactly one claim and the tenant at most one, so that people with different
+    claims never share a scope.
     """
 
     text: str
@@ -98,7 +98,7 @@ class Template:
         return tuple(name for name in named if name is not None)
 
     def scope(self, claims: Mapping[str, str]) -> Scope:
-        """The scope of who has these claims."""
+        """The scope for these claims."""
         parts = self._parts
         tenant = parts["before_tenant"] or ""
         if parts["tenant"] is not None:
@@ -110,15 +110,15 @@ class Template:
 
 
 OWNERS: Final = (Grant.READ, Grant.WRITE, Grant.FORGET, Grant.EXPORT)
-"""What somebody may do with their own memory, unless the operator says otherwise."""
+"""Default grants of a person on their own scope."""
 
 GRANT_PREFIX: Final = "memory:"
-"""What the scopes of a token that are grants begin with, as in memory:read."""
+"""Prefix of the grants in the scope claim of a token, as in memory:read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """One issuer whose tokens are good, for one audience."""
+    """Trust settings: one issuer whose tokens are accepted, for one audience."""
 
     issuer: str
     """Exactly as the issuer calls itself, to the last slash."""
@@ -126,9 +126,9 @@ class Trust:
     scope: Template
     grants: tuple[Grant, ...] = OWNERS
     actor: Actor = Actor.USER
-    """Who acts when a token is used."""
+    """Actor of requests with a token."""
     resource: str | None = None
-    """Where clients find this service, if that is not where their requests arrive."""
+    """Public URL of this service, if it differs from where requests arrive."""
 
     def __post_init__(self) -> None:
         check_url("The issuer", self.issuer)
@@ -151,7 +151,7 @@ class Trust:
 
 
 def check_url(what: str, url: str) -> SplitResult:
-    """The parts of an address that can be trusted: over TLS, or on this machine."""
+    """Parse a URL; InvalidRequest unless it is https, or http on this machine."""
     try:
         parts = urlsplit(url)
         good = parts.scheme == "https" or (

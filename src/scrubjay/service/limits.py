@@ -15,17 +15,17 @@ from scrubjay.service.rest import Operation
 
 _BUCKETS: Final = 10_000
 TOGETHER_BYTES: Final = 256 * 1024 * 1024
-"""How much the bodies of all requests under way may have together."""
+"""Size limit of the bodies of all requests in progress, together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Requests a second for one key, and how many at once; 0 is no limit."""
+    """Rate limits of one key: requests a second, and bursts; 0 for no limit."""
 
     reads: float = 200.0
     writes: float = 100.0
     heavy: float = 0.5
-    """What goes over a whole scope: export, verify, rotate and their like."""
+    """Operations on a whole scope, such as export, verify, rotate."""
     burst_seconds: float = 10.0
 
 
@@ -34,7 +34,7 @@ UNLIMITED: Final = Rates(reads=0, writes=0, heavy=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """How much of a bucket is left."""
+    """Remaining tokens of a bucket."""
 
     name: str
     left: int
@@ -42,7 +42,7 @@ class Spent:
     rate: float
 
     def headers(self) -> dict[str, str]:
-        """The same as headers, by the draft draft-ietf-httpapi-ratelimit-headers of the IETF."""
+        """RateLimit headers, as in draft-ietf-httpapi-ratelimit-headers of the IETF."""
         filled = ceil((self.full - self.left) / self.rate)
         return {
             "RateLimit-Policy": f'"{self.name}";q={self.full};w={ceil(self.full / self.rate)}',
@@ -51,7 +51,7 @@ class Spent:
 
 
 class Meter:
-    """The buckets of all keys; used by the event loop alone."""
+    """Token buckets of all keys; used only on the event loop."""
 
     def __init__(self, rates: Rates, clock: Clock) -> None:
         self._rates = rates
@@ -59,7 +59,7 @@ class Meter:
         self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
 
     def spend(self, key_id: str, operation: Operation) -> Spent | None:
-        """Take a token and say what is left, or when there is one again; None without a limit."""
+        """Take a token; returns what is left, None without a limit. Problem 429 if it is empty."""
         name = "heavy" if operation.heavy else "writes" if operation.writes else "reads"
         rate: float = getattr(self._rates, name)
         if not rate:
@@ -86,14 +86,14 @@ class Meter:
 
 
 class Room:
-    """How many bytes of bodies may be here at once; used by the event loop alone."""
+    """Memory limit of all request bodies together; used only on the event loop."""
 
     def __init__(self, most: int = TOGETHER_BYTES) -> None:
         self.left = most
 
     @contextmanager
     def share(self) -> Iterator[Callable[[bytes], None]]:
-        """How one request says what it takes; given back when it is answered."""
+        """Reservations of one request, released when it is answered."""
         taken = 0
 
         def take(piece: bytes) -> None:

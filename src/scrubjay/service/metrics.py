@@ -26,7 +26,7 @@ _Series = tuple[str, str]
 
 @dataclass(slots=True)
 class _Histogram:
-    """How often something was at most how much."""
+    """Histogram with cumulative buckets."""
 
     bounds: tuple[float, ...]
     total: float = 0.0
@@ -49,7 +49,7 @@ class _Histogram:
 
 
 class Metrics:
-    """What was done, how it ended and how long it took; safe for several threads."""
+    """Counters, gauges and histograms of the service; thread-safe."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
@@ -60,26 +60,26 @@ class Metrics:
         self._bytes = self._histograms["memory_recall_bytes", ""] = _Histogram(BYTES)
 
     def ended(self, op: str, status: int, seconds: float) -> None:
-        """Note one request."""
+        """Count one request, with its duration."""
         with self._mutex:
             self._counters["memory_operations_total", f'op="{op}",status="{status}"'] += 1
             series = (_DURATION, f'op="{op}"')
             self._histograms.setdefault(series, _Histogram(SECONDS)).note(seconds)
 
     def recalled(self, blocks: int, size: int) -> None:
-        """Note how many memories one recall gave, and how many bytes of text."""
+        """Count the memories and bytes of one recall."""
         with self._mutex:
             self._blocks.note(blocks)
             self._bytes.note(size)
 
     def add(self, name: str, number: int, **labels: str) -> None:
-        """Raise a counter, such as how many secrets were taken out."""
+        """Increment a counter, such as removed secrets."""
         named = ",".join(f'{label}="{value}"' for label, value in labels.items())
         with self._mutex:
             self._counters[name, named] += number
 
     def show(self, name: str, number: int) -> None:
-        """Set a gauge, such as how many turns wait."""
+        """Set a gauge, such as waiting turns."""
         with self._mutex:
             self._gauges[name] = number
 

@@ -31,6 +31,7 @@ _GRANTS: Final = {
     Grant.FORGET: "erase memories",
     Grant.EXPORT: "take a whole scope out",
     Grant.ADMIN: "everything about a scope as a whole, and keys",
+    Grant.EXTRACT: "send turns to a model",
 }
 _TAGS: Final = {
     "memories": "Write, find and correct memories.",
@@ -89,7 +90,7 @@ def document() -> dict[str, Any]:
 
 
 def answer_type(operation: Operation) -> type[Struct]:
-    """What an operation answers; what is no object stands in the field `data` of one."""
+    """Type of an answer; a result that is not an object is in the field `data`."""
     if operation.paged:
         return MemoryPage
     gives = codec.bare(operation.gives)
@@ -100,7 +101,7 @@ def answer_type(operation: Operation) -> type[Struct]:
 
 
 def _put_defaults(form: dict[str, Any], operation: Operation) -> None:
-    """Say what holds for a field that is not given."""
+    """Add the defaults of fields."""
     wanted = operation.loose
     form["required"] = [name for name, (_, default) in wanted.items() if default is ...]
     if not form["required"]:
@@ -180,7 +181,7 @@ def _header(name: str, about: str, example: str | None) -> dict[str, Any]:
 
 
 def _flat(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a query parameter: one that may be null is one that may be left out."""
+    """Schema of a query parameter: optional instead of nullable."""
     options = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]
     flat = {**schema, **options[0]} if len(options) == 1 else dict(schema)
     if len(options) == 1:
@@ -222,7 +223,7 @@ def _problem() -> dict[str, Any]:
 
 
 def _other_paths() -> dict[str, Any]:
-    """What is not about memories; only the counters need a key."""
+    """Paths of health, version and metrics; only metrics needs a key."""
     about = {
         "/healthz": "Whether the process lives.",
         "/readyz": "Whether it can work, by check; 503 if not.",

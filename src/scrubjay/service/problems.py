@@ -1,4 +1,4 @@
-"""Problems (RFC 9457): the table from errors to status codes, and the form they are told in."""
+"""Problem details (RFC 9457): the table from errors to status codes, and their JSON form."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STATUS: Final[Mapping[type[ScrubjayError], int]] = {
     errors.Locked: 503,
 }
 _AGAIN: Final = {429: "60", 503: "1"}
-"""After how many seconds it may be worth trying again; a budget may take longer to fill."""
+"""Retry-After in seconds, by status; an allowance may take longer."""
 _PART: Final = re.compile(r"[^.\[\]]+")
 """A step of the path in which msgspec names a field: `$.tags[0]`."""
 _NAMED: Final = re.compile(r"(?:unknown|required) field `([^`]*)`")
@@ -49,7 +49,7 @@ _TITLES: Final = {
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """One field of a request that is wrong."""
+    """One invalid field of a request."""
 
     pointer: Annotated[str, Meta(description="The JSON pointer of the field.")]
     detail: Annotated[str, Meta(description="What is wrong with it.")]
@@ -71,7 +71,7 @@ class ProblemDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Problem(Exception):  # the name RFC 9457 gives it
-    """A request that is refused by the service itself, before the engine hears of it."""
+    """A request that the service refuses before it reaches the engine."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Problem(Exception):  # the name RFC 9457 gives it
         self.headers = dict(headers or {})
 
     def document(self, request_id: str) -> ProblemDocument:
-        """The problem as it is told."""
+        """The problem as a document."""
         return ProblemDocument(
             type="about:blank",
             title=_TITLES.get(self.status, HTTPStatus(self.status).phrase),
@@ -107,7 +107,7 @@ class Problem(Exception):  # the name RFC 9457 gives it
 
 
 def of(error: Exception) -> Problem:
-    """The problem an error is; of a mistake of ours it says nothing of what happened inside."""
+    """Map an exception to a problem; an internal error reveals no details."""
     match error:
         case Problem():
             return error
@@ -138,6 +138,6 @@ def of_field(error: ValidationError, refused: ScrubjayError | None = None) -> Pr
 
 
 def of_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:
-    """The problem of a path or method that is not here."""
+    """The problem of an unknown path or method."""
     phrase = HTTPStatus(status).phrase
     return Problem(status, phrase.lower().replace(" ", "_"), f"{phrase}.", headers=headers)

@@ -1,4 +1,4 @@
-"""REST: where each verb is found on HTTP, and what HTTP has to know of it besides.
+"""REST mapping: method, path and HTTP properties of each verb.
 
 A verb that is not named here is `POST /v1/<its name>`.
 """
@@ -20,7 +20,7 @@ from scrubjay.verbs import VERBS, Verb
 
 MEGABYTE: Final = 1024 * 1024
 BELOW: Final = "before_number"
-"""The parameter of a page for who knows the number of the last memory it has."""
+"""Pagination parameter: the number of the last memory, instead of a cursor."""
 _PAGING: Final = {
     "cursor": (
         Annotated[str | None, Meta(description="The cursor of the page before this one.")],
@@ -45,7 +45,7 @@ _TAGS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Method and path of a verb, and what else HTTP has to know of it."""
+    """Method, path and HTTP properties of a verb."""
 
     at: str = ""
     """Method and path, such as `get /memories/{id}`."""
@@ -139,14 +139,14 @@ class Operation:
         self.example = resource.example
         self.gives = verb.gives
         self.paged = self.gives is Page
-        """Whether its answer is a page, and the next one is asked for by a signed cursor."""
+        """Whether its answer is a page with a signed cursor."""
         self.in_query = self.method in {"GET", "DELETE"}
-        """Whether its other parameters stand in the query rather than in a body."""
+        """Whether its parameters are in the query string instead of a body."""
         self.tag = _TAGS.get(path.split("/")[1], "scope")
         """The group of operations it belongs to."""
         parts = path.split("/")
         self.path_names = tuple(part[1:-1] for part in parts if part.startswith("{"))
-        """The fields that stand in the path."""
+        """Fields in the path."""
         self.conditional = verb.conditional and bool(self.path_names)
         """Whether it needs If-Match: it changes one memory that was read before."""
         hints = codec.hints(verb.request)
@@ -163,7 +163,7 @@ class Operation:
         self.loose = {
             name: one for name, one in self.fields.items() if name not in self.path_names
         } | (_PAGING if self.paged else {})
-        """Its fields that do not stand in the path."""
+        """Fields that are not in the path."""
 
     @property
     def summary(self) -> str:

@@ -1,4 +1,4 @@
-"""From a request to a verb: one endpoint for each operation of the table."""
+"""REST endpoints: one for each operation of the table."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _STRONG: Final = re.compile(rf'"{_COUNT}\.{_COUNT}"')
 
 
 def etag(memory: Memory) -> str:
-    """A strong tag: no two states of a memory have the same."""
+    """Strong ETag: it names one edition of a memory."""
     return '"{}.{}"'.format(*memory.edition)
 
 
 def unchanged(request: Request, memory: Memory) -> bool:
-    """Whether the client says it has exactly this already."""
+    """Whether If-None-Match of a GET names the present edition."""
     given = request.headers.get("if-none-match")
     if request.method != "GET" or given is None:
         return False
@@ -48,7 +48,7 @@ def unchanged(request: Request, memory: Memory) -> bool:
 
 
 def expected(request: Request) -> frozenset[Edition] | None:
-    """The states the client's If-Match allows; None for whichever it is."""
+    """The editions that If-Match allows; None for any."""
     given = request.headers.get("if-match")
     if given is None:
         raise Problem(
@@ -61,7 +61,7 @@ def expected(request: Request) -> frozenset[Edition] | None:
 
 
 def _editions(given: str) -> frozenset[Edition]:
-    """The states of the strong tags in a list; what is no tag of ours means none."""
+    """The editions of the ETags in a list; unknown tags are ignored."""
     found = (_STRONG.fullmatch(tag.strip()) for tag in given.split(","))
     return frozenset((int(tag[1]), int(tag[2])) for tag in found if tag)
 
@@ -72,7 +72,7 @@ _PLACES: Final = frozenset({"cursor", BELOW})
 
 
 class Pieces(Response):
-    """An answer that is sent in pieces, as the client takes them: between two others get a turn."""
+    """A response sent in pieces, so that other requests run in between."""
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Send it."""
@@ -139,7 +139,7 @@ def _page(service: Service, request: Request, scope: Scope, page: Page) -> Respo
 
 
 _SHORT: Final = 2048
-"""Bytes of a body that takes no time to read."""
+"""Maximum body size of a request that runs on the event loop."""
 HEADER: Final = "idempotency-key"
 Values = dict[str, Any]
 
@@ -166,11 +166,11 @@ class RestEndpoint(HttpEndpoint[Response]):
         self._form = codec.form(operation.name, self._wanted)
 
     async def authenticate(self, request: Request) -> Key:
-        """The key, or what the token of an issuer opens."""
+        """Authenticate by API key or by a token of the issuer."""
         return await self.service.holder(request)
 
     def authorize(self, request: Request, holder: Key) -> Scope | None:
-        """The scope a header or the key names, if the key has the grant."""
+        """Check the grant; the scope is that of the header or of the key."""
         grant = self.operation.grant
         if grant is not None and grant not in holder.grants:
             raise Forbidden(f"This key lacks the grant {grant}.", hint="Use a key that has it.")
@@ -187,7 +187,7 @@ class RestEndpoint(HttpEndpoint[Response]):
         return body
 
     def at_once(self, visit: Visit, span: Span) -> Response | None:
-        """The answer to a short recall of a scope that is at hand."""
+        """Answer a short recall of an open scope on the event loop."""
         service, scope = self.service, visit.scope
         if self.operation.name != "recall" or scope is None or len(visit.body) > _SHORT:
             return None
@@ -202,7 +202,7 @@ class RestEndpoint(HttpEndpoint[Response]):
             return self._work(visit, span, reach, values)
 
     def perform(self, visit: Visit, span: Span) -> Response:
-        """The body taken apart, the verb, and its answer put together."""
+        """Decode the body, perform the verb, encode the answer."""
         return self._work(visit, span, self.service.access(visit.holder), self._values(visit))
 
     def _work(self, visit: Visit, span: Span, reach: Access, values: Values) -> Response:
@@ -224,7 +224,7 @@ class RestEndpoint(HttpEndpoint[Response]):
         return render(service, operation, visit.request, scope, result)
 
     def _once(self, visit: Visit) -> str | None:
-        """The Idempotency-Key as the key of the memory that is written, with its body's digest."""
+        """The memory's key from the Idempotency-Key and a digest of the body."""
         key = visit.request.headers.get(HEADER)
         if key is None or not self.operation.keyed:
             return None
@@ -245,6 +245,8 @@ class RestEndpoint(HttpEndpoint[Response]):
             raise of_field(error, refusal(self._form, error)) from error
         except RecursionError as error:
             raise Problem(400, "malformed", "The body is nested too deep.") from error
+        except UnicodeDecodeError as error:
+            raise Problem(400, "malformed", "The body is not UTF-8.") from error
         values |= {name: request.path_params[name] for name in operation.path_names}
         if operation.paged:
             cursor, below = values.pop("cursor", None), values.pop(BELOW, None)
@@ -256,7 +258,7 @@ class RestEndpoint(HttpEndpoint[Response]):
 
 
 def _check_known(visit: Visit, reach: Access, receipt: Retained, once: str | None) -> None:
-    """Refuse what the store knows under this key as another request, and a create that was none."""
+    """Refuse a reused Idempotency-Key, and a failed If-None-Match: *."""
     if once is not None:
         try:
             known = reach.get(visit.scope, Get(receipt.id), reach.caller).key
@@ -272,7 +274,7 @@ def _check_known(visit: Visit, reach: Access, receipt: Retained, once: str | Non
 
 
 def _query(request: Request, wanted: Mapping[str, tuple[Any, Any]]) -> Values:
-    """The query as values; a parameter that may be repeated is a list."""
+    """Query string as values; a repeatable parameter is a list."""
     found: Values = {}
     for name, value in request.query_params.multi_items():
         if name in wanted and codec.repeats(wanted[name][0]):

@@ -1,4 +1,4 @@
-"""Serving: where it listens, under which conditions, and how it ends."""
+"""HTTP server: address, TLS, JSON logs and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from scrubjay.model.endpoints import is_loopback
 from scrubjay.model.errors import Forbidden, InvalidRequest
+from scrubjay.service.connections import Connection, most_connections
 from scrubjay.service.gate import HEADER_BYTES
 
 _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {
@@ -28,7 +29,7 @@ _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {
 
 
 class JsonLines(logging.Formatter):
-    """One object a line: event, level, time, and the fields the event came with."""
+    """JSON log formatter: event, level, time and fields, one object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
@@ -60,14 +61,12 @@ def to_stderr(level: int = logging.INFO) -> None:
 
 
 GRACE_SECONDS: Final = 30
-CONNECTIONS: Final = 2048
-"""How many connections may be open at once; further ones are answered 503 by the server itself."""
 _BACKLOG: Final = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """Where to listen; beyond loopback only over TLS, unless somebody insists."""
+    """Listen address; beyond loopback only with TLS, unless `insecure_http`."""
 
     host: str = "127.0.0.1"
     port: int = 8377
@@ -94,7 +93,7 @@ class Listening:
 
     @property
     def tls(self) -> bool:
-        """Whether it speaks TLS."""
+        """Whether it uses TLS."""
         return self.tls_cert is not None
 
     @property
@@ -103,7 +102,7 @@ class Listening:
         return is_loopback(self.host)
 
     def url(self, port: int) -> str:
-        """Where it is found."""
+        """URL of the service."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.tls else 'http'}://{name}:{port}"
 
@@ -126,10 +125,12 @@ def bind(listening: Listening) -> socket.socket:
     return bound
 
 
-def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
+def server(
+    app: ASGIApp, listening: Listening, *, http: type[Connection] = Connection, **more: Any
+) -> uvicorn.Server:
     """A server for the application; on SIGTERM it finishes what it has begun, then ends.
 
-    The certificate is read now, so that a bad one is said before anybody is told of the service.
+    The certificate is loaded now, so that a bad one is reported before the start.
     """
 
     def tls(_config: uvicorn.Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
@@ -144,12 +145,12 @@ def server(app: ASGIApp, listening: Listening, **more: Any) -> uvicorn.Server:
         server_header=False,
         proxy_headers=False,
         ws="none",
-        http="h11",
+        http=http,
         # The gate answers what is up to twice too large; the server hangs up on anything beyond.
         h11_max_incomplete_event_size=2 * HEADER_BYTES,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        limit_concurrency=CONNECTIONS,
+        limit_concurrency=most_connections(),
         lifespan="on",
         ssl_certfile=listening.tls_cert,
         ssl_keyfile=listening.tls_key,

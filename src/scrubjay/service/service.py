@@ -1,4 +1,4 @@
-"""The service: what all its doors share, and who asks."""
+"""The service: state shared by all endpoints, and authentication."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a service is set up."""
+    """Options of a service."""
 
     no_auth: bool = False
-    """Whether everybody who reaches it may do everything; for loopback alone."""
+    """Disable authentication; for loopback only."""
     trust: Trust | None = None
-    """The issuer whose tokens are as good as keys, if there is one."""
+    """OpenID Connect issuer whose tokens are accepted, if any."""
     scope: Scope | None = None
-    """The scope of a request that names none, where no key says which."""
+    """Default scope of a request, without authentication."""
     hosts: frozenset[str] = frozenset()
-    """Names it answers to, beside those of loopback."""
+    """Allowed Host names, beside those of loopback."""
     trace_content: bool = False
-    """Whether spans may say what was asked and answered."""
+    """Whether spans may contain questions and answers."""
     rates: Rates = field(default_factory=Rates)
     limits: Limits = field(default_factory=Limits)
 
@@ -66,20 +66,20 @@ class Options:
 
 
 class MountedPaths(Protocol):
-    """Another set of paths in the same service, such as a dialect: mounted beside `/v1`.
+    """Further paths in the same service, such as a dialect, mounted beside `/v1`.
 
-    Its requests pass the same gate. It answers for its own credentials and sizes.
+    Its requests pass the same gate. It checks its own credentials and sizes.
     """
 
     def routes(self, service: Service) -> Sequence[BaseRoute]:
-        """Its routes; the engine is reached over `service.bridge` alone."""
+        """Its routes; they call the engine only through `service.bridge`."""
 
     def running(self, service: Service) -> AbstractAsyncContextManager[None]:
-        """What it does while the service runs; entered at the start, left before the end."""
+        """Lifespan context: entered at the start of the service, left before its end."""
 
 
 class Service:
-    """One engine behind doors; everything here belongs to one event loop, but for the engine."""
+    """One engine behind HTTP; all but the engine belongs to one event loop."""
 
     def __init__(self, engine: Engine, clock: Clock, options: Options | None = None) -> None:
         self.engine = engine
@@ -104,7 +104,7 @@ class Service:
     # -- who asks ----------------------------------------------------------------------
 
     async def holder(self, request: Request) -> Key:
-        """The key of a request; a Problem if it has none that is good."""
+        """Authenticate a request; Problem 401 without a valid key or token."""
         if self.options.no_auth:
             return self._local
         kind, _, rest = request.headers.get("authorization", "").partition(" ")
@@ -125,7 +125,7 @@ class Service:
         return key
 
     async def _signed_in(self, request: Request, tokens: Tokens, token: str) -> Key:
-        """Who holds a token. A stranger is not told which check it failed; the log is."""
+        """Authenticate a token. Only the log says which check failed."""
         try:
             return await tokens.holder(token)
         except TokenRefused as refused:
@@ -142,7 +142,7 @@ class Service:
     def _unauthorized(
         self, request: Request, detail: str, *, hint: str, error: str | None = None
     ) -> Problem:
-        """The problem of a request without anything good; `error` if it had something."""
+        """Problem 401 with WWW-Authenticate; `error` if there were credentials."""
         told = {"realm": "scrubjay"} | ({"error": error} if error else {})
         if self.options.trust is not None:
             told["resource_metadata"] = self.resource(request) + METADATA
@@ -151,7 +151,7 @@ class Service:
         return Problem(401, "unauthorized", detail, hint=hint, headers=headers)
 
     def resource(self, request: Request) -> str:
-        """Where clients find this service: as the operator says, or as they found it."""
+        """Public URL of this service: as configured, or from the request."""
         trust = self.options.trust
         if trust is not None and trust.resource:
             return trust.resource
@@ -159,7 +159,7 @@ class Service:
         return f"{request.url.scheme}://{_NO_HOST.sub('', request.headers['host'])}"
 
     def scope_of(self, request: Request, holder: Key) -> Scope:
-        """The scope a request is about: from its header, or the only one its key is for."""
+        """Scope of a request: from its header, or the only one of its key."""
         named = request.headers.get(SCOPE_HEADER)
         scope = Scope.parse(named) if named else holder.only_scope
         if scope is None and self.options.no_auth:
@@ -178,15 +178,15 @@ class Service:
     # -- scopes and memories -------------------------------------------------------------
 
     def ready(self, scope: Scope, *, create: bool) -> None:
-        """Make sure that the scope is there: a mere question must not make one."""
+        """Open the scope; only writes create one."""
         if scope not in self._open:
             self.engine.open(scope, create=create)
             self._open.add(scope)
 
     def is_ready(self, scope: Scope) -> bool:
-        """Whether the scope is known to be there."""
+        """Whether the scope is known to exist."""
         return scope in self._open
 
     def leave(self, scope: Scope) -> None:
-        """Look again, next time, whether the scope is there."""
+        """Forget that the scope exists, so that the next request checks again."""
         self._open.discard(scope)

@@ -1,4 +1,4 @@
-"""From a token to a holder: who signed it, for whom, when, and whose memory it opens."""
+"""JWT validation: signature, issuer, audience and times, and the key that a token stands for."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ALGORITHMS: Final[Mapping[tuple[object, object], tuple[str, ...]]] = {
     ("EC", "P-384"): ("ES384",),
     ("OKP", "Ed25519"): ("EdDSA",),
 }
-"""Signatures that are made with a secret we do not have; a shared secret is never one of them."""
+"""Asymmetric signature algorithms by key type; shared secrets are never accepted."""
 ALGORITHMS: Final = frozenset(name for names in _ALGORITHMS.values() for name in names)
 
 PublicKey = RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey
@@ -57,7 +57,7 @@ class VerifyingKey:
 
 
 class Publisher:
-    """Asks one issuer for its keys."""
+    """Fetches the keys (JWKS) of one issuer."""
 
     def __init__(self, trust: Trust, *, seconds: float = SECONDS) -> None:
         self._trust = trust
@@ -66,7 +66,7 @@ class Publisher:
         self._verify = False if trust.on_loopback else ssl.create_default_context()
 
     async def keys(self) -> Mapping[str, VerifyingKey]:
-        """Its keys by their ids; Unreachable if they cannot be had."""
+        """Its keys by id; Unreachable if the fetch fails."""
         client = httpx2.AsyncClient(
             verify=self._verify,
             trust_env=False,
@@ -117,7 +117,7 @@ async def _document(http: httpx2.AsyncClient, url: str) -> dict[str, Any]:
 
 
 def read_keys(document: Mapping[str, Any]) -> dict[str, VerifyingKey]:
-    """The keys of a set that are good for signatures, by their ids; the rest is passed over."""
+    """The signature keys of a JWKS by id; others are skipped."""
     listed = document.get("keys")
     if not isinstance(listed, list):
         raise Unreachable("it published no list of keys")
@@ -144,16 +144,16 @@ def read_keys(document: Mapping[str, Any]) -> dict[str, VerifyingKey]:
 
 
 FRESH_SECONDS: Final = 300.0
-"""How long a key that the issuer has withdrawn may go on being accepted."""
+"""Cache lifetime of the keys: a withdrawn key is accepted at most this long."""
 KEPT_SECONDS: Final = 4 * 3600.0
-"""How long keys are good for while the issuer does not answer."""
+"""How long cached keys are accepted while the issuer does not answer."""
 _log = logging.getLogger(__name__)
 
 Publish = Callable[[], Awaitable[Mapping[str, VerifyingKey]]]
 
 
 class KeySet:
-    """What is known of an issuer's keys; used by the event loop alone."""
+    """Cache of an issuer's keys; used only on the event loop."""
 
     def __init__(self, publish: Publish, clock: Clock) -> None:
         self._publish = publish
@@ -164,7 +164,7 @@ class KeySet:
         self._asking: asyncio.Task[None] | None = None
 
     async def find(self, kid: str) -> VerifyingKey | None:
-        """The key of this id, None if the issuer has none; Unreachable if nobody can tell."""
+        """The key of this id, None if there is none; Unreachable if that is unknown."""
         now = self._clock.monotonic()
         if kid not in self._known or now - self._fetched_at > FRESH_SECONDS:
             asking = self._asking if self._asking and not self._asking.done() else None
@@ -182,7 +182,7 @@ class KeySet:
         return found
 
     async def close(self) -> None:
-        """Leave off asking."""
+        """Cancel a running fetch."""
         if self._asking is not None:
             self._asking.cancel()
             with suppress(asyncio.CancelledError):
@@ -201,14 +201,14 @@ class KeySet:
 
 
 LEEWAY_SECONDS: Final = 30.0
-"""How far the clock of the issuer may be from ours."""
+"""Clock skew allowed between the issuer and this machine."""
 _LATEST: Final = datetime.max.replace(tzinfo=UTC).timestamp() - 1
 _TYPES: Final = frozenset({"jwt", "at+jwt", "application/jwt", "application/at+jwt"})
-"""What a token may say it is: other tokens of the same issuer are for other uses."""
+"""Accepted values of `typ`: other tokens of the issuer are for other uses."""
 
 
 class Tokens:
-    """The tokens of one issuer, as holders."""
+    """Validates the tokens of one issuer."""
 
     def __init__(
         self,
@@ -224,7 +224,7 @@ class Tokens:
         self.keys = KeySet((publisher or Publisher(trust)).keys, clock)
 
     async def holder(self, token: str) -> Key:
-        """Who holds a token; TokenRefused if it is not good, Unreachable if that cannot be told."""
+        """Validate a token; TokenRefused if it is not valid, Unreachable without keys."""
         key = await self.keys.find(_key_id(token))
         if key is None:
             raise TokenRefused("its key is not one of the issuer's")
@@ -269,7 +269,7 @@ class Tokens:
         return claims
 
     def _in_time(self, claims: Mapping[str, Any]) -> datetime:
-        """When the token ends, if it has begun and not ended."""
+        """Expiry of the token; TokenRefused outside of its validity."""
         now, ends = self._clock.now().timestamp(), _number(claims, "exp")
         if ends <= now - LEEWAY_SECONDS:
             raise TokenRefused("it has expired", expired=True)
@@ -280,7 +280,7 @@ class Tokens:
 
 
 def granted(grants: tuple[Grant, ...], claims: Mapping[str, Any]) -> tuple[Grant, ...]:
-    """The grants a token asks for of those it may have; all of them if it asks for none."""
+    """Grants of a token: those it names, limited to the allowed ones; all if it names none."""
     asked: set[str] = set()
     for name in ("scope", "scp"):
         claim = claims.get(name)
@@ -293,7 +293,7 @@ def granted(grants: tuple[Grant, ...], claims: Mapping[str, Any]) -> tuple[Grant
 
 
 def _key_id(token: str) -> str:
-    """The id of the key a token says it is signed with; nothing else it says is believed yet."""
+    """The key id in the header of a token, which is not verified yet."""
     try:
         header = jwt.get_unverified_header(token)
     except jwt.PyJWTError as error:

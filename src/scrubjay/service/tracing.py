@@ -15,13 +15,13 @@ from scrubjay.service.cursors import Signer
 from scrubjay.service.rest import Operation
 
 CONTENT_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""The variable by which somebody says that spans may hold what was asked and answered."""
+"""Environment variable that allows content in spans."""
 _DURATION: Final = "gen_ai.client.operation.duration"
 _PARENT: Final = ("traceparent", "tracestate")
 
 
 class Spans:
-    """Opens a span for each operation that has a name in the conventions; else does nothing."""
+    """Opens a span for each operation that has a GenAI name; no-op otherwise."""
 
     def __init__(self, signer: Signer, clock: Clock, *, content: bool = False) -> None:
         self._signer = signer
@@ -46,7 +46,7 @@ class Spans:
     ) -> Iterator[Span]:
         """The span of one operation, in the trace that the request belongs to, if any.
 
-        The scope is None where only the body of the request names it.
+        The scope is None if only the body of the request names it.
         """
         parent = {name: headers[name] for name in _PARENT if name in headers}
         # Without the API, or where neither the request nor this process has anybody who records.
@@ -83,7 +83,7 @@ class Spans:
 
 
 class Span:
-    """One span, or none."""
+    """One span, or a no-op."""
 
     def __init__(self, opened: Any = None, name: str = "", *, content: bool = False) -> None:
         self._opened = opened
@@ -93,17 +93,17 @@ class Span:
 
     @property
     def trace_id(self) -> str | None:
-        """The trace it belongs to, if somebody records it."""
+        """Trace id, if the span is recorded."""
         context = self._opened.get_span_context() if self._opened is not None else None
         return f"{context.trace_id:032x}" if context is not None and context.is_valid else None
 
     def name_store(self, pseudonym: str) -> None:
-        """Note which store it was about, where that is known only now."""
+        """Set the store id, if it is known only now."""
         if self._recording:
             self._note("memory.store.id", pseudonym)
 
     def asked(self, values: Mapping[str, Any], *, once: str | None = None) -> None:
-        """Note what a request is about; `once` is the key the caller did not bring."""
+        """Set attributes of the request; `once` is a key that the service derived."""
         if not self._recording:
             return
         if self.name == "create_memory" and values.get("key") not in (None, once):
@@ -116,7 +116,7 @@ class Span:
             self._note("memory.query.text", values.get("query"))
 
     def answered(self, result: object) -> None:
-        """Note which memories the answer is about, or how many."""
+        """Set attributes of the answer: memory ids, or their number."""
         if not self._recording:
             return
         if isinstance(result, Retained | Memory):

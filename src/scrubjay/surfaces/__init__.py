@@ -1,1 +1,1 @@
-"""Surfaces: they translate, and do nothing else."""
+"""Surfaces: translations of foreign interfaces to the verbs."""

@@ -60,6 +60,12 @@ class EmbedderContract:
         assert before.isascii()
         assert before.split() == [before]
 
+    def test_the_languages_are_some_or_any_and_stay(self, embedder: Embedder) -> None:
+        known = embedder.languages
+        assert known is None or known
+        embedder.embed(TEXTS)
+        assert embedder.languages == known
+
     def test_there_is_one_row_of_floats_per_text(self, embedder: Embedder) -> None:
         for count in (0, 1, len(TEXTS)):
             rows = embedder.embed(TEXTS[:count])

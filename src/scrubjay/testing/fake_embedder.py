@@ -24,6 +24,8 @@ class FakeEmbedder:
         """What each call raises, if anything."""
         self.texts: list[str] = []
         """Every text it was asked for, in order."""
+        self.known: frozenset[str] | None = None
+        """The languages it says it was made for."""
         self._clock = clock
         self._name = name
         self._costly = costly
@@ -43,6 +45,11 @@ class FakeEmbedder:
     def costly(self) -> bool:
         """Whether its vectors are kept."""
         return self._costly
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Those it was given; None for any."""
+        return self.known
 
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """The sum of the words' own directions, brought to length 1."""

@@ -32,7 +32,7 @@ def test_without_options_nobodys_tokens_are_good() -> None:
 
 
 def test_an_owner_may_do_everything_with_their_memory_but_administer_it() -> None:
-    assert set(named().grants) == set(Grant) - {Grant.ADMIN}
+    assert set(named().grants) == set(Grant) - {Grant.ADMIN, Grant.EXTRACT}
 
 
 @pytest.mark.parametrize("grants", ["read,write", "write, read,", "read,write,read"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from scrubjay.adapters.blobs.memory import MemoryBlobs
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.search import manifest
 from scrubjay.engine.search.manifest import Manifest, SegmentBlobs
@@ -16,6 +15,7 @@ from scrubjay.model.scope import Scope
 from scrubjay.ports import Result, Tx
 from tests.acceptance.opening import words_left
 from tests.support.engines import LastingStore, MemoryHome
+from tests.support.memory_blobs import MemoryBlobs
 from tests.unit.engine.scene import ALICE, address, retain
 
 EAGER = Policy(segment_rows=0)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.adapters.blobs.memory import MemoryBlobs
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.memories.read import follow
 from scrubjay.engine.scope.lifecycle import open_scope
@@ -18,6 +17,7 @@ from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.requests import Amend, Browse, Get, History
 from tests.support.engines import MemoryHome
+from tests.support.memory_blobs import MemoryBlobs
 from tests.unit.engine.scene import (
     ALICE,
     LONG,

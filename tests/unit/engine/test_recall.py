@@ -370,6 +370,36 @@ def test_one_untrusted_source_fills_at_most_its_share(engine: Engine) -> None:
     assert 0 < web <= 0.3 * total
 
 
+# -- when ---------------------------------------------------------------------------------------
+
+
+def test_yesterday_is_counted_from_now_and_outweighs_a_common_word(home: MemoryHome) -> None:
+    engine = home.engine()
+    now = home.clock.now()
+    for days, content in (
+        (200, "Work was long, I did the taxes."),
+        (1, "Met Ann for lunch by the river."),
+        (40, "I did a lot of work in the garden."),
+    ):
+        retain(engine, content, said_at=now - timedelta(days=days))
+    for question in ("What did I do yesterday?", "What did I do at work yesterday?"):
+        assert said(engine, question)[0] == "Met Ann for lunch by the river."
+
+
+def test_a_day_is_that_of_the_callers_time_zone(home: MemoryHome) -> None:
+    engine = home.engine()
+    asked = datetime(2025, 6, 3, 2, tzinfo=UTC)  # in New York it is still Monday
+    retain(engine, "Painted the fence.", said_at=asked - timedelta(hours=20))
+    retain(engine, "Painted the door.", said_at=asked - timedelta(hours=40))
+    retain(engine, "Painted the shed.", said_at=asked - timedelta(hours=90))
+    query = "What did I paint yesterday?"
+    assert said(engine, query, asked_at=asked)[0] == "Painted the fence."
+    here = said(engine, query, asked_at=asked, timezone="America/New_York")
+    assert here[0] == "Painted the door."
+    with pytest.raises(InvalidRequest):
+        ask(engine, query, timezone="Mars/Olympus")
+
+
 # -- deadlines and embedders -------------------------------------------------------------------
 
 
@@ -459,6 +489,20 @@ def test_short_deadlines_get_through_a_long_scope_in_the_end(home: MemoryHome) -
     assert answers[-1].degraded[:1] != answers[0].degraded[:1]
     assert not [one for one in answers[-1].degraded if "not looked at" in one]
     assert answers[-1][0].memory.content.startswith("note2149 ")
+
+
+def test_an_embedder_is_not_asked_about_languages_it_does_not_know(home: MemoryHome) -> None:
+    home.embedder = english = FakeEmbedder(home.clock)
+    english.known = frozenset({"english"})
+    engine = home.engine()
+    retain(engine, "Meine Katze schläft auf dem warmen Ofen.")
+    retain(engine, "The cat sleeps on the warm stove.")
+    english.texts.clear()
+    first = ask(engine, "Was macht die Katze auf dem Ofen?")[0]
+    assert (first.memory.content[:5], first.why.get("meaning")) == ("Meine", None)
+    assert english.texts == []
+    first = ask(engine, "What of the warm stove of the cat?")[0]
+    assert (first.memory.content[:3], len(english.texts)) == ("The", 1)
 
 
 def test_vectors_of_another_embedder_are_named(home: MemoryHome) -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import EmbedderError
-from scrubjay.model.requests import Amend, Get
+from scrubjay.model.requests import Amend, Get, Retain, Supersede
 from scrubjay.model.rows import Collection
 from scrubjay.ports import Clock, Embedder, Tx
 from scrubjay.testing.clock import FakeClock
@@ -223,3 +223,57 @@ def test_reindex_is_in_the_audit_trail_and_works_on_its_scope_alone(
     engine.reindex(ALICE)
     assert [event.verb for event in engine.audit(ALICE)].count("reindex") == 1
     assert listed(home, BOB) == ()
+
+
+# -- another embedder than the stored one --------------------------------------------------------
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["rows", "segments"])
+def test_memories_of_another_embedder_are_counted_until_reindex(
+    home: MemoryHome, written: bool
+) -> None:
+    """From the cheap one inside the package, which keeps no vectors, to an endpoint."""
+    engine = home.engine(EAGER if written else None)
+    fill(engine, 60)
+    ask(engine, "note1")
+    engine.close()
+    home.embedder = FakeEmbedder(home.clock)
+    engine = home.engine()
+    for _ in range(2):
+        (told,) = ask(engine, "note1").degraded
+        assert told.startswith("60 memories have ")
+        assert told.endswith(" embedder; run reindex.")
+    engine.reindex(ALICE)
+    assert ask(engine, "note1").degraded == ()
+    assert ask(home.engine(), "note1").degraded == ()
+
+
+def test_an_endpoint_that_is_down_is_said_where_the_memory_is_written(
+    home: MemoryHome, engine: Engine, embedder: FakeEmbedder
+) -> None:
+    embedder.failure = EmbedderError("The embedding endpoint cannot be reached.")
+    down = "Found by words alone until reindex: The embedding endpoint cannot be reached."
+    first = engine.retain(ALICE, Retain("green tea"))
+    second = engine.supersede(ALICE, Supersede(first.id, "white tea"))
+    assert (first.degraded, second.degraded) == ((down,), (down,))
+    embedder.failure = None
+    assert engine.retain(ALICE, Retain("black tea")).degraded == ()
+    for one in (engine, home.engine()):
+        assert ask(one, "tea").degraded == (
+            "2 memories have no vector of this embedder; run reindex.",
+        )
+    engine.reindex(ALICE)
+    assert ask(engine, "tea").degraded == ()
+
+
+def test_what_was_written_while_an_endpoint_was_down_is_counted_from_segments_too(
+    home: MemoryHome, embedder: FakeEmbedder
+) -> None:
+    engine = home.engine(EAGER)
+    embedder.failure = EmbedderError("It is down.")
+    fill(engine, 60)
+    embedder.failure = None
+    ask(engine, "note1")
+    engine.close()
+    told = ask(home.engine(EAGER), "note1").degraded
+    assert told == ("60 memories have no vector of this embedder; run reindex.",)

@@ -230,6 +230,7 @@ def deep(levels: int) -> bytes:
     [
         (b"{", 400, "malformed"),
         (b"\xff", 400, "malformed"),
+        (b'{"content": "\xbd"}', 400, "malformed"),
         (b"[]", 422, "invalid_request"),
         (b'{"content": 5}', 422, "invalid_request"),
         (b'{"content": "\\ud800"}', 400, "malformed"),

@@ -168,7 +168,7 @@ def test_of_two_who_saw_the_same_version_one_changes_it(home: MemoryHome) -> Non
 class Deaf:
     """An embedder that does not answer."""
 
-    identity, dimensions, costly = "deaf", 8, False
+    identity, dimensions, costly, languages = "deaf", 8, False, None
 
     def embed(self, *_: Any, **_more: Any) -> Any:
         raise Timeout("It did not answer.")

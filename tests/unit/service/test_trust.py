@@ -151,5 +151,5 @@ def test_the_trail_says_who_restored(
     raw, _ = lasting_engine.backup(Scope.parse(scope), Backup(days=1))
     body = {"content": base64.b64encode(raw).decode()}
     assert agent.http.post("/v1/restore", json=body).status_code == 200
-    events = agent.http.get("/v1/audit").json()["data"]
+    events = caller(scope).http.get("/v1/audit").json()["data"]
     assert [one["actor"] for one in events if one["verb"] == "restore"] == ["agent"]

@@ -25,6 +25,11 @@ class NoEmbedder:
         """Cheap: vectors are computed again instead of stored."""
         return False
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Any: it says as much about one as about another."""
+        return None
+
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One empty row per text, at once."""
         import numpy as np

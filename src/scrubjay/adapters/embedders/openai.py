@@ -74,6 +74,11 @@ class OpenAIEmbedder:
         """Costly: vectors are stored instead of computed again."""
         return True
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """Any: whoever chose the model knows what it is for."""
+        return None
+
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One row per text, in their order, of length 1; zeros where a text is blank."""
         import numpy as np

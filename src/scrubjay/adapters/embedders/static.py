@@ -35,6 +35,7 @@ Head: TypeAlias = tuple[bytes, int, int, int, bytes]
 BATCH_TOKENS = 4096
 """Tokens pooled at a time: their floats fit in a CPU cache."""
 UNKNOWN = "[UNK]"
+ENGLISH = frozenset({"english"})
 LONGEST_WORD = 100
 CACHED_WORDS = 50_000
 _CJK = (
@@ -135,6 +136,11 @@ class StaticEmbedder:
         """Cheap: vectors are computed again instead of stored."""
         return False
 
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """English: pieces of words of other languages have vectors, but say nothing."""
+        return ENGLISH
+
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One row per text, in their order, of length 1; zeros where no token is known."""
         import numpy as np
@@ -156,10 +162,8 @@ class StaticEmbedder:
         table = self._table
         tokens = np.array(list(chain.from_iterable(texts)), np.intp)
         floats = table.steps[tokens] * table.scale[tokens, None]
-        if len(texts) == 1:
-            alone: Floats = floats.sum(axis=0, keepdims=True)
-            return alone
         starts = list(accumulate(map(len, texts[:-1]), initial=0))
+        # Also for a single text: a sum in another order may be another one when it is quantized.
         return np.add.reduceat(floats, starts, axis=0)
 
     @cached_property

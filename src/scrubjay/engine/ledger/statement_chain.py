@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from scrubjay.engine.ledger import derivation
 from scrubjay.engine.ledger.timeline import Line, Mark, Place
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
@@ -28,6 +29,7 @@ class Slot:
 
     def __init__(self, opened: OpenScope, notes: Notes, name: str, origin: Origin) -> None:
         self._opened = opened
+        self._notes = notes
         # Only like origins share a chain: nobody supersedes what is trusted more.
         self._line = Line(notes, f"slot/{origin.value}/{name}")
 
@@ -97,6 +99,8 @@ class Slot:
         changed = replace(current, **links)
         if changed != current:
             self._opened.put(tx, replace(changed, version=current.version + 1))
+            if changed.current is not current.current:
+                derivation.refresh(self._opened, tx, self._notes, changed)
 
 
 def _place(memory: Memory) -> Place:

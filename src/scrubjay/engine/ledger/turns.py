@@ -77,10 +77,10 @@ def read_turn(opened: OpenScope, view: View, turn_id: str) -> Turn:
 class LedgerView:
     """The turns in one state of a scope, in the order of time."""
 
-    def __init__(self, opened: OpenScope, view: View) -> None:
+    def __init__(self, opened: OpenScope, view: View, notes: Notes | None = None) -> None:
         self._opened = opened
         self._view = view
-        self.notes = Notes(opened, view)
+        self.notes = notes or Notes(opened, view)
         self.line = Line(self.notes)
         self._words = self._ask(lambda by, turn: by.words(turn), frozenset[str]())
         self._stated = self._ask(lambda by, turn: stated(turn, by.distill(turn)), dict[str, str]())
@@ -140,8 +140,8 @@ class LedgerView:
 class TurnLedger(LedgerView):
     """The ledger in one transaction: rows, timeline, and what is derived from them."""
 
-    def __init__(self, opened: OpenScope, tx: Tx) -> None:
-        super().__init__(opened, tx)
+    def __init__(self, opened: OpenScope, tx: Tx, notes: Notes | None = None) -> None:
+        super().__init__(opened, tx, notes)
         self._tx = tx
 
     def assess(
@@ -311,13 +311,20 @@ def with_repeats(opened: OpenScope, view: View, rows: Mapping[bytes, Row]) -> di
 
 
 def erase(
-    opened: OpenScope, tx: Tx, rows: Iterable[Row], erased: Iterable[Memory], *, derive: bool = True
+    opened: OpenScope,
+    tx: Tx,
+    rows: Iterable[Row],
+    erased: Iterable[Memory],
+    *,
+    notes: Notes | None = None,
+    derive: bool = True,
 ) -> list[ErasedCell]:
     """Erase turns, and their entries in timeline and chains; returns the erased cells.
 
-    Unless `derive` is false, later turns that only repeated an erased one are derived again.
+    Pending changes of `notes` are written along. Unless `derive` is false, later turns that only
+    repeated an erased one are derived again.
     """
-    doomed, ledger = list(rows), TurnLedger(opened, tx)
+    doomed, ledger = list(rows), TurnLedger(opened, tx, notes)
     gone = [cell for row in doomed for cell in opened.erased_cells(_TURN, row)]
     for memory in erased:
         ledger.release(memory)

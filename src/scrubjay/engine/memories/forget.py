@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from scrubjay.engine.ledger import sessions, turns
+from scrubjay.engine.ledger import derivation, sessions, turns
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.memories.read import not_here
 from scrubjay.engine.memories.retain import check_expected
 from scrubjay.engine.scope import due_work, rotate
 from scrubjay.engine.scope.open_scope import OpenScope, living
+from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import manifest
 from scrubjay.model.errors import Busy, Conflict, Full, InvalidRequest, NeedsConfirmation
 from scrubjay.model.memory import Edition, Kind, wording
@@ -53,6 +54,7 @@ class Taken(Struct):
     cells: list[ErasedCell] = []
     already: int = 0
     derived: int = 0
+    again: int = 0
 
 
 def forget(
@@ -80,7 +82,7 @@ def forget(
         _check_confirmed(opened, tx, request, ids)
         named, already = _known(tx, request, ids, turns_only=turns_only)
         doomed = closure(opened, tx, named)
-        taken = take(opened, tx, doomed, named=len(named), verb="forget", actor=caller.actor)
+        taken = take(opened, tx, doomed, named, verb="forget", actor=caller.actor)
         taken.already = already
         if doomed:
             sessions.spend(opened, tx, caller.allowances)
@@ -242,10 +244,10 @@ def _known(tx: Tx, request: Forget, ids: list[bytes], *, turns_only: bool) -> tu
 
 
 def take(
-    opened: OpenScope, tx: Tx, doomed: Doomed, *, named: int, verb: str, actor: Actor
+    opened: OpenScope, tx: Tx, doomed: Doomed, named: Doomed, *, verb: str, actor: Actor
 ) -> Taken:
-    """Erase rows, `named` of which were requested, and mark the follow-up work as due."""
-    taken = Taken(rows=doomed, derived=len(doomed) - named)
+    """Erase rows, of which the `named` were requested, and mark the follow-up work as due."""
+    taken = Taken(rows=doomed, derived=len(doomed) - len(named))
     if not doomed:
         return taken
     memories = [opened.unseal_sound(row) for row in doomed.memories.values()]
@@ -256,7 +258,9 @@ def take(
         opened.raise_epoch(tx, Collection.MEMORY)
     opened.leave_due(tx, Due.ROTATE | Due.PUSH | (Due.SWEEP if doomed.long else Due.NOTHING))
     sound = [memory for memory in memories if memory is not None]
-    taken.cells += turns.erase(opened, tx, doomed.turns.values(), sound)
+    notes = Notes(opened, tx)
+    taken.again = derivation.erased(opened, tx, notes, sound, named.memories)
+    taken.cells += turns.erase(opened, tx, doomed.turns.values(), sound, notes=notes)
     opened.trail.record(tx, verb, actor, doomed.ids, number=len(doomed))
     return taken
 
@@ -293,6 +297,7 @@ def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Era
         erased=len(taken.rows),
         derived=taken.derived,
         already=taken.already,
+        again=taken.again,
         cells=tuple(taken.cells),
         rotated=not head.due & Due.ROTATE,
         backups=receipts.backup_notes(ports, address),

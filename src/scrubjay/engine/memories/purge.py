@@ -8,10 +8,11 @@ from __future__ import annotations
 from datetime import timedelta
 from functools import partial
 
-from scrubjay.engine.ledger import turns
+from scrubjay.engine.ledger import derivation, turns
 from scrubjay.engine.memories.forget import erase_row, present
 from scrubjay.engine.scope import due_work
 from scrubjay.engine.scope.open_scope import OpenScope, day
+from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import manifest
 from scrubjay.engine.transfer.copies import strike
 from scrubjay.model.memory import Kind
@@ -77,6 +78,10 @@ def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
             opened.leave_due(tx, Due.ROTATE)
         for row in rows:
             erase_row(opened, tx, row)
+        notes, sound = Notes(opened, tx), [memory for memory in memories if memory]
+        over = {opened.row_id(memory.id) for memory in sound if not memory.hidden}
+        derivation.erased(opened, tx, notes, sound, over)
+        notes.write(tx)
         if rows:
             opened.leave_due(tx, Due.PUSH)
             opened.trail.record(tx, verb, actor, [row.id for row in rows], number=len(rows))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from scrubjay.engine.ledger import sessions
+from scrubjay.engine.ledger import derivation, sessions
 from scrubjay.engine.memories.read import not_here, read_live
 from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, KeyMissing, Stale
@@ -27,7 +28,7 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
         raise InvalidRequest("The memory would have expired already.")
     public_id = request.id or f"mem-{clock.new_id()}"
     memory = request.memory(public_id, now, caller.actor)
-    vector = embedding.vector_of(opened, wording(memory.content, memory.tags))
+    vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
     try:  # before the transaction begins, in the epoch as last seen
         ahead = opened.seal(memory, opened.epoch(Collection.MEMORY), vector)
     except KeyMissing:
@@ -42,14 +43,19 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
         origin = sessions.trusted(opened, tx, memory.provenance.session, memory.origin)
         sources = [read_live(opened, tx, source) for source in memory.sources]
         origin = lowest([origin, *(source.origin for source in sources)])
+        # What is derived late, from a value that was corrected meanwhile, is hidden as well.
+        outdated = any(not source.current for source in sources)
         epoch, sealed = tx.head().memory.epoch, ahead
-        if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin:
-            sealed = opened.seal(replace(memory, origin=origin), epoch, vector)
+        if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin or outdated:
+            told = replace(memory, origin=origin, retired_at=now if outdated else None)
+            sealed = opened.seal(told, epoch, vector)
         opened.trail.record(tx, "retain", caller.actor, (sealed.row.id,))
         opened.write_row(tx, Collection.MEMORY, sealed)
         for source in memory.sources:
             tx.link(opened.row_id(source), sealed.row.id)
-        return Retained(id=memory.id, redacted=redacted)
+        if outdated:
+            derivation.hide_new(opened, tx, memory)
+        return Retained(id=memory.id, redacted=redacted, degraded=degraded, hidden=int(outdated))
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
@@ -80,7 +86,7 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
     clock = opened.ports.clock
     public_id, now = f"mem-{clock.new_id()}", clock.now()
     request, redacted = admit(request, opened.ports.policy.placeholder)
-    vector = embedding.vector_of(opened, wording(request.content, request.tags or ()))
+    vector, degraded = embedding.vector_of(opened, wording(request.content, request.tags or ()))
 
     def store(tx: Tx) -> Retained:
         if receipt := _replayed(opened, tx, public_id, request.key, stable=False):
@@ -105,8 +111,11 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
         new_row = opened.put(tx, new, vector)
         for source in new.sources:
             tx.link(opened.row_id(source), new_row.id)
+        notes = Notes(opened, tx)
+        hidden = derivation.refresh(opened, tx, notes, retired)
+        notes.write(tx)
         opened.trail.record(tx, "supersede", caller.actor, (old_row.id, new_row.id))
-        return Retained(id=new.id, redacted=redacted)
+        return Retained(id=new.id, redacted=redacted, degraded=degraded, hidden=hidden)
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.SUPERSEDE_COMMITTED)

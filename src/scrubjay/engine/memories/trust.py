@@ -7,9 +7,12 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from scrubjay.engine.ledger import derivation
+from scrubjay.engine.ledger.derivation import outdated
 from scrubjay.engine.memories.forget import Doomed, Taken, carry_out, closure, forget, take
 from scrubjay.engine.memories.read import read_live
 from scrubjay.engine.scope.open_scope import OpenScope, living
+from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.model.errors import Conflict, Forbidden
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
@@ -28,7 +31,7 @@ def quarantined(opened: OpenScope, *, actor: Actor) -> tuple[Memory, ...]:
         lambda view: [
             memory
             for _, memory in opened.memories(view)
-            if memory.quarantined and memory.live and not memory.expired(now)
+            if memory.quarantined and memory.current and not memory.expired(now)
         ]
     )
     opened.note_read("quarantine", actor)
@@ -85,14 +88,23 @@ def revoke(opened: OpenScope, request: Revoke, caller: Caller) -> Erasure:
             spoken = [row for row, turn in opened.turns(tx) if turn.channel == request.channel]
         named = Doomed({row.id: row for row in written}, {row.id: row for row in spoken})
         doomed = closure(opened, tx, named, versions=False)
-        _close_ranks(opened, tx, doomed.memories)
-        return take(opened, tx, doomed, named=len(named), verb="revoke", actor=caller.actor)
+        revived = _close_ranks(opened, tx, doomed.memories)
+        taken = take(opened, tx, doomed, named, verb="revoke", actor=caller.actor)
+        notes = Notes(opened, tx)
+        for memory in revived:
+            derivation.refresh(opened, tx, notes, memory)
+        notes.write(tx)
+        return taken
 
     return carry_out(opened, erase, "revoke")
 
 
-def _close_ranks(opened: OpenScope, tx: Tx, doomed: Mapping[bytes, Row]) -> None:
-    """Relink the version before erased ones to the version after, or make it the newest again."""
+def _close_ranks(opened: OpenScope, tx: Tx, doomed: Mapping[bytes, Row]) -> list[Memory]:
+    """Relink the version before erased ones to the version after, or make it the newest again.
+
+    Returns those that are current again.
+    """
+    revived: list[Memory] = []
 
     def version(public_id: str | None) -> Memory | None:
         row = public_id and living(tx, Collection.MEMORY, opened.row_id(public_id))
@@ -112,10 +124,12 @@ def _close_ranks(opened: OpenScope, tx: Tx, doomed: Mapping[bytes, Row]) -> None
             linked = replace(
                 before,
                 superseded_by=after.id if after else None,
-                retired_at=before.retired_at if after else None,
+                retired_at=before.retired_at if after or outdated(opened, tx, before) else None,
                 version=before.version + 1,
             )
             opened.put(tx, linked)
+            revived += [linked] if linked.current else []
         if after is not None:
             name = before.id if before else None
             opened.put(tx, replace(after, supersedes=name, version=after.version + 1))
+    return revived

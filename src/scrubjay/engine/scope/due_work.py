@@ -15,15 +15,14 @@ _log = logging.getLogger(__name__)
 
 
 def attempt(opened: OpenScope) -> None:
-    """Do due work for at most one slice, if possible; every verb begins with it.
+    """Do due work for at most one slice, if possible; every verb begins with it if there is some.
 
     It never fails the verb: work that cannot be done now stays due.
     """
-    if opened.due:
-        try:
-            advance(opened)
-        except (Busy, Full) as error:
-            _log.warning("jobs.left_due", extra={"code": error.code})
+    try:
+        advance(opened)
+    except (Busy, Full) as error:
+        _log.warning("jobs.left_due", extra={"code": error.code})
 
 
 def advance(opened: OpenScope) -> None:

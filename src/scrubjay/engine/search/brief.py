@@ -57,7 +57,7 @@ def brief(opened: OpenScope, indexed: OpenIndex, request: BriefRequest, caller: 
         memory = entry.memory
         approved = memory.approved is not None
         where = place(memory.kind, memory.origin, approved=approved, pinned=memory.pinned)
-        if where != NEVER and memory.live and not memory.expired(now):
+        if where != NEVER and memory.current and not memory.expired(now):
             candidates.append((where, -memory.number, entry.row_id))
     candidates.sort()
     chosen = indexed.read(lambda peek: list(_chosen(peek, candidates, request, now)))
@@ -91,7 +91,7 @@ def _chosen(
         if count == request.limit:
             return
         memory = peek(row_id)
-        if memory is None or not memory.live or memory.expired(now):
+        if memory is None or not memory.current or memory.expired(now):
             continue
         size = len(one_line(memory.content))
         if size <= left:

@@ -18,15 +18,27 @@ from scrubjay.ports import Floats
 _log = logging.getLogger(__name__)
 
 
-def vector_of(opened: OpenScope, text: str) -> bytes | None:
-    """Packed vector to store with a memory; None if none is stored, or the embedder is late."""
-    return vectors_of(opened, [text], seconds=opened.ports.policy.embed_seconds)[0]
+def vector_of(opened: OpenScope, text: str) -> tuple[bytes | None, tuple[str, ...]]:
+    """The packed vector to keep with a memory, if there is one; and why there is none in time."""
+    try:
+        made = _embedded(opened, [text], seconds=opened.ports.policy.embed_seconds)
+    except EmbedderError as error:
+        return None, (f"Found by words alone until reindex: {error.message}",)
+    return made[0], ()
 
 
 def vectors_of(
     opened: OpenScope, texts: Sequence[str], *, seconds: float
 ) -> Sequence[bytes | None]:
-    """Packed vectors to store with some memories, in one batch; all None if the embedder is late.
+    """Packed vectors to store with memories, in one batch; all None if the embedder is late."""
+    try:
+        return _embedded(opened, texts, seconds=seconds)
+    except EmbedderError:
+        return [None] * len(texts)
+
+
+def _embedded(opened: OpenScope, texts: Sequence[str], *, seconds: float) -> Sequence[bytes | None]:
+    """Packed vectors of texts; all None if the embedder is not costly.
 
     A memory is never lost over its vector: it is found by its words until `reindex`.
     """
@@ -38,7 +50,7 @@ def vectors_of(
         made = embedder.embed(texts, deadline=deadline)
     except EmbedderError as error:
         _log.warning("retain.without_vector", extra={"code": error.code})
-        return [None] * len(texts)
+        raise
     return [pack(embedder.identity, one[None, :]) for one in made]
 
 

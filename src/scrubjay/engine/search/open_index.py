@@ -127,6 +127,7 @@ class OpenIndex:
         index = ScopeIndex(
             identity=embedder.identity,
             dimensions=embedder.dimensions,
+            known=embedder.languages,
             vectorize=self._vectorize,
             min_seq=min_seq,
         )

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final
 
@@ -39,6 +39,8 @@ class Window:
 
     start: datetime
     end: datetime
+    exact: bool = False
+    """Whether it is a day people do not mistake, such as yesterday."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +64,13 @@ def parse(
     *,
     asked_at: datetime | None = None,
     latest: datetime | None = None,
+    zone: tzinfo = UTC,
 ) -> ParsedQuery:
-    """Parse a question for a scope, given its speakers by code and its latest memory."""
+    """Read a question against a scope, whose speakers are given by code.
+
+    Relative words count from `asked_at`, a date without a year back from `latest`; days are those
+    of the zone.
+    """
     assistants = _in_role(speakers, ASSISTANT_NAMES)
     asked = _named(question, speakers)
     if not asked and pattern("question", "second_person").search(question):
@@ -74,7 +81,7 @@ def parse(
     return ParsedQuery(
         asked=asked,
         assistants=assistants,
-        windows=tuple(windows(question, asked_at, latest)),
+        windows=tuple(windows(question, asked_at, latest, zone)),
         asked_at=asked_at,
         when=bool(pattern("question", "when").search(question)),
         advice=asks_advice(question),
@@ -161,6 +168,7 @@ class _Callings:
 
 _ENGLISH = "january february march april may june july august september october november december"
 MONTHS: Final = tuple(_ENGLISH.split())
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _FOREIGN: Final = (
     "januar februar märz april mai juni juli august september oktober november dezember",
     "январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь",
@@ -179,7 +187,9 @@ _FOREIGN_WORDS: Final = frozenset(
     word
     for line in (
         *_FOREIGN,
-        "gestern heute ayer hoy tag tagen woche wochen monat monaten jahr jahren",
+        "gestern heute ayer hoy tag tagen woche wochen monat monaten jahr jahren sommer sommern",
+        "hier ieri ontem gisteren semaine mois semana mes settimana mese ieri lunes seit desde"
+        " depuis depuis aujourd oggi hoje vandaag",
     )
     for word in line.split()
     if word.isascii()
@@ -214,10 +224,42 @@ _SPANS: Final = tuple(
         (r"\bletzten monat\b|\bв прошлом месяце\b|上个?月|先月", " last month "),
         (r"\bletzte[ns] jahr\b|\bв прошлом году\b|去年|昨年", " last year "),
         (r"\bdiese[r]? woche\b|\bна этой неделе\b|这个?(?:星期|周)|今週", " this week "),
-        (r"\bgestern\b|\bвчера\b|\bayer\b|昨天|昨日", " yesterday "),
-        (r"\bheute\b|\bсегодня\b|\bhoy\b|今天|今日", " today "),
+        (
+            r"\bgestern\b|\bвчера\b|\bayer\b|\bhier\b(?=[ ,.?!]*$)|\bieri\b|\bontem\b"
+            r"|\bgisteren\b|昨天|昨日|أمس|\bकल\b",
+            " yesterday ",
+        ),
+        (
+            r"\bheute\b|\bсегодня\b|\bhoy\b|\baujourd'hui\b|\boggi\b|\bhoje\b|\bvandaag\b"
+            r"|今天|今日|اليوم|\bआज\b",
+            " today ",
+        ),
+        (r"\bla semaine dernière\b|\bla semana pasada\b|\bla settimana scorsa\b", " last week "),
+        (r"\ble mois dernier\b|\bel mes pasado\b|\bil mese scorso\b", " last month "),
+        (r"\bl'année dernière\b|\bel año pasado\b|\bl'anno scorso\b", " last year "),
+        (r"\banfang\b|\bdébut\b|\ba principios de\b|\bв начале\b", " early "),
+        (r"\bende\b|\bfin\b(?= (?:de )?[a-z]+)|\ba finales de\b|\bв конце\b", " end "),
+        (r"\bersten hälfte\b|\bpremière moitié\b|\bprimera mitad\b", " first half "),
+        (r"\bzweiten hälfte\b|\bseconde moitié\b|\bsegunda mitad\b", " second half "),
+        (
+            r"\bletzten? (?:august)?woche(?= im)|\bdernière semaine\b|\búltima semana\b",
+            " last week ",
+        ),
+        (r"\bzwischen\b|\bentre\b|\bмежду\b", " between "),
+        (r"\bseit\b|\bdepuis\b|\bdesde\b|\bс\b(?= понедельника| вторника| среды)", " since "),
     )
 )
+_FOREIGN_DAYS: Final = {
+    foreign: english
+    for line in (
+        "montag dienstag mittwoch donnerstag freitag samstag sonntag",
+        "lundi mardi mercredi jeudi vendredi samedi dimanche",
+        "lunes martes miércoles jueves viernes sábado domingo",
+        "понедельника вторника среды четверга пятницы субботы воскресенья",
+    )
+    for foreign, english in zip(line.split(), DAYS, strict=True)
+}
+_FOREIGN_DAY: Final = re.compile(rf"\b(?:el |le |letzten )?({'|'.join(_FOREIGN_DAYS)})\b")
 _EASTERN: Final = re.compile(
     r"(?:((?:19|20)\d\d)年)?(?:(1[0-2]|[1-9])月(?:([12]\d|3[01]|[1-9])[日号])?)?"
 )
@@ -246,12 +288,12 @@ def _in_english(text: str) -> str:
     text = _FOREIGN_AGO.sub(ago, normalize(text))
     for foreign, english in _SPANS:
         text = foreign.sub(english, text)
+    text = _FOREIGN_DAY.sub(lambda match: _FOREIGN_DAYS[match[1]], text)
     return _EASTERN.sub(eastern, text) if "年" in text or "月" in text else text
 
 
 # -- when: the spans of time a question names ----------------------------------------------------
 
-DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _COUNTED = "one two three four five six seven eight nine ten eleven twelve"
 NUMBERS = {
@@ -288,12 +330,35 @@ _MONTH_ONLY = re.compile(
     rf"\b(?:(in|during|since|of|for|last|this|early|late|mid|by|until|through|before|after)[\s-]+)?"
     rf"({_MONTH})\b(?:\s+(?:of\s+)?{_YEAR}|(?!\s+\d))"
 )
+_PARTS: Final = {
+    **dict.fromkeys(("early", "beginning", "start"), (0.0, 0.34)),
+    **dict.fromkeys(("mid", "middle"), (0.3, 0.7)),
+    **dict.fromkeys(("late", "end"), (0.66, 1.0)),
+    "first half": (0.0, 0.5),
+    "second half": (0.5, 1.0),
+    "first week": (0.0, 0.24),
+    "second week": (0.2, 0.5),
+    "third week": (0.43, 0.73),
+    "last week": (0.76, 1.0),
+}
+"""Parts of a month or a year, as shares of it."""
+_PART = re.compile(
+    rf"\b({'|'.join(_PARTS)})[\s-]+(?:(?:of|in)\s+)?(?:the\s+)?"
+    rf"(?:({_MONTH})\b(?:\s+(?:of\s+)?{_YEAR})?|(?:year\s+)?{_YEAR}\b)"
+)
+_BETWEEN = re.compile(
+    rf"\b(?:between|from)\s+({_MONTH})\b(?:\s+{_YEAR})?\s+(?:and|to|until|through|und|et|y|и)\s+"
+    rf"({_MONTH})\b(?:\s+(?:of\s+)?{_YEAR})?"
+)
+_WEEK_OF = re.compile(r"\bweek\s+of\s+(?:the\s+)?$")
+_SEASONS_AGO = re.compile(rf"\b{_COUNT}\s+(spring|summer|autumn|fall|winter)s\s+ago\b")
 _SEASON = re.compile(rf"\b(spring|summer|autumn|fall|winter)(?:\s+(?:of\s+)?{_YEAR})?\b")
 _YEAR_ONLY = re.compile(rf"\b(?:in|during|of|for)\s+{_YEAR}\b")
 _AGO = re.compile(rf"\b{_COUNT}\s+{_UNIT}\s+(?:ago|before|earlier|back)\b")
 _PAST = re.compile(rf"\b(?:past|last|previous)\s+{_COUNT}\s+{_UNIT}\b")
 _LAST = re.compile(r"\b(last|past|previous|this|current)\s+(night|week|weekend|month|year)\b")
-_LAST_DAY = re.compile(rf"\b(?:last|past|this|on)\s+({'|'.join(DAYS)})\b")
+_LAST_DAY = re.compile(rf"\b(?:last|past|this|on|since)\s+({'|'.join(DAYS)})\b")
+_SINCE = re.compile(r"\bsince\b")
 _NEAR = re.compile(r"\b(yesterday|today|tonight|this morning|recently)\b")
 
 
@@ -301,15 +366,18 @@ _LETTERS = re.compile(r"[a-z]+")
 _TIME_WORDS = frozenset(
     {*MONTHS, *(month[:3] for month in MONTHS), *SEASONS, *DAYS, *_FOREIGN_WORDS}
     | {*UNIT_DAYS, *(f"{unit}s" for unit in UNIT_DAYS)}
+    | {f"{season}s" for season in SEASONS}
     | {"yesterday", "today", "tonight", "morning", "recently"}
 )
 
 
-def windows(question: str, asked_at: datetime | None, latest: datetime | None) -> list[Window]:
+def windows(
+    question: str, asked_at: datetime | None, latest: datetime | None, zone: tzinfo = UTC
+) -> list[Window]:
     """The spans of time a question names: "last week", "in May 2023", "three days ago".
 
-    Relative ones count from `asked_at` and are ignored without it. A date without a year is the
-    last one before `asked_at`, or before the latest memory.
+    Relative ones count from `asked_at`, and are not understood without. A date without a year is
+    the last one before `latest`, or `asked_at`. Days begin and end as in the zone.
     """
     text = question.lower()
     # Most questions name no time, and a dozen patterns take longer to say so than this does.
@@ -317,20 +385,35 @@ def windows(question: str, asked_at: datetime | None, latest: datetime | None) -
     if text.isascii() and not digits and _TIME_WORDS.isdisjoint(_LETTERS.findall(text)):
         return []
     text = _in_english(text)
-    found = list(_absolute(text, asked_at or latest))
-    if asked_at is not None:
-        found += _relative(text, asked_at)
-    return found
+    # Reckoned by the calendar of the zone; only what comes out is a moment again.
+    now, anchor = (
+        time and time.astimezone(zone).replace(tzinfo=None)
+        for time in (asked_at, latest or asked_at)
+    )
+    found = list(_absolute(text, anchor))
+    if now is not None:
+        found += _relative(text, now)
+        if _SINCE.search(text):
+            end = now + timedelta(days=1)
+            found = [replace(window, end=max(window.end, end)) for window in found]
+    return [
+        replace(one, start=one.start.replace(tzinfo=zone), end=one.end.replace(tzinfo=zone))
+        for one in found
+    ]
 
 
 def _absolute(text: str, anchor: datetime | None) -> Iterator[Window]:
     for match in _ISO.finditer(text):
         yield from _day(int(match[1]), int(match[2]), int(match[3]))
     for match in _MONTH_DAY.finditer(text):
-        yield from _dated(_month(match[1]), int(match[2]), match[3], anchor)
+        days = _dated(_month(match[1]), int(match[2]), match[3], anchor)
+        yield from map(_week, days) if _WEEK_OF.search(text[: match.start()]) else days
     for match in _DAY_MONTH.finditer(text):
-        yield from _dated(_month(match[2]), int(match[1]), match[3], anchor)
+        days = _dated(_month(match[2]), int(match[1]), match[3], anchor)
+        yield from map(_week, days) if _WEEK_OF.search(text[: match.start()]) else days
     rest = _DAY_MONTH.sub(" ", _MONTH_DAY.sub(" ", text))
+    yield from _composed(rest, anchor)
+    rest = _SEASONS_AGO.sub(" ", _PART.sub(" ", _BETWEEN.sub(" ", rest)))
     for match in _MONTH_ONLY.finditer(rest):
         month = _month(match[2])
         # "may" and "march" are words of their own unless something makes them a month.
@@ -341,6 +424,29 @@ def _absolute(text: str, anchor: datetime | None) -> Iterator[Window]:
             yield from _months(SEASONS[match[1]], 3, match[2], anchor)
     for match in _YEAR_ONLY.finditer(_SEASON.sub(" ", _MONTH_ONLY.sub(" ", rest))):
         yield Window(_at(int(match[1]), 1, 1), _at(int(match[1]) + 1, 1, 1))
+
+
+def _composed(text: str, anchor: datetime | None) -> Iterator[Window]:
+    """Several months, a part of one or of a year, and seasons counted back."""
+    for match in _BETWEEN.finditer(text):
+        first, last = _month(match[1]), _month(match[3])
+        for window in _months(last, 1, match[4], anchor):
+            year = int(match[2] or window.start.year - (first > last))
+            yield Window(_at(year, first, 1), window.end)
+    for match in _PART.finditer(_BETWEEN.sub(" ", text)):
+        if match[2]:
+            whole = _months(_month(match[2]), 1, match[3], anchor)
+        else:
+            whole = _months(1, 12, match[4], anchor)
+        first_share, last_share = _PARTS[match[1]]
+        for window in whole:
+            span = window.end - window.start
+            yield Window(window.start + first_share * span, window.start + last_share * span)
+    for match in _SEASONS_AGO.finditer(text):
+        for window in _months(SEASONS[match[2]], 3, None, anchor):
+            back = int(min(_count(match[1]), 1000)) - 1
+            start = _at(window.start.year - back, window.start.month, 1)
+            yield Window(start, start + (window.end - window.start))
 
 
 def _relative(text: str, asked_at: datetime) -> Iterator[Window]:
@@ -359,7 +465,7 @@ def _relative(text: str, asked_at: datetime) -> Iterator[Window]:
         yield _span(today, back, back - 1)
     for match in _NEAR.finditer(text):
         first, last = {"yesterday": (1, 0), "recently": (21, -1)}.get(match[1], (0, -1))
-        yield _span(today, first, last)
+        yield replace(_span(today, first, last), exact=match[1] != "recently")
 
 
 def _last(today: datetime, which: str, unit: str) -> Window:
@@ -381,6 +487,12 @@ def _span(today: datetime, first: float, last: float) -> Window:
     """Days before a date, cut to the range of the calendar."""
     start, end = (today - timedelta(days=min(days, MOST_DAYS)) for days in (first, last))
     return Window(start, end)
+
+
+def _week(day: Window) -> Window:
+    """The week, from Monday on, that a day is in."""
+    start = day.start - timedelta(days=day.start.weekday())
+    return Window(start, start + timedelta(days=7))
 
 
 def _dated(month: int, day: int, year: str | None, anchor: datetime | None) -> Iterator[Window]:
@@ -419,4 +531,4 @@ def _count(text: str) -> float:
 
 
 def _at(year: int, month: int, day: int) -> datetime:
-    return datetime(year, month, day, tzinfo=UTC)
+    return datetime(year, month, day)  # noqa: DTZ001 - of the zone that `windows` goes by

@@ -1,5 +1,8 @@
 """The ranking: features of every row, from 0 to about 1, and their weighted sum.
 
+There are two profiles of weights, and a row's own properties choose: a turn of a session has others
+around it that share its words, while a fact that stands alone is often asked for in other words.
+
 Properties of the rows (speaker, time, place in the session) are arranged once after a change; each
 question then computes its features over all rows at once.
 """
@@ -7,7 +10,7 @@ question then computes its features over all rows at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -62,6 +65,8 @@ class Weights:
     distrust: float = -0.5
     """Distance of the origin from the most trusted one."""
     pinned: float = 0.1
+    holds: float = 0.0
+    """Coverage to the power of 1.5: a trivial match counts little, a nearly full one much."""
 
     def items(self) -> list[tuple[str, float]]:
         """Each feature's name and weight."""
@@ -75,6 +80,18 @@ class Weights:
 
 _NAMES: Final = tuple(field.name for field in fields(Weights))
 WEIGHTS = Weights()
+"""Of a turn in a session."""
+ALONE = replace(
+    WEIGHTS,
+    words=0.0,
+    coverage=0.0,
+    holds=6.0,
+    meaning=6.7,
+    session=0.0,
+    short=0.0,
+    preference=0.0,
+)
+"""Of a memory without a session: its best match by words is often a trivial one."""
 
 
 # -- what is known of every row ---------------------------------------------------------------
@@ -112,6 +129,8 @@ class RankColumns:
     """Turns that answer a question of another speaker."""
     manner: Mapping[str, Floats]
     """Features that do not depend on the question, by name; all-zero ones are left out."""
+    weights: Mapping[str, np.float32 | Floats]
+    """What each feature counts: one number, or one for each row where their profiles differ."""
 
     def __len__(self) -> int:
         return len(self.speaker)
@@ -173,7 +192,20 @@ def arrange(
         gate=np.minimum(1, QUOTABLE / np.maximum(length, 1)).astype(np.float32),
         replies=(previous != NONE) & asks[previous] & (speaker[previous] != speaker),
         manner={name: values for name, values in manner.items() if values.any()},
+        weights=_weights(session == NONE),
     )
+
+
+def _weights(alone: Mask) -> Mapping[str, np.float32 | Floats]:
+    """The weights of the rows by what they have; features that count nowhere are left out."""
+    chosen: dict[str, np.float32 | Floats] = {}
+    for name in _NAMES:
+        talk, fact = np.float32(getattr(WEIGHTS, name)), np.float32(getattr(ALONE, name))
+        if talk != fact and alone.any() and not alone.all():
+            chosen[name] = np.where(alone, fact, talk)
+        elif weight := fact if alone.any() and alone.all() else talk:
+            chosen[name] = weight
+    return chosen
 
 
 def _by_session(session: Places, position: Codes) -> Places:
@@ -192,8 +224,12 @@ def _by_session(session: Places, position: Codes) -> Places:
 
 WORD_SHARE = 0.75
 """Share of words, against vectors, in the evidence that neighbors and sessions pass on."""
+SPREAD = 0.5
+"""Cosines that differ by less than this are not spread over all of 0..1: they hardly differ."""
 BROAD = 0.5
 """A time range with a larger share of all rows is ignored."""
+EXACT = 6
+"""How much more a day counts that nobody mistakes, such as yesterday."""
 DAY = 86400.0
 OLD_DAYS = 365
 
@@ -218,10 +254,11 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
     meaning = np.zeros_like(words)
     if evidence.meaning is not None and len(words):
         low, high = float(evidence.meaning.min()), float(evidence.meaning.max())
-        if high > low:
-            meaning = (evidence.meaning - np.float32(low)) / np.float32(high - low)
+        meaning = (evidence.meaning - np.float32(low)) / np.float32(max(high - low, SPREAD))
     own = WORD_SHARE * words + (1 - WORD_SHARE) * meaning
     found = {"words": words, "coverage": coverage, "meaning": meaning}
+    if "holds" in columns.weights:
+        found["holds"] = coverage * np.sqrt(coverage)
     # What the turns around a row and its session add.
     held = _passed(coverage, columns)
     around = np.maximum(held[columns.previous], held[columns.following])
@@ -233,6 +270,8 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
     found["nearby"] = np.maximum(around * columns.gate - coverage, 0)
     masks = _aims(query, columns)
     found |= {name: mask.astype(np.float32) for name, mask in masks.items()}
+    if "dated" in found and any(window.exact for window in query.windows):
+        found["dated"] *= np.float32(EXACT)
     found |= columns.manner
     if query.asked_at is not None:
         # How long ago a row was said when the question is asked: a day 0.1, a month 0.6, a year 1.
@@ -281,12 +320,12 @@ def _said_by(columns: RankColumns, speakers: Iterable[int]) -> Mask:
     return said
 
 
-def total(features: Mapping[str, Floats], weights: Weights, rows: int) -> Floats:
+def total(features: Mapping[str, Floats], columns: RankColumns) -> Floats:
     """The weighted sum of the features for every row."""
-    sums = np.zeros(rows, np.float32)
-    for name, weight in weights.items():
-        if name in features and weight:
-            sums += np.float32(weight) * features[name]
+    sums = np.zeros(len(columns), np.float32)
+    for name, weight in columns.weights.items():
+        if name in features:
+            sums += weight * features[name]
     return sums
 
 
@@ -309,11 +348,10 @@ def rank(
     *,
     limit: int,
     allowed: Mask | None = None,
-    weights: Weights = WEIGHTS,
 ) -> list[Ranked]:
     """The best rows among those allowed, best first; equal ones in the order of their rows."""
     features = compute(query, columns, evidence)
-    sums = total(features, weights, len(columns))
+    sums = total(features, columns)
     if allowed is not None:
         sums = np.where(allowed, sums, -np.inf)
     candidates = np.arange(len(sums))
@@ -323,16 +361,17 @@ def rank(
         candidates = np.flatnonzero(sums >= edge)
     order = candidates[np.argsort(-sums[candidates], kind="stable")[:limit]]
     rows = [int(row) for row in order if sums[row] > -np.inf]
-    ceiling = weights.ceiling
+    ceiling = WEIGHTS.ceiling
     parts: dict[int, dict[str, float]] = {row: {} for row in rows}
-    for name, weight in weights.items():
+    for name, weight in columns.weights.items():
         if name in features:
-            share = weight / ceiling
-            for row, value in zip(rows, features[name][rows].tolist(), strict=True):
-                if part := share * value:
+            # In double precision, so that what is shown adds up and never rises.
+            share = weight[rows] if isinstance(weight, np.ndarray) else weight
+            shares = np.asarray(share, np.float64) / ceiling * features[name][rows]
+            for row, part in zip(rows, shares.tolist(), strict=True):
+                if part:
                     parts[row][name] = part
     ranked = []
-    # Summed anew in double precision, so that what is shown adds up and never rises.
     for row in sorted(rows, key=lambda row: (-sum(parts[row].values()), row)):
         score = sum(parts[row].values())
         bounded = min(max(score, 0.0), 1.0)

@@ -17,7 +17,7 @@ import numpy as np
 
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import question, ranking
-from scrubjay.engine.search.analysis import wanted
+from scrubjay.engine.search.analysis import recognize, wanted, words
 from scrubjay.engine.search.open_index import OpenIndex, Peek
 from scrubjay.engine.search.postings import Floats, Mask
 from scrubjay.engine.search.question import ParsedQuery
@@ -160,9 +160,11 @@ def recall(
         snapshot = catch_up(indexed, degraded, deadline)
         searched.append(ScopeSearch(indexed=indexed, snapshot=snapshot, base=base))
     vector: Floats | None = None
-    if embedder.dimensions and not (local and embedder.costly):
+    asked = request.query[:QUERY_CHARS]
+    understood = embedder.languages is None or recognize(words(asked)) in embedder.languages
+    if embedder.dimensions and understood and not (local and embedder.costly):
         try:
-            vector = embedder.embed([request.query[:QUERY_CHARS]], deadline=deadline)[0]
+            vector = embedder.embed([asked], deadline=deadline)[0]
         except EmbedderError as error:
             degraded.append(f"By words alone: {error.message}")
     found = search(searched, request, vector)
@@ -194,7 +196,12 @@ def catch_up(indexed: OpenIndex, told: list[str], deadline: float | None = None)
             told.append(f"{indexed.bare:,} memories have no vector, because the embedder failed.")
         if foreign := indexed.ready.foreign:
             told.append(f"{foreign:,} memories have vectors of another embedder; run reindex.")
-        return indexed.snapshot()
+        snapshot = indexed.snapshot()
+        # Of a cheap embedder a vector of zeros means a text of unknown words, and nothing is amiss.
+        bare = snapshot.bare - foreign if indexed.opened.ports.embedder.costly else 0
+        if bare > 0:
+            told.append(f"{bare:,} memories have no vector of this embedder; run reindex.")
+        return snapshot
 
 
 def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | None) -> Candidates:
@@ -254,8 +261,8 @@ def _allowed(held: Columns, request: Recall, now: datetime) -> Mask:
 def parse(searched: Sequence[ScopeSearch], request: Recall, now: datetime) -> ParsedQuery:
     """Parse the question; without `asked_at` it is asked now.
 
-    Its dates then count from the latest memory: "last week", asked about a conversation of years
-    ago, is a week of that conversation.
+    A date without a year counts from the latest memory then: who asks about "in May" in a
+    conversation of years ago means a month of that conversation.
     """
     times = [time for one in searched if (time := one.snapshot.latest) is not None]
     speakers = searched[0].snapshot.speakers
@@ -264,7 +271,11 @@ def parse(searched: Sequence[ScopeSearch], request: Recall, now: datetime) -> Pa
         speakers = joined.coded(joined.speaker)
     read = partial(question.parse, request.query[:QUERY_CHARS], speakers)
     try:
-        query = read(asked_at=request.asked_at, latest=max(times, default=None))
+        query = read(
+            asked_at=request.asked_at or now,
+            latest=request.asked_at or max(times, default=None),
+            zone=request.zone,
+        )
     except (OverflowError, ValueError):
         # It names a time outside the years there are: that says nothing of any memory.
         query = read()

@@ -41,6 +41,10 @@ _GROWTH: Final = 2
 """A segment less than this many times as large as the new rows is merged with them."""
 _RARE: Final = 50
 """A language belongs to the scope if at least one memory in this many is written in it."""
+_NEAREST: Final = 0.2
+"""Below this distance from the mean a direction is mostly rounding, and counts less."""
+_DENSE: Final = frozenset({"chinese", "japanese"})
+"""Languages of which one character says about as much as three letters of an alphabet."""
 _LAST: Final = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
 
 
@@ -52,13 +56,16 @@ def moment(seconds: float) -> datetime:
 
 def arrange(held: Columns) -> RankColumns:
     """The columns of an index, arranged for the ranking."""
+    dense = [code for code, name in enumerate(held.names) if name in _DENSE]
     return ranking.arrange(
         session=held.session,
         # Where nothing says which turn came first, the order of writing does.
         position=np.where(held.position < 0, held.born, held.position).astype(np.int64),
         speaker=held.speaker,
         time=held.said,
-        length=held.length.astype(np.float32),
+        length=np.where(np.isin(held.language, dense), 3 * held.length, held.length).astype(
+            np.float32
+        ),
         signs={name: held.shows(name) for name in SIGNS},
         importance=held.importance,
         trust=1 - held.origin.astype(np.float32) / np.float32(len(ORIGINS) - 1),
@@ -77,8 +84,12 @@ class Snapshot:
         vectors: Sequence[CountedVectors],
         squares: Sequence[Floats],
         mean: Floats,
+        bare: int,
+        foreign: Mask | None = None,
     ) -> None:
         self.columns = columns
+        self.bare = bare
+        """How many rows have no vector."""
         self.arranged = arrange(columns)
         """The columns, arranged for the ranking."""
         counts = np.bincount(columns.language, minlength=len(columns.names))
@@ -94,6 +105,8 @@ class Snapshot:
         self._squares = squares
         self._mean = mean
         """Mean of the vectors of all rows."""
+        self._foreign = foreign
+        """The rows in languages the embedder does not know; None where it knows all."""
         self._nearness: Floats | None = None
         """One over each vector's distance from the mean; 0 for a row that has none."""
 
@@ -104,15 +117,17 @@ class Snapshot:
     def cosine(self, vector: Floats) -> Floats:
         """Cosine of every row with a vector, after subtracting the mean from both.
 
+        A row in a language the embedder does not know counts as the average of the others.
         Converting bytes to floats is most of the work, so the first question computes the
         distances from the mean in the same pass.
         """
         mean = self._mean
         turned = vector - mean
         length = float(np.sqrt(turned @ turned))
-        if not length or not vector.any() or not self._vectors:
+        unknown = self._foreign is not None and bool(self._foreign.all())
+        if not length or not vector.any() or not self._vectors or unknown:
             return np.zeros(len(self.columns), np.float32)
-        turned /= np.float32(length)
+        turned /= np.float32(max(length, _NEAREST))
         nearness = self._nearness
         if nearness is None:
             both = self._dot(np.stack([turned, mean], axis=1))
@@ -121,12 +136,14 @@ class Snapshot:
             own = _joined([(squares, alive) for squares, (_, alive) in pairs])
             spread = own - 2 * both[:, 1] + np.float32(mean @ mean)
             distance = np.sqrt(np.maximum(spread, 0))
-            nearness = np.zeros_like(distance)
-            np.divide(1, distance, out=nearness, where=(own > 0) & (distance > 0))
+            nearness = (own > 0) / np.maximum(distance, np.float32(_NEAREST))
             self._nearness = nearness
         else:
             dots = self._dot(turned)
-        return (dots - np.float32(mean @ turned)) * nearness
+        found: Floats = (dots - np.float32(mean @ turned)) * nearness
+        if self._foreign is not None:
+            found[self._foreign] = found.mean(where=~self._foreign)
+        return found
 
     def _dot(self, query: Floats) -> Floats:
         """Dot products of every live vector with the query, or with each of its columns."""
@@ -250,7 +267,9 @@ class ScopeIndex:
     identity: str
     dimensions: int
     vectorize: Vectorize
-    """Embedder of new memories; called by the first recall, not before."""
+    """Vectors for new memories; called when something is recalled, not before."""
+    known: frozenset[str] | None = None
+    """The languages the embedder knows; None for any."""
     seq: int = 0
     """Last change that is indexed."""
     min_seq: int = 0
@@ -369,12 +388,18 @@ class ScopeIndex:
                 total += part.total()
                 squares = part.squares() if part.whole else part.squares()[part.alive]
                 count += int(np.count_nonzero(squares))
+            held, known, foreign = self.columns(), self.known, None
+            if known is not None and not known.issuperset(held.coded(held.language).values()):
+                others = [code for code, name in enumerate(held.names) if name not in known]
+                foreign = np.isin(held.language, others)
             self._snapshot = Snapshot(
-                columns=self.columns(),
+                columns=held,
                 terms=Terms.of([part.terms() for part in self._parts]),
                 vectors=[(p.vectors, None if p.whole else p.alive) for p in self._parts],
                 squares=[part.squares() for part in self._parts],
                 mean=total / np.float32(max(count, 1)),
+                foreign=foreign,
+                bare=len(self.columns()) - count,
             )
         return self._snapshot
 

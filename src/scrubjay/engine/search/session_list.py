@@ -43,7 +43,7 @@ def sessions(
         Session(name=name, first=memory.said_at, last=memory.said_at, memories=1)
         for memory in (entry.memory for entry in fresh)
         if (name := memory.provenance.session) is not None
-        and memory.live
+        and memory.current
         and not memory.expired(now)
     ]
     written = _joined([*_in_columns(held, now), *newest])

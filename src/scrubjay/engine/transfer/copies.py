@@ -8,11 +8,12 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from scrubjay import vault
-from scrubjay.engine.ledger import backlog, turns
+from scrubjay.engine.ledger import backlog, derivation, turns
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.audit_trail import LOST
 from scrubjay.engine.scope.open_scope import LOOKUP, OpenScope, Ports, day, slots
+from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit, admit_turn
 from scrubjay.model.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
@@ -120,7 +121,12 @@ def _merge(
         elif row is not None and (row.erased or row.version >= memory.version):
             known += 1
         else:
-            row = opened.put(tx, _in_line(opened, tx, memory, trusted=origin is None))
+            told = _in_line(opened, tx, memory, trusted=origin is None)
+            if told.supersedes is None and derivation.outdated(opened, tx, told):
+                told = replace(told, retired_at=told.retired_at or opened.ports.clock.now())
+            row = opened.put(tx, told)
+            if told.hidden:
+                derivation.hide_new(opened, tx, told)
             for source in memory.sources:
                 tx.link(opened.row_id(source), row.id)
             loaded += 1
@@ -152,6 +158,9 @@ def _in_line(opened: OpenScope, tx: Tx, memory: Memory, *, trusted: bool) -> Mem
     if before is not None and before.superseded_by is None:
         retired = replace(before, superseded_by=memory.id, retired_at=memory.recorded_at)
         opened.put(tx, replace(retired, version=before.version + 1))
+        notes = Notes(opened, tx)
+        derivation.refresh(opened, tx, notes, retired)
+        notes.write(tx)
     elif before is not None:
         _check_successor(before, memory.id)
     return memory

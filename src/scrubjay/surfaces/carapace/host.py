@@ -1,4 +1,4 @@
-"""The host side: which plugins there are, who answers which tool, and the brief before the start.
+"""The host side: loads plugins, routes tools to them, and makes the brief.
 
 Several memory plugins may be loaded; at most one may claim the brief hook, and no two the same
 tool. Otherwise nothing starts, and the error names both.
@@ -12,15 +12,17 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
+import msgspec
+
 from scrubjay.conversation.outgoing import render_brief, sanitize
 from scrubjay.model.errors import Conflict, InvalidRequest
-from scrubjay.model.memory import Json, Kind, Memory
+from scrubjay.model.memory import Json, Memory
 from scrubjay.ports import Clock
 from scrubjay.surfaces.carapace.manifest import BRIEF_HOOK, Tool
 from scrubjay.surfaces.carapace.pipeline import OfferedTool, Pipeline, Rules, within
-from scrubjay.surfaces.carapace.plugin import BRIEF_SHAPE, MemoryPlugin
+from scrubjay.surfaces.carapace.plugin import MemoryPlugin, PluginBrief
 from scrubjay.surfaces.carapace.records import CallOutcome, CallRecord, Recorder, no_record
-from scrubjay.surfaces.carapace.validation import check_schema, faults
+from scrubjay.surfaces.carapace.validation import check_schema
 from scrubjay.surfaces.carapace.wire import AgentSession, ToolError, Wire, scope_of
 
 BRIEF_SECONDS: Final = 5.0
@@ -29,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class Host:
-    """Plugins, and the one way calls and briefs get to them."""
+    """Host of plugins: routes calls and briefs to them."""
 
     def __init__(
         self,
@@ -60,7 +62,7 @@ class Host:
                 plugin.initialize(group)
 
     def answer(self, raw: bytes, session: AgentSession) -> dict[str, Json]:
-        """The envelope of the reply to a frame; whatever the frame is, there is one."""
+        """Answer a frame; there is always a reply."""
         try:
             message = Wire.read(raw)
         except ToolError as error:
@@ -68,7 +70,7 @@ class Host:
         return self.pipeline.answer(message, session)
 
     def shutdown(self) -> None:
-        """Let every plugin go."""
+        """Shut down every plugin."""
         for plugin in self.plugins:
             plugin.shutdown()
 
@@ -84,14 +86,8 @@ def _offered_tools(plugins: Sequence[MemoryPlugin]) -> Mapping[str, OfferedTool]
     for plugin in plugins:
         for declared in _provides(plugin, "tools"):
             try:
-                tool = Tool(
-                    name=str(declared["name"]),
-                    description=str(declared.get("description", "")),
-                    arguments=dict(declared["arguments_schema"]),
-                    # Whatever is not plainly low needs consent.
-                    risk="low" if declared.get("risk_level") == "low" else "high",
-                )
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                tool = msgspec.convert(declared, Tool)
+            except msgspec.ValidationError as error:
                 message = f"The manifest of {plugin.name} declares a tool wrongly."
                 raise InvalidRequest(message) from error
             check_schema(tool.arguments, tool.name)
@@ -105,7 +101,7 @@ def _offered_tools(plugins: Sequence[MemoryPlugin]) -> Mapping[str, OfferedTool]
 
 
 class BriefHook:
-    """The brief of a group, in time or not at all."""
+    """The brief of a group, with a timeout."""
 
     def __init__(
         self,
@@ -151,18 +147,15 @@ class BriefHook:
         Where an entry stands follows from its type: a plugin that calls an instruction a mere fact
         cannot get it past the warning.
         """
-        found: Mapping[str, Any] = plugin.get_brief(group)
-        if wrong := next(faults(found, BRIEF_SHAPE), None):
-            raise InvalidRequest(f"The brief of {plugin.name} is wrong: {wrong}.")
-        entries, places = sanitize(list(found["entries"]))
+        clean, places = sanitize(dict(plugin.get_brief(group)))
         now = self._clock.now()
         memories = [
             Memory(
-                id=entry["id"],
-                kind=Kind(entry["type"]),
-                content=entry["content"],
-                recorded_at=now - timedelta(days=int(entry["age_days"])),
+                id=entry.id,
+                kind=entry.type,
+                content=entry.content,
+                recorded_at=now - timedelta(days=entry.age_days),
             )
-            for entry in entries
+            for entry in msgspec.convert(clean, PluginBrief).entries
         ]
         return render_brief(memories, now), bool(places)

@@ -11,8 +11,9 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from scrubjay import __version__
@@ -31,13 +32,14 @@ PAYLOAD_BYTES: Final = 1024 * 1024
 """The longest message either way."""
 
 
-class Tool(Struct, frozen=True, kw_only=True):
-    """One tool as the manifest declares it."""
+class Tool(Struct, frozen=True, rename={"arguments": "arguments_schema", "risk": "risk_level"}):
+    """One tool as a manifest declares it."""
 
     name: str
-    description: str
-    arguments: Schema
-    risk: Literal["low", "high"] = "low"
+    arguments: dict[str, Any]
+    description: str = ""
+    risk: Any = "high"
+    """Whatever is not plainly low needs consent."""
 
 
 def manifest() -> dict[str, Json]:
@@ -50,13 +52,7 @@ _MANIFEST: Final[dict[str, Any]] = json.loads(
 )
 CONFIG: Final[Schema] = _MANIFEST["config_schema"]
 TOOLS: Final = {
-    tool["name"]: Tool(
-        name=tool["name"],
-        description=tool["description"],
-        arguments=tool["arguments_schema"],
-        risk=tool["risk_level"],
-    )
-    for tool in _MANIFEST["provides"]["tools"]
+    tool.name: tool for tool in msgspec.convert(_MANIFEST["provides"]["tools"], list[Tool])
 }
 _SEARCH: Final = TOOLS["memory_search"].arguments["properties"]
 TYPES: Final = tuple(map(Kind, _SEARCH["type"]["enum"]))

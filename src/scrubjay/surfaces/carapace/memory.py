@@ -54,7 +54,7 @@ from scrubjay.surfaces.carapace.wire import Code, ToolError, scope_of, stamp
 
 CHANNEL: Final = "carapace"
 _FOUND_BYTES: Final = manifest.PAYLOAD_BYTES // 2
-"""How much content a search brings at most: a reply has a limit, and JSON may double a text."""
+"""Maximum content of a search: a reply has a limit, and JSON may double a text."""
 _TRIES: Final = 5
 _COUNTED: Final = {
     "stores": (manifest.STORES, "memory_store calls"),
@@ -70,7 +70,7 @@ Arguments = Mapping[str, Any]
 
 
 class Provider(StrEnum):
-    """What gives entries a meaning to be found by, beside their words."""
+    """Embedding provider of the configuration."""
 
     NONE = "none"
     LOCAL = "local"
@@ -163,7 +163,7 @@ class ScrubjayMemory:
     def invoke(
         self, tool: str, arguments: Mapping[str, Json], *, session: str, group: str
     ) -> Reply:
-        """Carry out one call; an error is a reply, too."""
+        """Run one tool call; errors become replies."""
         try:
             result = self._desk(session, group).carry_out(tool, arguments)
         except ToolError as error:
@@ -173,11 +173,11 @@ class ScrubjayMemory:
         return {"ok": True, "result": result}
 
     def get_brief(self, group: str) -> Mapping[str, Json]:
-        """What the agent should know before its first word."""
+        """The brief: memories to put before the first prompt."""
         return self._desk(_HOOK, group).brief({})
 
     def mark_tainted(self, session: str, group: str, origin: Origin = Origin.WEB) -> Origin:
-        """Say that a session has read something of this origin: its writes are trusted no more."""
+        """Taint a session: it has read text of this origin, so its writes are trusted no more."""
         request = MarkTainted(session, origin)
         return self.engine.mark_tainted(scope_of(group), request, Caller(actor=Actor.OPERATOR))
 
@@ -225,14 +225,7 @@ class Desk(Struct, frozen=True, kw_only=True):
     def store(self, given: Arguments) -> Json:
         """Retain one entry, or supersede one by it; the entry as it was stored."""
         if given.get("supersedes") is None:
-            request = Retain(
-                content=given["content"],
-                kind=Kind(given["type"]),
-                tags=tuple(given.get("tags", ())),
-                session=self.session,
-                channel=CHANNEL,
-                origin=Origin.AGENT,
-            )
+            request = Retain(channel=CHANNEL, **self._said(given))
             public_id = self.engine.retain(self.scope, request, self._caller("stores")).id
         else:
             public_id = self._supersede(given)
@@ -244,6 +237,16 @@ class Desk(Struct, frozen=True, kw_only=True):
             "session_id": self.session,
             "group": self.scope.owner,
             "created_at": stamp(memory.recorded_at),
+        }
+
+    def _said(self, given: Arguments) -> dict[str, Any]:
+        """The fields of a write, whether it is of a new entry or of another version."""
+        return {
+            "content": given["content"],
+            "kind": Kind(given["type"]),
+            "tags": tuple(given.get("tags", ())),
+            "session": self.session,
+            "origin": Origin.AGENT,
         }
 
     def _supersede(self, given: Arguments) -> str:
@@ -258,14 +261,7 @@ class Desk(Struct, frozen=True, kw_only=True):
             except (NotFound, InvalidRequest) as error:
                 message = f"Superseded entry {named} not found"
                 raise ToolError(Code.HANDLER_ERROR, message) from error
-            request = Supersede(
-                id=chain[-1].id,
-                content=given["content"],
-                kind=Kind(given["type"]),
-                tags=tuple(given.get("tags", ())),
-                session=self.session,
-                origin=Origin.AGENT,
-            )
+            request = Supersede(id=chain[-1].id, **self._said(given))
             caller = self._caller("stores", "supersedes")
             try:
                 return self.engine.supersede(self.scope, request, caller).id
@@ -322,7 +318,7 @@ class Desk(Struct, frozen=True, kw_only=True):
         }
 
     def brief(self, given: Arguments) -> dict[str, Json]:
-        """What the agent should know before its first word, within both limits."""
+        """The brief, within both limits."""
         request = BriefRequest(
             limit=self.config.max_brief_entries,
             max_chars=self.config.max_brief_chars,
@@ -356,7 +352,7 @@ class Desk(Struct, frozen=True, kw_only=True):
         return {"deleted": True, "id": public_id}
 
     def _caller(self, *names: str) -> Caller:
-        """The agent, and what a success is counted against."""
+        """The caller: the agent, with its allowances."""
         allowances = tuple(
             Allowance(session=self.session, name=name, limit=_COUNTED[name][0]) for name in names
         )

@@ -1,6 +1,6 @@
-"""The way of a call, and of its reply.
+"""Pipeline of a tool call and its reply.
 
-construct → topic → payload → authorize → confirm → route, then sanitize → log → forward. Each stage
+group → topic → payload → authorize → confirm → route, then sanitize → log → forward. Each stage
 is one method; the first that objects ends it with a ToolError. Whatever happens, there is a reply
 and a record of it.
 """
@@ -29,7 +29,6 @@ from scrubjay.surfaces.carapace.wire import (
     RESERVED,
     AgentSession,
     Code,
-    Envelope,
     ToolError,
     Wire,
     scope_of,
@@ -43,7 +42,7 @@ _TOPIC_CHARS: Final = 200
 _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-Confirm = Callable[[Tool, Envelope], bool]
+Confirm = Callable[[Tool, Wire, AgentSession], bool]
 """Ask a person about a call of high risk; TimeoutError if nobody answers."""
 
 
@@ -55,12 +54,12 @@ class OfferedTool(Struct, frozen=True, kw_only=True):
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """What a host allows; by default everything that is of low risk."""
+    """Rules of a host; by default every low-risk call is allowed."""
 
     groups: Mapping[str, frozenset[str]] = {}
     """Which groups may use a tool; one that is not named here is for all."""
     calls_per_minute: int | None = None
-    """How fast one session may call."""
+    """Rate limit of one session."""
     confirm: Confirm | None = None
     tool_seconds: float = TOOL_SECONDS
 
@@ -84,15 +83,15 @@ class Pipeline:
     def answer(self, message: Wire, session: AgentSession) -> dict[str, Json]:
         """The envelope of the reply to a message."""
         try:
-            envelope = self._construct(message, session)
-            offer = self._topic(envelope)
-            self._payload(envelope, offer.tool)
-            self._authorize(envelope, offer.tool)
-            self._confirm(envelope, offer.tool)
+            self._check_group(session)
+            offer = self._topic(message)
+            self._payload(message, offer.tool)
+            self._authorize(session, offer.tool)
+            self._confirm(message, session, offer.tool)
         except ToolError as error:
             return self._forward(message, session, error, CallOutcome.REJECTED)
         try:
-            result = self._route(envelope, offer)
+            result = self._route(message, session, offer)
         except ToolError as error:
             return self._forward(message, session, error, CallOutcome.ERROR)
         return self._forward(message, session, result, CallOutcome.ROUTED)
@@ -104,37 +103,28 @@ class Pipeline:
 
     # -- there ---------------------------------------------------------------------------
 
-    def _construct(self, message: Wire, session: AgentSession) -> Envelope:
-        """Add what the host knows; the group's name is checked before anything else."""
+    def _check_group(self, session: AgentSession) -> None:
+        """The group's name is checked before anything else."""
         try:
             scope_of(session.group)
         except InvalidRequest as error:
             told = f"{error.message} {error.hint}"
             raise ToolError(Code.VALIDATION_FAILED, told, stage=1, field="group") from error
-        return Envelope(
-            id=self._clock.new_id(),
-            topic=message.topic,
-            source=session.id,
-            correlation=message.correlation,
-            timestamp=stamp(self._clock.now()),
-            group=session.group,
-            arguments=message.arguments,
-        )
 
-    def _topic(self, envelope: Envelope) -> OfferedTool:
-        name = envelope.topic.removeprefix(TOPIC)
-        if name == envelope.topic or not name:
-            message = f'Malformed topic: {quoted(envelope.topic)} (write "{TOPIC}<name>")'
-            raise ToolError(Code.UNKNOWN_TOOL, message, stage=2)
+    def _topic(self, message: Wire) -> OfferedTool:
+        name = message.topic.removeprefix(TOPIC)
+        if name == message.topic or not name:
+            told = f'Malformed topic: {quoted(message.topic)} (write "{TOPIC}<name>")'
+            raise ToolError(Code.UNKNOWN_TOOL, told, stage=2)
         if name not in self._offers:
             known = ", ".join(self._offers)
-            message = f"Unknown tool: {quoted(name)} (there are {known})"
-            raise ToolError(Code.UNKNOWN_TOOL, message, stage=2)
+            told = f"Unknown tool: {quoted(name)} (there are {known})"
+            raise ToolError(Code.UNKNOWN_TOOL, told, stage=2)
         return self._offers[name]
 
-    def _payload(self, envelope: Envelope, tool: Tool) -> None:
+    def _payload(self, message: Wire, tool: Tool) -> None:
         strict = {**tool.arguments, "additionalProperties": False}
-        wrong = list(faults(envelope.arguments, strict))
+        wrong = list(faults(message.arguments, strict))
         if not wrong:
             return
         filled_in = tuple(f'field "{name}"' for name in PROVENANCE)
@@ -149,19 +139,19 @@ class Pipeline:
             field=wrong[0].field,
         )
 
-    def _authorize(self, envelope: Envelope, tool: Tool) -> None:
+    def _authorize(self, session: AgentSession, tool: Tool) -> None:
         """Whether the group may; only then it costs the session a call."""
         allowed = self._rules.groups.get(tool.name)
-        if allowed is not None and envelope.group not in allowed:
-            message = f'Group {quoted(envelope.group)} may not use "{tool.name}".'
+        if allowed is not None and session.group not in allowed:
+            message = f'Group {quoted(session.group)} may not use "{tool.name}".'
             raise ToolError(Code.UNAUTHORIZED, message, stage=4)
         if (most := self._rules.calls_per_minute) is None:
             return
         # A token bucket for each session, refilled as time passes.
         now = self._clock.monotonic()
-        left, then = self._paces.pop(envelope.source, (float(most), now))
+        left, then = self._paces.pop(session.id, (float(most), now))
         left = min(float(most), left + (now - then) * most / 60)
-        self._paces[envelope.source] = (left - 1 if left >= 1 else left, now)
+        self._paces[session.id] = (left - 1 if left >= 1 else left, now)
         if len(self._paces) > _MOST_SESSIONS:
             del self._paces[next(iter(self._paces))]  # the one that was silent for longest
         if left < 1:
@@ -173,26 +163,26 @@ class Pipeline:
                 retry_after=wait,
             )
 
-    def _confirm(self, envelope: Envelope, tool: Tool) -> None:
+    def _confirm(self, message: Wire, session: AgentSession, tool: Tool) -> None:
         if tool.risk == "low":
             return
         asked = self._rules.confirm
         try:
-            agreed = asked is not None and asked(tool, envelope)
+            agreed = asked is not None and asked(tool, message, session)
         except TimeoutError as error:
-            message = f'Nobody answered whether "{tool.name}" may be carried out.'
-            raise ToolError(Code.CONFIRMATION_TIMEOUT, message, stage=5) from error
+            told = f'Nobody answered whether "{tool.name}" may be carried out.'
+            raise ToolError(Code.CONFIRMATION_TIMEOUT, told, stage=5) from error
         if not agreed:
-            message = f'"{tool.name}" needs the consent of a person, and did not get it.'
-            raise ToolError(Code.CONFIRMATION_DENIED, message, stage=5)
+            told = f'"{tool.name}" needs the consent of a person, and did not get it.'
+            raise ToolError(Code.CONFIRMATION_DENIED, told, stage=5)
 
-    def _route(self, envelope: Envelope, offer: OfferedTool) -> Json:
+    def _route(self, asked: Wire, session: AgentSession, offer: OfferedTool) -> Json:
         """Have the plugin carry it out; what it raises is told without anything of its inside."""
         name, seconds = offer.tool.name, self._rules.tool_seconds
 
         def invoke() -> Any:
             return offer.plugin.invoke(
-                name, envelope.arguments, session=envelope.source, group=envelope.group
+                name, asked.arguments, session=session.id, group=session.group
             )
 
         try:
@@ -233,7 +223,7 @@ class Pipeline:
         answer: Json | ToolError,
         outcome: CallOutcome,
     ) -> dict[str, Json]:
-        """Tell the caller, without secrets, and record what came of the call."""
+        """Send the reply, without secrets, and record the outcome."""
         code: Code | None = None
         payload: dict[str, Json] = {"result": None, "error": None}
         if not isinstance(answer, ToolError):

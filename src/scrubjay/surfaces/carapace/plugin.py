@@ -1,4 +1,4 @@
-"""MemoryPlugin: what a memory backend has to be, ours or somebody else's.
+"""MemoryPlugin: the interface of a memory backend.
 
 Everything that crosses it is plain JSON in the shapes Carapace documents, so that a backend
 needs nothing of this package. `scrubjay.testing.plugin_contract` is the suite to run on one.
@@ -7,10 +7,11 @@ needs nothing of this package. `scrubjay.testing.plugin_contract` is the suite t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Annotated, Protocol
+
+from msgspec import Meta, Struct
 
 from scrubjay.model.memory import Json, Kind
-from scrubjay.surfaces.carapace.manifest import Schema
 
 Reply = Mapping[str, Json]
 """`{"ok": true, "result": …}`, or `{"ok": false, "error": {"code", "message", "retriable"}}`."""
@@ -27,7 +28,7 @@ class MemoryPlugin(Protocol):
         """Its manifest: `provides.tools` are what it answers, `provides.hooks` what it claims."""
 
     def initialize(self, group: str) -> None:
-        """Make a group ready before its first call; again is fine."""
+        """Prepare a group before its first call; idempotent."""
 
     def invoke(
         self, tool: str, arguments: Mapping[str, Json], *, session: str, group: str
@@ -39,7 +40,7 @@ class MemoryPlugin(Protocol):
         """
 
     def get_brief(self, group: str) -> Mapping[str, Json]:
-        """What the agent should know before its first word.
+        """The brief: memories to put before the first prompt.
 
         `{"entries": […], "generated_at", "entry_count", "brief_count"}`, each entry with `id`,
         `type`, `content` in one line, `behavioral`, `tags` and `age_days`. Only a plugin that
@@ -47,29 +48,24 @@ class MemoryPlugin(Protocol):
         """
 
     def shutdown(self) -> None:
-        """Let go of everything; again is fine."""
+        """Release every resource; idempotent."""
 
 
-_ENTRY: Final[Schema] = {
-    "type": "object",
-    "required": ["id", "type", "content", "behavioral", "tags", "age_days"],
-    "properties": {
-        "id": {"type": "string"},
-        "type": {"type": "string", "enum": [kind.value for kind in Kind]},
-        "content": {"type": "string"},
-        "behavioral": {"type": "boolean"},
-        "tags": {"type": "array", "items": {"type": "string"}},
-        "age_days": {"type": "integer", "minimum": 0, "maximum": 36_500},
-    },
-}
-BRIEF_SHAPE: Final[Schema] = {
-    "type": "object",
-    "required": ["entries", "generated_at", "entry_count", "brief_count"],
-    "properties": {
-        "entries": {"type": "array", "items": _ENTRY, "maxItems": 1_000},
-        "generated_at": {"type": "string"},
-        "entry_count": {"type": "integer", "minimum": 0},
-        "brief_count": {"type": "integer", "minimum": 0},
-    },
-}
-"""What a host takes for a brief; anything else is as good as a failure."""
+class BriefEntry(Struct, frozen=True, kw_only=True):
+    """One entry of a brief; the host decides by the type where it stands."""
+
+    id: str
+    type: Kind
+    content: str
+    behavioral: bool
+    tags: list[str]
+    age_days: Annotated[int, Meta(ge=0, le=36_500)]
+
+
+class PluginBrief(Struct, frozen=True, kw_only=True):
+    """What a host takes for a brief; anything else is as good as a failure."""
+
+    entries: Annotated[list[BriefEntry], Meta(max_length=1_000)]
+    generated_at: str
+    entry_count: Annotated[int, Meta(ge=0)]
+    brief_count: Annotated[int, Meta(ge=0)]

@@ -1,4 +1,4 @@
-"""Every call in the audit trail: what was asked, in which session and group, and what came of it.
+"""Audit records of calls: tool, session, group and outcome.
 
 The trail is the scope's own: sealed and chained, without content. The name of an event carries
 what Carapace's log has in fields; `lines` spells these out again.
@@ -30,11 +30,11 @@ _log = logging.getLogger(__name__)
 
 
 class CallOutcome(StrEnum):
-    """What came of a call."""
+    """Outcome of a call."""
 
     ROUTED = "routed"
     SANITIZED = "sanitized"
-    """It was carried out, and a secret was taken out of the reply."""
+    """It was carried out, and a secret was removed from the reply."""
     REJECTED = "rejected"
     ERROR = "error"
 

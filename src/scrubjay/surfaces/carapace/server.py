@@ -74,7 +74,7 @@ def session_name(identity: bytes) -> str:
 
 
 class Server:
-    """Answers on one address, one call after the other, until it is told to stop."""
+    """ZeroMQ server on one address; one call at a time, until `stop`."""
 
     def __init__(self, host: Host, address: str, directory: Directory | None = None) -> None:
         try:
@@ -102,7 +102,7 @@ class Server:
             # socket file that nobody listens on any more is free to take.
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(OSError):
                 probe.connect(address.removeprefix("ipc://"))
-                served = f"Somebody serves {address} already."
+                served = f"Another process serves {address} already."
                 raise Conflict(served, hint="Stop it, or use another.")
         self._socket.setsockopt(self._zmq.LINGER, 0)
         self._socket.setsockopt(self._zmq.MAXMSGSIZE, _SPARE * PAYLOAD_BYTES)
@@ -153,6 +153,6 @@ class Server:
         self._stopping.set()
 
     def close(self) -> None:
-        """Let go of the socket; again is fine."""
+        """Close the socket; idempotent."""
         self._socket.close(linger=0)
         self._context.term()

@@ -34,7 +34,7 @@ class Fault(NamedTuple):
 
 
 def quoted(text: str) -> str:
-    """Somebody else's text as it may stand within a message: short, and one line."""
+    """Foreign text quoted in a message: shortened, in one line."""
     return f'"{one_line(text, most=QUOTED_CHARS)}"'
 
 

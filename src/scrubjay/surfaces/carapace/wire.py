@@ -1,4 +1,4 @@
-"""The wire: the message of an agent, the envelope around it, error codes, and JSON both ways."""
+"""The wire: the message of an agent, error codes, and JSON both ways."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _BROKEN: Final = (
 
 
 class ToolError(Exception):
-    """A call that was refused or failed, as its caller is told."""
+    """Error reply of a call that was refused or failed."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ToolError(Exception):
 
 
 class AgentSession(Struct, frozen=True, kw_only=True):
-    """Who calls, by the host's word: nothing an agent sends changes it."""
+    """Session and group of a caller, set by the host; an agent cannot change them."""
 
     id: str
     group: str
@@ -137,18 +137,6 @@ class Wire(Struct, frozen=True, kw_only=True):
         if len(value["correlation"]) > _CORRELATION_CHARS:
             raise _malformed("The correlation is too long.", field="correlation")
         return cls(**{name: value[name] for name in cls.__struct_fields__})
-
-
-class Envelope(Struct, frozen=True, kw_only=True):
-    """A request with all that the host knows of it."""
-
-    id: str
-    topic: str
-    source: str
-    correlation: str
-    timestamp: str
-    group: str
-    arguments: Mapping[str, Json]
 
 
 def encode(value: Json) -> str:

@@ -1,4 +1,4 @@
-"""The descriptor: what `claw up` reads to learn that this is a memory service."""
+"""The descriptor: the JSON file by which `claw up` recognizes a memory service."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ HEALTH: Final = "/health"
 DESCRIPTOR: Final = "/.claw-describe.json"
 TOKEN_VARIABLE: Final = "SCRUBJAY_PLANE_TOKEN"  # noqa: S105  # its name, not its value
 RECALL_SECONDS: Final = 0.28
-"""A little less than the 300 ms a proxy waits unless its manifest says otherwise."""
+"""Deadline of a recall, below the 300 ms that a proxy waits by default."""
 _VERSION: Final = 2
 _ABOUT: Final = "Private memory: sealed at rest, recalled in milliseconds, forgotten for good."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaneOffer:
-    """What a plane offers; a pod may want only one side of it."""
+    """Configuration of a plane: the operations it offers, token, pods, deadline."""
 
     recall: bool = True
     retain: bool = True
     token: str | None = None
-    """The bearer token to ask for; None asks for none."""
+    """Required bearer token; None for no authentication."""
     variable: str = TOKEN_VARIABLE
-    """The variable of the environment that holds the token, here and in the agents."""
+    """Environment variable of the token, here and in the agents."""
     pods: frozenset[str] | None = None
-    """The pods that are served; None serves whichever asks with the token."""
+    """The pods that are served; None for every pod with the token."""
     recall_seconds: float = RECALL_SECONDS
-    """How long a recall may take, all in all."""
+    """Deadline of a recall."""
 
     def __post_init__(self) -> None:
         if not (self.recall or self.retain):
@@ -44,7 +44,7 @@ class PlaneOffer:
 
     @property
     def paths(self) -> dict[str, str]:
-        """The paths of what is offered, by name; what is retained can be forgotten."""
+        """Paths of the offered operations, by name; retain includes forget."""
         found = {"recall": RECALL} if self.recall else {}
         return found | ({"retain": RETAIN, "forget": FORGET} if self.retain else {})
 

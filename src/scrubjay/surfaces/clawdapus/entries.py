@@ -1,7 +1,7 @@
-"""From the proxy's requests to the engine's: its words and its limits.
+"""Translation of the proxy's requests to those of the engine, with the proxy's limits.
 
-Of a history entry two things count: the last thing the user said in the request as it came, and
-what the assistant answered.
+Of a history entry two texts are used: the last user message of the original request, and the
+answer of the assistant.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHANNEL: Final = "clawdapus"
 _QUERY_CHARS: Final = 4_000
 _PRESENT: Final = 200
 _PRESENT_CHARS: Final = 2_000
-"""How much is looked at of what was said before: turns are known by how they begin."""
+"""Characters of earlier messages that are compared: a turn is recognized by its beginning."""
 _NAME_CHARS: Final = 512
 _MOST_REMOVED: Final = 1_000_000
 _SECRET: Final = re.compile(r"sk-[A-Za-z0-9_-]{6,}")
@@ -41,12 +41,12 @@ class EntryRefused(Exception):  # it is what happened
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedTurn:
-    """What the proxy reports after a turn; no record if there is nothing to be kept."""
+    """A turn reported by the proxy; no record if there is nothing to store."""
 
     scope: Scope
     record: Record | None
     removed: int = 0
-    """How many secrets were taken out: by the proxy, as it says, and here."""
+    """Number of removed secrets: by the proxy, as it reports, and here."""
 
 
 def decode(raw: bytes, operation: str) -> Fields:
@@ -61,7 +61,7 @@ def decode(raw: bytes, operation: str) -> Fields:
 
 
 def asked(body: Fields) -> PromptContext:
-    """A recall."""
+    """Decode a recall."""
     users = users_said(body)
     return PromptContext(
         scope=_scope(body),
@@ -71,7 +71,7 @@ def asked(body: Fields) -> PromptContext:
 
 
 def told(body: Fields) -> ReportedTurn:
-    """A retain; a turn that failed is no turn."""
+    """Decode a retain; a failed turn has no record."""
     scope, entry, metadata = _scope(body), body.get("entry"), body.get("metadata")
     entry_id = entry.get("id") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or not isinstance(entry_id, str) or not entry_id.strip():
@@ -109,7 +109,7 @@ def told(body: Fields) -> ReportedTurn:
 
 
 def dropped(body: Fields) -> tuple[Scope, tuple[str, ...]]:
-    """A forget: whose turns, and which."""
+    """Decode a forget: the agent, and the ids of the entries."""
     scope, ids = _scope(body), body.get("entry_ids")
     listed = ids if isinstance(ids, list) else []
     named = [one for one in listed if isinstance(one, str) and one.strip()]
@@ -126,12 +126,12 @@ def _scope(body: Fields) -> Scope:
 
 
 def pure(text: str) -> str:
-    """The text as a turn that says it is kept: without what the proxy or we take for a secret."""
+    """The text as it would be stored: without secrets by the rules of the proxy or ours."""
     return purified(_scrubbed(sound(text))[0])
 
 
 def _scrubbed(text: str) -> tuple[str, int]:
-    """The text without what the proxy takes for a secret, and how many of these it had."""
+    """The text without secrets by the rules of the proxy, and their number."""
     secrets = tokens = 0
     if "sk-" in text:
         text, secrets = _SECRET.subn("[redacted-secret]", text)
@@ -142,7 +142,7 @@ def _scrubbed(text: str) -> tuple[str, int]:
 
 
 def _time(stamp: object) -> datetime | None:
-    """When it was; None for now, if the entry does not say."""
+    """Time of an entry; None (now) if it has none."""
     if not isinstance(stamp, str):
         return None
     try:
@@ -153,6 +153,6 @@ def _time(stamp: object) -> datetime | None:
 
 
 def _name(value: object) -> str | None:
-    """The name as it can be kept; an odd one costs no turn."""
+    """A name in a valid form; an invalid one loses no turn."""
     sane = value.encode("utf-8", "ignore").decode()[:_NAME_CHARS] if isinstance(value, str) else ""
     return sane if sane.strip() else None

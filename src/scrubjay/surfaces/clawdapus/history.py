@@ -1,4 +1,4 @@
-"""The history of a pod, read over the proxy's own interface: one request a page, as it streams in.
+"""HTTP client of the history of a pod: one streamed request per page.
 
 The token goes to the address it was given for and to no other: a redirect is refused.
 """
@@ -24,7 +24,7 @@ URL_VARIABLE: Final = "CLAW_HISTORY_URL"
 TOKEN_VARIABLE: Final = "CLAW_HISTORY_TOKEN"  # noqa: S105  # its name, not its value
 AGENTS_VARIABLE: Final = "CLAW_HISTORY_AGENT_IDS"
 LINE_BYTES: Final = 8 * 1024 * 1024
-"""The longest line the proxy itself would read."""
+"""Maximum length of a line, as in the proxy."""
 _SECONDS: Final = 60.0
 AgentFetch = Callable[[str, datetime | None], Iterator[bytes | None]]
 """The lines of one agent after a time; None for one that is longer than a line may be."""
@@ -39,7 +39,7 @@ def pull(
     after: datetime | None = None,
     progress: Callable[[Pulled], None] = lambda _: None,
 ) -> Pulled:
-    """Replay an agent's history; what is known already is passed over, so it can be repeated."""
+    """Replay an agent's history; known turns are skipped, so it is idempotent."""
 
     def read(line: Line) -> Record | None:
         try:
@@ -55,7 +55,7 @@ def pull(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySource:
-    """Where the history is, and what opens it."""
+    """Address and token of the history."""
 
     url: str
     token: str | None = field(default=None, repr=False)
@@ -113,18 +113,21 @@ def lines(pieces: Iterator[bytes], *, framed: bool) -> Iterator[bytes | None]:
 
     Where nothing but its last line says that an answer is whole, EOFError if that does not end.
     """
-    begun, skipping = b"", False
+    begun, skipping = bytearray(), False
     for piece in pieces:
-        *ended, begun = (begun + piece).split(b"\n")
-        for line in ended:
-            if skipping or len(line) > LINE_BYTES:
-                yield None
-            elif line.strip():
-                yield line
-            skipping = False
+        begun += piece
+        if b"\n" in piece:  # else nothing is copied: a line may come byte by byte
+            *ended, rest = bytes(begun).split(b"\n")
+            begun = bytearray(rest)
+            for line in ended:
+                if skipping or len(line) > LINE_BYTES:
+                    yield None
+                elif line.strip():
+                    yield line
+                skipping = False
         if len(begun) > LINE_BYTES:
-            begun, skipping = b"", True
+            begun, skipping = bytearray(), True
     if begun and not framed:
         raise EOFError("the answer was cut off")
     if skipping or begun.strip():
-        yield None if skipping else begun
+        yield None if skipping else bytes(begun)

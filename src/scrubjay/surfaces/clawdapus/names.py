@@ -1,7 +1,7 @@
-"""Foreign names to ours, one to one: pods and agents to scopes, entries to turns.
+"""One-to-one mapping of names: pods and agents to scopes, entries to turns.
 
-All that a plane reaches is in tenants of its own, `pod.<name>`: whatever a request says its pod or
-agent is, it cannot name a scope that somebody keeps for anything else.
+A plane reaches only tenants of its own, `pod.<name>`: whatever pod or agent a request names, it
+cannot name another scope.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from scrubjay.model.scope import Scope
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,123}")
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
 _ESCAPE: Final = "x--"
-"""What the name of an agent begins with that could not be taken as it is."""
+"""Prefix of the encoded name of an agent."""
 _LONGEST: Final = 70
 _OURS: Final = "mem-"
-"""What the ids of memories begin with: no entry is to be taken for one."""
+"""Prefix of the ids of memories: no entry id may have it."""
 
 
 def scope_of(agent: str, pod: str = "") -> Scope:
-    """Whose memory it is: an agent's, within its pod."""
+    """The scope of an agent in its pod."""
     return Scope(f"{PODS}.{_scope_name(pod)}" if pod else PODS, _scope_name(agent))
 
 
 def scopes_of(agent: str, scopes: Iterable[Scope]) -> list[Scope]:
-    """Those of the scopes that belong to an agent of this name, in whichever pod."""
+    """The scopes of agents of this name, in any pod."""
     name = _scope_name(agent)
     return [
         one

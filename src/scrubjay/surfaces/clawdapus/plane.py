@@ -1,4 +1,4 @@
-"""The plane: one request in, one answer out, as the proxy of a pod expects them."""
+"""The plane: recall, retain and forget in the format of the proxy of a pod."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.entries import EntryRefused
 
 BODY_BYTES: Final = 8 * 1024 * 1024
-"""The longest line of a history, and so the largest body there is."""
+"""Maximum size of a body: the longest line of a history."""
 WARM_EVERY: Final = 128
-"""After how many retains the index of a scope is brought up to date without being asked."""
+"""Number of retains after which the index of a scope is updated in advance."""
 GONE: Final = 499
-"""The status of a request whose client has hung up: nobody reads it but the log."""
+"""Status in the log of a request whose client has disconnected."""
 BLOCKS: Final = 8
 TEXT_BYTES: Final = 8_192
 """The most blocks and bytes of text a proxy keeps;"""
@@ -45,9 +45,9 @@ _WORDS: Final = {
     "recent": "recent_turn",
     "routine": "noise_counter",
 }
-"""The pod's words for kinds of blocks; a kind it has no word for keeps ours."""
+"""The pod's names of kinds of blocks; other kinds keep ours."""
 _STATUS: Final = {422: 400, 507: 503}
-"""The statuses for which a proxy of a pod knows another one."""
+"""Status codes that the proxy of a pod expects in place of ours."""
 _log = logging.getLogger(__name__)
 
 
@@ -63,23 +63,23 @@ class Ended(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer: a status, a body of this kind, and what is told of it in numbers."""
+    """An answer: status, body, and the numbers for log and metrics."""
 
     status: int = 200
     body: bytes = b""
     kind: str = "text/plain; charset=utf-8"
     scope: Scope | None = None
-    """Whose memory it was about, as far as that came out."""
+    """The scope of the request, if known."""
     ended: Ended = Ended.SUCCEEDED
     blocks: int | None = None
-    """How many blocks a recall told."""
+    """Number of blocks of a recall."""
     bytes: int | None = None
-    """How many bytes of text they have together."""
+    """Bytes of their text."""
     removed: int = 0
-    """Of a retain the secrets that were taken out, of a forget the rows that were erased."""
+    """Removed secrets of a retain, erased rows of a forget."""
 
     def log(self, operation: str, seconds: float) -> None:
-        """Write the event `memory_op`, shaped as the proxy's own: numbers, never what was said."""
+        """Log the event `memory_op`, in the format of the proxy: numbers, never content."""
         facts: dict[str, Any] = {
             "type": "memory_op",
             "memory_service": "scrubjay",
@@ -100,7 +100,7 @@ class Reply:
 
 
 class PlaneRefused(Exception):
-    """A request that the plane does not even read: its status, and a line that says why."""
+    """A request refused before its body is read: a status and a line of text."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -109,7 +109,7 @@ class PlaneRefused(Exception):
 
 
 def refusal(error: Exception) -> Reply:
-    """The answer that says in a line why there is no other; raises what nobody foresaw."""
+    """The answer to an error, as a line of text; raises unexpected errors."""
     status, ended = 400, Ended.FAILED
     match error:
         case EntryRefused():
@@ -131,14 +131,14 @@ def refusal(error: Exception) -> Reply:
 
 
 class ScopeReady(Protocol):
-    """Makes sure that a scope is there; NotFound if it is not, and is not to be made."""
+    """Opens a scope; NotFound if it is missing and not to be created."""
 
     def __call__(self, scope: Scope, *, create: bool) -> None:
         """Look, or make it."""
 
 
 class Plane:
-    """All operations of the plane on one engine; safe for several threads."""
+    """All operations of the plane on one engine; thread-safe."""
 
     def __init__(
         self, engine: Engine, offer: PlaneOffer | None = None, *, ready: ScopeReady | None = None
@@ -150,7 +150,7 @@ class Plane:
         self._since: Counter[Scope] = Counter()
 
     def check(self, operation: str, method: str, authorization: str | None) -> None:
-        """Refuse what is not offered, another method, and whoever has not the token."""
+        """Refuse an operation that is not offered, a wrong method, or a wrong token."""
         if operation not in self.offer.paths:
             raise PlaneRefused(404, "not found")
         if method != "POST":
@@ -164,14 +164,14 @@ class Plane:
             raise PlaneRefused(401, "unauthorized")
 
     def answer(self, operation: str, raw: bytes) -> Reply:
-        """The answer to the body of an operation; every error is one, too."""
+        """Answer an operation; errors become answers, too."""
         try:
             return self.perform(operation, raw)
         except (EntryRefused, ScrubjayError) as error:
             return refusal(error)
 
     def perform(self, operation: str, raw: bytes) -> Reply:
-        """The answer to the body of an operation; raises what refuses it."""
+        """Answer an operation; raises its errors."""
         body = entries.decode(raw, operation)
         pod = body.get("pod")
         named = pod if isinstance(pod, str) else ""
@@ -185,7 +185,7 @@ class Plane:
         return carry_out[operation](body)
 
     def recall(self, body: entries.Fields) -> Reply:
-        """What to put before the model; nothing of an agent that is not known."""
+        """Blocks for the prompt; none for an unknown agent."""
         question, blocks = entries.asked(body), list[Block]()
         with suppress(NotFound):
             self._ready(question.scope, create=False)
@@ -221,7 +221,7 @@ class Plane:
 
 
 def render(blocks: Sequence[Block]) -> Reply:
-    """The answer that has these blocks, as many as the limits of the proxy allow."""
+    """The answer with these blocks, within the limits of the proxy."""
     kept = fitted(blocks, most=BLOCKS, most_bytes=TEXT_BYTES)
     while True:
         told = [_fields(block) for block in kept]
@@ -250,7 +250,7 @@ def _fields(block: Block) -> dict[str, Any]:
 
 
 def unpacked(raw: bytes, encoding: str | None) -> bytes:
-    """The body as it was before it was packed."""
+    """Decompress a body."""
     if (encoding or "identity").strip().lower() != "gzip":
         return raw
     reader = zlib.decompressobj(wbits=31)

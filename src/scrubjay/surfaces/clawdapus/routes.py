@@ -29,12 +29,12 @@ HOLDER: Final = Key(
     scopes=(PODS,),
     grants=(Grant.READ, Grant.WRITE, Grant.FORGET),
 )
-"""Who has the token of the pods."""
+"""The key that the token of the pods stands for."""
 PATIENCE: Final = 1.0
-"""How long a write waits for its turn under the rate limit: a replay stops at a refusal."""
+"""How long a write waits for the rate limit: a replay stops at a refusal."""
 _DRAIN_SECONDS: Final = 10.0
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-"""All of them, because a wrong one is answered in the plane's own words."""
+"""All methods, because a wrong one is answered in the plane's format."""
 _HEADERS: Final = {
     408: {"Connection": "close"},
     413: {"Connection": "close"},
@@ -65,7 +65,7 @@ class ClawdapusPlane:
 
     @asynccontextmanager
     async def running(self, service: Service) -> AsyncIterator[None]:
-        """Load what the first recall needs, which would cost most of the time it has."""
+        """Warm up: load what the first recall needs, before its deadline counts."""
         await service.bridge.read(lambda: import_module("scrubjay.engine.search.recall"))
         yield
 
@@ -88,7 +88,7 @@ class PlaneEndpoint(HttpEndpoint[Reply]):
         self.seconds = found.offer.recall_seconds
 
     async def answer(self, request: Request) -> Response:
-        """Answer whatever comes; each operation is told of once in the log and the counters."""
+        """Answer a request; each operation is logged and counted once."""
         begun = self.service.clock.monotonic()
         try:
             reply = await self.run(request)
@@ -102,7 +102,7 @@ class PlaneEndpoint(HttpEndpoint[Reply]):
         return _response(reply)
 
     async def authenticate(self, request: Request) -> Key:
-        """Whoever has the token."""
+        """Check the token of the pods."""
         authorization = request.headers.get("authorization")
         self._plane.check(self.operation.name, request.method, authorization)
         return HOLDER
@@ -129,7 +129,7 @@ class PlaneEndpoint(HttpEndpoint[Reply]):
 
 
 async def _drain(request: Request) -> None:
-    """Let a client that sends somewhat too much get to its end, so that it hears why not."""
+    """Read the rest of a body that is slightly too large, so that the client gets the answer."""
     left = 2 * BODY_BYTES if declared(request) <= 2 * BODY_BYTES else 0
     with suppress(ClientDisconnect, TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):

@@ -21,7 +21,7 @@ _HINT: Final = "Correct the file; docs/evaluation.md has the format."
 
 
 class HaystackTurn(Struct, frozen=True, kw_only=True):
-    """One thing somebody said, or a fact that somebody noted."""
+    """One turn of a conversation, or one fact."""
 
     id: str
     text: str

@@ -23,6 +23,7 @@ from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.records import EXPORT, EXPORT_VERSION, export_record
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import checked
+from scrubjay.surfaces.imports import sqlite
 
 VERSION: Final = 1
 """The newest version of a Carapace database that is understood."""
@@ -73,17 +74,17 @@ def read(path: Path) -> CarapaceEntries:
             table = next((name for name in _TABLES if name in tables), None)
             if table is None:
                 raise foreign
-            query = f"SELECT {_COLUMNS} FROM {table} ORDER BY created_at, rowid"  # noqa: S608 - own names
-            names = _COLUMNS.split(", ")
-            rows = [dict(zip(names, row, strict=True)) for row in database.execute(query)]
-    except apsw.Error as error:
+            size, names = path.stat().st_size, _COLUMNS.split(", ")
+            found = sqlite.rows(database, table, _COLUMNS, size, order="created_at, rowid")
+            rows = [dict(zip(names, row, strict=True)) for row in found]
+    except (apsw.Error, ValueError) as error:
         raise foreign from error
     memories: dict[str, Memory] = {}
     skipped = []
     for row in rows:
         try:
             memory = _memory(row, len(memories) + 1)
-        except (InvalidRequest, ValueError, TypeError) as error:
+        except (InvalidRequest, ValueError, TypeError, RecursionError) as error:
             why = error.message if isinstance(error, InvalidRequest) else "a field is damaged."
             skipped.append(f"{str(row['id'])[:80]!r}: {why}")
         else:
@@ -120,13 +121,17 @@ def _straight(memories: dict[str, Memory]) -> tuple[Memory, ...]:
 
     taken: dict[str, str] = {}
     """Successor → the entry it replaces: the newest of those that name it."""
+    in_circle: dict[str, bool] = {}
+    """For each entry whether its chain ends in a circle, found out once for the whole chain."""
     for memory in memories.values():
-        seen, link = {memory.id}, after(memory)
-        while link is not None and link.id not in seen:
-            seen.add(link.id)
+        walked: dict[str, None] = {}
+        link: Memory | None = memory
+        while link is not None and link.id not in walked and link.id not in in_circle:
+            walked[link.id] = None
             link = after(link)
-        in_circle = link is not None
-        if (successor := after(memory)) is not None and not in_circle:
+        ends = link is not None and (link.id in walked or in_circle[link.id])
+        in_circle.update(dict.fromkeys(walked, ends))
+        if (successor := after(memory)) is not None and not in_circle[memory.id]:
             taken[successor.id] = memory.id
     straight = []
     for memory in memories.values():

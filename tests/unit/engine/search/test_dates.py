@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -15,7 +16,7 @@ ASKED = datetime(2023, 5, 24, 15, tzinfo=UTC)  # a Wednesday
 
 def covers(question: str, day: str, asked_at: datetime | None = ASKED) -> bool:
     moment = datetime.fromisoformat(day).replace(hour=12, tzinfo=UTC)
-    return any(w.start <= moment < w.end for w in windows(question, asked_at, ASKED))
+    return any(w.start <= moment < w.end for w in windows(question, asked_at, asked_at or ASKED))
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,16 @@ def covers(question: str, day: str, asked_at: datetime | None = ASKED) -> bool:
         ("last Saturday", "2023-05-20", "2023-05-21"),
         ("yesterday", "2023-05-23", "2023-05-22"),
         ("today", "2023-05-24", "2023-05-23"),
+        ("in the last week of August", "2022-08-30", "2022-08-15"),
+        ("early June", "2022-06-04", "2022-06-20"),
+        ("in late 2021", "2021-11-11", "2021-05-11"),
+        ("the first half of 2023", "2023-03-03", "2023-08-01"),
+        ("between May and July 2022", "2022-06-15", "2022-08-02"),
+        ("from November to February 2023", "2022-12-24", "2023-03-02"),
+        ("the week of October 2nd", "2022-10-01", "2022-10-04"),
+        ("since Tuesday", "2023-05-24", "2023-05-22"),
+        ("since March", "2023-05-20", "2023-02-20"),
+        ("two summers ago", "2021-07-07", "2022-07-07"),
     ],
 )
 def test_a_date_is_understood(question: str, inside: str, outside: str) -> None:
@@ -62,6 +73,19 @@ def test_a_date_is_understood(question: str, inside: str, outside: str) -> None:
         ("Что было 3 мая 2022?", "2022-05-03", "2022-05-04"),
         ("на прошлой неделе", "2023-05-17", "2023-05-05"),
         ("el 3 de mayo de 2022", "2022-05-03", "2022-05-04"),
+        ("Was habe ich gestern gemacht?", "2023-05-23", "2023-05-22"),
+        ("Qu'est-ce que j'ai fait hier ?", "2023-05-23", "2023-05-22"),
+        ("¿Qué hice ayer?", "2023-05-23", "2023-05-22"),
+        ("Anfang Juni", "2022-06-04", "2022-06-20"),
+        ("Ende August 2022", "2022-08-30", "2022-08-10"),
+        ("in der ersten Hälfte 2023", "2023-03-03", "2023-08-01"),
+        ("zwischen Mai und Juli 2022", "2022-06-15", "2022-08-02"),
+        ("entre mai et juillet 2022", "2022-06-15", "2022-08-02"),
+        ("entre mayo y julio 2022", "2022-06-15", "2022-08-02"),
+        ("seit Dienstag", "2023-05-24", "2023-05-22"),
+        ("depuis mardi", "2023-05-24", "2023-05-22"),
+        ("в начале июня", "2022-06-04", "2022-06-20"),
+        ("la semaine dernière", "2023-05-17", "2023-05-05"),
     ],
 )
 def test_a_date_is_understood_in_other_languages(question: str, inside: str, outside: str) -> None:
@@ -81,6 +105,20 @@ def test_a_date_is_understood_in_other_languages(question: str, inside: str, out
 )
 def test_words_that_look_like_dates_are_none(question: str) -> None:
     assert windows(question, ASKED, ASKED) == []
+
+
+def test_a_day_is_the_day_of_the_zone() -> None:
+    late = datetime(2023, 5, 24, 23, tzinfo=UTC)  # in Tokyo it is Thursday already
+    [window] = windows("What did I do today?", late, late, ZoneInfo("Asia/Tokyo"))
+    assert window.start == datetime(2023, 5, 24, 15, tzinfo=UTC)
+    [window] = windows("What did I do today?", late, late)
+    assert window.start == datetime(2023, 5, 24, tzinfo=UTC)
+
+
+def test_a_date_without_a_year_counts_from_the_latest_memory_a_relative_one_from_now() -> None:
+    latest = datetime(2020, 8, 1, tzinfo=UTC)
+    assert [w.start.year for w in windows("in June", ASKED, latest)] == [2020]
+    assert [w.start.year for w in windows("last week", ASKED, latest)] == [2023]
 
 
 def test_relative_dates_need_the_time_of_asking() -> None:

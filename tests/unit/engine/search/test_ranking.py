@@ -87,6 +87,26 @@ def test_a_session_with_matches_lifts_its_other_rows() -> None:
     assert order(ParsedQuery(), columns, [5, 0, 0, 0, 0, 0])[-2:] == [4, 5]
 
 
+def test_meaning_outweighs_a_trivial_match_where_a_row_stands_alone() -> None:
+    evidence = Evidence(
+        words=np.array([1, 0], np.float32),
+        coverage=np.array([0.1, 0], np.float32),
+        meaning=np.array([0, 0.5], np.float32),
+    )
+    for session, first in (([0, 1], 0), ([-1, -1], 1)):
+        found = rank(ParsedQuery(), scene(2, session=session), evidence, limit=2)
+        assert found[0].row == first
+
+
+def test_each_row_is_weighed_by_what_it_has() -> None:
+    evidence = Evidence(
+        words=np.array([2, 2], np.float32), coverage=np.array([0.5, 0.5], np.float32)
+    )
+    mixed = rank(ParsedQuery(), scene(2, session=[0, -1]), evidence, limit=2)
+    parts = {each.row: set(each.parts) for each in mixed}
+    assert parts == {0: {"words", "coverage", "session"}, 1: {"holds"}}
+
+
 def test_rows_of_the_time_asked_about_rise() -> None:
     window = Window(datetime(2023, 5, 1, tzinfo=UTC), datetime(2023, 6, 1, tzinfo=UTC))
     times = [datetime(2023, month, 10, tzinfo=UTC).timestamp() for month in (4, 5, 6)]

@@ -1,4 +1,4 @@
-"""A keyring in memory: the executable specification, and enough for a simulation."""
+"""A keyring in memory: a fake that keeps the contract of the port."""
 
 from __future__ import annotations
 

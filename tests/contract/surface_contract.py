@@ -1,10 +1,4 @@
-"""What every handle on a scope must do, in this process or far away. Subclass it and run pytest.
-
-    class TestMyHandle(SurfaceContract):
-        @pytest.fixture
-        def handle(self):
-            with my_package.open("alice") as opened:
-                yield opened
+"""What every handle on a scope must do, in this process or far away, as tests to inherit.
 
 The handle has the verbs of `Jay`, is on an empty scope, and acts for a person who may do all.
 """
@@ -36,7 +30,7 @@ from scrubjay.model.rows import Freeze
 from scrubjay.model.turns import State
 
 Handle = Any
-"""Whatever has the verbs of `Jay`; layers keep its class out of here."""
+"""Whatever has the verbs of `Jay`: it, or the client of a service."""
 _TEA = "Alice prefers green tea in the morning"
 
 

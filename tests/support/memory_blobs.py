@@ -1,4 +1,4 @@
-"""Blobs in memory: the executable specification, and enough for a simulation."""
+"""Blobs in memory: a fake that keeps the contract of the port."""
 
 from __future__ import annotations
 
