@@ -273,7 +273,7 @@ class Keys:
         return key.expires_at is not None and key.expires_at <= self._clock.now()
 
 
-class OpenRequest(text.Request, frozen=True, kw_only=True):
+class OpenRequest(text.CheckedRequest, frozen=True, kw_only=True):
     """Create the scope unless it exists."""
 
     anew: Annotated[
@@ -281,13 +281,13 @@ class OpenRequest(text.Request, frozen=True, kw_only=True):
     ] = False
 
 
-class VerifyErased(text.Request, frozen=True):
+class VerifyErased(text.CheckedRequest, frozen=True):
     """Prove an erasure by its receipt."""
 
     receipt: Annotated[Erasure, Meta(description="The receipt of the erasure to prove.")]
 
 
-class CreateKey(text.Request, frozen=True, kw_only=True):
+class CreateKey(text.CheckedRequest, frozen=True, kw_only=True):
     """Create a key that allows no more, and no longer, than the key of the request."""
 
     name: Annotated[text.Name, Meta(description="The name of the key, for people.")]
@@ -313,7 +313,7 @@ class CreateKey(text.Request, frozen=True, kw_only=True):
     ] = None
 
 
-class RevokeKey(text.Request, frozen=True):
+class RevokeKey(text.CheckedRequest, frozen=True):
     """Revoke a key for good."""
 
     key_id: Annotated[str, Meta(description="The id of the key.")]

@@ -37,12 +37,12 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.text import (
     SOURCES,
     TAGS,
+    CheckedRequest,
     Count,
     Days,
     Id,
     Name,
     Positive,
-    Request,
     Seconds,
     Share,
     Tag,
@@ -92,7 +92,7 @@ OriginOfText = Annotated[
 ]
 
 
-class Allowance(Request, frozen=True, kw_only=True):
+class Allowance(CheckedRequest, frozen=True, kw_only=True):
     """Quota of a session: how many calls it may make; counted durably with each call."""
 
     session: Annotated[Name, Meta(description="The session (conversation) the quota belongs to.")]
@@ -118,20 +118,20 @@ AGENT: Final = Caller(actor=Actor.AGENT)
 SYSTEM: Final = Caller(actor=Actor.SYSTEM)
 
 
-class NoFields(Request, frozen=True):
+class NoFields(CheckedRequest, frozen=True):
     """Request of a verb that takes no fields."""
 
 
 NOTHING: Final = NoFields()
 
 
-class _WithContent(Request, frozen=True):
+class _WithContent(CheckedRequest, frozen=True):
     """The text may be given by position, all else by name."""
 
     content: Content
 
 
-class _WithId(Request, frozen=True):
+class _WithId(CheckedRequest, frozen=True):
     """The id may be given by position, all else by name."""
 
     id: MemoryId
@@ -248,7 +248,7 @@ class Amend(_WithId, frozen=True, kw_only=True):
     ] = AS_IT_IS
 
     def __post_init__(self) -> None:
-        Request.__post_init__(self)
+        CheckedRequest.__post_init__(self)
         if self.pinned is None and self.expires_at is AS_IT_IS:
             raise InvalidRequest("The request names no change.", hint="Give pinned, or expires_at.")
 
@@ -259,7 +259,7 @@ class Amend(_WithId, frozen=True, kw_only=True):
         return replace(old, pinned=pinned, expires_at=expires_at)
 
 
-class Filter(Request, frozen=True, kw_only=True):
+class Filter(CheckedRequest, frozen=True, kw_only=True):
     """Filter of memories: a memory must match every field that is given."""
 
     kinds: Annotated[
@@ -289,7 +289,7 @@ class Filter(Request, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if isinstance(self.kinds, str):
             force_setattr(self, "kinds", (self.kinds,))
-        Request.__post_init__(self)
+        CheckedRequest.__post_init__(self)
 
     def accepts(self, memory: Memory, now: datetime) -> bool:
         """Whether the memory matches."""
@@ -380,7 +380,7 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         return tuple(one for one in self.scopes if isinstance(one, Scope))
 
 
-class BriefRequest(Request, frozen=True, kw_only=True):
+class BriefRequest(CheckedRequest, frozen=True, kw_only=True):
     """Ask for the brief: the memories to put before a session's first prompt."""
 
     limit: Annotated[int, Meta(ge=1, le=BRIEF_LIMIT, description=_LIMIT)] = 50
@@ -390,7 +390,7 @@ class BriefRequest(Request, frozen=True, kw_only=True):
     ] = 10_000
 
 
-class _WithIds(Request, frozen=True):
+class _WithIds(CheckedRequest, frozen=True):
     """The ids may be given by position, all else by name."""
 
     ids: Annotated[
@@ -430,7 +430,7 @@ class Forget(_WithIds, frozen=True, kw_only=True):
     ] = False
 
     def __post_init__(self) -> None:
-        Request.__post_init__(self)
+        CheckedRequest.__post_init__(self)
         named = (self.session, self.before, self.query)
         targets = [bool(self.ids), bool(self.tags), *(one is not None for one in named)]
         if sum(targets) != 1:
@@ -448,7 +448,7 @@ class Forget(_WithIds, frozen=True, kw_only=True):
         return frozenset(self.tags) <= frozenset(memory.tags)
 
 
-class Revoke(Request, frozen=True, kw_only=True):
+class Revoke(CheckedRequest, frozen=True, kw_only=True):
     """Undo all writes of one session or of one channel; exactly one of these."""
 
     session: Annotated[
@@ -463,7 +463,7 @@ class Revoke(Request, frozen=True, kw_only=True):
     ] = None
 
     def __post_init__(self) -> None:
-        Request.__post_init__(self)
+        CheckedRequest.__post_init__(self)
         if (self.session is None) == (self.channel is None):
             raise InvalidRequest("Revoke takes exactly one target: a session or a channel.")
 
@@ -483,7 +483,7 @@ class Get(_WithId, frozen=True, kw_only=True):
     ] = None
 
 
-class Listing(Request, frozen=True, kw_only=True):
+class Listing(CheckedRequest, frozen=True, kw_only=True):
     """Pagination of a list: the entries to skip, and the limit."""
 
     after: Annotated[
@@ -519,7 +519,7 @@ class Reject(_WithId, frozen=True):
 # -- turns and sessions --------------------------------------------------------------------------
 
 
-class _WithLimit(Request, frozen=True):
+class _WithLimit(CheckedRequest, frozen=True):
     """The limit may be given by position, all else by name."""
 
     limit: Annotated[
@@ -542,14 +542,14 @@ class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
     ] = None
 
     def __post_init__(self) -> None:
-        Request.__post_init__(self)
+        CheckedRequest.__post_init__(self)
         if self.before_id is not None and self.before is None:
             raise InvalidRequest(
                 "`before_id` needs the time of the turn as well.", hint="Give before."
             )
 
 
-class TimelineRequest(Request, frozen=True):
+class TimelineRequest(CheckedRequest, frozen=True):
     """Read the timeline: times and topics of the turns."""
 
     limit: Annotated[
@@ -558,7 +558,7 @@ class TimelineRequest(Request, frozen=True):
     ] = 50
 
 
-class SessionsRequest(Request, frozen=True):
+class SessionsRequest(CheckedRequest, frozen=True):
     """List the sessions (conversations), the most recently active first."""
 
     limit: Annotated[
@@ -567,7 +567,7 @@ class SessionsRequest(Request, frozen=True):
     ] = 50
 
 
-class MarkTainted(Request, frozen=True):
+class MarkTainted(CheckedRequest, frozen=True):
     """Taint a session: it has read text of an origin; what it infers is trusted no more."""
 
     session: Annotated[Name, Meta(description="The session (conversation) that is tainted.")]
@@ -576,7 +576,7 @@ class MarkTainted(Request, frozen=True):
     ] = Origin.WEB
 
 
-class Extract(Request, frozen=True, kw_only=True):
+class Extract(CheckedRequest, frozen=True, kw_only=True):
     """Send waiting turns to the language model."""
 
     limit: Annotated[Positive, Meta(description="Limit: how many turns are read at most.")] = 100
@@ -584,7 +584,7 @@ class Extract(Request, frozen=True, kw_only=True):
     again: Annotated[bool, Meta(description="Whether to read turns again that were read.")] = False
 
 
-class PauseExtraction(Request, frozen=True, kw_only=True):
+class PauseExtraction(CheckedRequest, frozen=True, kw_only=True):
     """Pause or resume extraction in the scope."""
 
     paused: Annotated[bool, Meta(description="Whether to stop sending turns to the model.")] = True
@@ -593,7 +593,7 @@ class PauseExtraction(Request, frozen=True, kw_only=True):
 # -- the scope as a whole ------------------------------------------------------------------------
 
 
-class FreezeRequest(Request, frozen=True):
+class FreezeRequest(CheckedRequest, frozen=True):
     """Block writes, or writes and recall; `none` lifts it."""
 
     level: Annotated[LevelArg, Meta(description="How much to stop: none, writes, or all.")] = (
@@ -601,7 +601,7 @@ class FreezeRequest(Request, frozen=True):
     )
 
 
-class Purge(Request, frozen=True, kw_only=True):
+class Purge(CheckedRequest, frozen=True, kw_only=True):
     """Delete memories that are expired, long superseded or long forgotten."""
 
     superseded_days: Annotated[
@@ -609,7 +609,7 @@ class Purge(Request, frozen=True, kw_only=True):
     ] = 30
 
 
-class Export(Request, frozen=True, kw_only=True):
+class Export(CheckedRequest, frozen=True, kw_only=True):
     """Export every memory, as JSON or as a sealed bundle."""
 
     sealed: Annotated[bool, Meta(description="Whether to encrypt the file under a new key.")] = (
@@ -617,14 +617,14 @@ class Export(Request, frozen=True, kw_only=True):
     )
 
 
-class Load(Request, frozen=True):
+class Load(CheckedRequest, frozen=True):
     """Import an export: all of it or nothing."""
 
     content: Annotated[bytes, Meta(description="The bytes of the file.")]
     key: Annotated[str | None, Meta(description="The key of a sealed file.")] = None
 
 
-class Backup(Request, frozen=True, kw_only=True):
+class Backup(CheckedRequest, frozen=True, kw_only=True):
     """Back up the scope: a sealed copy under a key of its own."""
 
     days: Annotated[

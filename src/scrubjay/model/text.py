@@ -65,7 +65,7 @@ Days = Annotated[int, Meta(ge=0, le=36_500)]
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 
 
-class Request(Struct, frozen=True):
+class CheckedRequest(Struct, frozen=True):
     """Base of requests: the fields are checked as one is made, however it is made."""
 
     def __post_init__(self) -> None:

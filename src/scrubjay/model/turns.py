@@ -31,7 +31,7 @@ from scrubjay.model.memory import (
 )
 from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut, WriteOutcome
-from scrubjay.model.text import Id, Name, Request, Speech, Time, check
+from scrubjay.model.text import CheckedRequest, Id, Name, Speech, Time, check
 
 TURNS_LIMIT: Final = 1_000
 """Maximum number of turns in one answer,"""
@@ -118,7 +118,7 @@ class Turn(Result, frozen=True, kw_only=True):
         return place(self.at, self.id)
 
 
-class _WithWords(Request, frozen=True):
+class _WithWords(CheckedRequest, frozen=True):
     """Both sides may be given by position, all else by name."""
 
     user: UserText = ""
