@@ -236,7 +236,10 @@ class Keys:
         """Refresh the cache; usually only one number is compared."""
         with self._mutex:
             looked_at = self._clock.monotonic()
-            seq = self._engine.head(KEYS).memory.seq
+            try:
+                seq = self._engine.head(KEYS).memory.seq
+            except NotFound:  # no key was ever made, and looking makes nothing
+                return
             if seq != self._seq:
                 wanted = Browse(tags=frozenset({_TAG}), limit=_MOST)
                 page = self._engine.browse(KEYS, wanted, SYSTEM)
@@ -329,7 +332,8 @@ class Access:
         self._engine = cast(Engine, engine)  # a Short has the one verb that is asked of it
         self._keys = keys
         self.holder = holder
-        self.caller = Caller(actor=holder.actor, ceiling=holder.origin)
+        stamp = None if holder.id == LOCAL_ID else holder.id
+        self.caller = Caller(actor=holder.actor, ceiling=holder.origin, key=stamp)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from scrubjay import Client, Jay, codec, connect
+from scrubjay.model.requests import Caller
 from scrubjay.model.scope import Scope
 from scrubjay.verbs import VERBS
 from tests.serving import serving
@@ -127,7 +128,9 @@ def doors(home: SqliteHome) -> Iterator[tuple[Jay, Client, list[Any]]]:
         key = running.key("acme/client")
         with connect(running.url, key, create=True) as client:
             client._engine._http.event_hooks = {"response": [listen]}  # type: ignore[attr-defined]
-            yield Jay(engine, scope), client, told
+            library = Jay(engine, scope)
+            library._caller = Caller(key="a key")  # as what comes by HTTP, it is stamped
+            yield library, client, told
     engine.close()
 
 

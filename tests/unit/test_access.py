@@ -6,11 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.access import KEYS, Grant, Keys, everything
+from scrubjay.access import KEYS, Access, Grant, Keys, everything
 from scrubjay.engine import Engine
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
+from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import Browse, Caller, Get, Load, Revoke
 from scrubjay.model.scope import Scope
+from scrubjay.verbs import Verbs, perform
 from tests.support.engines import MemoryHome
 
 ALICE = Scope("acme", "alice")
@@ -135,3 +138,70 @@ def test_the_signing_secret_is_made_once(keys: Keys, engine: Engine, home: Memor
 def test_who_needs_no_key_still_cannot_reach_what_is_ours() -> None:
     assert everything().covers(ALICE)
     assert not everything().covers(KEYS)
+
+
+# -- whose key it was ----------------------------------------------------------------------------
+
+
+def written(engine: Engine, keys: Keys, name: str) -> tuple[str, list[Memory]]:
+    """What the holder of a new key writes by each verb that writes; the key's id, the memories."""
+    holder = keys.create(name=name, scopes=["acme/alice"], grants=tuple(Grant)).key
+    reach = Access(engine, keys, holder)
+    one = perform(reach, Verbs.retain, ALICE, {"content": f"{name} drinks tea", "channel": "app"})
+    perform(reach, Verbs.supersede, ALICE, {"id": one.id, "content": f"{name} drinks milk"})
+    perform(reach, Verbs.record, ALICE, {"user": f"My name is {name}.", "channel": "app"})
+    memories = engine.browse(ALICE, Browse(limit=100, superseded=True)).memories
+    return holder.id, [one for one in memories if one.provenance.key_id == holder.id]
+
+
+def test_what_came_by_a_key_is_stamped_with_its_id(keys: Keys, engine: Engine) -> None:
+    key_id, memories = written(engine, keys, "Eve")
+    contents = {memory.content for memory in memories}
+    assert {"Eve drinks tea", "Eve drinks milk", "My name is Eve."} <= contents
+    assert {turn.key_id for turn in engine.turns(ALICE)} == {key_id}
+    local = Access(engine, keys, everything())
+    one = perform(local, Verbs.retain, ALICE, {"content": "Alice drinks tea"})
+    assert engine.get(ALICE, Get(one.id)).provenance.key_id is None
+
+
+def test_no_request_can_name_a_key_as_its_own(keys: Keys, engine: Engine) -> None:
+    reach = Access(engine, keys, keys.create(name="n", scopes=["acme/alice"]).key)
+    for verb, fields in ((Verbs.retain, {"content": "tea"}), (Verbs.record, {"user": "tea"})):
+        with pytest.raises(InvalidRequest):
+            perform(reach, verb, ALICE, {**fields, "key_id": "another"})
+
+
+def test_revoke_of_a_key_undoes_what_came_by_it_and_nothing_else(
+    keys: Keys, engine: Engine
+) -> None:
+    """Whatever channel its holder named."""
+    bobs, _ = written(engine, keys, "Bob")
+    before = engine.export(ALICE).content
+    eves, memories = written(engine, keys, "Eve")
+    reach = Access(engine, keys, everything())
+    receipt = perform(reach, Verbs.revoke, ALICE, {"key": eves})
+    assert receipt.erased >= len(memories)
+    assert "Eve" not in engine.export(ALICE).content.decode()
+    assert {turn.key_id for turn in engine.turns(ALICE)} == {bobs}
+    assert len(engine.export(ALICE).content) == len(before)
+
+
+def test_what_a_key_loads_is_stamped_whatever_the_file_says(keys: Keys, engine: Engine) -> None:
+    written(engine, keys, "Eve")
+    exported = engine.export(ALICE).content
+    bob = Scope("acme", "bob")
+    engine.load(bob, Load(exported), Caller(ceiling=Origin.AGENT, key="loader"))
+    memories = engine.browse(bob, Browse(limit=100, superseded=True)).memories
+    assert {memory.provenance.key_id for memory in memories} == {"loader"}
+    assert {turn.key_id for turn in engine.turns(bob)} == {"loader"}
+    carol = Scope("acme", "carol")
+    engine.load(carol, Load(exported))
+    assert engine.export(carol).memories == len(memories)
+    found = engine.browse(carol, Browse(limit=100)).memories
+    assert all(memory.provenance.key_id not in (None, "loader") for memory in found)
+
+
+def test_revoke_takes_exactly_one_target() -> None:
+    for fields in ({}, {"key": "k", "channel": "c"}, {"key": "k", "session": "s"}):
+        with pytest.raises(InvalidRequest, match="exactly one"):
+            Revoke(**fields)

@@ -24,7 +24,7 @@ _SHOWN = 20
 @scoped(
     "forget",
     Option("ID…", "Ids of the memories or turns to erase.", str, name="ids", many=True),
-    fields(Forget, "session", "tags --tag -t", "before", "query -q"),
+    fields(Forget, "session", "tags --tag -t", "before", "query -q", "copies"),
     RECEIPT,
     YES,
     DRY_RUN,
@@ -48,7 +48,8 @@ def forget(
     if ids and not target and not dry_run:
         return _erased(jay.forget(ids), receipt)
     shown = jay.preview(ids, **target)
-    everything = (*shown.memories, *shown.others)
+    copies = shown.copies if target.get("copies") else ()
+    everything = (*shown.memories, *shown.others, *copies)
     if dry_run:
         return Output(shown, lambda: render.memories(everything))
     if not yes:
@@ -57,9 +58,12 @@ def forget(
         if len(everything) > _SHOWN:
             say(f"  and {len(everything) - _SHOWN:,} more")
     with_them = f", with {len(shown.others):,} that go with them" * bool(shown.others)
+    if target.get("copies"):
+        sentences = render.plural(len(shown.sentences), "sentence")
+        with_them += f", {len(copies):,} that say the same, and {sentences} of turns"
     number = render.plural(len(shown.memories), "memory")
     confirm(f"This erases {number} for good{with_them}.", yes=yes)
-    return _erased(jay.forget(**target, confirm=shown.token), receipt)
+    return _erased(jay.forget(ids, **target, confirm=shown.token), receipt)
 
 
 def _erased(receipt: Erasure, path: Path | None) -> Output:
@@ -68,6 +72,13 @@ def _erased(receipt: Erasure, path: Path | None) -> Output:
         files.write(path, f"{receipts.to_json(receipt)}\n".encode())
     derived = f", {receipt.derived:,} of them derived or earlier versions" * bool(receipt.derived)
     notes = [f"{receipt.already:,} had been erased before."] if receipt.already else []
+    if receipt.copies:
+        notes.append(f"{receipt.copies:,} of them were copies, or had one cut out.")
+    if receipt.again:
+        notes.append(
+            f"{receipt.again:,} can be derived again from what is left; without a model they "
+            "stay erased."
+        )
     if not receipt.rotated:
         notes.append("The keys that opened them go with the next commands.")
     notes += [f"A backup made before may hold them until {one.expires}." for one in receipt.backups]
@@ -75,26 +86,28 @@ def _erased(receipt: Erasure, path: Path | None) -> Output:
     return Output(receipt, lambda: say(sentence), notes)
 
 
-@scoped("revoke", fields(Revoke, "session", "channel"), RECEIPT, YES)
+@scoped("revoke", fields(Revoke, "session", "channel", "key"), RECEIPT, YES)
 def revoke(
     jay: Jay,
     *,
     session: str | None = None,
     channel: str | None = None,
+    key: str | None = None,
     receipt: Path | None = None,
     yes: bool = False,
 ) -> Output:
-    """Undo all writes of one session or channel, with everything derived from them.
+    """Undo all writes of one session, channel or API key, with everything derived from them.
 
     What these had corrected is as it was before.
 
     Example: scrubjay revoke --session browsing --yes
     """
-    whose = f"session {session}" if session else f"channel {channel}"
-    deed = f"This erases everything that the {whose} wrote, and what was derived from it."
-    if (session is None) != (channel is None):
+    target = {"session": session, "channel": channel, "key": key}
+    named = [f"{name} {value}" for name, value in target.items() if value is not None]
+    deed = f"This erases all that the {', '.join(named)} wrote, and what was derived from it."
+    if len(named) == 1:
         confirm(deed, yes=yes)
-    return _erased(jay.revoke(session=session, channel=channel), receipt)
+    return _erased(jay.revoke(**target), receipt)
 
 
 # -- quarantine --------------------------------------------------------------------------------

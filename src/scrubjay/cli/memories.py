@@ -21,8 +21,9 @@ _NOTES = {
     Outcome.FORGOTTEN: ["It was forgotten once and stays so; nothing changed."],
 }
 _FILTER = fields(
-    Filter, "kinds --kind -k", "tags --tag -t", "since", "before", "as_of", "session", "superseded"
-)
+    Filter, "kinds --kind -k", "tags --tag -t", "origins --origin", "since", "before", "as_of",
+    "session", "superseded",
+)  # fmt: skip
 _TEXT = Option("TEXT", "Text of the memory; - reads it from stdin.", text_of, required=True)
 
 
@@ -101,7 +102,7 @@ def unpin(jay: Jay, id: str) -> Output:
     "recall",
     fields(Recall, "query QUERY", "limit -n"),
     _FILTER,
-    fields(Recall, "asked_at", "timezone", "scopes --also"),
+    fields(Recall, "untrusted", "asked_at", "timezone", "scopes --also"),
     Option("--explain", "Score breakdown: show the parts each score is the sum of."),
 )
 def recall(jay: Jay, query: str, *, explain: bool = False, **request: Any) -> Output:

@@ -162,7 +162,8 @@ def hits(found: Iterable[Hit]) -> None:
 
     def row(hit: Hit) -> tuple[str, ...]:
         one = hit.memory
-        return f"{hit.score:.3f}", one.id, _day(one.said_at), f"[{one.kind}] {piece(one.content)}"
+        told = f"[{one.kind}, {one.origin}] {piece(one.content)}"
+        return f"{hit.score:.3f}", one.id, _day(one.said_at), told
 
     table(("score", "id", "when", "memory"), map(row, found))
 

@@ -17,6 +17,7 @@ from scrubjay.guard.clean import one_line
 from scrubjay.model import echo
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind, Memory
+from scrubjay.model.origin import Origin, excess
 from scrubjay.model.requests import AGENT, Get, Recall, TimelineRequest
 from scrubjay.model.results import Hit
 from scrubjay.model.scope import Scope
@@ -74,6 +75,9 @@ class Block:
     kind: str
     at: datetime | None = None
     score: float = 0.0
+    origin: Origin | None = None
+    """The origin of the memory it tells; None where it tells of many turns."""
+    trusted: bool = True
 
 
 def fitted(blocks: Iterable[Block], *, most: int, most_bytes: int) -> list[Block]:
@@ -111,7 +115,8 @@ class Mixer:
 
     def blocks(self, most: int) -> list[Block]:
         """The blocks, best first; the number of routine turns, if there is room below `most`."""
-        hits = [hit for hit in self._search() if not hit.memory.quarantined]
+        # A turn is told of once: rather by what was said in it than by what was quoted.
+        hits = sorted(self._search(), key=lambda hit: not hit.memory.trusted)
         about = [hit for hit in hits if any(hit.why.get(part, 0) > 0 for part in _EVIDENCE)]
         chosen: list[Block] = []
         for hit in self._news(about if self._context.query else [], MATCHED.blocks):
@@ -127,6 +132,10 @@ class Mixer:
                 memory = self._engine.get(self._context.scope, Get(moment.memory), AGENT)
                 if self._is_news(memory):
                     chosen.append(replace(self._block(memory, RECENT.bytes), kind="recent"))
+        # Their share of what is injected: no request lifts it.
+        if any(hit.memory.trusted for hit in about) or any(block.trusted for block in chosen):
+            while (place := excess([(len(one.text), one.trusted) for one in chosen])) is not None:
+                del chosen[place]
         if text := self._episodes.tell(self._shown, _TIMELINE_BYTES):
             chosen.append(Block(text=text, kind="timeline"))
         if len(chosen) < most and (text := self._episodes.noise()):
@@ -175,7 +184,14 @@ class Mixer:
             kind = "recent"
         text = one_line(echo.cut(memory.content))
         text = f"{text} {around}" if around else text
-        return Block(text=_fit(text, most), kind=kind, at=memory.said_at, score=score)
+        return Block(
+            text=_fit(text, most),
+            kind=kind,
+            at=memory.said_at,
+            score=score,
+            origin=memory.origin,
+            trusted=memory.trusted,
+        )
 
 
 class Episodes:

@@ -37,7 +37,7 @@ def sanitize(value: Json, placeholder: str = PLACEHOLDER) -> tuple[Any, list[str
 
 
 def render_brief(memories: Sequence[Memory], now: datetime) -> str:
-    """The brief of these memories as Markdown, by the engine's own renderer."""
+    """The brief as Markdown in the layout of a host whose agent is the only writer."""
     from scrubjay.engine.search import brief  # loads numpy
 
-    return brief.render(memories, now)
+    return brief.render(memories, now, apart=False)

@@ -72,7 +72,11 @@ SessionName = Annotated[
 ]
 ChannelName = Annotated[
     text.Name | None,
-    Meta(description="The name of the channel it came in by; revoke can undo a channel."),
+    Meta(description="Channel: a label by its writer, such as an app; revoke can undo it."),
+]
+KeyId = Annotated[
+    text.Name | None,
+    Meta(description="The id of the API key it came by, by the engine; revoke can undo a key."),
 ]
 MessageId = Annotated[
     text.Name | None,
@@ -133,6 +137,7 @@ class Provenance(Result, frozen=True, kw_only=True, forbid_unknown_fields=True):
     actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.USER
     session: SessionName = None
     channel: ChannelName = None
+    key_id: KeyId = None
     message_id: MessageId = None
     said_at: SaidAt = None
     reason: ChangeReason = None
@@ -202,6 +207,11 @@ class Memory(Result, frozen=True, kw_only=True):
         return self.superseded_by is None
 
     @property
+    def trusted(self) -> bool:
+        """Whether somebody vouches for it: by its origin, or by an approval."""
+        return self.origin.trusted or self.approved is not None
+
+    @property
     def current(self) -> bool:
         """Whether it is in sight: the head of its chain, and derived from nothing outdated."""
         return self.live and self.retired_at is None
@@ -214,7 +224,7 @@ class Memory(Result, frozen=True, kw_only=True):
     @property
     def quarantined(self) -> bool:
         """Whether it is behavioral, untrusted, and not approved by a person."""
-        return self.kind.behavioral and not self.origin.trusted and self.approved is None
+        return self.kind.behavioral and not self.trusted
 
     @property
     def said_at(self) -> datetime:

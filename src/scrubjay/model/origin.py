@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -23,6 +23,8 @@ class Origin(StrEnum):
     OPERATOR = "operator"
     AGENT = "agent"
     IMPORT = "import"
+    QUOTED = "quoted"
+    """Text somebody quoted or pasted into a turn, whoever wrote it."""
     OTHER_AGENT = "other_agent"
     TOOL = "tool"
     WEB = "web"
@@ -40,7 +42,9 @@ class Origin(StrEnum):
 
 if TYPE_CHECKING:  # a type checker finds a word that is not known; at run time it is the enum
     OriginArg = (
-        Origin | Literal["user", "operator", "agent", "import", "other_agent", "tool", "web"]
+        Origin
+        | Literal["user", "operator", "agent", "import"]
+        | Literal["quoted", "other_agent", "tool", "web"]
     )
 else:
     OriginArg = Origin
@@ -50,3 +54,19 @@ _TRUST: Final = {origin: -place for place, origin in enumerate(Origin)}
 def lowest(origins: Iterable[Origin]) -> Origin:
     """The least trusted of several origins: what a derived memory inherits."""
     return min(origins, key=lambda origin: origin.trust)
+
+
+UNTRUSTED_SHARE: Final = 0.3
+"""Maximum share of an answer's characters that are untrusted, all origins together."""
+
+
+def excess(said: Sequence[tuple[int, bool]]) -> int | None:
+    """The place of the text to leave out of an answer: its last untrusted one.
+
+    Each text is told by its characters and whether it is trusted. None if the untrusted ones
+    together have no more than their share.
+    """
+    untrusted = [place for place, (_, trusted) in enumerate(said) if not trusted]
+    if sum(said[place][0] for place in untrusted) <= UNTRUSTED_SHARE * sum(one[0] for one in said):
+        return None
+    return untrusted[-1]

@@ -20,7 +20,7 @@ EXPORT: Final = "scrubjay-export"
 """The format an export as readable JSON names itself by."""
 EXPORT_VERSION: Final = 1
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_PROVENANCE: Final = ("session", "channel", "message_id", "reason")
+_PROVENANCE: Final = ("session", "channel", "key_id", "message_id", "reason")
 _TIMES: Final = ("retired_at", "valid_from", "valid_to", "expires_at")
 _OWN: Final = frozenset(
     {"id", "kind", "content", "recorded_at", "origin", "provenance", "tags", "importance"}

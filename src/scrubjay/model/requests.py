@@ -50,7 +50,7 @@ from scrubjay.model.text import (
     Words,
     zone,
 )
-from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT
+from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT, Turn
 
 BROWSE_LIMIT = 10_000
 RECALL_LIMIT = 1_000
@@ -77,13 +77,14 @@ if TYPE_CHECKING:
     Ids = Sequence[str]
     TagSet = Collection[str]
     KindSet = Collection[KindArg]
+    OriginSet = Collection[OriginArg]
     Scopes = Sequence[Scope | str]
 else:
     KindArg, LevelArg = Kind, Freeze
     TagList = Annotated[tuple[Tag, ...], Meta(max_length=TAGS)]
     TagSet = Annotated[frozenset[Tag], Meta(max_length=TAGS)]
     Ids = tuple[Id, ...]
-    KindSet = frozenset[Kind]
+    KindSet, OriginSet = frozenset[Kind], frozenset[Origin]
     Scopes = tuple[Scope, ...]
 _LIMIT: Final = "Limit: how many memories are returned at most."
 
@@ -109,6 +110,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Role that carries out the verb; written to the audit trail."""
     ceiling: Origin | None = None
     """The most trusted origin of what the caller loads or restores; None for any."""
+    key: str | None = None
+    """The id of the API key the call came by; what it writes is stamped with it."""
     allowances: tuple[Allowance, ...] = ()
     """Quotas the call counts against; LimitReached when one is used up."""
 
@@ -181,12 +184,12 @@ class Retain(_WithContent, frozen=True, kw_only=True):
     expires_at: ExpiresAt = None
     metadata: MetadataMap = field(default_factory=dict)
 
-    def memory(self, public_id: str, recorded_at: datetime, actor: Actor) -> Memory:
+    def memory(self, public_id: str, recorded_at: datetime, caller: Caller) -> Memory:
         """The memory this request describes; its other fields have the names of a memory's."""
         told = {name: getattr(self, name) for name in self.__struct_fields__}
         where = {name: told.pop(name) for name in _PROVENANCE & told.keys()}
         told |= {"id": public_id, "metadata": dict(self.metadata)}
-        provenance = Provenance(actor=actor, **where)
+        provenance = Provenance(actor=caller.actor, key_id=caller.key, **where)
         return Memory(**told, recorded_at=recorded_at, provenance=provenance)
 
 
@@ -213,7 +216,7 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
     reason: ChangeReason = None
     origin: OriginOfText = Origin.USER
 
-    def memory(self, old: Memory, public_id: str, recorded_at: datetime, actor: Actor) -> Memory:
+    def memory(self, old: Memory, public_id: str, recorded_at: datetime, caller: Caller) -> Memory:
         """The memory that takes the place of `old`."""
         return replace(
             old,
@@ -224,7 +227,12 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
             tags=old.tags if self.tags is None else self.tags,
             importance=old.importance if self.importance is None else self.importance,
             origin=self.origin,
-            provenance=Provenance(actor=actor, session=self.session, reason=self.reason),
+            provenance=Provenance(
+                actor=caller.actor,
+                key_id=caller.key,
+                session=self.session,
+                reason=self.reason,
+            ),
             key=self.key,
             supersedes=old.id,
             superseded_by=None,
@@ -269,6 +277,10 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
     tags: Annotated[TagSet, Meta(description="Tags to match: a memory must have all of them.")] = (
         frozenset()
     )
+    origins: Annotated[
+        OriginSet,
+        Meta(description="Origins to match: a memory must have one of them; empty for all."),
+    ] = frozenset()
     session: Annotated[
         Name | None, Meta(description="Session (conversation) to match; None for all.")
     ] = None
@@ -287,8 +299,9 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
     ] = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.kinds, str):
-            force_setattr(self, "kinds", (self.kinds,))
+        for name in ("kinds", "origins"):
+            if isinstance(one := getattr(self, name), str):
+                force_setattr(self, name, (one,))
         CheckedRequest.__post_init__(self)
 
     def accepts(self, memory: Memory, now: datetime) -> bool:
@@ -303,6 +316,7 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
         return (
             (not self.kinds or memory.kind in self.kinds)
             and frozenset(self.tags) <= frozenset(memory.tags)
+            and (not self.origins or memory.origin in self.origins)
             and (self.session is None or memory.provenance.session == self.session)
             and (self.since is None or memory.said_at >= self.since)
             and (self.before is None or memory.said_at < self.before)
@@ -346,6 +360,13 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
             "no word of the query, nor a near one."
         ),
     ] = False
+    untrusted: Annotated[
+        bool,
+        Meta(
+            description="Whether untrusted memories may fill the answer, quarantined ones too; "
+            "so may they with `origins`."
+        ),
+    ] = False
     max_bytes: Annotated[
         Positive | None,
         Meta(description="Size budget: bytes of content all hits together may have."),
@@ -368,6 +389,15 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
             force_setattr(self, "scopes", tuple(parsed))
         Filter.__post_init__(self)
         zone(self.timezone)
+
+    def accepts(self, memory: Memory, now: datetime) -> bool:
+        """Whether the memory may be a hit: one in quarantine only if untrusted ones are wanted."""
+        return Filter.accepts(self, memory, now) and (self.lifted or not memory.quarantined)
+
+    @property
+    def lifted(self) -> bool:
+        """Whether untrusted memories are asked for: then nothing limits their share."""
+        return self.untrusted or bool(self.origins)
 
     @property
     def zone(self) -> tzinfo:
@@ -425,6 +455,13 @@ class Forget(_WithIds, frozen=True, kw_only=True):
             "the memories it listed, or nothing."
         ),
     ] = None
+    copies: Annotated[
+        bool,
+        Meta(
+            description="Whether to erase copies as well: memories that say the same, and the "
+            "same sentence in turns, which is cut out."
+        ),
+    ] = False
     unseen: Annotated[
         bool, Meta(description="Tombstone ids that were never written, instead of refusing them.")
     ] = False
@@ -449,7 +486,7 @@ class Forget(_WithIds, frozen=True, kw_only=True):
 
 
 class Revoke(CheckedRequest, frozen=True, kw_only=True):
-    """Undo all writes of one session or of one channel; exactly one of these."""
+    """Undo all writes of one session, of one channel or of one API key; exactly one of these."""
 
     session: Annotated[
         Name | None,
@@ -461,15 +498,23 @@ class Revoke(CheckedRequest, frozen=True, kw_only=True):
         Name | None,
         Meta(description="Channel to undo: all that came in by it, and all derived from that."),
     ] = None
+    key: Annotated[
+        Name | None,
+        Meta(
+            description="Id of an API key to undo: all written with it, and all derived from that."
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         CheckedRequest.__post_init__(self)
-        if (self.session is None) == (self.channel is None):
-            raise InvalidRequest("Revoke takes exactly one target: a session or a channel.")
+        if sum(one is not None for one in (self.session, self.channel, self.key)) != 1:
+            raise InvalidRequest("Revoke takes exactly one target: a session, a channel or a key.")
 
-    def matches(self, memory: Memory) -> bool:
-        """Whether it was written by the channel."""
-        return memory.provenance.channel == self.channel
+    def matches(self, where: Provenance | Turn) -> bool:
+        """Whether it came by the channel, or by the key."""
+        if self.key is not None:
+            return where.key_id == self.key
+        return where.channel == self.channel
 
 
 # -- one memory, and lists of them ---------------------------------------------------------------

@@ -9,20 +9,23 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
+from scrubjay.model import quotation
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import (
     ChannelName,
     Content,
     Importance,
     Json,
+    KeyId,
     MemoryKind,
     MetadataMap,
     Result,
@@ -33,6 +36,7 @@ from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut, WriteOutcome
 from scrubjay.model.text import CheckedRequest, Id, Name, Speech, Time, check
 
+SHOWN_TEXTS: Final = 1_000
 TURNS_LIMIT: Final = 1_000
 """Maximum number of turns in one answer,"""
 TURNS_CHARS: Final = 16 * 1024 * 1024
@@ -50,6 +54,12 @@ EPISODE_TURNS: Final = 20
 """and so do this many turns."""
 EPISODE_PART: Final = "episode"
 """Part name of the episode, which stands for the whole turn."""
+QUOTED_PART: Final = "quoted-"
+"""Prefix of part names that were quoted or pasted into the turn; a number from 0 follows."""
+QUOTED_PIECES: Final = 16
+"""Maximum number of these in one turn,"""
+QUOTED_CHARS: Final = 400
+"""and maximum length of each: short enough to have a place beside trusted memories."""
 MODEL_PART: Final = "model-"
 """Prefix of part names that a model found; a number from 0 follows."""
 MODEL_PIECES: Final = 8
@@ -59,6 +69,12 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _NAMES: Final = ("session", "model", "channel")
 _MARKS: Final = " .,;:!…。\uff01\uff0c"
 _WORDS: Final = re.compile(r"\w+")
+
+
+if TYPE_CHECKING:
+    ShownTexts = Sequence[str]
+else:
+    ShownTexts = Annotated[tuple[Speech, ...], Meta(max_length=SHOWN_TEXTS)]
 
 
 class State(IntEnum):
@@ -108,6 +124,7 @@ class Turn(Result, frozen=True, kw_only=True):
     session: SessionName = None
     model: ModelName = None
     channel: ChannelName = None
+    key_id: KeyId = None
     origin: UserOrigin = Origin.USER
     actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.AGENT
     metadata: MetadataMap = field(default_factory=dict)
@@ -116,6 +133,15 @@ class Turn(Result, frozen=True, kw_only=True):
     def place(self) -> tuple[int, int]:
         """Its place in time, with a tie-break for turns of the same time."""
         return place(self.at, self.id)
+
+    def own_words(self) -> tuple[Turn, tuple[str, ...]]:
+        """The turn without what either side quoted or pasted, and the quotations."""
+        user = quotation.split(self.user, typed=True)
+        assistant = quotation.split(self.assistant, typed=False)
+        quoted = user.quoted + assistant.quoted
+        if not quoted:
+            return self, ()
+        return replace(self, user=user.own, assistant=assistant.own), quoted
 
 
 class _WithWords(CheckedRequest, frozen=True):
@@ -142,12 +168,20 @@ class Record(_WithWords, frozen=True, kw_only=True):
         OriginArg, Meta(description="The origin of the user's side, which decides trust.")
     ] = Origin.USER
     metadata: MetadataMap = field(default_factory=dict)
+    shown: Annotated[
+        ShownTexts,
+        Meta(
+            description="What memory put before the model in this turn: an answer that only "
+            "repeats it, now or later in the session, is not remembered again."
+        ),
+    ] = ()
 
-    def turn(self, turn_id: str, now: datetime, actor: Actor) -> Turn:
+    def turn(self, turn_id: str, now: datetime, actor: Actor, key_id: str | None = None) -> Turn:
         """The turn this request describes; its fields have the names of a turn's."""
         told = {name: getattr(self, name) for name in self.__struct_fields__}
         told |= {"id": turn_id, "at": self.at or now, "metadata": dict(self.metadata)}
-        return Turn(**told, actor=actor)
+        del told["shown"]  # kept with the session, as hashes
+        return Turn(**told, actor=actor, key_id=key_id)
 
 
 class Piece(Struct, frozen=True, kw_only=True):
@@ -175,6 +209,9 @@ class Piece(Struct, frozen=True, kw_only=True):
     ] = None
     importance: Importance = ORDINARY
     tags: Tags = ()
+    quoted: Annotated[
+        bool, Meta(description="Whether it was quoted or pasted: it has the origin `quoted`.")
+    ] = False
 
 
 class Extracted(Struct, frozen=True, kw_only=True):
@@ -290,13 +327,27 @@ def derived_id(turn_id: str, part: str) -> str:
     return f"mem-{UUID(bytes=digest[:16], version=4)}"
 
 
+def model_ids(turn_id: str) -> tuple[str, ...]:
+    """The ids of the memories that a model may find in a turn."""
+    return tuple(derived_id(turn_id, f"{MODEL_PART}{number}") for number in range(MODEL_PIECES))
+
+
+def rest_id(turn_id: str) -> str:
+    """The id of what remains of a turn when a sentence is cut out of it.
+
+    Another one, because the id of the whole is buried: no replay or backup brings that back.
+    """
+    digest = hashlib.sha256(f"scrubjay/rest\0{turn_id}".encode()).digest()
+    return f"turn-{UUID(bytes=digest[:16], version=4)}"
+
+
 # -- the turn as JSON --------------------------------------------------------------------------
 
 
 def to_record(turn: Turn) -> dict[str, Json]:
     """The turn as a JSON object; what is empty is left out."""
     record: dict[str, Json] = {"id": turn.id, "at": turn.at.isoformat().replace("+00:00", "Z")}
-    for name in ("user", "assistant", *_NAMES):
+    for name in ("user", "assistant", *_NAMES, "key_id"):
         if value := getattr(turn, name):
             record[name] = value
     record |= {"origin": turn.origin.value, "actor": turn.actor.value}

@@ -42,6 +42,7 @@ def test_what_was_said_of_a_turn_is_kept(cli: CommandLine) -> None:
         "origin": "agent",
         "actor": "user",
         "channel": None,
+        "key_id": None,
         "metadata": {},
         "model": None,
     }

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from scrubjay.conversation.outgoing import render_brief
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import Frozen
 from scrubjay.model.memory import Kind
@@ -58,6 +59,7 @@ def test_pinned_come_first_then_behavior_then_facts_newest_first(
 
 
 def test_an_empty_scope_has_an_empty_brief(engine: Engine) -> None:
+    engine.open(ALICE)
     found = brief(engine)
     assert (found.entries, found.omitted, found.markdown) == ((), 0, "")
 
@@ -146,6 +148,22 @@ def test_the_markdown_is_exactly_this(home: MemoryHome, engine: Engine) -> None:
         "\n"
         "- [fact] She is vegan. (3d ago)\n"
     )
+
+
+def test_what_an_agent_noted_stands_under_a_heading_of_its_own(engine: Engine) -> None:
+    retain(engine, "She is vegan.")
+    retain(engine, "Answer in German.", kind=Kind.INSTRUCTION, origin=Origin.AGENT)
+    retain(engine, "She seems to like tea.", origin=Origin.AGENT)
+    found = brief(engine)
+    theirs, heading, noted = found.markdown.partition("### Noted by the Agent")
+    assert heading
+    assert "vegan" in theirs
+    assert "Answer in German." in noted
+    assert "tea" in noted
+    assert found.made_at is not None
+    seed = render_brief(found.entries, found.made_at)
+    assert "### Noted by the Agent" not in seed
+    assert seed.index("Answer in German.") < seed.index("### Known Facts") < seed.index("tea")
 
 
 def test_a_brief_of_facts_alone_warns_of_nothing(engine: Engine) -> None:

@@ -12,7 +12,7 @@ from scrubjay.model.origin import Origin, lowest
 
 
 def test_trust_falls_in_the_order_of_the_design() -> None:
-    order = ["user", "operator", "agent", "import", "other_agent", "tool", "web"]
+    order = ["user", "operator", "agent", "import", "quoted", "other_agent", "tool", "web"]
     assert [origin.value for origin in Origin] == order
     assert all(higher.trust > lower.trust for higher, lower in pairwise(Origin))
 

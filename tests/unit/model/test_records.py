@@ -101,7 +101,7 @@ def test_every_field_of_a_memory_has_its_check() -> None:
     names = {field.name for field in fields(Memory)}
     assert names <= {field for field, _ in WRONG}
     parts = {field.name for field in fields(Provenance)}
-    assert parts == {"actor", "session", "channel", "message_id", "said_at", "reason"}
+    assert parts == {"actor", "session", "channel", "key_id", "message_id", "said_at", "reason"}
 
 
 def test_the_plain_record_is_taken() -> None:

@@ -10,7 +10,7 @@ import pytest
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import Browse, Forget, Retain, Supersede
+from scrubjay.model.requests import AGENT, Browse, Forget, Retain, Supersede
 
 NAIVE = datetime(2026, 5, 1)  # noqa: DTZ001
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -133,7 +133,7 @@ def test_a_request_says_everything_its_memory_holds() -> None:
         channel="chat", message_id="m", said_at=NOON, sources=("mem-0",), valid_from=NOON,
         valid_to=NOON, expires_at=NOON, metadata={"a": 1},
     )  # fmt: skip
-    memory = request.memory("mem-1", NOON, Actor.AGENT)
+    memory = request.memory("mem-1", NOON, AGENT)
     assert (memory.id, memory.recorded_at) == ("mem-1", NOON)
     for name in ("content", "kind", "tags", "importance", "pinned", "key", "speaker", "position"):
         assert getattr(memory, name) == getattr(request, name), name
@@ -146,24 +146,24 @@ def test_a_request_says_everything_its_memory_holds() -> None:
 
 def test_metadata_the_caller_changes_later_does_not_change_the_memory() -> None:
     metadata: dict[str, Any] = {"a": 1}
-    memory = Retain(content="tea", metadata=metadata).memory("mem-1", NOON, Actor.AGENT)
+    memory = Retain(content="tea", metadata=metadata).memory("mem-1", NOON, AGENT)
     metadata["a"] = 2
     assert memory.metadata == {"a": 1}
 
 
 def test_what_a_supersession_does_not_say_is_taken_from_the_old_memory() -> None:
     old = Retain(content="tea", kind=Kind.PREFERENCE, tags=("a",), importance=0.9, key="k").memory(
-        "mem-1", NOON, Actor.AGENT
+        "mem-1", NOON, AGENT
     )
-    new = Supersede(id="mem-1", content="coffee").memory(old, "mem-2", NOON, Actor.AGENT)
+    new = Supersede(id="mem-1", content="coffee").memory(old, "mem-2", NOON, AGENT)
     assert (new.kind, new.tags, new.importance) == (old.kind, old.tags, old.importance)
     assert (new.supersedes, new.key, new.content) == ("mem-1", None, "coffee")
 
 
 def test_what_a_supersession_says_takes_the_place_of_the_old() -> None:
-    old = Retain(content="tea", tags=("a",), importance=0.9).memory("mem-1", NOON, Actor.AGENT)
+    old = Retain(content="tea", tags=("a",), importance=0.9).memory("mem-1", NOON, AGENT)
     request = Supersede(id="mem-1", content="x", kind=Kind.CONTEXT, tags=(), importance=0.0)
-    new = request.memory(old, "mem-2", NOON, Actor.AGENT)
+    new = request.memory(old, "mem-2", NOON, AGENT)
     assert (new.kind, new.tags, new.importance) == (Kind.CONTEXT, (), 0.0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from time import process_time
 from typing import Any, cast
 
 import httpx2
@@ -108,7 +109,8 @@ def test_who_acts_and_how_trusted_is_the_keys_to_say(caller: Calling, scope: str
     answer = agent.http.post("/v1/memories", json={"content": "x", "actor": "user"})
     assert problem(answer, 422, "invalid_request")["errors"][0]["pointer"] == "#/actor"
     made = agent.http.get(f"/v1/memories/{agent.retain()}").json()
-    assert made["provenance"] == {"actor": "agent"}
+    own = agent.http.get("/v1/key").json()["id"]
+    assert made["provenance"] == {"actor": "agent", "key_id": own}
 
 
 def test_a_key_writes_with_its_own_origin_and_claims_no_higher(
@@ -244,6 +246,18 @@ def test_a_body_that_makes_no_sense_is_refused(
 ) -> None:
     headers = {"Content-Type": "application/json"}
     problem(alice.http.post("/v1/memories", content=body, headers=headers), status, code)
+
+
+def test_metadata_that_is_far_too_large_is_refused_before_it_is_read(alice: Caller) -> None:
+    """Eight megabytes of empty lists are half a gigabyte in memory, and seconds to walk."""
+    body = b'{"id": "t", "user": "x", "assistant": "y", "metadata": {"a": ['
+    body += b"[]," * 2_700_000 + b"1]}}"
+    headers = {"Content-Type": "application/json"}
+    begun = process_time()
+    problem(alice.http.post("/v1/turns", content=body, headers=headers), 422, "invalid_request")
+    assert process_time() - begun < 2
+    escaped = '{"content": "x", "metadata": {"a": "' + "\\u0041" * 16_000 + '"}}'
+    assert alice.http.post("/v1/memories", content=escaped, headers=headers).status_code == 201
 
 
 @pytest.mark.parametrize(

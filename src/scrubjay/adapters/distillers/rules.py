@@ -301,7 +301,8 @@ def _sentences(said: str) -> Iterator[str]:
 
 
 def _usable(text: str) -> Iterator[str]:
-    if len(text) in _SENTENCE_CHARS and not text.endswith(("?", "\uff1f")):
+    # A question states nothing, and what ends in a colon speaks of what follows.
+    if len(text) in _SENTENCE_CHARS and not text.endswith(("?", "\uff1f", ":", "\uff1a")):
         yield text
 
 

@@ -43,6 +43,7 @@ from scrubjay.model.turns import (
     Turn,
     alike,
     derived_id,
+    model_ids,
 )
 from scrubjay.ports import Extractor, Failpoint, Tx, View
 
@@ -257,7 +258,7 @@ class _Round:
             return None
         if turn is None or not _may_read(opened, view, turn):
             return None
-        found = _model_ids(turn)
+        found = model_ids(turn.id)
         if row.seq > backlog.redo and living(view, Collection.MEMORY, opened.row_id(found[0])):
             return None  # such as by a load that brought what was found with the turn
         # What rules noted: all that was derived, but for the episode and what a model found before.
@@ -272,8 +273,9 @@ class _Round:
         ports = self._opened.ports
         self._tried.add(chosen.turn.id)
         deadline = ports.clock.monotonic() + ports.policy.extract_seconds
+        own, _ = chosen.turn.own_words()  # a model would vouch for what was only quoted
         try:
-            answer = self._extractor.extract(chosen.turn, chosen.noted, deadline=deadline)
+            answer = self._extractor.extract(own, chosen.noted, deadline=deadline)
         except ExtractorError as error:
             _log.warning("extract.unavailable", extra={"code": error.code})
             # Other turns go first next time. It counts against the turn only if the model answered
@@ -325,7 +327,7 @@ class _Round:
             if backlog.waits(chosen.seq, turn.id) and answer.usable:
                 if _may_read(opened, tx, turn) and not tx.buried([opened.row_id(turn.id)]):
                     if chosen.seq <= backlog.redo:  # in place of what was found earlier
-                        ledger.withdraw(turn, _model_ids(turn))
+                        ledger.withdraw(turn, model_ids(turn.id))
                     written = ledger.derive(turn, pieces, vectors)
                 backlog.done += 1
                 backlog.memories += len(written)
@@ -349,12 +351,8 @@ class _Round:
 # -- what may be read, and what is kept of the answer ---------------------------------------------
 
 
-def _model_ids(turn: Turn) -> tuple[str, ...]:
-    return tuple(derived_id(turn.id, f"{MODEL_PART}{number}") for number in range(MODEL_PIECES))
-
-
 def _may_read(opened: OpenScope, view: View, turn: Turn) -> bool:
-    """Whether a turn exists, was kept, and nothing of it was forgotten.
+    """Whether a turn exists, was kept, has words of its own, and nothing of it was forgotten.
 
     The model would find a forgotten memory again, in other words.
     """
@@ -362,5 +360,8 @@ def _may_read(opened: OpenScope, view: View, turn: Turn) -> bool:
     there = living(view, _TURN, opened.row_id(turn.id))
     if there is None or mark is None or mark.state != State.KEPT:
         return False
+    own, _ = turn.own_words()
+    if not own.user.strip() and not own.assistant.strip():
+        return False
     parts = [derived_id(turn.id, piece.part) for piece in distill(opened, turn) or ()]
-    return not view.buried(opened.row_id(one) for one in (*parts, *_model_ids(turn)))
+    return not view.buried(opened.row_id(one) for one in (*parts, *model_ids(turn.id)))

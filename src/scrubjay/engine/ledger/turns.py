@@ -8,12 +8,14 @@ again in the same transaction.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
 from typing import TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import backlog, sessions, statement_chain
@@ -24,14 +26,16 @@ from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit_turn
 from scrubjay.model import echo
 from scrubjay.model.errors import KeyMissing, NotFound, SealBroken
-from scrubjay.model.memory import Memory, Provenance
+from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Caller
 from scrubjay.model.results import ErasedCell, Outcome
 from scrubjay.model.rows import Collection, Due, Row
 from scrubjay.model.turns import (
-    EPISODE_PART,
     LOOK_BACK,
+    QUOTED_CHARS,
+    QUOTED_PART,
+    QUOTED_PIECES,
     TURNS_CHARS,
     Piece,
     Record,
@@ -42,7 +46,9 @@ from scrubjay.model.turns import (
     alike,
     derived_id,
     encode,
+    model_ids,
     place,
+    rest_id,
     stated,
 )
 from scrubjay.ports import Distiller, Failpoint, Tx, View
@@ -52,6 +58,8 @@ _GIST = 80
 _TIES = 20_000
 _YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
 _TURN = Collection.TURN
+_CHUNK = re.compile(rf"(?s)\S.{{0,{QUOTED_CHARS - 1}}}(?!\S)|\S{{{QUOTED_CHARS}}}")
+"""A stretch of a quotation, up to a space where there is one."""
 _log = logging.getLogger(__name__)
 
 
@@ -61,10 +69,32 @@ def distill(opened: OpenScope, turn: Turn) -> Sequence[Piece] | None:
     if distiller is None:
         return ()
     try:
-        return distiller.distill(turn)
+        return _pieces(distiller, turn)
     except Exception:  # seam: whatever a distiller trips over, the turn itself is kept
         _log.warning("distill.failed", extra={"distiller": distiller.identity})
         return None
+
+
+def _pieces(distiller: Distiller, turn: Turn) -> Sequence[Piece]:
+    """Pieces of a turn: those of its own words, and its quotations, whichever distiller it is."""
+    pieces = distiller.distill(turn)
+    own, quotations = turn.own_words()
+    if not pieces or not quotations:
+        return pieces
+    found = _CHUNK.finditer("\n\n".join(quotations))
+    return [
+        *distiller.distill(own),
+        *(
+            Piece(
+                part=f"{QUOTED_PART}{number}",
+                kind=Kind.EPISODE,  # it is forgotten with its turn, and never tells how to act
+                content=chunk[0],
+                said_by_user=not turn.assistant.strip(),
+                quoted=True,
+            )
+            for number, chunk in enumerate(islice(found, QUOTED_PIECES))
+        ),
+    ]
 
 
 def read_turn(opened: OpenScope, view: View, turn_id: str) -> Turn:
@@ -83,7 +113,7 @@ class LedgerView:
         self.notes = notes or Notes(opened, view)
         self.line = Line(self.notes)
         self._words = self._ask(lambda by, turn: by.words(turn), frozenset[str]())
-        self._stated = self._ask(lambda by, turn: stated(turn, by.distill(turn)), dict[str, str]())
+        self._stated = self._ask(lambda by, turn: stated(turn, _pieces(by, turn)), dict[str, str]())
 
     def _ask(
         self, question: Callable[[Distiller, Turn], _Answer], otherwise: _Answer
@@ -112,12 +142,11 @@ class LedgerView:
 
     def find(self, row: Row) -> Mark | None:
         """Place of the turn of a row."""
-        try:
-            return self.line.get(self._opened.unseal_turn(row).place)
-        except (SealBroken, KeyMissing, NotFound):
-            # A damaged row must still be erasable; its place is then only found by looking.
-            row_id = self._opened.row_id
-            return next((mark for mark in self.line if row_id(mark.id) == row.id), None)
+        if (turn := self._opened.unseal_sound_turn(row)) is not None:
+            return self.line.get(turn.place)
+        # A damaged row must still be erasable; its place is then only found by looking.
+        row_id = self._opened.row_id
+        return next((mark for mark in self.line if row_id(mark.id) == row.id), None)
 
     def _said_before(self, place: Place, turn_id: str) -> list[str]:
         """The one of the turns just before a place that a turn repeats."""
@@ -213,7 +242,9 @@ class TurnLedger(LedgerView):
 
     def mark(self, turn: Turn, state: State) -> None:
         """Put a turn in the timeline."""
-        gist = " ".join((turn.user or turn.assistant)[: 4 * _GIST].split())[:_GIST]
+        own, _ = turn.own_words()
+        said = own.user or own.assistant if turn.origin.trusted else f"[{turn.origin}]"
+        gist = " ".join(said[: 4 * _GIST].split())[:_GIST]
         self.line.put(Mark(*turn.place, turn.id, int(state), gist))
 
     # -- what a turn yields ------------------------------------------------------------
@@ -257,7 +288,7 @@ class TurnLedger(LedgerView):
             self._tx.erase(Collection.MEMORY, row.id, drop_day=self._opened.drop_day())
 
     def _memory(self, turn: Turn, piece: Piece) -> Memory:
-        whole = piece.part == EPISODE_PART
+        whole = piece.kind is Kind.EPISODE
         session = turn.session or (f"{turn.at:%Y-%m-%d}" if whole else None)
         # Where it stands in its session, or in its day, as a number that fits an index's column.
         if turn.session is not None:
@@ -270,6 +301,8 @@ class TurnLedger(LedgerView):
         if not piece.said_by_user:
             agent = sessions.trusted(self._opened, self._tx, turn.session, Origin.AGENT)
             origin = lowest([origin, agent])
+        if piece.quoted:
+            origin = lowest([origin, Origin.QUOTED])
         return Memory(
             id=derived_id(turn.id, piece.part),
             kind=piece.kind,
@@ -281,6 +314,7 @@ class TurnLedger(LedgerView):
                 actor=turn.actor,
                 session=session,
                 channel=turn.channel,
+                key_id=turn.key_id,
                 message_id=turn.id,
                 said_at=turn.at,
             ),
@@ -340,6 +374,45 @@ def erase(
     return gone
 
 
+class Rest(Struct, frozen=True, kw_only=True):
+    """What remains of a turn that a sentence is cut out of."""
+
+    turn: Turn
+    withheld: frozenset[str]
+    """What was forgotten of the turn by itself, in plain words: it is not derived again."""
+
+
+def rest_of(
+    opened: OpenScope, view: View, turn: Turn, *, user: str, assistant: str, named: Container[bytes]
+) -> Rest:
+    """The rest of a turn, and what is not to be derived from it."""
+    pieces = {derived_id(turn.id, p.part): p.content for p in distill(opened, turn) or ()}
+    ids = {opened.row_id(one): one for one in (*pieces, *model_ids(turn.id))}
+    gone = {ids[one] for one in view.buried(ids)} | {ids[one] for one in ids if one in named}
+    return Rest(
+        turn=replace(turn, id=rest_id(turn.id), user=user, assistant=assistant),
+        withheld=frozenset(echo.plain_words(pieces.get(one, "")) for one in gone),
+    )
+
+
+def put_rests(opened: OpenScope, tx: Tx, rests: Iterable[Rest]) -> None:
+    """Write what remains of turns that were erased, with what is derived from that."""
+    ledger = TurnLedger(opened, tx)
+    for rest in rests:
+        turn = rest.turn
+        if not turn.user.strip() and not turn.assistant.strip():
+            continue
+        distilled = distill(opened, turn)
+        parts = [p.part for p in distilled or () if echo.plain_words(p.content) in rest.withheld]
+        withheld = [derived_id(turn.id, part) for part in parts]
+        if rest.withheld:  # a model would find it again, in other words
+            withheld += model_ids(turn.id)
+        tx.bury(map(opened.row_id, withheld))
+        ledger.put_row(turn)
+        ledger.assess(turn, distilled, {})
+    ledger.notes.write(tx)
+
+
 # -- recording -----------------------------------------------------------------------------------
 
 
@@ -347,11 +420,21 @@ def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
     """Write a turn; durable when this returns, and only once per id."""
     turn_id = request.id or f"turn-{opened.ports.clock.new_id()}"
     row_id = opened.row_id(turn_id)
-    if receipt := opened.read(lambda view: _seen_before(view, row_id, turn_id)):
+    receipt, shown_before = opened.read(
+        lambda view: (
+            _seen_before(view, row_id, turn_id),
+            sessions.shown_before(opened, view, request.session),
+        )
+    )
+    if receipt is not None:
         return receipt  # a replay costs no transaction
-    turn = request.turn(turn_id, opened.ports.clock.now(), caller.actor)
+    turn = request.turn(turn_id, opened.ports.clock.now(), caller.actor, caller.key)
     # No secrets, and nothing that memory itself had put in.
-    turn = replace(turn, user=echo.cut(turn.user), assistant=echo.cut(turn.assistant))
+    turn = replace(
+        turn,
+        user=echo.without_quoted(echo.cut(turn.user), request.shown),
+        assistant=echo.without_repeats(echo.cut(turn.assistant), request.shown, shown_before),
+    )
     turn, redacted = admit_turn(turn, opened.ports.policy.placeholder)
     distilled = distill(opened, turn)
     patience = opened.ports.policy.turn_embed_seconds
@@ -363,6 +446,7 @@ def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
         ledger = TurnLedger(opened, tx)
         ledger.put_row(turn)
         ledger.assess(turn, distilled, vectors)
+        sessions.note_shown(opened, tx, turn.session, request.shown)
         opened.trail.record(tx, "record", turn.actor, (row_id,))
         ledger.notes.write(tx)
         mark = ledger.line.get(turn.place)
@@ -516,7 +600,7 @@ def check_line(opened: OpenScope, view: View) -> list[str]:
     """Whether the timeline lists exactly the existing turns."""
     try:
         listed = {opened.row_id(mark.id) for mark in Line(Notes(opened, view))}
-    except (SealBroken, NotFound) as error:
+    except (SealBroken, NotFound, KeyMissing) as error:
         return [f"The timeline of turns does not open: {error.message}"]
     there = {row.id for row in changes(view, _TURN) if not row.erased}
     problems = []

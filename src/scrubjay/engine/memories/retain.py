@@ -27,7 +27,7 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     if request.expires_at is not None and request.expires_at <= now:
         raise InvalidRequest("The memory would have expired already.")
     public_id = request.id or f"mem-{clock.new_id()}"
-    memory = request.memory(public_id, now, caller.actor)
+    memory = request.memory(public_id, now, caller)
     vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
     try:  # before the transaction begins, in the epoch as last seen
         ahead = opened.seal(memory, opened.epoch(Collection.MEMORY), vector)
@@ -105,7 +105,7 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
                 f"A memory of origin {old.origin} cannot be superseded by origin {origin}."
             )
         sessions.spend(opened, tx, caller.allowances)
-        new = replace(request.memory(old, public_id, now, caller.actor), origin=origin)
+        new = replace(request.memory(old, public_id, now, caller), origin=origin)
         retired = replace(old, superseded_by=new.id, retired_at=now, version=old.version + 1)
         old_row = opened.put(tx, retired)
         new_row = opened.put(tx, new, vector)

@@ -15,7 +15,7 @@ from scrubjay.engine.scope.open_scope import OpenScope, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.model.errors import Conflict, Forbidden
 from scrubjay.model.memory import Memory
-from scrubjay.model.origin import Actor
+from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Caller, Forget, Revoke
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Row
@@ -51,6 +51,11 @@ def approve(opened: OpenScope, public_id: str, content: str, *, actor: Actor) ->
             )
         if not memory.quarantined:
             return memory
+        if memory.origin is Origin.QUOTED:
+            raise Forbidden(
+                f"{public_id} is a quotation, which never tells an agent how to act.",
+                hint="Say it in your own words, or reject it.",
+            )
         approved = replace(memory, approved=opened.sign(memory), version=memory.version + 1)
         row = opened.put(tx, approved)
         opened.trail.record(tx, "approve", actor, (row.id,))
@@ -84,8 +89,9 @@ def revoke(opened: OpenScope, request: Revoke, caller: Caller) -> Erasure:
             written = list(tx.rows_of_session(Collection.MEMORY, session))
             spoken = list(tx.rows_of_session(Collection.TURN, session))
         else:
-            written = [row for row, memory in opened.memories(tx) if request.matches(memory)]
-            spoken = [row for row, turn in opened.turns(tx) if turn.channel == request.channel]
+            memories, turns = opened.memories(tx), opened.turns(tx)
+            written = [row for row, memory in memories if request.matches(memory.provenance)]
+            spoken = [row for row, turn in turns if request.matches(turn)]
         named = Doomed({row.id: row for row in written}, {row.id: row for row in spoken})
         doomed = closure(opened, tx, named, versions=False)
         revived = _close_ranks(opened, tx, doomed.memories)

@@ -26,17 +26,13 @@ from scrubjay.engine.search.scope_index import Snapshot, arrange
 from scrubjay.engine.search.segment import KINDS, ORIGINS, Columns
 from scrubjay.model.errors import EmbedderError, Frozen
 from scrubjay.model.memory import Memory
+from scrubjay.model.origin import excess
 from scrubjay.model.requests import Caller, Recall
 from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.rows import Freeze
 
-SHARE: Final = 0.3
-"""Maximum share of an answer's characters from one untrusted source."""
 _WORD: Final = 4
 """Approximate characters per token in an alphabet; in other scripts each is a token."""
-
-Source = tuple[str, str | None]
-"""Origin and channel: the writer of a text cannot choose them."""
 
 
 def tokens(text: str) -> int:
@@ -45,31 +41,22 @@ def tokens(text: str) -> int:
     return -(-ascii_chars // _WORD) + len(text) - ascii_chars
 
 
-def fit(hits: Sequence[Hit], request: Recall) -> list[Hit]:
+def fit(hits: Sequence[Hit], request: Recall, *, capped: bool) -> list[Hit]:
     """The best hits within the limits of the request, in their order.
 
-    A hit that does not fit is skipped, and a later one may take its place. One untrusted source
-    gets at most its share, unless trusted memories cannot fill half of the places: if there is
-    hardly anything else, holding it back would only hide it.
+    A hit that does not fit is skipped, and a later one may take its place. If it is `capped`,
+    untrusted hits have at most their share of the characters, whatever their origins and channels.
     """
     left = list(hits)
     chosen = _within(left, request)
-    if 2 * sum(hit.memory.origin.trusted for hit in hits) < request.limit:
-        return chosen
-    while True:
-        total = sum(len(hit.memory.content) for hit in chosen)
-        said: dict[Source, int] = {}
-        worst: dict[Source, Hit] = {}
-        for hit in chosen:
-            if not hit.memory.origin.trusted:
-                source = (hit.memory.origin.value, hit.memory.provenance.channel)
-                said[source] = said.get(source, 0) + len(hit.memory.content)
-                worst[source] = hit
-        excess = next((worst[one] for one in said if said[one] > SHARE * total), None)
-        if excess is None:
-            return chosen
-        left.remove(excess)
+    while capped and (place := excess(_sizes(chosen))) is not None:
+        left.remove(chosen[place])
         chosen = _within(left, request)
+    return chosen
+
+
+def _sizes(hits: Iterable[Hit]) -> list[tuple[int, bool]]:
+    return [(len(hit.memory.content), hit.memory.trusted) for hit in hits]
 
 
 def _within(hits: Iterable[Hit], request: Recall) -> list[Hit]:
@@ -130,6 +117,20 @@ class Candidates:
     arranged: RankColumns
     evidence: Evidence
     allowed: Mask
+
+    @property
+    def vouched(self) -> Mask:
+        """Mask of the trusted rows."""
+        trusted: Mask = _TRUSTED[self.columns.origin] | self.columns.approved
+        return trusted
+
+    @property
+    def backed(self) -> bool:
+        """Whether a trusted row matches: it shares a content word, or is near in meaning."""
+        about = self.evidence.words > 0
+        if self.evidence.meaning is not None:
+            about |= self.evidence.meaning >= _AKIN
+        return bool((self.allowed & self.vouched & about).any())
 
     def best(self, query: ParsedQuery, count: int, allowed: Mask | None = None) -> list[Ranked]:
         """The best rows among those the filter allows, or among some others."""
@@ -246,6 +247,10 @@ def _allowed(held: Columns, request: Recall, now: datetime) -> Mask:
         mask &= np.isin(held.kind, [KINDS.index(kind) for kind in request.kinds])
     if request.tags:
         mask &= held.tagged(request.tags)
+    if request.origins:
+        mask &= np.isin(held.origin, [ORIGINS.index(origin) for origin in request.origins])
+    if not request.lifted:
+        mask &= _TRUSTED[held.origin] | held.approved | ~_BEHAVIORAL[held.kind]
     if request.session is not None:
         mask &= (held.session == held.code(request.session)) & (held.session >= 0)
     if request.since is not None:
@@ -292,8 +297,7 @@ def rank(query: ParsedQuery, found: Candidates, limit: int, count: int) -> list[
     topical = found.evidence.coverage >= _TOPICAL
     if found.evidence.meaning is not None:
         topical |= found.evidence.meaning >= _AKIN
-    vouched = _TRUSTED[found.columns.origin] | found.columns.approved
-    standing = found.allowed & topical & vouched & _BEHAVIORAL[found.columns.kind]
+    standing = found.allowed & topical & found.vouched & _BEHAVIORAL[found.columns.kind]
     if limit <= _STANDING or not standing.any():
         return ranked
     first = {one.row for one in ranked[:limit]}
@@ -316,24 +320,31 @@ def _hits(
 ) -> list[Hit]:
     """The best hits within the budgets; more candidates are decrypted only if some do not fit."""
     limit = request.limit
+    # Where trusted rows neither match nor could fill half of the answer, holding others back
+    # would only hide them.
+    enough = 2 * int((found.allowed & found.vouched).sum()) >= limit
+    capped = not request.lifted and (enough or found.backed)
     ranked = rank(query, found, limit, limit)
-    fitting = fit(_unseal(searched, request, ranked), request)
-    # Whether an untrusted source has to leave room shows only when others were looked at, too.
+    fitting = fit(_unseal(searched, request, ranked), request, capped=False)
+    # Whether untrusted hits have to leave room shows only when others were looked at, too.
     whole = len(fitting) == min(limit, len(ranked))
-    if not whole or not all(hit.memory.origin.trusted for hit in fitting):
+    if not whole or (capped and not all(hit.memory.trusted for hit in fitting)):
         # More rows, with as many trusted ones among them as could fill the answer.
         ranked = rank(query, found, limit, limit + _SPARE)
         known = {one.row for one in ranked}
-        trusted = found.best(query, limit, found.allowed & _TRUSTED[found.columns.origin])
+        trusted = found.best(query, limit, found.allowed & found.vouched)
         ranked += [one for one in trusted if one.row not in known]
-        fitting = fit(_unseal(searched, request, ranked), request)
+        fitting = fit(_unseal(searched, request, ranked), request, capped=capped)
     if also:
         # The best of those with the tags that are wanted besides, ranked by the same evidence.
         tagged = found.best(query, limit, found.allowed & found.columns.tagged(also))
         there = {hit.memory.id for hit in fitting}
-        hits = fit(_unseal(searched, request, tagged), request)
+        hits = fit(_unseal(searched, request, tagged), request, capped=capped)
         fitting += [hit for hit in hits if hit.memory.id not in there]
-    return sorted(fitting, key=lambda hit: -hit.score)
+    fitting.sort(key=lambda hit: -hit.score)
+    while also and capped and (place := excess(_sizes(fitting))) is not None:
+        del fitting[place]  # what both lists held counts once
+    return fitting
 
 
 def _unseal(

@@ -26,7 +26,7 @@ from scrubjay.engine.search.postings import (
     Terms,
 )
 from scrubjay.engine.search.ranking import RankColumns
-from scrubjay.engine.search.segment import ORIGINS, SIGNS, Columns, IndexEntry, Segment, Vectors
+from scrubjay.engine.search.segment import SIGNS, TRUST, Columns, IndexEntry, Segment, Vectors
 
 Vectorize = Callable[[Sequence[IndexEntry]], Floats]
 Rest = tuple[Postings, Vectors]
@@ -68,7 +68,7 @@ def arrange(held: Columns) -> RankColumns:
         ),
         signs={name: held.shows(name) for name in SIGNS},
         importance=held.importance,
-        trust=1 - held.origin.astype(np.float32) / np.float32(len(ORIGINS) - 1),
+        trust=TRUST[held.origin],
         pinned=held.pinned,
     )
 

@@ -36,7 +36,10 @@ VERSION: Final = f"{ANALYZER_VERSION}.{SIGNS_VERSION}"
 NOTHING: Final = -1
 """Code of a missing name, and position of a memory without one."""
 KINDS: Final = tuple(Kind)
-ORIGINS: Final = tuple(Origin)
+ORIGINS: Final = (*(one for one in Origin if one is not Origin.QUOTED), Origin.QUOTED)
+"""By the codes of segments that are written: a new origin gets the next code."""
+TRUST: Final = 1 - np.array([0, 1, 2, 3, 4, 5, 6, 3.5], np.float32) / np.float32(6)
+"""The share of trust in a ranking, by code: `quoted` stands between `import` and `other_agent`."""
 SIGNS: Final = tuple(field.name for field in fields(Signs))
 _ID_BYTES: Final = 16
 _INSTRUCTING_KINDS: Final = frozenset({Kind.INSTRUCTION, Kind.CORRECTION, Kind.PROCEDURE})

@@ -18,7 +18,8 @@ from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit, admit_turn
 from scrubjay.model.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
 from scrubjay.model.memory import Memory
-from scrubjay.model.origin import Actor, Origin, lowest
+from scrubjay.model.origin import Actor, lowest
+from scrubjay.model.requests import USER, Caller
 from scrubjay.model.results import BackedUp, Exported, Loaded
 from scrubjay.model.rows import BackupEntry, Collection, Due
 from scrubjay.model.scope import Scope
@@ -60,12 +61,11 @@ def load(
     raw: bytes,
     *,
     key: str | None = None,
-    origin: Origin | None = None,
-    actor: Actor = Actor.USER,
+    caller: Caller = USER,
 ) -> Loaded:
     """Add what an export holds; all of it or, if it is damaged anywhere, nothing.
 
-    Nothing is more trusted than `origin`, the channel it came in by; None is the owner's own,
+    Nothing is more trusted than the ceiling of the caller; None is the owner's own,
     for whom it stays as it was.
     """
     if bundle.name_of(raw) is None:
@@ -81,8 +81,8 @@ def load(
     said = tuple(admit_turn(turn, opened.ports.policy.placeholder)[0] for turn in content.turns)
 
     def store(tx: Tx) -> Loaded:
-        loaded = _merge(opened, tx, memories, said, origin)
-        opened.trail.record(tx, "load", actor, number=loaded.loaded)
+        loaded = _merge(opened, tx, memories, said, caller)
+        opened.trail.record(tx, "load", caller.actor, number=loaded.loaded)
         return loaded
 
     loaded = opened.write(store)
@@ -103,13 +103,18 @@ def _merge(
     tx: Tx,
     memories: Iterable[Memory],
     said: Iterable[Turn],
-    origin: Origin | None,
+    caller: Caller,
 ) -> Loaded:
     """Write the memories that are new or newer here; never one that was forgotten here."""
-    if origin is not None:
-        memories = [replace(one, origin=lowest((origin, one.origin))) for one in memories]
-        said = [replace(one, origin=lowest((origin, one.origin))) for one in said]
+    if (ceiling := caller.ceiling) is not None:
+        memories = [replace(one, origin=lowest((ceiling, one.origin))) for one in memories]
+        said = [replace(one, origin=lowest((ceiling, one.origin))) for one in said]
     memories = list(memories)
+    if caller.key is not None:  # whatever key the file names
+        said = [replace(one, key_id=caller.key) for one in said]
+        stamped = [replace(one.provenance, key_id=caller.key) for one in memories]
+        pairs = zip(memories, stamped, strict=True)
+        memories = [replace(one, provenance=provenance) for one, provenance in pairs]
     names = {memory.id: opened.row_id(memory.id) for memory in memories}
     keys = {memory.id: opened.key_hash(memory.key) for memory in memories}
     buried = tx.buried([*names.values(), *(key for key in keys.values() if key)])
@@ -121,7 +126,7 @@ def _merge(
         elif row is not None and (row.erased or row.version >= memory.version):
             known += 1
         else:
-            told = _in_line(opened, tx, memory, trusted=origin is None)
+            told = _in_line(opened, tx, memory, trusted=caller.ceiling is None)
             if told.supersedes is None and derivation.outdated(opened, tx, told):
                 told = replace(told, retired_at=told.retired_at or opened.ports.clock.now())
             row = opened.put(tx, told)
@@ -237,16 +242,15 @@ def restore(
     *,
     key: str | None = None,
     anew: bool = False,
-    origin: Origin | None = None,
-    actor: Actor = Actor.USER,
+    caller: Caller = USER,
 ) -> Loaded:
     """Merge a backup into its scope, made anew if its data is gone.
 
     The catalog's tombstones are applied in the same transaction, so that nothing forgotten
     since the backup was made is ever to be seen again. Who has the key of a backup can make one
-    up: nothing in it is more trusted than `origin`, unless that is None, for the owner.
+    up: nothing in it is more trusted than the caller's ceiling, unless that is None, for the owner.
     """
-    address, entry = lifecycle.locate(ports, scope)
+    address, entry = lifecycle.locate(ports, scope, make=True)
     name = bundle.sealed_name(raw)
     try:
         secret = ports.keyring.get(address, f"backup.{name}") if key is None else None
@@ -269,7 +273,7 @@ def restore(
     opened = lifecycle.open_scope(ports, scope, anew=anew, restoring=True)
     ports.reach(Failpoint.RESTORE_KEYS_ADDED)
     loaded = opened.write(
-        lambda tx: _restore(opened, tx, content, lookup=lookup, origin=origin, actor=actor),
+        lambda tx: _restore(opened, tx, content, lookup=lookup, caller=caller),
         erasing=True,
     )
     ports.reach(Failpoint.RESTORE_COMMITTED)
@@ -300,8 +304,7 @@ def _restore(
     content: bundle.Content,
     *,
     lookup: bytes,
-    origin: Origin | None,
-    actor: Actor,
+    caller: Caller,
 ) -> Loaded:
     catalog = opened.ports.store.catalog
     # A file that was lost and made again is at epoch 1. It goes on above the epochs it had:
@@ -317,10 +320,10 @@ def _restore(
         if tx.head().audit_count == 0:
             for cell, mac in content.audit:
                 tx.append_audit(cell, mac)
-            # The trail itself says that events the catalog knows of were lost with the file.
-            entry = catalog.entry(opened.address)
-            if entry is not None and entry.audit_count > tx.head().audit_count:
-                opened.trail.record(tx, LOST, Actor.SYSTEM, number=entry.audit_count)
+    # The trail itself says that events the catalog knows of were lost with the file.
+    entry = catalog.entry(opened.address)
+    if entry and (entry.audit_count > tx.head().audit_count or opened.rolled_back):
+        opened.trail.record(tx, LOST, Actor.SYSTEM, number=entry.audit_count)
     # The backup may be of an earlier life of the scope: what any of these forgot stays out.
     lives = lifecycle.earlier_lives(opened.ports, opened.scope)
     buried = frozenset[bytes]().union(*map(catalog.tombstones, lives))
@@ -334,12 +337,12 @@ def _restore(
     ]
     left_out = len(content.memories) - len(memories)
     said = [turn for turn in content.turns if of_id.short(turn.id) not in buried]
-    if origin is not None:
+    if caller.ceiling is not None:
         memories = [_admitted(opened, memory) for memory in memories]
     empty = not tx.head().turn.seq
-    loaded = _merge(opened, tx, memories, said, origin)
+    loaded = _merge(opened, tx, memories, said, caller)
     if content.extraction is not None:
         backlog.adopt(opened, tx, content.extraction, empty=empty)
     opened.leave_due(tx, Due.PUSH)
-    opened.trail.record(tx, "restore", actor, number=loaded.loaded)
+    opened.trail.record(tx, "restore", caller.actor, number=loaded.loaded)
     return replace(loaded, forgotten=loaded.forgotten + left_out)

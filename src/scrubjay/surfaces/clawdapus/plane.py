@@ -241,7 +241,8 @@ def render(blocks: Sequence[Block]) -> Reply:
 def _fields(block: Block) -> dict[str, Any]:
     """The block as the proxy reads it; what is empty is left out."""
     kind = _WORDS.get(block.kind, block.kind)
-    found: dict[str, Any] = {"text": block.text, "kind": kind, "source": "scrubjay"}
+    source = "scrubjay" if block.origin is None else f"scrubjay/{block.origin}"
+    found: dict[str, Any] = {"text": block.text, "kind": kind, "source": source}
     if block.score:
         found["score"] = round(block.score, 4)
     if block.at:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from scrubjay.engine.search import recall
 from scrubjay.model.memory import Kind, Memory, Provenance
-from scrubjay.model.origin import Origin
+from scrubjay.model.origin import UNTRUSTED_SHARE, Origin
 from scrubjay.model.requests import Recall
 from scrubjay.model.results import Hit
 from scrubjay.model.scope import Scope
@@ -32,8 +33,8 @@ def _hit(content: str, origin: Origin = Origin.USER, channel: str | None = None)
     return Hit(memory=memory, score=0.5, why={"words": 0.5}, scope=ALICE)
 
 
-def _fit(hits: list[Hit], **limits: Any) -> list[Hit]:
-    return recall.fit(hits, Recall(query="tea", **limits))
+def _fit(hits: list[Hit], *, capped: bool = True, **limits: Any) -> list[Hit]:
+    return recall.fit(hits, Recall(query="tea", **limits), capped=capped)
 
 
 @pytest.mark.parametrize(
@@ -66,14 +67,17 @@ def test_both_limits_hold_at_once() -> None:
     assert len(_fit(hits, max_bytes=8, max_tokens=30)) == 2
 
 
-@pytest.mark.parametrize("origin", [Origin.OTHER_AGENT, Origin.TOOL, Origin.WEB])
+UNTRUSTED = [origin for origin in Origin if not origin.trusted]
+
+
+@pytest.mark.parametrize("origin", UNTRUSTED)
 def test_one_untrusted_source_gets_at_most_its_share_of_the_characters(origin: Origin) -> None:
     hits = [_hit("w" * 100, origin) for _ in range(10)] + [_hit("u" * 100) for _ in range(10)]
     chosen = _fit(hits, limit=10)
     said = sum(len(hit.memory.content) for hit in chosen)
     foreign = sum(len(hit.memory.content) for hit in chosen if hit.memory.origin is origin)
     assert len(chosen) == 10
-    assert 0 < foreign <= recall.SHARE * said
+    assert 0 < foreign <= UNTRUSTED_SHARE * said
 
 
 def test_the_worst_hit_of_a_source_is_the_one_that_goes() -> None:
@@ -82,10 +86,11 @@ def test_the_worst_hit_of_a_source_is_the_one_that_goes() -> None:
     assert _fit([best, *rest, worst], limit=6) == [best, *rest]
 
 
-def test_two_sources_have_a_share_each() -> None:
-    one = [_hit("a" * 25, Origin.WEB, "mail"), _hit("b" * 25, Origin.WEB, "chat")]
-    rest = [_hit("u" * 50) for _ in range(5)]
-    assert _fit([*one, *rest], limit=10) == [*one, *rest]
+def test_all_untrusted_sources_have_one_share_together() -> None:
+    rest = [_hit("u" * 50) for _ in range(7)]
+    foreign = [_hit("w" * 50, one, f"channel {one}") for one in UNTRUSTED]
+    assert len(foreign) == 4
+    assert _fit([*foreign, *rest], limit=20) == [*foreign[:3], *rest]
 
 
 @pytest.mark.parametrize("origin", [Origin.USER, Origin.OPERATOR, Origin.AGENT, Origin.IMPORT])
@@ -94,9 +99,16 @@ def test_who_is_vouched_for_may_fill_the_whole_answer(origin: Origin) -> None:
     assert _fit(hits, limit=10) == hits
 
 
-def test_where_there_is_hardly_anything_else_nothing_is_held_back() -> None:
+def test_where_nothing_trusted_matches_nothing_is_held_back() -> None:
     hits = [_hit("w" * 600, Origin.WEB), _hit("u")]
-    assert _fit(hits, limit=10) == hits
+    assert _fit(hits, limit=10, capped=False) == hits
+    assert _fit(hits, limit=10) == hits[1:]
+
+
+def test_what_a_person_approved_counts_as_trusted() -> None:
+    approved = _hit("w" * 100, Origin.WEB)
+    approved = replace(approved, memory=replace(approved.memory, approved="signed"))
+    assert _fit([approved, _hit("u")]) == [approved, _hit("u")]
 
 
 @given(
@@ -112,15 +124,18 @@ def test_where_there_is_hardly_anything_else_nothing_is_held_back() -> None:
     limit=st.integers(1, 12),
     max_bytes=st.none() | st.integers(1, 400),
     max_tokens=st.none() | st.integers(1, 100),
+    capped=st.booleans(),
 )
 def test_whatever_the_hits_every_limit_holds(
-    hits: list[Hit], limit: int, max_bytes: int | None, max_tokens: int | None
+    hits: list[Hit], limit: int, max_bytes: int | None, max_tokens: int | None, capped: bool
 ) -> None:
     request = Recall(query="tea", limit=limit, max_bytes=max_bytes, max_tokens=max_tokens)
-    chosen = recall.fit(hits, request)
+    chosen = recall.fit(hits, request, capped=capped)
     contents = [hit.memory.content for hit in chosen]
     assert len(chosen) <= limit
     assert max_bytes is None or sum(len(text.encode()) for text in contents) <= max_bytes
     assert max_tokens is None or sum(map(recall.tokens, contents)) <= max_tokens
+    untrusted = sum(len(hit.memory.content) for hit in chosen if not hit.memory.trusted)
+    assert not capped or untrusted <= UNTRUSTED_SHARE * sum(map(len, contents))
     order = iter(hits)
     assert all(any(hit is other for other in order) for hit in chosen), "the order changed"
