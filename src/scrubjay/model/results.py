@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, field
+from msgspec.structs import force_setattr
 
 from scrubjay.model.memory import Memory, MemoryId, Result
 from scrubjay.model.origin import Origin
@@ -445,10 +446,10 @@ class Report(Result, frozen=True, kw_only=True):
         Meta(description="Places where the bytes of an erased cell still are; no key opens them."),
     ] = ()
 
-    @property
-    def sound(self) -> bool:
-        """Whether there are no problems."""
-        return not self.problems
+    sound: Annotated[bool, Meta(description="Whether all is as promised: no problems.")] = True
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "sound", not self.problems)
 
 
 class Changes(Result, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import fields
 
+from scrubjay import codec
 from scrubjay.cli import app
 from scrubjay.cli.parser import COMMANDS, Fields
 from tests.unit.cli.conftest import CommandLine
@@ -46,9 +47,7 @@ def test_every_option_has_help_and_a_name_of_its_own(name: str) -> None:
 def test_an_option_of_a_field_has_its_help_and_its_default_from_there() -> None:
     declared = [one for one in COMMANDS["recall"].declared if isinstance(one, Fields)]
     described = {
-        one.name: one.type.__metadata__[0].description
-        for request in declared
-        for one in fields(request.request)
+        one.name: codec.help_of(one.type) for request in declared for one in fields(request.request)
     }
     options = {one.name: one for one in COMMANDS["recall"].options if one.name in described}
     assert {"query", "limit", "kinds", "tags", "since", "scopes"} <= set(options)
