@@ -351,6 +351,10 @@ class _WithQuery(Filter, frozen=True):
     query: Annotated[str, Meta(description="The question to search by, in words.")]
 
 
+INJECTED: Final = 0.01
+"""The least relevance of what goes into a prompt unasked."""
+
+
 class Recall(_WithQuery, frozen=True, kw_only=True):
     """Search: the memories that answer a question, ranked."""
 
@@ -373,6 +377,13 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
             "no word of the query, nor a near one."
         ),
     ] = False
+    min_relevance: Annotated[
+        float,
+        Meta(
+            description="Threshold from 0 to 1: leaves out hits of lower relevance; "
+            "0.01 silences most small talk."
+        ),
+    ] = 0.0
     max_bytes: Annotated[
         int | None, Meta(description="Size budget: bytes of content all hits together may have.")
     ] = None
@@ -394,6 +405,7 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         text.check_limit(self.limit, RECALL_LIMIT)
         _check_times(self, ("asked_at",))
         text.zone(self.timezone)
+        text.check_share("The least relevance", self.min_relevance)
         text.check_count("The limit of bytes", self.max_bytes, least=1)
         text.check_count("The limit of tokens", self.max_tokens, least=1)
         text.check_seconds("The time allowed", self.seconds)

@@ -9,7 +9,8 @@ question then computes its features over all rows at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final, TypeAlias
 
@@ -244,6 +245,25 @@ class Evidence:
     """The share of the query's information the row holds, 0 to 1."""
     meaning: Floats | None = None
     """Cosine to the query with the scope's mean vector removed; None when there are no vectors."""
+    likeness: Floats | None = None
+    """Cosine to the query as it is."""
+    terms: int = 0
+    """How many terms the query has."""
+    nats: float = 0.0
+    """The information of those that some row holds."""
+
+    @classmethod
+    def join(cls, parts: Sequence[Evidence]) -> Evidence:
+        """The evidence of several scopes in a row."""
+        found: dict[str, Floats | None] = {}
+        for name in ("words", "coverage", "meaning", "likeness"):
+            held = [getattr(part, name) for part in parts]
+            found[name] = None if any(one is None for one in held) else np.concatenate(held)
+        words, coverage = found.pop("words"), found.pop("coverage")
+        assert words is not None
+        assert coverage is not None
+        most = max(part.nats for part in parts)
+        return cls(words=words, coverage=coverage, **found, terms=parts[0].terms, nats=most)
 
 
 def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Mapping[str, Floats]:
@@ -339,6 +359,7 @@ class Ranked:
     row: int
     score: float
     parts: Mapping[str, float]
+    relevance: float = 0.0
 
 
 def rank(
@@ -372,14 +393,51 @@ def rank(
                 if part:
                     parts[row][name] = part
     ranked = []
-    for row in sorted(rows, key=lambda row: (-sum(parts[row].values()), row)):
+    rows.sort(key=lambda row: (-sum(parts[row].values()), row))
+    likely = relevance(evidence, sums, rows)
+    for row in rows:
         score = sum(parts[row].values())
         bounded = min(max(score, 0.0), 1.0)
         if bounded != score:
             # What had to be cut off is a part of its own.
             parts[row]["bound"] = bounded - score
-        ranked.append(Ranked(row=row, score=bounded, parts=parts[row]))
+        ranked.append(Ranked(row=row, score=bounded, parts=parts[row], relevance=likely[row]))
     return ranked
+
+
+GATE = {"bias": -40.4, "likeness": 33.6, "nats": 19.2, "rows": -2.76, "terms": 4.2}
+"""Log-odds that a scope holds an answer at all, by the best of the hits."""
+HIT = {"bias": -1.41, "behind": 0.133, "likeness": 0.955, "nats": 0.065, "place": -1.13}
+"""Log-odds that one of its hits is that answer; docs/evaluation.md says how both were found."""
+GUESSED = 0.5
+"""The likeness of a row that holds all the words, where there are no vectors to compare."""
+MOST_NATS = 25.0
+CALIBRATED = 10
+"""How many places the fit looked at; later ones count as the last of them."""
+
+
+def relevance(evidence: Evidence, sums: Floats, rows: Sequence[int]) -> dict[int, float]:
+    """How likely each of the best rows, in their order, is to answer.
+
+    The gate asks whether anything here does: information shared with the question, not divided by
+    what it asks for, and the plain cosine. Both grow with the number of rows by chance alone.
+    """
+    if not rows:
+        return {}
+    held = evidence.coverage[rows] * np.float32(evidence.nats)
+    if evidence.likeness is None:
+        alike = np.float32(GUESSED) * evidence.coverage[rows]
+    else:
+        alike = evidence.likeness[rows]
+    first = slice(CALIBRATED)
+    gate = GATE["bias"] + GATE["likeness"] * float(alike[first].max())
+    gate += GATE["nats"] * math.log1p(float(held[first].max()))
+    gate += GATE["rows"] * math.log(len(sums)) + GATE["terms"] * math.log(max(evidence.terms, 1))
+    place = np.log1p(np.minimum(np.arange(len(rows)), CALIBRATED - 1))
+    hit = HIT["bias"] + HIT["behind"] * (sums[rows] - sums[rows[0]]) + HIT["likeness"] * alike
+    hit = hit + HIT["nats"] * np.minimum(held, MOST_NATS) + HIT["place"] * place
+    odds = 1 / (1 + math.exp(-max(gate, -60.0))) / (1 + np.exp(-hit))
+    return dict(zip(rows, odds.tolist(), strict=True))
 
 
 def full_score(*, by_words: bool, weights: Weights = WEIGHTS) -> float:

@@ -26,7 +26,7 @@ from scrubjay.engine.search.scope_index import Snapshot, arrange
 from scrubjay.engine.search.segment import KINDS, ORIGINS, Columns
 from scrubjay.model.errors import EmbedderError, Frozen
 from scrubjay.model.memory import Memory
-from scrubjay.model.requests import Caller, Recall
+from scrubjay.model.requests import INJECTED, Caller, Recall
 from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.rows import Freeze
 
@@ -99,6 +99,9 @@ _TOPICAL = 0.15
 """Topic threshold of a behavioral memory: its coverage of the question is at least this,"""
 _AKIN = 0.3
 """or its cosine with the question is."""
+_DOUBTED = 0.9 * INJECTED
+"""The most relevance of a memory nobody vouches for: below what is injected unasked, however well
+it is made to match."""
 _BEHAVIORAL = np.array([kind.behavioral for kind in KINDS])
 _TRUSTED = np.array([origin.trusted for origin in ORIGINS])
 
@@ -204,18 +207,22 @@ def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | No
     evidence = []
     for snapshot in (one.snapshot for one in searched):
         match = snapshot.match(wanted(request.query[:QUERY_CHARS], snapshot.languages))
-        meaning = None if vector is None else snapshot.cosine(vector)
-        evidence.append(Evidence(words=match.scores, coverage=match.coverage, meaning=meaning))
+        meaning, likeness = (None, None) if vector is None else snapshot.cosine(vector)
+        evidence.append(
+            Evidence(
+                words=match.scores,
+                coverage=match.coverage,
+                meaning=meaning,
+                likeness=likeness,
+                terms=match.terms,
+                nats=match.nats,
+            )
+        )
     if len(searched) == 1:
         whole, joined, arranged = searched[0].held, evidence[0], searched[0].snapshot.arranged
     else:
         whole = Columns.join([one.held for one in searched])
-        meanings = [one.meaning for one in evidence if one.meaning is not None]
-        joined = Evidence(
-            words=np.concatenate([one.words for one in evidence]),
-            coverage=np.concatenate([one.coverage for one in evidence]),
-            meaning=np.concatenate(meanings) if meanings else None,
-        )
+        joined = Evidence.join(evidence)
         # Sessions are told apart: one name in two scopes means two of them.
         scope = np.repeat(np.arange(len(searched)), [len(one.held) for one in searched])
         moved = whole.session + scope * len(whole.names)
@@ -350,7 +357,16 @@ def _unseal(
         memories = one.indexed.read(peek_all)
         for r in ranked:
             memory = memories.get(r.row)
-            if memory is not None and request.accepts(memory, now):
+            doubted = memory is not None and not memory.origin.trusted
+            likely = min(r.relevance, _DOUBTED) if doubted else r.relevance
+            wanted = likely >= request.min_relevance
+            if memory is not None and wanted and request.accepts(memory, now):
                 scope = one.opened.scope
-                hits[r.row] = Hit(memory=memory, score=r.score, why=r.parts, scope=scope)
+                hits[r.row] = Hit(
+                    memory=memory,
+                    score=r.score,
+                    why=r.parts,
+                    scope=scope,
+                    relevance=likely,
+                )
     return [hits[r.row] for r in ranked if r.row in hits]

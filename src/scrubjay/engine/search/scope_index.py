@@ -104,6 +104,8 @@ class Snapshot:
         """Mean of the vectors of all rows."""
         self._foreign = foreign
         """The rows in languages the embedder does not know; None where it knows all."""
+        self._common: Floats | float = 0.0
+        """The product of each vector with the mean."""
         self._nearness: Floats | None = None
         """One over each vector's distance from the mean; 0 for a row that has none."""
 
@@ -111,8 +113,8 @@ class Snapshot:
         """Match every row with the query terms."""
         return self._terms.match(wanted)
 
-    def cosine(self, vector: Floats) -> Floats:
-        """Cosine of every row with a vector, after subtracting the mean from both.
+    def cosine(self, vector: Floats) -> tuple[Floats, Floats]:
+        """Cosine of every row with a vector, after subtracting the mean from both, and as it is.
 
         A row in a language the embedder does not know counts as the average of the others.
         Converting bytes to floats is most of the work, so the first question computes the
@@ -123,8 +125,10 @@ class Snapshot:
         length = float(np.sqrt(turned @ turned))
         unknown = self._foreign is not None and bool(self._foreign.all())
         if not length or not vector.any() or not self._vectors or unknown:
-            return np.zeros(len(self.columns), np.float32)
-        turned /= np.float32(max(length, _NEAREST))
+            nothing = np.zeros(len(self.columns), np.float32)
+            return nothing, nothing
+        length = max(length, _NEAREST)
+        turned /= np.float32(length)
         nearness = self._nearness
         if nearness is None:
             both = self._dot(np.stack([turned, mean], axis=1))
@@ -134,13 +138,13 @@ class Snapshot:
             spread = own - 2 * both[:, 1] + np.float32(mean @ mean)
             distance = np.sqrt(np.maximum(spread, 0))
             nearness = (own > 0) / np.maximum(distance, np.float32(_NEAREST))
-            self._nearness = nearness
+            self._nearness, self._common = nearness, both[:, 1]
         else:
             dots = self._dot(turned)
         found: Floats = (dots - np.float32(mean @ turned)) * nearness
         if self._foreign is not None:
             found[self._foreign] = found.mean(where=~self._foreign)
-        return found
+        return found, dots * np.float32(length) + self._common
 
     def _dot(self, query: Floats) -> Floats:
         """Dot products of every live vector with the query, or with each of its columns."""
