@@ -66,6 +66,8 @@ class Weights:
     distrust: float = -0.5
     """Distance of the origin from the most trusted one."""
     pinned: float = 0.1
+    echo: float = -8.0
+    """Is the question itself, asked before."""
     holds: float = 0.0
     """Coverage to the power of 1.5: a trivial match counts little, a nearly full one much."""
 
@@ -114,6 +116,7 @@ class RankColumns:
     latest: float
     """The last of these times: for a question asked after it, no row is `later`."""
     timed: Mask
+    asks: Mask
     instructs: Mask
     prefers: Mask
     previous: Places
@@ -183,6 +186,7 @@ def arrange(
         time=time,
         latest=float(np.fmax.reduce(time, initial=-np.inf)),
         timed=signs["timed"],
+        asks=asks,
         instructs=signs["instructs"],
         prefers=signs["prefers"],
         previous=previous,
@@ -229,6 +233,12 @@ SPREAD = 0.5
 """Cosines that differ by less than this are not spread over all of 0..1: they hardly differ."""
 BROAD = 0.5
 """A time range with a larger share of all rows is ignored."""
+ABOUT = 0.05
+"""The share of the question's information a standing wish holds, at least,"""
+ALIKE = 0.2
+"""or the cosine of its vector."""
+SAME = 0.9
+"""The cosine from which on two questions are the same."""
 EXACT = 6
 """How much more a day counts that nobody mistakes, such as yesterday."""
 DAY = 86400.0
@@ -251,19 +261,6 @@ class Evidence:
     """How many terms the query has."""
     nats: float = 0.0
     """The information of those that some row holds."""
-
-    @classmethod
-    def join(cls, parts: Sequence[Evidence]) -> Evidence:
-        """The evidence of several scopes in a row."""
-        found: dict[str, Floats | None] = {}
-        for name in ("words", "coverage", "meaning", "likeness"):
-            held = [getattr(part, name) for part in parts]
-            found[name] = None if any(one is None for one in held) else np.concatenate(held)
-        words, coverage = found.pop("words"), found.pop("coverage")
-        assert words is not None
-        assert coverage is not None
-        most = max(part.nats for part in parts)
-        return cls(words=words, coverage=coverage, **found, terms=parts[0].terms, nats=most)
 
 
 def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Mapping[str, Floats]:
@@ -289,10 +286,20 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
         found["session"] = best[columns.session_of]
     found["nearby"] = np.maximum(around * columns.gate - coverage, 0)
     masks = _aims(query, columns)
+    if "instruction" in masks:
+        # However standing, a wish counts only where it has anything to do with the question.
+        about = coverage >= ABOUT
+        if evidence.meaning is not None:
+            about |= evidence.meaning >= ALIKE
+        for name in ("instruction", "preference"):
+            masks[name] &= about
     found |= {name: mask.astype(np.float32) for name, mask in masks.items()}
     if "dated" in found and any(window.exact for window in query.windows):
         found["dated"] *= np.float32(EXACT)
     found |= columns.manner
+    if evidence.likeness is not None and (same := evidence.likeness >= SAME).any():
+        # Asked before in the same words: it says nothing, whatever it matches.
+        found["echo"] = (same & columns.asks).astype(np.float32)
     if query.asked_at is not None:
         # How long ago a row was said when the question is asked: a day 0.1, a month 0.6, a year 1.
         days = ((query.asked_at.timestamp() - columns.time) / DAY).astype(np.float32)
@@ -412,6 +419,8 @@ HIT = {"bias": -1.41, "behind": 0.133, "likeness": 0.955, "nats": 0.065, "place"
 GUESSED = 0.5
 """The likeness of a row that holds all the words, where there are no vectors to compare."""
 MOST_NATS = 25.0
+FEWEST_ROWS = 250
+"""A smaller scope is not easier to please: what nothing in it answers is as foreign."""
 CALIBRATED = 10
 """How many places the fit looked at; later ones count as the last of them."""
 
@@ -432,7 +441,8 @@ def relevance(evidence: Evidence, sums: Floats, rows: Sequence[int]) -> dict[int
     first = slice(CALIBRATED)
     gate = GATE["bias"] + GATE["likeness"] * float(alike[first].max())
     gate += GATE["nats"] * math.log1p(float(held[first].max()))
-    gate += GATE["rows"] * math.log(len(sums)) + GATE["terms"] * math.log(max(evidence.terms, 1))
+    gate += GATE["rows"] * math.log(max(len(sums), FEWEST_ROWS))
+    gate += GATE["terms"] * math.log(max(evidence.terms, 1))
     place = np.log1p(np.minimum(np.arange(len(rows)), CALIBRATED - 1))
     hit = HIT["bias"] + HIT["behind"] * (sums[rows] - sums[rows[0]]) + HIT["likeness"] * alike
     hit = hit + HIT["nats"] * np.minimum(held, MOST_NATS) + HIT["place"] * place

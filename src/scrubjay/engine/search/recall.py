@@ -22,7 +22,7 @@ from scrubjay.engine.search.open_index import OpenIndex, Peek
 from scrubjay.engine.search.postings import Floats, Mask
 from scrubjay.engine.search.question import ParsedQuery
 from scrubjay.engine.search.ranking import Evidence, RankColumns, Ranked
-from scrubjay.engine.search.scope_index import Snapshot, arrange
+from scrubjay.engine.search.scope_index import Snapshot
 from scrubjay.engine.search.segment import KINDS, ORIGINS, Columns
 from scrubjay.model.errors import EmbedderError, Frozen
 from scrubjay.model.memory import Memory
@@ -204,34 +204,22 @@ def catch_up(indexed: OpenIndex, told: list[str], deadline: float | None = None)
 
 def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | None) -> Candidates:
     """Score every memory of caught-up indexes, and apply the filter."""
-    evidence = []
-    for snapshot in (one.snapshot for one in searched):
-        match = snapshot.match(wanted(request.query[:QUERY_CHARS], snapshot.languages))
-        meaning, likeness = (None, None) if vector is None else snapshot.cosine(vector)
-        evidence.append(
-            Evidence(
-                words=match.scores,
-                coverage=match.coverage,
-                meaning=meaning,
-                likeness=likeness,
-                terms=match.terms,
-                nats=match.nats,
-            )
-        )
-    if len(searched) == 1:
-        whole, joined, arranged = searched[0].held, evidence[0], searched[0].snapshot.arranged
-    else:
-        whole = Columns.join([one.held for one in searched])
-        joined = Evidence.join(evidence)
-        # Sessions are told apart: one name in two scopes means two of them.
-        scope = np.repeat(np.arange(len(searched)), [len(one.held) for one in searched])
-        moved = whole.session + scope * len(whole.names)
-        apart = np.where(whole.session < 0, -1, moved).astype(np.int32)
-        arranged = arrange(replace(whole, session=apart))
+    snapshot = Snapshot.join([one.snapshot for one in searched])
+    match = snapshot.match(wanted(request.query[:QUERY_CHARS], snapshot.languages))
+    meaning, likeness = (None, None) if vector is None else snapshot.cosine(vector)
+    evidence = Evidence(
+        words=match.scores,
+        coverage=match.coverage,
+        meaning=meaning,
+        likeness=likeness,
+        terms=match.terms,
+        nats=match.nats,
+    )
+    whole = snapshot.columns
     allowed = _allowed(whole, request, searched[0].opened.ports.clock.now())
     if request.worded:
-        allowed &= joined.words > 0
-    return Candidates(columns=whole, arranged=arranged, evidence=joined, allowed=allowed)
+        allowed &= evidence.words > 0
+    return Candidates(columns=whole, arranged=snapshot.arranged, evidence=evidence, allowed=allowed)
 
 
 def _allowed(held: Columns, request: Recall, now: datetime) -> Mask:

@@ -7,7 +7,7 @@ out of every segment written later. A question is ranked on an immutable snapsho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -85,9 +85,10 @@ class Snapshot:
         squares: Sequence[Floats],
         mean: Floats,
         foreign: Mask | None = None,
+        arranged: RankColumns | None = None,
     ) -> None:
         self.columns = columns
-        self.arranged = arrange(columns)
+        self.arranged = arrange(columns) if arranged is None else arranged
         """The columns, arranged for the ranking."""
         counts = np.bincount(columns.language, minlength=len(columns.names))
         common = np.flatnonzero(counts * _RARE >= max(len(columns), 1))
@@ -108,6 +109,32 @@ class Snapshot:
         """The product of each vector with the mean."""
         self._nearness: Floats | None = None
         """One over each vector's distance from the mean; 0 for a row that has none."""
+
+    @classmethod
+    def join(cls, parts: Sequence[Snapshot]) -> Snapshot:
+        """One of several scopes: what is rare and what is usual is so in all of them together."""
+        if len(parts) == 1:
+            return parts[0]
+        sizes = [len(part.columns) for part in parts]
+        whole = Columns.join([part.columns for part in parts])
+        # Sessions are told apart: one name in two scopes means two of them.
+        moved = whole.session + np.repeat(np.arange(len(parts)), sizes) * len(whole.names)
+        apart = np.where(whole.session < 0, -1, moved).astype(np.int32)
+        means = [part._mean * np.float32(size) for part, size in zip(parts, sizes, strict=True)]
+        masks = [
+            np.zeros(size, np.bool_) if part._foreign is None else part._foreign
+            for part, size in zip(parts, sizes, strict=True)
+        ]
+        foreign = np.concatenate(masks)
+        return cls(
+            columns=whole,
+            terms=Terms.of([rows for part in parts for rows in part._terms.parts]),
+            vectors=[vectors for part in parts for vectors in part._vectors],
+            squares=[squares for part in parts for squares in part._squares],
+            mean=np.sum(means, axis=0) / np.float32(max(sum(sizes), 1)),
+            foreign=foreign if foreign.any() else None,
+            arranged=arrange(replace(whole, session=apart)),
+        )
 
     def match(self, wanted: Sequence[Wanted]) -> Match:
         """Match every row with the query terms."""
