@@ -338,6 +338,10 @@ class _WithQuery(Filter, frozen=True):
     query: Annotated[Words, Meta(description="The question to search by, in words.")]
 
 
+INJECTED: Final = 0.01
+"""The least relevance of what goes into a prompt unasked."""
+
+
 class Recall(_WithQuery, frozen=True, kw_only=True):
     """Search: the memories that answer a question, ranked."""
 
@@ -367,6 +371,13 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
             "so may they with `origins`."
         ),
     ] = False
+    min_relevance: Annotated[
+        Share,
+        Meta(
+            description="Threshold from 0 to 1: leaves out hits of lower relevance; "
+            "0.01 silences most small talk."
+        ),
+    ] = 0.0
     max_bytes: Annotated[
         Positive | None,
         Meta(description="Size budget: bytes of content all hits together may have."),

@@ -125,6 +125,13 @@ class Hit(Result, frozen=True, kw_only=True):
         Mapping[str, float], Meta(description="Parts of the score by name; they sum to it.")
     ]
     scope: Annotated[Scope, Meta(description="The scope it was found in.")]
+    relevance: Annotated[
+        float,
+        Meta(
+            description="Calibrated probability from 0 to 1 that the memory answers; "
+            "compares across questions."
+        ),
+    ] = 0.0
 
 
 class Recalled(Result, frozen=True, kw_only=True):
