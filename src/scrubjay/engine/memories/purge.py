@@ -35,7 +35,8 @@ def purge(opened: OpenScope, *, superseded_days: int, actor: Actor) -> Purged:
         return [row.id for row in rows if not row.erased and opened.unseal(row).expired(now)]
 
     def superseded(view: View) -> list[bytes]:
-        found = ((row.id, memory.retired_at) for row, memory in opened.memories(view))
+        # What is only hidden is kept: it waits to be derived again.
+        found = ((row.id, m.retired_at) for row, m in opened.memories(view) if not m.hidden)
         return [row_id for row_id, retired_at in found if retired_at and retired_at <= limit]
 
     def drop(tx: Tx) -> int:
@@ -76,11 +77,14 @@ def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
         spoken = present(tx, (opened.row_id(one) for m in episodes for one in m.sources)).turns
         if spoken and turns.erase(opened, tx, spoken.values(), (), derive=False):
             opened.leave_due(tx, Due.ROTATE)
-        for row in rows:
+        for row, memory in zip(rows, memories, strict=True):
+            # What was derived from an old version is still erased with the newest.
+            if memory and memory.superseded_by:
+                for other in tx.derived(row.id):
+                    tx.link(opened.row_id(memory.superseded_by), other)
             erase_row(opened, tx, row)
         notes, sound = Notes(opened, tx), [memory for memory in memories if memory]
-        over = {opened.row_id(memory.id) for memory in sound if not memory.hidden}
-        derivation.erased(opened, tx, notes, sound, over)
+        derivation.erased(opened, tx, notes, sound, [row.id for row in rows])
         notes.write(tx)
         if rows:
             opened.leave_due(tx, Due.PUSH)
