@@ -77,11 +77,7 @@ def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
         spoken = present(tx, (opened.row_id(one) for m in episodes for one in m.sources)).turns
         if spoken and turns.erase(opened, tx, spoken.values(), (), derive=False):
             opened.leave_due(tx, Due.ROTATE)
-        for row, memory in zip(rows, memories, strict=True):
-            # What was derived from an old version is still erased with the newest.
-            if memory and memory.superseded_by:
-                for other in tx.derived(row.id):
-                    tx.link(opened.row_id(memory.superseded_by), other)
+        for row in rows:
             erase_row(opened, tx, row)
         notes, sound = Notes(opened, tx), [memory for memory in memories if memory]
         derivation.erased(opened, tx, notes, sound, [row.id for row in rows])
