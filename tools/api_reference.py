@@ -6,9 +6,12 @@ import enum
 import inspect
 import re
 import sys
+import types
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from msgspec import Struct
 from msgspec.structs import fields
@@ -99,8 +102,19 @@ def _fields(kind: type[Struct]) -> Iterator[str]:
     yield ""
 
 
+def _plain(hint: Any) -> Any:
+    """The type without limits and help, at every level."""
+    if get_origin(hint) is Annotated:
+        return _plain(get_args(hint)[0])
+    if get_origin(hint) in (Union, types.UnionType):
+        return reduce(or_, map(_plain, get_args(hint)))
+    if inner := get_args(hint):
+        return get_origin(hint)[tuple(map(_plain, inner))]
+    return hint
+
+
 def _said(hint: Any) -> str:
-    bare = codec.bare(hint)
+    bare = _plain(hint)
     text = bare.__name__ if isinstance(bare, type) and not hasattr(bare, "__args__") else str(bare)
     for prefix in ("scrubjay.model.", "scrubjay.engine.transfer.", "collections.abc.", "typing."):
         text = text.replace(prefix, "")

@@ -181,9 +181,9 @@ class Keys:
         The default origin is that of the actor: an agent's text is not the user's.
         """
         now = self._clock.now()
-        who = text.check_choice("The actor", actor, Actor)
-        text.check_name("The name of the key", name)
-        expires = text.check_time("The time of expiry", expires_at)
+        who = text.check("actor", Actor, actor)
+        text.check("name", text.Name, name)
+        expires: datetime | None = text.check("expires_at", text.Time | None, expires_at)
         if expires is not None and expires <= now:
             raise InvalidRequest("The key would have expired already.")
         key = Key(
@@ -192,7 +192,7 @@ class Keys:
             scopes=_patterns(scopes),
             grants=_grants(grants),
             actor=who,
-            origin=text.check_choice("The origin", origin or own_origin(who), Origin),
+            origin=text.check("origin", Origin, origin or own_origin(who)),
             created_at=now,
             expires_at=expires,
         )
@@ -276,7 +276,7 @@ class Keys:
         return key.expires_at is not None and key.expires_at <= self._clock.now()
 
 
-class OpenRequest(Struct, frozen=True, kw_only=True):
+class OpenRequest(text.CheckedRequest, frozen=True, kw_only=True):
     """Create the scope unless it exists."""
 
     anew: Annotated[
@@ -284,16 +284,16 @@ class OpenRequest(Struct, frozen=True, kw_only=True):
     ] = False
 
 
-class VerifyErased(Struct, frozen=True):
+class VerifyErased(text.CheckedRequest, frozen=True):
     """Prove an erasure by its receipt."""
 
     receipt: Annotated[Erasure, Meta(description="The receipt of the erasure to prove.")]
 
 
-class CreateKey(Struct, frozen=True, kw_only=True):
+class CreateKey(text.CheckedRequest, frozen=True, kw_only=True):
     """Create a key that allows no more, and no longer, than the key of the request."""
 
-    name: Annotated[str, Meta(description="The name of the key, for people.")]
+    name: Annotated[text.Name, Meta(description="The name of the key, for people.")]
     scopes: Annotated[
         tuple[str, ...],
         Meta(description="Scopes the key covers: `tenant/owner`, `tenant/*`, or `*` for all."),
@@ -312,11 +312,11 @@ class CreateKey(Struct, frozen=True, kw_only=True):
         ),
     ] = None
     expires_at: Annotated[
-        datetime | None, Meta(description="Time of expiry: refused from then on; None for never.")
+        text.Time | None, Meta(description="Time of expiry: refused from then on; None for never.")
     ] = None
 
 
-class RevokeKey(Struct, frozen=True):
+class RevokeKey(text.CheckedRequest, frozen=True):
     """Revoke a key for good."""
 
     key_id: Annotated[str, Meta(description="The id of the key.")]
@@ -491,7 +491,9 @@ def lowered(key: Key, asked: Origin | None) -> Origin:
 
 
 def _patterns(scopes: Iterable[str]) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(_pattern(one) for one in text.each("Scopes", scopes)))
+    found = tuple(
+        dict.fromkeys(_pattern(one) for one in text.check("scopes", tuple[str, ...], scopes))
+    )
     if not found:
         raise InvalidRequest("A key names the scopes it is for.", hint="For example acme/alice.")
     return found
@@ -508,7 +510,7 @@ def _pattern(one: str) -> str:
 
 
 def _grants(grants: Iterable[Grant | str]) -> tuple[Grant, ...]:
-    chosen = {text.check_choice("A grant", one, Grant) for one in grants}
+    chosen = {text.check("grants", Grant, one) for one in grants}
     if not chosen:
         raise InvalidRequest("A key needs at least one grant.", hint=f"Of: {', '.join(Grant)}.")
     return tuple(grant for grant in Grant if grant in chosen)

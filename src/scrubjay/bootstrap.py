@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -21,6 +22,8 @@ from scrubjay.model.results import Exhibit
 from scrubjay.model.turns import Piece, Turn
 from scrubjay.ports import Clock, Distiller, Embedder, Extractor, Keyring, Reach, pass_by
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
+
+_SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE of prctl(2)
 
 
 def build(
@@ -184,6 +187,18 @@ def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> s
 
 
 # -- looking at files ------------------------------------------------------------------------
+
+
+def forbid_core_dumps() -> None:
+    """Let no crash of this process write keys and memories to a core dump, nor others trace it."""
+    import ctypes
+    import resource
+    import sys
+
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))
+    if sys.platform == "linux":  # where a program that collects dumps does not ask for the limit
+        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def versions() -> dict[str, str]:

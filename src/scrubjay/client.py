@@ -220,8 +220,7 @@ def _error(status: int, problem: Any) -> ScrubjayError:
     code = str(problem.get("code"))
     kind = _codes().get(code) or _BY_CODE.get(code) or _BY_STATUS.get(status, StoreError)
     detail = str(problem.get("detail", "The service refused."))
-    places = [f"{one['pointer']}: {one['detail']}" for one in problem.get("errors", ())]
-    return kind(" ".join([detail, *places]), hint=problem.get("hint"))
+    return kind(detail, hint=problem.get("hint"))
 
 
 def _codes() -> dict[str, type[ScrubjayError]]:

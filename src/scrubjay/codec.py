@@ -42,7 +42,10 @@ _ESCAPED: Final = 8
 _LISTS = (tuple, list, frozenset, set)
 plain = values.plain
 """A value as plain JSON."""
-SHORT: Final = {Provenance: frozenset[str](), Memory: frozenset({"origin", "number", "version"})}
+SHORT: Final = {
+    Provenance: frozenset[str](),
+    Memory: frozenset({"origin", "number", "version", "edition"}),
+}
 """Structs that leave out the fields at their default, but for these."""
 
 
@@ -87,7 +90,7 @@ def _build_list(origin: Any, arguments: tuple[Any, ...], value: Any) -> Any:
 
 def _build_one(hint: Any, value: Any) -> Any:
     if hint is Memory:
-        return from_record(value)
+        return from_record({name: one for name, one in value.items() if name != "edition"})
     if hint is Scope:
         return Scope.parse(value)
     if hint in (datetime, date):
@@ -113,7 +116,7 @@ def hints(kind: Any) -> Mapping[str, Any]:
 def help_of(hint: Any) -> str:
     """The help of a field, from its type hint."""
     said = (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Meta))
-    return next((one.description or "" for one in said), "")
+    return next((one.description for one in said if one.description), "")
 
 
 def bare(hint: Any) -> Any:
@@ -204,7 +207,6 @@ def _shape(hint: Any) -> Any:
     return {
         Scope: str,
         bytes: Annotated[str, Meta(extra_json_schema={"contentEncoding": "base64"})],
-        datetime: Annotated[datetime, Meta(tz=True)],
     }.get(hint, hint)
 
 
@@ -244,6 +246,10 @@ def schemas(types: Iterable[type[Struct]], template: str) -> tuple[list[Any], di
     found, defined = msgspec.json.schema_components(types, ref_template=template)
     scope = template.format(name="Scope")
     short = {kind.__name__: kind for kind in SHORT}
+    if Memory.__name__ in defined:
+        about = "Number and version as one text, equal to the ETag: no two states have the same."
+        edition = {"description": about, "type": "string"}
+        defined[Memory.__name__]["properties"]["edition"] = edition
     for name, schema in defined.items():
         if "properties" in schema:
             schema["additionalProperties"] = False

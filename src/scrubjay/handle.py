@@ -22,7 +22,7 @@ from scrubjay.model.requests import NOTHING, Backup, Caller, Export, Load, Resto
 from scrubjay.model.results import BackedUp, Erasure, Exported, Loaded, Reindexed, Report
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
-from scrubjay.model.text import check_choice
+from scrubjay.model.text import check
 from scrubjay.ports import Progress, no_progress
 from scrubjay.verbs import AsyncHandle, Handle, Verb, Verbs
 
@@ -122,7 +122,7 @@ class Jay(Verbs, Handle):
         self.scope = scope
         self.shared = shared
         """Whether the engine is shared: then closing the handle does not close it."""
-        self._caller = Caller(actor=check_choice("The actor", actor, Actor))
+        self._caller = Caller(actor=check("actor", Actor, actor))
 
     def __enter__(self) -> Self:
         return self

@@ -171,7 +171,11 @@ def test_a_process_with_an_open_handle_is_told_that_the_scope_is_destroyed(
             fresh.ask("open")
         fresh.ask("open", anew=True)
         assert fresh.ask("browse") == []
-    expect_destroyed(b)  # its handle is on the scope that was, not on the new one
+        fresh.ask("retain", "of the new life", id="note-2")
+    # It was told; now it finds the scope that is there, and nothing of the one that was.
+    assert b.ask("get", "note-2") is not None
+    with pytest.raises(NotFound):
+        b.ask("get", "note-1")
 
 
 def test_a_destroy_that_died_is_finished_by_the_next_who_opens(ram: Path, b: Peer) -> None:

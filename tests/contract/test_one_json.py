@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,7 +25,6 @@ FILES = {"export", "load", "backup", "restore"}
 """They are about files, which each door has in its own way."""
 OF_SERVICE = {"forget_one", "scopes", "open", "own_key", "list_keys", "create_key", "revoke_key"}
 """Only a service has these; the library has no keys."""
-BY_HAND = {"verify", "verify_erased", "reindex"}
 Fields = Callable[[str], dict[str, Any]]
 CASES: dict[str, Fields] = {
     "retain": lambda _: {"content": "Alice drinks tea", "tags": ["a"], "session": "s"},
@@ -53,6 +54,9 @@ CASES: dict[str, Fields] = {
     "audit": lambda _: {},
     "forget": lambda one: {"ids": [one]},
     "receipts": lambda _: {},
+    "verify": lambda _: {},
+    "verify_erased": lambda _: {},
+    "reindex": lambda _: {},
 }
 WITHOUT = {"extract": "it needs a model", "destroy": "tested below, as the last of all"}
 COMMANDS: dict[str, list[str]] = {
@@ -72,23 +76,36 @@ COMMANDS: dict[str, list[str]] = {
     "rotate": ["rotate"],
     "audit": ["audit"],
     "forget": ["forget", "ID", "--yes"],
+    "verify": ["verify"],
+    "supersede": ["correct", "ID", "Alice drinks coffee"],
+    "amend": ["pin", "ID"],
+    "revoke": ["revoke", "--session", "s", "--yes"],
+    "reindex": ["reindex"],
 }
 """The command of a verb, where there is one that says no more and no less."""
 
 
-def differences(one: Any, other: Any, place: str = "$") -> list[str]:
-    """Where two answers differ in their names or kinds of values; an empty list is like any."""
-    if place.endswith(".why"):
-        return []  # the parts of a score, by names that depend on the memory
-    if isinstance(one, dict) and isinstance(other, dict):
-        found = [f"{place}: {sorted(one)} {sorted(other)}"] if one.keys() != other.keys() else []
-        both = one.keys() & other.keys()
-        return found + [
-            d for name in both for d in differences(one[name], other[name], f"{place}.{name}")
-        ]
-    if isinstance(one, list) and isinstance(other, list):
-        return differences(one[0], other[0], f"{place}[]") if one and other else []
-    return [f"{place}: {one} {other}"] if type(one) is not type(other) else []
+MASKS = {
+    r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|\+00:00)": "<time>",
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}": "<uuid>",
+    r"\b[0-9a-f]{16,}\b": "<hex>",
+    r"\b[a-z2-7]{26}\b": "<address>",
+    r"\bacme/(library|client)\b": "<scope>",
+}
+
+
+def masked(value: Any) -> Any:
+    """An answer without what must differ: times and ages, ids, nonces and names of scopes."""
+    if isinstance(value, dict):
+        return {name: masked(one) for name, one in value.items() if name != "age"}
+    if isinstance(value, float):
+        return round(value, 5)  # a score counts the age, too
+    if isinstance(value, list):
+        return [masked(one) for one in value]
+    if isinstance(value, str):
+        for pattern, mask in MASKS.items():
+            value = re.sub(pattern, mask, value)
+    return value
 
 
 @pytest.fixture
@@ -118,7 +135,7 @@ def doors(home: SqliteHome) -> Iterator[tuple[Jay, Client, list[Any]]]:
 
 
 def test_every_verb_is_compared() -> None:
-    compared = {*CASES, *WITHOUT, *FILES, *OF_SERVICE, *BY_HAND}
+    compared = {*CASES, *WITHOUT, *FILES, *OF_SERVICE}
     assert set(VERBS) == compared, "a new verb needs a case here"
 
 
@@ -133,9 +150,13 @@ def test_library_http_and_client_say_the_same(
         content = "Always answer in French" if kept else "Alice likes tea"
         one = jay.retain(content, session="s", key="k", **kept).id  # type: ignore[arg-type]
         jay.record("I live in Rome.", "Noted.", id="turn-1", session="s")
-        said.append(codec.answer(getattr(jay, name)(**CASES[name](one))))
+        given = jay.forget([one]) if name == "verify_erased" else None
+        if given is not None:
+            said.append(codec.answer(jay.verify(given)))
+        else:
+            said.append(codec.answer(getattr(jay, name)(**CASES[name](one))))
     assert said[1] == told[-1], "the client gives back what it was told"
-    assert not differences(said[0], told[-1])
+    assert masked(said[0]) == masked(told[-1])
 
 
 def test_a_destroyed_scope_is_told_of_alike(doors: tuple[Jay, Client, list[Any]]) -> None:
@@ -143,22 +164,31 @@ def test_a_destroyed_scope_is_told_of_alike(doors: tuple[Jay, Client, list[Any]]
     mine = library.destroy(confirm="acme/library").to_dict()
     theirs = client.destroy(confirm="acme/client").to_dict()
     assert theirs == told[-1]
-    assert not differences(mine, theirs)
+    assert masked(mine) == masked(theirs)
 
 
 def test_the_command_line_says_what_the_library_says(tmp_path: Path) -> None:
+    """Each command and the library begin on copies of one home, so that even ids are equal."""
     import scrubjay
 
-    environment = {**os.environ, "SCRUBJAY_HOME": str(tmp_path)}
-    with scrubjay.open("default", home=tmp_path) as jay:
+    prepared = tmp_path / "prepared"
+    with scrubjay.open("default", home=prepared) as jay:
         one = jay.retain("Alice drinks tea", session="s").id
         jay.record("I live in Rome.", "Noted.", id="turn-1", session="s")
-        for name, words in COMMANDS.items():
-            argv = [one if word == "ID" else word for word in words]
-            command = [sys.executable, "-m", "scrubjay", *argv, "--json"]
-            ran = subprocess.run(
-                command, env=environment, capture_output=True, text=True, check=False, timeout=60
-            )
-            assert ran.returncode == 0, (name, ran.stderr)
-            mine = codec.answer(getattr(jay, name)(**CASES[name](one)))
-            assert not differences(json.loads(ran.stdout), mine), name
+    for name, words in COMMANDS.items():
+        mine, theirs = tmp_path / f"{name}-library", tmp_path / f"{name}-command"
+        for copy in (mine, theirs):
+            shutil.copytree(prepared, copy)
+        argv = [one if word == "ID" else word for word in words]
+        ran = subprocess.run(
+            [sys.executable, "-m", "scrubjay", *argv, "--json"],
+            env={**os.environ, "SCRUBJAY_HOME": str(theirs)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert ran.returncode == 0, (name, ran.stderr)
+        with scrubjay.open("default", home=mine) as jay:
+            said = codec.answer(getattr(jay, name)(**CASES[name](one)))
+        assert masked(json.loads(ran.stdout)) == masked(said), name

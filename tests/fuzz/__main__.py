@@ -16,6 +16,6 @@ with atheris.instrument_imports(include=["scrubjay", "msgspec", "json"]):
 CORPUS.mkdir(parents=True, exist_ok=True)
 for number, seed in enumerate(seeds(NAME)):
     (CORPUS / f"seed-{number}").write_bytes(seed)
-options = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=8192", *sys.argv[3:]]
+options = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=32768", *sys.argv[3:]]
 atheris.Setup([sys.argv[0], str(CORPUS), *options], TARGETS[NAME])
 atheris.Fuzz()

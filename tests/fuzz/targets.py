@@ -172,7 +172,8 @@ def seeds(name: str) -> list[bytes]:
         "secrets": texts,
         "history": ["\n".join(map(json.dumps, lines)) + "\n", streamed["text"]],
     }
-    return [one.encode() for one in found[name]]
+    copies = [sqlite.write(json.dumps(export).encode())] if name == "bundle" else []
+    return [*(one.encode() for one in found[name]), *copies]
 
 
 TARGETS: Final[Mapping[str, Target]] = {

@@ -40,7 +40,13 @@ def retain_all(jay: scrubjay.Jay, case: dict[str, Any]) -> dict[str, str]:
     return keys
 
 
-@pytest.mark.parametrize("name", ["chinese", "japanese", "german", "russian", "english_facts"])
+NAMES = (
+    *("arabic", "chinese", "english_facts", "french", "german", "hindi", "japanese", "russian"),
+    "spanish",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_plain_questions_find_their_memories(name: str, tmp_path: Path) -> None:
     case = read(name)
     with scrubjay.open("someone", home=tmp_path) as jay:

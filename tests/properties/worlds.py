@@ -133,7 +133,10 @@ class World(ABC):
 
     def begin(self) -> None:
         """Start the engines on what is there."""
-        self.keyring().add("installation", "root", INSTALLATION)
+        keyring = self.keyring()
+        keyring.found()
+        keyring.delete("installation", "root")
+        keyring.add("installation", "root", INSTALLATION)
         self.observer = self._engine()
         self.engines = [self._engine(), self._engine()]
 

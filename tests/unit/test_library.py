@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import pickle
+import re
 import resource
 import subprocess
 import sys
@@ -17,10 +18,11 @@ from msgspec import Struct
 
 import scrubjay
 from scrubjay import codec
+from scrubjay.engine.engine import OPEN_SCOPES
 from scrubjay.verbs import VERBS, Verb, Verbs
 
-MANY = 180
-"""More scopes than 1,024 descriptors would hold open, at seven each."""
+MANY = 600
+"""More scopes than an engine keeps open, and far more than 256 descriptors hold, at seven each."""
 
 
 def test_one_engine_serves_many_scopes_which_do_not_mix(tmp_path: Path) -> None:
@@ -38,13 +40,15 @@ def test_one_engine_serves_many_scopes_which_do_not_mix(tmp_path: Path) -> None:
 
 def test_scopes_in_turns_stay_below_the_limit_of_descriptors(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))
     try:
         with scrubjay.Engine(tmp_path) as engine:
             handles = [engine.scope(f"acme/{number}") for number in range(MANY)]
             for number, jay in enumerate(handles):
                 jay.retain(f"tea {number}")
             assert handles[0].browse()[0].content == "tea 0"
+            assert handles[7].recall("tea")[0].memory.content == "tea 7"
+            assert len(engine._engine._opened) <= OPEN_SCOPES
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -120,22 +124,26 @@ WRONG = {
 }
 
 
-def test_a_type_checker_accepts_what_is_right_and_rejects_a_typo(tmp_path: Path) -> None:
-    lines = [
-        "import scrubjay",
-        'with scrubjay.open("alice") as jay:',
-        '    jay.retain("tea", kind="preference", tags=["a"])',
-        '    jay.recall("tea", limit=3, kinds=["fact"])',
-        *(f"    {wrong}" for wrong in WRONG),
-    ]
-    script = tmp_path / "typed.py"
-    script.write_text("\n".join(lines) + "\n", "utf-8")
-    command = [sys.executable, "-m", "mypy", "--strict", str(script)]
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def test_a_type_checker_accepts_the_documents_and_rejects_a_typo(tmp_path: Path) -> None:
+    """Strict mypy over every block of README and quickstart, and over one typo of each kind."""
+    for page in ("README.md", "docs/quickstart.md"):
+        blocks = BLOCK.findall((ROOT / page).read_text("utf-8"))
+        assert blocks, page
+        for number, block in enumerate(blocks):
+            (tmp_path / f"{Path(page).stem.lower()}_{number}.py").write_text(block, "utf-8")
+    wrong = ["import scrubjay", 'with scrubjay.open("alice") as jay:', *(f"    {w}" for w in WRONG)]
+    (tmp_path / "wrong.py").write_text("\n".join(wrong) + "\n", "utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", *sorted(map(str, tmp_path.glob("*.py")))]
     told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300).stdout
     errors = [line for line in told.splitlines() if "error:" in line]
     assert len(errors) == len(WRONG), told
-    for (wrong, code), line in zip(WRONG.items(), errors, strict=True):
-        assert f"[{code}]" in line, (wrong, line)
+    for (typo, code), line in zip(WRONG.items(), errors, strict=True):
+        assert "wrong.py" in line, line
+        assert f"[{code}]" in line, (typo, line)
 
 
 def test_the_reference_of_the_api_is_current() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
 import pytest
 from msgspec.structs import replace
 
@@ -27,6 +28,11 @@ from scrubjay.model.errors import (
 from scrubjay.model.origin import Origin
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
+from scrubjay.service.limits import UNLIMITED
+from scrubjay.service.rest import BY_NAME
+from scrubjay.service.service import Options
+from scrubjay.verbs import VERBS
+from tests.serving import serving
 from tests.support.engines import MemoryHome
 
 ALICE = Scope("local", "alice")
@@ -162,6 +168,71 @@ def test_bad_input_is_refused_and_nothing_is_written(
     assert type(refusal.value) is error
     assert refusal.value.message.endswith(".")
     assert everything(home) == before
+
+
+BAD_FIELDS: list[tuple[str, dict[str, Any]]] = [
+    ("retain", {"content": ""}),
+    ("retain", {"content": " \n"}),
+    ("retain", {"content": "x" * 65_537}),
+    ("retain", {"content": "\N{TEACUP WITHOUT HANDLE}" * 20_000}),
+    ("retain", {"content": 7}),
+    ("retain", {"content": "a", "kind": "Nightingale"}),
+    ("retain", {"content": "a", "origin": "Nightingale"}),
+    ("retain", {"content": "a", "tags": "tea"}),
+    ("retain", {"content": "a", "tags": ["Nightingale" * 20]}),
+    ("retain", {"content": "a", "tags": [str(number) for number in range(65)]}),
+    ("retain", {"content": "a", "importance": 1.5}),
+    ("retain", {"content": "a", "pinned": "yes"}),
+    ("retain", {"content": "a", "key": "Nightingale" * 60}),
+    ("retain", {"content": "a", "position": -1}),
+    ("retain", {"content": "a", "id": "Nightingale !"}),
+    ("retain", {"content": "a", "sources": ["Nightingale !"]}),
+    ("retain", {"content": "a", "metadata": {"a": "x" * 16_384}}),
+    ("retain", {"content": "a", "metadata": ["a"]}),
+    ("retain", {"content": "a", "said_at": "Nightingale"}),
+    ("retain", {"content": "a", "mood": "Nightingale"}),
+    ("recall", {"query": " "}),
+    ("recall", {"query": "tea", "limit": 1_001}),
+    ("recall", {"query": "tea", "seconds": 0}),
+    ("recall", {"query": "tea", "kinds": ["Nightingale"]}),
+    ("recall", {"query": "tea", "scopes": ["Nightingale!"]}),
+    ("browse", {"limit": 0}),
+    ("forget", {"ids": []}),
+    ("forget", {"ids": ["mem-1"], "session": "s"}),
+    ("revoke", {}),
+    ("record", {"id": "turn-1", "user": "x" * (8 * 1024 * 1024 + 1)}),
+    ("freeze", {"level": "Nightingale"}),
+    ("purge", {"superseded_days": 36_501}),
+    ("extract", {"limit": 0}),
+]
+
+
+@pytest.mark.parametrize(("verb", "fields"), BAD_FIELDS)
+def test_library_and_direct_construction_refuse_a_bad_field(
+    home: MemoryHome, jay: Jay, verb: str, fields: dict[str, Any]
+) -> None:
+    before = everything(home)
+    for call in (VERBS[verb].request, getattr(jay, verb)):
+        if call is VERBS[verb].request and "mood" in fields:
+            continue  # a name that is not known is Python's own to refuse
+        with pytest.raises(InvalidRequest) as refusal:
+            call(**fields)
+        assert "Nightingale" not in refusal.value.message + refusal.value.hint
+    assert everything(home) == before
+
+
+def test_http_refuses_the_same_fields(engine: Engine, home: MemoryHome, jay: Jay) -> None:
+    options = Options(no_auth=True, scope=ALICE, rates=UNLIMITED)
+    with serving(engine, home.clock, options) as running, httpx2.Client() as http:
+        before = everything(home)
+        for verb, fields in BAD_FIELDS:
+            operation = BY_NAME[verb]
+            how = {"params" if operation.in_query else "json": fields}
+            url = f"{running.url}/v1{operation.path}"
+            answer = http.request(operation.method, url, **how)  # type: ignore[arg-type]
+            assert answer.status_code in (413, 422), (verb, fields, answer.text)
+            assert "Nightingale" not in answer.text
+        assert everything(home) == before
 
 
 @pytest.mark.parametrize("level", [Freeze.WRITES, Freeze.ALL])

@@ -150,6 +150,7 @@ def serve(
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     with _hosted(config, Rules(calls_per_minute=calls_per_minute)) as (host, _):
+        bootstrap.forbid_core_dumps()
         server = Server(host, socket, directory)
         try:
             host.start(sorted(directory.served()))

@@ -102,7 +102,7 @@ def unpin(jay: Jay, id: str) -> Output:
     "recall",
     fields(Recall, "query QUERY", "limit -n"),
     _FILTER,
-    fields(Recall, "untrusted", "asked_at", "timezone", "scopes --also"),
+    fields(Recall, "untrusted", "asked_at", "timezone", "min_relevance", "scopes --also"),
     Option("--explain", "Score breakdown: show the parts each score is the sum of."),
 )
 def recall(jay: Jay, query: str, *, explain: bool = False, **request: Any) -> Output:

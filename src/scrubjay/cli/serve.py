@@ -22,11 +22,11 @@ from scrubjay.cli.home import confirm, installed, scope_of
 from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output
 from scrubjay.engine import Engine
-from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Filter, Retain
 from scrubjay.model.scope import Scope
+from scrubjay.model.text import check
 from scrubjay.surfaces.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABLE, PlaneOffer
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ def _serve(
     from scrubjay.service.limits import Rates
     from scrubjay.service.service import Options
 
+    bootstrap.forbid_core_dumps()
     where = server.Listening(host=host, port=port, **transport)
     rates = Rates(reads=reads, writes=writes)
     asked = Options(hosts=hosts_of(host, allow_host), rates=rates, **options or {})
@@ -172,7 +173,7 @@ def trusted(
     chosen: tuple[Grant, ...] = OWNERS
     if grants is not None:
         named = [one.strip() for one in grants.split(",") if one.strip()]
-        listed = {text.check_choice("A grant", one, Grant) for one in named}
+        listed = {check("grants", Grant, one) for one in named}
         chosen = tuple(grant for grant in Grant if grant in listed)
     return Trust(
         issuer=issuer,

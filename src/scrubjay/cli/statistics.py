@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scrubjay import bootstrap, files
+from scrubjay.cli import render
 from scrubjay.cli.home import scoped
 from scrubjay.cli.parser import Option, command
 from scrubjay.cli.render import Output, piece
@@ -217,23 +218,11 @@ def inspect(file: Path) -> None:
 
     Example: scrubjay inspect ~/.local/share/scrubjay/catalog.sqlite
     """
-    from rich.console import Console
-    from rich.table import Table
-
-    console, shown = Console(), bootstrap.inspect(file)
-    console.print(f"[bold]{shown.title}[/]", highlight=False)
-    facts = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in shown.facts:
-        facts.add_row(f"[dim]{name}[/]", value)
-    console.print(facts)
+    shown = bootstrap.inspect(file)
+    render.line(shown.title)
+    render.table(("fact", "value"), shown.facts)
     if shown.rows:
-        table = Table(*shown.columns, box=None, pad_edge=False, header_style="dim")
-        for row in shown.rows:
-            table.add_row(*row)
-        console.print(table)
+        render.table(shown.columns, shown.rows)
     if shown.rows and shown.omitted:
-        console.print(f"[dim]and {shown.omitted:,} more rows like these[/]")
-    if shown.words:
-        console.print("readable text:", ", ".join(shown.words), markup=False)
-    else:
-        console.print("readable text: [bold green]none[/]")
+        render.line(f"and {shown.omitted:,} more rows like these")
+    render.line(f"readable text: {', '.join(shown.words) or 'none'}")

@@ -12,7 +12,7 @@ from scrubjay.conversation import messages
 from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import redact
 from scrubjay.model import echo
-from scrubjay.model.turns import TEXT_BYTES
+from scrubjay.model.text import TURN_BYTES
 
 
 class Said(NamedTuple):
@@ -32,7 +32,7 @@ def capture(request: object, answer: str, *, sent_on: object = None) -> Said:
 
 
 def _bounded(text: str) -> str:
-    return sound(text).encode()[:TEXT_BYTES].decode("utf-8", "ignore")
+    return sound(text).encode()[:TURN_BYTES].decode("utf-8", "ignore")
 
 
 def users_said(request: object) -> list[str]:

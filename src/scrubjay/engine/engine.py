@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -227,12 +228,18 @@ class Extracting:
         return status
 
 
+OPEN_SCOPES: Final = 512
+"""How many scopes an engine keeps open: their keys, and what was decrypted of them lately."""
+
+
 class Engine(Checking, Extracting):
     """All verbs on all scopes of one installation; thread-safe."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._opened: dict[Scope, OpenScope] = {}
+        self._used: dict[Scope, int] = {}
+        self._uses = itertools.count()
         self._shelf: Shelf[OpenIndex] = Shelf(ports.policy.shelf_bytes)
         self._mutex = threading.RLock()
         self._closed = False
@@ -250,6 +257,7 @@ class Engine(Checking, Extracting):
 
     def _open(self, scope: Scope, *, create: bool = True, anew: bool = False) -> OpenScope:
         self._check_open()
+        self._used[scope] = next(self._uses)
         found = self._opened.get(scope)
         if found is None or found.ended:
             with self._mutex:
@@ -261,7 +269,17 @@ class Engine(Checking, Extracting):
                 if found is None:
                     found = lifecycle.open_scope(self._ports, scope, create=create, anew=anew)
                     self._opened[scope] = found
+                    self._let_go()
         return found
+
+    def _let_go(self) -> None:
+        """LRU eviction of open scopes; a call that still has one in hand goes on with it."""
+        while len(self._opened) > OPEN_SCOPES:
+            idle = min(self._opened, key=lambda scope: self._used.get(scope, 0))
+            opened = self._opened.pop(idle)
+            self._used.pop(idle, None)
+            self._shelf.drop(opened.address)
+            opened.close()
 
     def _check_open(self) -> Ports:
         """What the engine stands on, unless it was closed."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from msgspec import Meta, Struct
 
+from scrubjay.model import text
 from scrubjay.model.origin import Actor, Origin
 
 if TYPE_CHECKING:
@@ -48,37 +49,44 @@ def wording(content: str, tags: Iterable[str]) -> str:
 
 # Fields that several Structs have, each declared once with its help.
 
-MemoryId = Annotated[str, Meta(description="The id of the memory: stable and unique in its scope.")]
+MemoryId = Annotated[
+    text.Id, Meta(description="The id of the memory: stable and unique in its scope.")
+]
 MemoryKind = Annotated[
     Kind, Meta(description="The kind of memory; behavioral kinds tell the agent how to act.")
 ]
-Content = Annotated[str, Meta(description="The text of the memory.")]
+Content = Annotated[text.Text, Meta(description="The text of the memory.")]
 Tags = Annotated[
-    tuple[str, ...], Meta(description="Tags: labels to filter by, searched like the content.")
+    text.Tags, Meta(description="Tags: labels to filter by, searched like the content.")
 ]
-Importance = Annotated[float, Meta(description="Number from 0 to 1; breaks near-ties in ranking.")]
+Importance = Annotated[
+    text.Share, Meta(description="Number from 0 to 1; breaks near-ties in ranking.")
+]
 Pinned = Annotated[bool, Meta(description="Pin: a pinned memory comes first in the brief.")]
 IdempotencyKey = Annotated[
-    str | None,
+    text.Name | None,
     Meta(description="The idempotency key: a second write under the same key changes nothing."),
 ]
-SessionName = Annotated[str | None, Meta(description="The session (conversation) it was said in.")]
+SessionName = Annotated[
+    text.Name | None, Meta(description="The session (conversation) it was said in.")
+]
 ChannelName = Annotated[
-    str | None,
+    text.Name | None,
     Meta(description="Channel: a label by its writer, such as an app; revoke can undo it."),
 ]
 KeyId = Annotated[
-    str | None,
+    text.Name | None,
     Meta(description="The id of the API key it came by, by the engine; revoke can undo a key."),
 ]
 MessageId = Annotated[
-    str | None, Meta(description="The id of the message it was said in, as the channel names it.")
+    text.Name | None,
+    Meta(description="The id of the message it was said in, as the channel names it."),
 ]
 SpeakerName = Annotated[
-    str | None, Meta(description="The name of the person or agent who said it.")
+    text.Name | None, Meta(description="The name of the person or agent who said it.")
 ]
 PlaceInSession = Annotated[
-    int | None, Meta(description="Its place in the session, a whole number from 0.")
+    text.Count | None, Meta(description="Its place in the session, a whole number from 0.")
 ]
 TextOrigin = Annotated[
     Origin, Meta(description="The origin: by which channel the text came in; it decides trust.")
@@ -87,23 +95,23 @@ ActingAs = Annotated[
     Actor, Meta(description="The actor: who carries out the verb; written to the audit trail.")
 ]
 SourceIds = Annotated[
-    tuple[str, ...],
+    text.Ids,
     Meta(description="Ids of the memories it was derived from; it is erased with them."),
 ]
 ChangeReason = Annotated[
-    str | None, Meta(description="The reason for the replacement, in the caller's words.")
+    text.Name | None, Meta(description="The reason for the replacement, in the caller's words.")
 ]
 SaidAt = Annotated[
-    datetime | None, Meta(description="The time it was said; None for the time of recording.")
+    text.Time | None, Meta(description="The time it was said; None for the time of recording.")
 ]
 ValidFrom = Annotated[
-    datetime | None, Meta(description="Start of the time it is true for; stored, not filtered by.")
+    text.Time | None, Meta(description="Start of the time it is true for; stored, not filtered by.")
 ]
 ValidTo = Annotated[
-    datetime | None, Meta(description="End of the time it is true for; stored, not filtered by.")
+    text.Time | None, Meta(description="End of the time it is true for; stored, not filtered by.")
 ]
 ExpiresAt = Annotated[
-    datetime | None,
+    text.Time | None,
     Meta(description="Time of expiry: hidden from then on, erased by purge; None for never."),
 ]
 MetadataMap = Annotated[
@@ -123,7 +131,7 @@ class Result(Struct, frozen=True):
         return found
 
 
-class Provenance(Result, frozen=True, kw_only=True):
+class Provenance(Result, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Provenance of a memory: who wrote it, and where and when it was said."""
 
     actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.USER
@@ -141,7 +149,7 @@ class Memory(Result, frozen=True, kw_only=True):
     id: MemoryId
     kind: MemoryKind
     content: Content
-    recorded_at: Annotated[datetime, Meta(description="The time it was written, in UTC.")]
+    recorded_at: Annotated[text.Time, Meta(description="The time it was written, in UTC.")]
     origin: TextOrigin = Origin.USER
     provenance: Annotated[
         Provenance, Meta(description="Provenance: who wrote it, and where and when it was said.")
@@ -152,22 +160,23 @@ class Memory(Result, frozen=True, kw_only=True):
     importance: Importance = 0.5
     pinned: Pinned = False
     approved: Annotated[
-        str | None,
+        text.Name | None,
         Meta(
             description="Signature of a person's approval, if it was in quarantine; None otherwise."
         ),
     ] = None
     key: IdempotencyKey = None
     supersedes: Annotated[
-        str | None, Meta(description="The id of the version before this one; None for the first.")
+        text.Id | None,
+        Meta(description="The id of the version before this one; None for the first."),
     ] = None
     superseded_by: Annotated[
-        str | None,
+        text.Id | None,
         Meta(description="The id of the version that replaced this one; None while it is current."),
     ] = None
     sources: SourceIds = ()
     retired_at: Annotated[
-        datetime | None,
+        text.Time | None,
         Meta(
             description="The time it was superseded, or a source of it; None while it is current."
         ),
@@ -177,11 +186,11 @@ class Memory(Result, frozen=True, kw_only=True):
     expires_at: ExpiresAt = None
     metadata: MetadataMap = {}
     number: Annotated[
-        int,
+        text.Count,
         Meta(description="Sequence number: its place in the order of creation within the scope."),
     ] = 0
     version: Annotated[
-        int,
+        text.Positive,
         Meta(
             description="Version of the row, raised by every change; not part of the sealed cell."
         ),

@@ -37,6 +37,7 @@ def _memory(memory: Memory) -> Any:
     record = to_record(memory)
     record["number"] = memory.number
     record["version"] = memory.version
+    record["edition"] = "{}.{}".format(*memory.edition)
     return record
 
 

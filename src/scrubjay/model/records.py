@@ -7,14 +7,13 @@ field with the same rules as writing, and names the field that is wrong.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Json, Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.text import checked
 
 Record = dict[str, Json]
 EXPORT: Final = "scrubjay-export"
@@ -35,7 +34,6 @@ _LISTS: Final = frozenset({"tags", "sources"})
 _KINDS: Final = {kind.value: kind for kind in Kind}
 _ORIGINS: Final = {origin.value: origin for origin in Origin}
 _ACTORS: Final = {actor.value: actor for actor in Actor}
-_KNOWN: Final = frozenset(Memory.__struct_fields__)
 
 
 def _stamp(time: datetime) -> str:
@@ -97,7 +95,7 @@ def encode(memory: Memory) -> bytes:
 def decode(cell: bytes, *, number: int, version: int) -> Memory:
     """The memory a cell holds; the cell is authentic, so its fields are not checked again."""
     record: dict[str, Any] = json.loads(cell.decode())
-    return _build(record, _trusted_time, number=number, version=version)
+    return _build(record, number=number, version=version)
 
 
 def from_record(record: Json) -> Memory:
@@ -107,122 +105,54 @@ def from_record(record: Json) -> Memory:
     """
     if not isinstance(record, dict):
         raise InvalidRequest("The record is not a JSON object.")
-    if unknown := sorted(set(record) - _KNOWN):
-        raise InvalidRequest(f"{unknown[0]}: no such field in a memory.")
-    for field, check in _CHECKS.items():
-        _checked(field, check, record)
-    number, version = record.get("number", 0), record.get("version", 1)
-    assert isinstance(number, int)
-    assert isinstance(version, int)
-    return _build(record, _foreign_time, number=number, version=version)
+    found: dict[str, Any] = {"origin": None, **_timed(record, ("recorded_at", *_TIMES))}
+    provenance = found.get("provenance")
+    if isinstance(provenance, dict):
+        try:
+            if provenance.get("said_at", "") is None:
+                raise InvalidRequest("said_at: it must not be null.")
+            found["provenance"] = Provenance(
+                **checked(Provenance, _timed(provenance, ("said_at",)))
+            )
+        except InvalidRequest as error:
+            raise InvalidRequest(f"provenance: {error.message}", hint=error.hint) from error
+    memory = Memory(**checked(Memory, found))
+    for name in _LISTS & record.keys():
+        if list(getattr(memory, name)) != record[name]:
+            raise InvalidRequest(f"{name}: it must be a list of texts, each once.")
+    return memory
 
 
-def _build(
-    record: dict[str, Any], time: Callable[[str], datetime], *, number: int, version: int
-) -> Memory:
+def _timed(record: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """The record with its times read; one that is no text is left to the check."""
+    found = dict(record)
+    for name in names:
+        try:
+            if isinstance(record.get(name), str):
+                found[name] = datetime.fromisoformat(record[name])
+        except ValueError as error:
+            raise InvalidRequest(f"{name}: it must be a time with a time zone.") from error
+    return found
+
+
+def _build(record: dict[str, Any], *, number: int, version: int) -> Memory:
     """The memory of a record; missing fields get their defaults."""
     found = {**record, "number": number, "version": version}
     found["kind"], found["origin"] = _KINDS[record["kind"]], _ORIGINS[record["origin"]]
-    found["recorded_at"] = time(record["recorded_at"])
+    found["recorded_at"] = datetime.fromisoformat(record["recorded_at"])
     if "provenance" in record:
-        found["provenance"] = _provenance(record["provenance"], time)
+        found["provenance"] = _provenance(record["provenance"])
     for name in _LISTS & record.keys():
         found[name] = tuple(record[name])
     for name in _TIMED & record.keys():
-        found[name] = _maybe(time, record[name])
+        found[name] = record[name] and datetime.fromisoformat(record[name])
     return Memory(**found)
 
 
-def _provenance(record: dict[str, Any], time: Callable[[str], datetime]) -> Provenance:
+def _provenance(record: dict[str, Any]) -> Provenance:
     found = dict(record)
     if "actor" in record:
         found["actor"] = _ACTORS[record["actor"]]
     if "said_at" in record:
-        found["said_at"] = time(record["said_at"])
+        found["said_at"] = datetime.fromisoformat(record["said_at"])
     return Provenance(**found)
-
-
-def _maybe(time: Callable[[str], datetime], stamp: str | None) -> datetime | None:
-    return None if stamp is None else time(stamp)
-
-
-def _trusted_time(stamp: str) -> datetime:
-    return datetime.fromisoformat(stamp)
-
-
-def _foreign_time(stamp: str) -> datetime:
-    time = text.check_time("It", datetime.fromisoformat(stamp))
-    assert time is not None
-    return time
-
-
-def _checked(field: str, check: Callable[[Any], object], record: Mapping[str, Json]) -> None:
-    try:
-        check(record.get(field, _ABSENT.get(field)))
-    except InvalidRequest as error:
-        raise InvalidRequest(f"{field}: {error.message}", hint=error.hint) from error
-    except (TypeError, ValueError, AttributeError) as error:
-        raise InvalidRequest(f"{field}: the value has a wrong type.") from error
-
-
-def _check_provenance(value: dict[str, Any]) -> None:
-    if unknown := sorted(set(value) - {"actor", "said_at", *_PROVENANCE}):
-        raise InvalidRequest(f"{unknown[0]} is no field of provenance.")
-    text.check_choice("The actor", value.get("actor", "user"), Actor)
-    for name in _PROVENANCE:
-        text.check_name(name, value.get(name))
-    if "said_at" in value:
-        _foreign_time(value["said_at"])
-
-
-def _list(check: Callable[[Any], tuple[str, ...]]) -> Callable[[Any], object]:
-    def checked(value: object) -> None:
-        if not isinstance(value, list) or list(check(value)) != value:
-            raise InvalidRequest("It must be a list of texts, each once.")
-
-    return checked
-
-
-def _present(check: Callable[[Any], object]) -> Callable[[Any], object]:
-    def checked(value: object) -> None:
-        if value is None:
-            raise InvalidRequest("It must not be null.")
-        check(value)
-
-    return checked
-
-
-def _optional(check: Callable[[Any], object]) -> Callable[[Any], object]:
-    return lambda value: None if value is None else check(value)
-
-
-_ABSENT: Final[Mapping[str, Any]] = {
-    "provenance": {},
-    "tags": [],
-    "sources": [],
-    "importance": 0.5,
-    "pinned": False,
-    "metadata": {},
-    "number": 0,
-    "version": 1,
-}
-_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
-    **dict.fromkeys(_OPTIONAL, lambda value: text.check_name("It", value)),
-    "id": text.check_id,
-    "kind": lambda value: text.check_choice("The kind", value, Kind),
-    "content": text.check_content,
-    "recorded_at": _foreign_time,
-    "origin": lambda value: text.check_choice("The origin", value, Origin),
-    "provenance": _check_provenance,
-    "tags": _list(text.check_tags),
-    "sources": _list(lambda value: text.check_ids("It", value)),
-    "importance": lambda value: text.check_share("It", value),
-    "pinned": lambda value: text.check_flag("It", value),
-    "metadata": text.check_metadata,
-    "number": _present(lambda value: text.check_count("It", value)),
-    "version": _present(lambda value: text.check_count("It", value, least=1)),
-    "position": lambda value: text.check_count("It", value),
-    "supersedes": _optional(text.check_id),
-    "superseded_by": _optional(text.check_id),
-    **{name: _optional(_foreign_time) for name in _TIMES},
-}

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, field
+from msgspec.structs import force_setattr
 
 from scrubjay.model.memory import Memory, MemoryId, Result
 from scrubjay.model.origin import Origin
@@ -124,6 +125,13 @@ class Hit(Result, frozen=True, kw_only=True):
         Mapping[str, float], Meta(description="Parts of the score by name; they sum to it.")
     ]
     scope: Annotated[Scope, Meta(description="The scope it was found in.")]
+    relevance: Annotated[
+        float,
+        Meta(
+            description="Calibrated probability from 0 to 1 that the memory answers; "
+            "compares across questions."
+        ),
+    ] = 0.0
 
 
 class Recalled(Result, frozen=True, kw_only=True):
@@ -445,10 +453,10 @@ class Report(Result, frozen=True, kw_only=True):
         Meta(description="Places where the bytes of an erased cell still are; no key opens them."),
     ] = ()
 
-    @property
-    def sound(self) -> bool:
-        """Whether there are no problems."""
-        return not self.problems
+    sound: Annotated[bool, Meta(description="Whether all is as promised: no problems.")] = True
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "sound", not self.problems)
 
 
 class Changes(Result, frozen=True, kw_only=True):

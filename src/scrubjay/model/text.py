@@ -1,73 +1,249 @@
-"""Validation of texts, names, ids, tags, numbers and times that a caller supplies."""
+"""Limits of what a caller supplies: the types its fields are made of, and their one check.
+
+A limit stands in the `Meta` of a field's type, beside its help. `checked` holds values against it,
+and adds what a `Meta` cannot say: a size in bytes, valid Unicode, times in UTC, lists without
+repeats, metadata that is JSON.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, KeysView, Mapping, ValuesView
 from datetime import UTC, datetime, tzinfo
-from enum import StrEnum
-from math import inf
-from typing import TypeVar
+from functools import lru_cache
+from typing import Annotated, Any, Final, get_type_hints
+
+import msgspec
+from msgspec import NODEFAULT, Meta, Struct, ValidationError
+from msgspec.structs import fields, force_setattr
 
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.memory import Json
 
 CONTENT_BYTES = 64 * 1024
+TURN_BYTES = 8 * 1024 * 1024
+"""The most that either side of a turn may say."""
 METADATA_BYTES = 16 * 1024
 METADATA_DEPTH = 200
 """Maximum nesting of metadata, far below the limits of JSON parsers."""
 NAME_CHARS = 512
-TAG_CHARS = 128
 TAGS = 64
 SOURCES = 256
-DAYS = 36_500
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
+_MOST_BYTES = "most_bytes"
+_BLANK: Final = r"\S"
+_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$(?!\n)"
 _STAMPED_KEY = re.compile(r"(once-[0-9a-f]{32})-[0-9a-f]{32}")
-_Choice = TypeVar("_Choice", bound=StrEnum)
+_PLACE: Final = re.compile(r"`\$\.(\w+)|field `(\w+)`")
+"""Where msgspec says which field is wrong."""
+
+# -- the types of fields -------------------------------------------------------------------
+
+Words = Annotated[str, Meta(min_length=1, pattern=_BLANK)]
+Text = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=CONTENT_BYTES,
+        pattern=_BLANK,
+        extra={
+            _MOST_BYTES: CONTENT_BYTES,
+            "hint": "Say what is to be remembered. Split a longer text into several memories.",
+        },
+    ),
+]
+Speech = Annotated[str, Meta(max_length=TURN_BYTES, extra={_MOST_BYTES: TURN_BYTES})]
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARS, pattern=_BLANK)]
+Tag = Annotated[str, Meta(min_length=1, max_length=128, pattern=_BLANK)]
+Id = Annotated[str, Meta(pattern=_ID)]
+Tags = Annotated[tuple[Tag, ...], Meta(max_length=TAGS)]
+Ids = Annotated[tuple[Id, ...], Meta(max_length=SOURCES)]
+Time = Annotated[datetime, Meta(tz=True)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+Positive = Annotated[int, Meta(ge=1, le=2**53 - 1)]
+Days = Annotated[int, Meta(ge=0, le=36_500)]
+Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 
 
-def _utf8(what: str, text: str) -> bytes:
-    if not isinstance(text, str):
-        raise InvalidRequest(f"{what} must be text.")
+class CheckedRequest(Struct, frozen=True):
+    """Base of requests: the fields are checked as one is made, however it is made."""
+
+    def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        for name, value in checked(type(self), given).items():
+            if value is not given[name]:
+                force_setattr(self, name, value)
+
+
+# -- the check -----------------------------------------------------------------------------
+
+
+def check(name: str, hint: Any, value: Any) -> Any:
+    """One value, checked by a type of fields; InvalidRequest calls it by the name."""
+    return _convert({name: value}, *_single(name, hint))[name]
+
+
+def checked(kind: type[Struct], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a Struct in their types; InvalidRequest names the first that is wrong."""
+    return _convert(given, *_form(kind))
+
+
+def _convert(
+    given: Mapping[str, Any], form: type[Struct], most: Mapping[str, int]
+) -> dict[str, Any]:
+    listed = {
+        name: tuple(value) if isinstance(value, Iterator | KeysView | ValuesView) else value
+        for name, value in given.items()
+    }
     try:
-        return text.encode()
+        made = msgspec.convert(listed, form, builtin_types=(datetime, bytes))
+    except ValidationError as error:
+        raise refusal(form, error) from error
+    return {name: _settled(name, getattr(made, name), most) for name in form.__struct_fields__}
+
+
+@lru_cache(maxsize=256)
+def _form(kind: type[Struct]) -> tuple[type[Struct], Mapping[str, int]]:
+    """A Struct with the same fields and no `__post_init__`, and its limits in bytes."""
+    hints = get_type_hints(kind, include_extras=True)
+    needed, optional = list[Any](), list[Any]()
+    for one in fields(kind):
+        if one.required:
+            needed.append((one.name, hints[one.name]))
+        else:
+            given: dict[str, Any] = {"default": one.default}
+            if one.default is NODEFAULT:
+                given = {"default_factory": one.default_factory}
+            optional.append((one.name, hints[one.name], msgspec.field(**given)))
+    return _made(kind.__name__, [*needed, *optional])
+
+
+@lru_cache(maxsize=64)
+def _single(name: str, hint: Any) -> tuple[type[Struct], Mapping[str, int]]:
+    return _made("Value", [(name, hint)])
+
+
+def _made(title: str, wanted: list[Any]) -> tuple[type[Struct], Mapping[str, int]]:
+    form = msgspec.defstruct(title, wanted, kw_only=True, forbid_unknown_fields=True)
+    metas = (
+        (name, one.extra)
+        for name, hint, *_ in wanted
+        for one in getattr(hint, "__metadata__", ())
+        if isinstance(one, Meta) and one.extra
+    )
+    return form, {name: extra[_MOST_BYTES] for name, extra in metas if _MOST_BYTES in extra}
+
+
+def _settled(name: str, value: Any, most: Mapping[str, int]) -> Any:
+    """A converted value as it is kept; InvalidRequest for what no `Meta` refuses."""
+    match value:
+        case str():
+            size = len(_utf8(name, value))
+            if size > most.get(name, size):
+                raise InvalidRequest(
+                    f"{name}: it has {size:,} bytes; at most {most[name]:,} are kept.",
+                    hint="Split it into several.",
+                )
+        case datetime():
+            try:
+                return value.astimezone(UTC)
+            except OverflowError as error:
+                raise InvalidRequest(
+                    f"{name}: it is outside the years 1 to 9999 in UTC."
+                ) from error
+        case tuple() | frozenset():
+            for one in value:
+                if isinstance(one, str):
+                    _utf8(name, one)
+            return tuple(dict.fromkeys(value)) if isinstance(value, tuple) else value
+        case dict():
+            _check_json(name, value)
+    return value
+
+
+def _utf8(name: str, value: str) -> bytes:
+    try:
+        return value.encode()
     except UnicodeEncodeError as error:
         raise InvalidRequest(
-            f"{what} has half a surrogate pair at character {error.start}.",
+            f"{name}: it has half a surrogate pair at character {error.start}.",
             hint="Send valid Unicode text.",
         ) from error
 
 
-def check_content(content: str) -> str:
-    """Non-empty text of at most 64 KiB."""
-    size = len(_utf8("The content", content))
-    if not content.strip():
-        raise InvalidRequest("The content is empty.", hint="Say what is to be remembered.")
-    if size > CONTENT_BYTES:
-        raise InvalidRequest(
-            f"The content has {size:,} bytes; at most {CONTENT_BYTES:,} are kept in one memory.",
-            hint="Split it into several memories.",
-        )
-    return content
+def _check_json(name: str, value: Mapping[str, Any]) -> None:
+    try:
+        written = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRequest(f"{name}: it must be plain JSON values.") from error
+    if _depth(value) > METADATA_DEPTH:
+        raise InvalidRequest(f"{name}: it may be nested at most {METADATA_DEPTH} levels deep.")
+    if len(_utf8(name, written)) > METADATA_BYTES:
+        raise InvalidRequest(f"{name}: it may have at most {METADATA_BYTES:,} bytes as JSON.")
 
 
-def check_query(query: str) -> str:
-    """Non-empty text; of a long one only the beginning is used, so there is no limit."""
-    _utf8("The query", query)
-    if not query.strip():
-        raise InvalidRequest("The query is empty.", hint="Ask something, or browse instead.")
-    return query
+def _depth(value: object) -> int:
+    """How deep a JSON value is nested; what json.dumps has taken is not deeper than the stack."""
+    if isinstance(value, Mapping):
+        return 1 + max(map(_depth, value.values()), default=0)
+    if isinstance(value, list | tuple):
+        return 1 + max(map(_depth, value), default=0)
+    return 0
 
 
-def check_name(what: str, name: str | None) -> str | None:
-    """A session, key, speaker or channel name: None, or 1 to 512 characters."""
-    if name is None:
-        return None
-    _utf8(what, name)
-    if not name.strip() or len(name) > NAME_CHARS:
-        raise InvalidRequest(f"{what} must have 1 to {NAME_CHARS} characters.")
-    return name
+# -- refusals ------------------------------------------------------------------------------
+
+
+def refusal(form: type[Struct], error: ValidationError) -> InvalidRequest:
+    """The error of msgspec as a sentence about the field: its limits, never its value."""
+    from msgspec import inspect  # loaded by a refusal, and by no command that goes well
+
+    found = _PLACE.search(str(error))
+    name = (found[1] or found[2]) if found else "request"
+    if name not in form.__struct_fields__:
+        return InvalidRequest(f"{name}: there is no such field.")
+    about = inspect.type_info(dict(get_type_hints(form, include_extras=True))[name])
+    hint = None
+    if isinstance(about, inspect.Metadata):
+        hint = (about.extra or {}).get("hint") or (about.extra_json_schema or {}).get("description")
+    return InvalidRequest(f"{name}: it must be {_wanted(about)}.", hint=hint)
+
+
+def _wanted(about: Any) -> str:
+    """The values a type allows, in words."""
+    from msgspec import inspect
+
+    match about:
+        case inspect.Metadata():
+            return _wanted(about.type)
+        case inspect.UnionType():
+            return " or ".join(_wanted(one) for one in about.types)
+        case inspect.StrType(pattern=pattern) if pattern == _ID:
+            return "an id, such as mem- and a UUID"
+        case inspect.StrType():
+            most = f" to {about.max_length:,} characters" if about.max_length else " or more"
+            return f"text of {about.min_length or 0}{most}"
+        case inspect.IntType() | inspect.FloatType():
+            least = f"above {about.gt}" if about.gt is not None else f"from {about.ge or 0}"
+            most = f" to {about.le:,}" if about.le and about.le < 2**53 - 1 else ""
+            return f"a {'whole ' * isinstance(about, inspect.IntType)}number {least}{most}"
+        case inspect.EnumType():
+            return f"one of {', '.join(one.value for one in about.cls)}"
+        case inspect.VarTupleType() | inspect.FrozenSetType():
+            most = f" of at most {about.max_length:,}" if about.max_length else ""
+            return f"a list{most}, each {_wanted(about.item_type)}"
+        case inspect.LiteralType():
+            return f"one of {', '.join(map(str, about.values))}"
+    return _PLAIN_WORDS.get(type(about).__name__, "what this field holds")
+
+
+_PLAIN_WORDS: Final = {
+    "NoneType": "null",
+    "BoolType": "true or false",
+    "DateTimeType": "a time with a time zone",
+    "DictType": "an object with text keys",
+    "BytesType": "bytes",
+}
 
 
 def key_name(key: str) -> str:
@@ -78,151 +254,6 @@ def key_name(key: str) -> str:
     """
     stamped = _STAMPED_KEY.fullmatch(key)
     return key if stamped is None else stamped[1]
-
-
-def check_id(public_id: str) -> str:
-    """A public id: printable ASCII without spaces, at most 200 characters."""
-    if not isinstance(public_id, str) or not _ID.fullmatch(public_id):
-        raise InvalidRequest(
-            "That is not a memory id.", hint="Ids look like mem- followed by a UUID."
-        )
-    return public_id
-
-
-def each(what: str, texts: Iterable[str]) -> Iterator[str]:
-    """The texts of a list, one by one."""
-    if not isinstance(texts, Iterable):
-        raise InvalidRequest(f"{what} must be a list of texts.")
-    for text in texts:
-        _utf8("A text in the list", text)
-        yield text
-
-
-def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """At most 64 tags of 1 to 128 characters, each once, in the order given."""
-    if isinstance(tags, str):
-        raise InvalidRequest("Tags must be a list of texts.", hint='For example tags=["travel"].')
-    unique = tuple(dict.fromkeys(each("Tags", tags))) if tags else ()
-    for tag in unique:
-        if not tag.strip() or len(tag) > TAG_CHARS:
-            raise InvalidRequest(f"A tag must have 1 to {TAG_CHARS} characters.")
-    if len(unique) > TAGS:
-        raise InvalidRequest(f"A memory has at most {TAGS} tags.")
-    return unique
-
-
-def check_ids(what: str, ids: Iterable[str], limit: int = SOURCES) -> tuple[str, ...]:
-    """A list of public ids, each once."""
-    if isinstance(ids, str):
-        raise InvalidRequest(f"{what} must be a list of ids.", hint='For example ["mem-…"].')
-    unique = tuple(dict.fromkeys(map(check_id, each(what, ids)))) if ids else ()
-    if len(unique) > limit:
-        raise InvalidRequest(f"{what} may name at most {limit} ids.")
-    return unique
-
-
-def check_choice(what: str, value: str, choices: type[_Choice]) -> _Choice:
-    """A member of an enumeration, by its value."""
-    if value.__class__ is choices:
-        return value
-    try:
-        return choices(value)
-    except ValueError as error:
-        known = ", ".join(choices)
-        raise InvalidRequest(f"{what} is not known.", hint=f"Use one of: {known}.") from error
-
-
-def check_choices(what: str, values: Iterable[str], choices: type[_Choice]) -> frozenset[_Choice]:
-    """Members of an enumeration, by their values; one may be given by itself."""
-    several = (values,) if isinstance(values, str) else values or ()
-    named = each(f"{what.removeprefix('The ').capitalize()}s", several)
-    return frozenset(check_choice(what, value, choices) for value in named)
-
-
-def check_share(what: str, value: float) -> float:
-    """A number from 0 to 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidRequest(f"{what} must be a number from 0 to 1.")
-    return float(value)
-
-
-def check_count(what: str, value: int | None, *, least: int = 0) -> int | None:
-    """None, or a whole number not below `least`."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**53:
-        raise InvalidRequest(f"{what} must be a whole number from {least}.")
-    return value
-
-
-def check_limit(limit: int, most: int) -> int:
-    """How many are wanted at most: a number from 1 to `most`."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
-        raise InvalidRequest(f"The limit is a number from 1 to {most:,}.")
-    return limit
-
-
-def check_days(what: str, value: int, *, least: int = 0) -> int:
-    """A number of days, at most a hundred years of them."""
-    days = check_count(what, value, least=least)
-    if days is None or days > DAYS:
-        raise InvalidRequest(f"{what} must be a number of days from {least} to {DAYS:,}.")
-    return days
-
-
-def check_seconds(what: str, value: float | None) -> float | None:
-    """None, or a number of seconds above 0."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
-        raise InvalidRequest(f"{what} must be a number of seconds above 0.")
-    return float(value)
-
-
-def check_flag(what: str, value: bool) -> bool:
-    """True or false, and nothing that merely counts as one of them."""
-    if not isinstance(value, bool):
-        raise InvalidRequest(f"{what} must be true or false.")
-    return value
-
-
-def check_time(what: str, value: datetime | None) -> datetime | None:
-    """None, or an aware time, as UTC."""
-    if value is None:
-        return None
-    if not isinstance(value, datetime) or value.tzinfo is None:
-        raise InvalidRequest(
-            f"{what} must be a time with a time zone.",
-            hint="For example datetime(2026, 5, 1, tzinfo=UTC).",
-        )
-    try:
-        return value.astimezone(UTC)
-    except OverflowError as error:
-        raise InvalidRequest(f"{what} is outside the years 1 to 9999 in UTC.") from error
-
-
-def check_metadata(metadata: Mapping[str, Json]) -> Mapping[str, Json]:
-    """A JSON object of at most 16 KiB."""
-    if not isinstance(metadata, Mapping) or not all(isinstance(name, str) for name in metadata):
-        raise InvalidRequest("Metadata must be a mapping with text keys.")
-    try:
-        text = json.dumps(dict(metadata), allow_nan=False, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidRequest("Metadata must be plain JSON values.") from error
-    if _depth(metadata) > METADATA_DEPTH:
-        raise InvalidRequest(f"Metadata may be nested at most {METADATA_DEPTH} levels deep.")
-    if len(_utf8("Metadata", text)) > METADATA_BYTES:
-        raise InvalidRequest(f"Metadata may have at most {METADATA_BYTES:,} bytes as JSON.")
-    return metadata
-
-
-def _depth(value: object) -> int:
-    """How deep a JSON value is nested; what json.dumps has taken is not deeper than the stack."""
-    if isinstance(value, Mapping):
-        return 1 + max(map(_depth, value.values()), default=0)
-    if isinstance(value, list | tuple):
-        return 1 + max(map(_depth, value), default=0)
-    return 0
 
 
 def zone(name: str | None) -> tzinfo:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
-from scrubjay.model import quotation, text
+from scrubjay.model import quotation
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import (
     ChannelName,
@@ -34,9 +34,8 @@ from scrubjay.model.memory import (
 )
 from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut, WriteOutcome
+from scrubjay.model.text import CheckedRequest, Id, Name, Speech, Time, check
 
-TEXT_BYTES: Final = 8 * 1024 * 1024
-"""Maximum size of either side of a turn."""
 SHOWN_TEXTS: Final = 1_000
 TURNS_LIMIT: Final = 1_000
 """Maximum number of turns in one answer,"""
@@ -75,7 +74,7 @@ _WORDS: Final = re.compile(r"\w+")
 if TYPE_CHECKING:
     ShownTexts = Sequence[str]
 else:
-    ShownTexts = tuple[str, ...]
+    ShownTexts = Annotated[tuple[Speech, ...], Meta(max_length=SHOWN_TEXTS)]
 
 
 class State(IntEnum):
@@ -94,14 +93,16 @@ class State(IntEnum):
 
 
 TurnId = Annotated[
-    str, Meta(description="The id of the turn, from its writer: a second write changes nothing.")
+    Id, Meta(description="The id of the turn, from its writer: a second write changes nothing.")
 ]
 TurnTime = Annotated[datetime, Meta(description="The time of the turn, in UTC.")]
-UserText = Annotated[str, Meta(description="The user's side: the text said to the agent.")]
+UserText = Annotated[Speech, Meta(description="The user's side: the text said to the agent.")]
 AssistantText = Annotated[
-    str, Meta(description="The assistant's side: the text the agent answered.")
+    Speech, Meta(description="The assistant's side: the text the agent answered.")
 ]
-ModelName = Annotated[str | None, Meta(description="The name of the language model that answered.")]
+ModelName = Annotated[
+    Name | None, Meta(description="The name of the language model that answered.")
+]
 UserOrigin = Annotated[
     Origin,
     Meta(
@@ -143,7 +144,7 @@ class Turn(Result, frozen=True, kw_only=True):
         return replace(self, user=user.own, assistant=assistant.own), quoted
 
 
-class _WithWords(Struct, frozen=True):
+class _WithWords(CheckedRequest, frozen=True):
     """Both sides may be given by position, all else by name."""
 
     user: UserText = ""
@@ -154,19 +155,19 @@ class Record(_WithWords, frozen=True, kw_only=True):
     """Write one turn; memories are derived from it at once."""
 
     id: Annotated[
-        str | None,
+        Id | None,
         Meta(
             description="The id of the turn: a second write changes nothing; None makes a new id."
         ),
     ] = None
-    at: Annotated[datetime | None, Meta(description="The time of the turn; None for now.")] = None
+    at: Annotated[Time | None, Meta(description="The time of the turn; None for now.")] = None
     session: SessionName = None
     model: ModelName = None
     channel: ChannelName = None
     origin: Annotated[
         OriginArg, Meta(description="The origin of the user's side, which decides trust.")
     ] = Origin.USER
-    metadata: MetadataMap = {}
+    metadata: MetadataMap = field(default_factory=dict)
     shown: Annotated[
         ShownTexts,
         Meta(
@@ -174,22 +175,6 @@ class Record(_WithWords, frozen=True, kw_only=True):
             "repeats it, now or later in the session, is not remembered again."
         ),
     ] = ()
-
-    def __post_init__(self) -> None:
-        _set(self, "shown", tuple(text.each("Shown", self.shown)))
-        for one in self.shown:
-            _check_said("memory", one)
-        if len(self.shown) > SHOWN_TEXTS:
-            raise InvalidRequest(f"At most {SHOWN_TEXTS:,} texts can be shown in a turn.")
-        if self.id is not None:
-            text.check_id(self.id)
-        for name in ("user", "assistant"):
-            _check_said(name, getattr(self, name))
-        for name in _NAMES:
-            text.check_name(f"The {name}", getattr(self, name))
-        _set(self, "at", text.check_time("The time of the turn", self.at))
-        _set(self, "origin", text.check_choice("The origin", self.origin, Origin))
-        text.check_metadata(self.metadata)
 
     def turn(self, turn_id: str, now: datetime, actor: Actor, key_id: str | None = None) -> Turn:
         """The turn this request describes; its fields have the names of a turn's."""
@@ -396,26 +381,8 @@ def from_record(record: Json) -> Turn:
     fields: dict[str, Any] = dict(record)
     try:
         at = datetime.fromisoformat(fields["at"])
-        actor = text.check_choice("The actor", fields.pop("actor", Actor.AGENT), Actor)
-        key_id = text.check_name("The id of the key", fields.pop("key_id", None))
-        turn_id = text.check_id(fields["id"])
-        return Record(**{**fields, "at": at}).turn(turn_id, at, actor, key_id)
+        actor = check("actor", Actor, fields.pop("actor", Actor.AGENT))
+        turn_id = check("id", Id, fields["id"])
+        return Record(**{**fields, "at": at}).turn(turn_id, at, actor)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRequest("The turn has unknown fields, or lacks some.") from error
-
-
-def _check_said(name: str, said: object) -> None:
-    if not isinstance(said, str):
-        raise InvalidRequest(f"What the {name} said must be text.")
-    try:
-        size = len(said.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidRequest(f"What the {name} said has half a surrogate pair.") from error
-    if size > TEXT_BYTES:
-        raise InvalidRequest(
-            f"What the {name} said has {size:,} bytes; at most {TEXT_BYTES:,} are kept in a turn."
-        )
-
-
-def _set(request: Struct, name: str, value: object) -> None:
-    force_setattr(request, name, value)

@@ -121,22 +121,23 @@ def of(error: Exception) -> Problem:
         case TooLate():
             return Problem(503, "too_late", "The deadline passed.", headers={"Retry-After": "1"})
         case ValidationError():
-            return _of_field(error)
+            return of_field(error)
         case MsgspecError():
             return Problem(400, "malformed", "The body is not valid JSON.")
     return Problem(500, "internal", "Something went wrong; the log of the service says what.")
 
 
-def _of_field(error: ValidationError) -> Problem:
-    """The problem of the first invalid field of a request."""
+def of_field(error: ValidationError, refused: ScrubjayError | None = None) -> Problem:
+    """The problem of a request by its first wrong field, in the words of a refusal if there is."""
     message, _, path = str(error).partition(" - at `$")
     parts = _PART.findall(path.rstrip("`"))
     if named := _NAMED.search(message):
         parts.append(named[1])
     pointer = "#/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in parts)
-    place = Place(pointer=pointer, detail=message[:200])
-    detail = "One field is not as described."
-    return Problem(422, errors.InvalidRequest.code, detail, places=[place])
+    if refused is None:
+        refused = errors.InvalidRequest("One field is not as described.")
+    place = Place(pointer=pointer, detail=refused.message)
+    return Problem(422, refused.code, refused.message, hint=refused.hint, places=[place])
 
 
 def of_status(status: int, headers: Mapping[str, str] | None = None) -> Problem:

@@ -21,10 +21,10 @@ from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.requests import Get
 from scrubjay.model.results import Outcome, Page, Recalled, Retained
 from scrubjay.model.scope import Scope
-from scrubjay.model.text import NAME_CHARS, key_name
+from scrubjay.model.text import NAME_CHARS, key_name, refusal
 from scrubjay.model.turns import Recorded
 from scrubjay.service.endpoint import HttpEndpoint, Take, Visit, read_body
-from scrubjay.service.problems import Problem
+from scrubjay.service.problems import Problem, of_field
 from scrubjay.service.rest import BELOW, OPERATIONS, Operation
 from scrubjay.service.service import Service
 from scrubjay.service.tracing import Span
@@ -36,7 +36,7 @@ _STRONG: Final = re.compile(rf'"{_COUNT}\.{_COUNT}"')
 
 def etag(memory: Memory) -> str:
     """Strong ETag: it names one edition of a memory."""
-    return f'"{memory.number}.{memory.version}"'
+    return '"{}.{}"'.format(*memory.edition)
 
 
 def unchanged(request: Request, memory: Memory) -> bool:
@@ -235,17 +235,18 @@ class RestEndpoint(HttpEndpoint[Response]):
 
     def _values(self, visit: Visit) -> Values:
         operation, request = self.operation, visit.request
-        if operation.in_query:
-            found = _query(request, self._wanted)
-            given = msgspec.convert(found, self._form, strict=False)
-        else:
-            try:
+        try:
+            if operation.in_query:
+                given = msgspec.convert(_query(request, self._wanted), self._form, strict=False)
+            else:
                 given = msgspec.json.decode(visit.body or b"{}", type=self._form)
-            except RecursionError as error:
-                raise Problem(400, "malformed", "The body is nested too deep.") from error
-            except UnicodeDecodeError as error:
-                raise Problem(400, "malformed", "The body is not UTF-8.") from error
-        values = codec.chosen(given, self._wanted)
+            values = codec.chosen(given, self._wanted)
+        except msgspec.ValidationError as error:
+            raise of_field(error, refusal(self._form, error)) from error
+        except RecursionError as error:
+            raise Problem(400, "malformed", "The body is nested too deep.") from error
+        except UnicodeDecodeError as error:
+            raise Problem(400, "malformed", "The body is not UTF-8.") from error
         values |= {name: request.path_params[name] for name in operation.path_names}
         if operation.paged:
             cursor, below = values.pop("cursor", None), values.pop(BELOW, None)

@@ -13,11 +13,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
 from scrubjay.model.errors import ExtractorError
 from scrubjay.model.memory import Kind
-from scrubjay.model.text import check_content, check_share, check_tags
-from scrubjay.model.turns import EPISODE_PART, MODEL_PART, MODEL_PIECES, Turn
+from scrubjay.model.text import checked
+from scrubjay.model.turns import EPISODE_PART, MODEL_PART, MODEL_PIECES, Piece, Turn
 from scrubjay.ports import Distiller, Extractor
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -72,9 +73,7 @@ class DistillerContract:
         self, distiller: Distiller, user: str, assistant: str
     ) -> None:
         for piece in distiller.distill(turn(user, assistant)):
-            check_content(piece.content)
-            check_tags(piece.tags)
-            check_share("The importance", piece.importance)
+            checked(Piece, asdict(piece))
 
     def test_what_rests_on_the_answer_is_not_said_by_the_user(
         self, distiller: Distiller, user: str, assistant: str
@@ -123,9 +122,7 @@ class ExtractorContract:
         self, extractor: Extractor, user: str, assistant: str
     ) -> None:
         for piece in extractor.extract(_turn(user, assistant), ()).pieces:
-            check_content(piece.content)
-            check_tags(piece.tags)
-            check_share("The importance", piece.importance)
+            checked(Piece, asdict(piece))
 
     def test_an_answer_says_what_it_cost(
         self, extractor: Extractor, user: str, assistant: str

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import fields
 
+from scrubjay import codec
 from scrubjay.cli import app
 from scrubjay.cli.parser import COMMANDS, Fields
 from tests.unit.cli.conftest import CommandLine
@@ -46,9 +47,7 @@ def test_every_option_has_help_and_a_name_of_its_own(name: str) -> None:
 def test_an_option_of_a_field_has_its_help_and_its_default_from_there() -> None:
     declared = [one for one in COMMANDS["recall"].declared if isinstance(one, Fields)]
     described = {
-        one.name: one.type.__metadata__[0].description
-        for request in declared
-        for one in fields(request.request)
+        one.name: codec.help_of(one.type) for request in declared for one in fields(request.request)
     }
     options = {one.name: one for one in COMMANDS["recall"].options if one.name in described}
     assert {"query", "limit", "kinds", "tags", "since", "scopes"} <= set(options)
@@ -133,3 +132,24 @@ def test_a_command_loads_no_library_it_does_not_need(tmp_path: Path, arguments: 
     loaded = set(done.stdout.splitlines()[-1].split("|"))
     assert "apsw" in loaded
     assert not loaded & HEAVY
+
+
+def test_a_command_that_reads_loads_no_code_that_writes(tmp_path: Path) -> None:
+    """`list` of a scope that has nothing due loads neither retain nor forget nor the ledger."""
+    script = (
+        "import sys\nfrom scrubjay.cli.app import run\n"
+        "run(sys.argv[1:]); print('|'.join(sys.modules))"
+    )
+    environment = {**os.environ, "SCRUBJAY_HOME": str(tmp_path)}
+    for arguments in (["remember", "tea"], ["list"]):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    loaded = set(done.stdout.splitlines()[-1].split("|"))
+    writing = {"memories.retain", "memories.forget", "ledger.turns", "transfer.copies"}
+    assert "scrubjay.engine.memories.read" in loaded
+    assert not loaded & {f"scrubjay.engine.{name}" for name in writing}

@@ -22,7 +22,7 @@ def full(cli: CommandLine) -> CommandLine:
 
 def everything(cli: CommandLine, scope: str = "default") -> list[object]:
     listed = cli.good("list", "--superseded", "--scope", scope, "--json").json["data"]
-    return [{**memory, "number": 0, "version": 1} for memory in listed]
+    return [{**memory, "number": 0, "version": 1, "edition": ""} for memory in listed]
 
 
 def test_an_export_without_a_file_is_json_on_stdout(full: CommandLine) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
+import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import EmbedderError, Frozen, InvalidRequest, NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
-from scrubjay.model.requests import AGENT, Amend, FreezeRequest, Get, Recall, Restore
+from scrubjay.model.requests import AGENT, INJECTED, Amend, FreezeRequest, Get, Recall, Restore
 from scrubjay.model.rows import Freeze
 from scrubjay.ports import Floats
 from scrubjay.testing.clock import FakeClock
@@ -34,6 +37,9 @@ from tests.unit.engine.scene import (
     supersede,
 )
 
+LANGUAGES = Path(__file__).parents[2] / "languages"
+FACTS = LANGUAGES / "english_facts.toml"
+CHITCHAT = LANGUAGES / "chitchat.txt"
 MONDAY = datetime(2025, 6, 2, tzinfo=UTC)
 TUESDAY = MONDAY + timedelta(days=1)
 QUESTION = "What does she drink with breakfast?"
@@ -369,6 +375,63 @@ def test_one_untrusted_source_fills_at_most_its_share(engine: Engine) -> None:
     total = sum(len(hit.memory.content) for hit in hits)
     web = sum(len(hit.memory.content) for hit in hits if hit.memory.origin is Origin.WEB)
     assert 0 < web <= 0.3 * total
+
+
+# -- small scopes -------------------------------------------------------------------------------
+
+
+def test_a_statement_comes_before_the_question_asked_before_and_a_standing_wish(
+    home: MemoryHome,
+) -> None:
+    home.embedder = StaticEmbedder(home.clock)
+    engine = home.engine()
+    turns = (
+        "I live in Paris, near the canal.",
+        "Always answer in one sentence.",
+        "What is the weather like today?",
+        "Where do I live?",
+    )
+    for position, turn in enumerate(turns):
+        retain(engine, turn, session="s", speaker="user", position=position, kind=Kind.EPISODE)
+    found = said(engine, "Where do I live?")
+    assert found[0] == turns[0]
+    assert found[-1] == turns[-1]
+
+
+def test_scopes_searched_together_are_weighed_together(engine: Engine) -> None:
+    for number in range(30):
+        retain(engine, f"The green tea of cup {number} was bitter.")
+    retain(engine, "Bob drinks green tea with honey at breakfast.")
+    retain(engine, "The tea house is closed.", scope=BOB)
+    found = said(engine, "Who drinks tea with honey at breakfast?", scopes=(BOB,))
+    assert found[0] == "Bob drinks green tea with honey at breakfast."
+
+
+# -- nothing ------------------------------------------------------------------------------------
+
+
+def test_small_talk_is_answered_with_nothing_where_relevance_is_asked_for(home: MemoryHome) -> None:
+    home.embedder = StaticEmbedder(home.clock)
+    engine = home.engine()
+    facts = tomllib.loads(FACTS.read_text("utf-8"))["facts"]
+    for fact in facts.values():
+        retain(engine, fact)
+    chitchat = CHITCHAT.read_text("utf-8").splitlines()
+    assert len(set(chitchat)) >= 100
+    heard = [text for text in chitchat if len(ask(engine, text, min_relevance=INJECTED))]
+    assert len(heard) <= 0.05 * len(chitchat), heard
+    for hit in ask(engine, "anything at all about the dog?"):
+        assert 0 <= hit.relevance <= 1
+
+
+def test_what_nobody_vouches_for_is_never_injected_however_it_matches(engine: Engine) -> None:
+    fill(engine, 20)
+    stuffed = f"{QUESTION} what does she drink with breakfast breakfast drink"
+    retain(engine, stuffed, origin=Origin.WEB)
+    assert stuffed in said(engine, QUESTION, limit=20)
+    assert stuffed not in said(engine, QUESTION, limit=20, min_relevance=INJECTED)
+    with pytest.raises(InvalidRequest):
+        ask(engine, QUESTION, min_relevance=2)
 
 
 # -- when ---------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from scrubjay.model.memory import Json
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Allowance
 from scrubjay.model.rows import Collection
-from scrubjay.model.text import check_choice, check_name
 from scrubjay.ports import Tx, View
 
 _IDLE_SECONDS: Final = 24 * 3600
@@ -30,8 +29,6 @@ def mark_tainted(
     opened: OpenScope, session: str, origin: Origin = Origin.WEB, *, actor: Actor
 ) -> Origin:
     """Taint a session: it has read text of this origin; returns the least trusted one so far."""
-    check_name("The session", session)
-    origin = check_choice("The origin", origin, Origin)
 
     def store(tx: Tx) -> Origin:
         state = _state(opened, tx, session)

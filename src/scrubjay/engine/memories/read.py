@@ -12,7 +12,6 @@ from scrubjay.model.origin import Actor
 from scrubjay.model.requests import Browse
 from scrubjay.model.results import Changes, Page
 from scrubjay.model.rows import Collection
-from scrubjay.model.text import check_id, check_time
 from scrubjay.ports import View
 
 _PAGE = 256
@@ -23,13 +22,11 @@ def get(
     opened: OpenScope, public_id: str, *, as_of: datetime | None = None, actor: Actor = Actor.USER
 ) -> Memory:
     """One memory by id, superseded or not; NotFound if it is unknown, forgotten or expired."""
-    check_id(public_id)
-    moment = check_time("The time as_of", as_of)
     memory = opened.read(lambda view: opened.peek(view, public_id))
     opened.note_read("get", actor)
-    if memory is not None and moment is not None and not memory.visible(moment):
+    if memory is not None and as_of is not None and not memory.visible(as_of):
         memory = None
-    if memory is None or (moment is None and memory.expired(opened.ports.clock.now())):
+    if memory is None or (as_of is None and memory.expired(opened.ports.clock.now())):
         raise not_here(public_id)
     return memory
 
@@ -82,7 +79,6 @@ def browse(opened: OpenScope, request: Browse, *, actor: Actor = Actor.USER) -> 
 
 def history(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> tuple[Memory, ...]:
     """All versions of a memory, oldest first, without forgotten ones."""
-    check_id(public_id)
 
     def look(view: View) -> tuple[Memory, ...]:
         here = opened.peek(view, public_id)

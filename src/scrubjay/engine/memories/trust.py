@@ -19,7 +19,6 @@ from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Caller, Forget, Revoke
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Row
-from scrubjay.model.text import check_id
 from scrubjay.ports import Tx
 
 _HUMANS = frozenset({Actor.USER, Actor.OPERATOR})
@@ -41,7 +40,6 @@ def quarantined(opened: OpenScope, *, actor: Actor) -> tuple[Memory, ...]:
 
 def approve(opened: OpenScope, public_id: str, content: str, *, actor: Actor) -> Memory:
     """Release a memory from quarantine; `content` is the text that the person saw."""
-    check_id(public_id)
     _check_human(actor)
 
     def store(tx: Tx) -> Memory:
@@ -69,7 +67,6 @@ def approve(opened: OpenScope, public_id: str, content: str, *, actor: Actor) ->
 def reject(opened: OpenScope, public_id: str, *, actor: Actor) -> Erasure:
     """Erase a memory that is in quarantine, with what was derived from it."""
     _check_human(actor)
-    check_id(public_id)
     memory = opened.read(lambda view: read_live(opened, view, public_id))
     if not memory.quarantined:
         raise Conflict(

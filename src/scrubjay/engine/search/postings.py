@@ -31,6 +31,11 @@ Number = TypeVar("Number", np.uint16, np.uint32, np.uint64)
 TermCounts: TypeAlias = tuple[Rows, Counts]
 """The rows that hold a term, and how often each does."""
 
+PRIOR_ROWS = 1000
+PRIOR_HOLDING = 2.5
+"""Imagined rows, and how many of them hold a term: a small scope says little of what is rare."""
+MOST_NATS = 6.0
+"""The most information one term counts for: a rare word may be a typing error."""
 K1 = 1.0
 B = 0.6
 MOST_COUNTED = 0xFFFF
@@ -179,6 +184,10 @@ class Match:
 
     scores: Floats
     coverage: Floats
+    terms: int = 0
+    """How many terms were wanted."""
+    nats: float = 0.0
+    """Information of the wanted terms that some row holds, whatever the size of the scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +220,7 @@ class Terms:
         """
         scores, coverage = np.zeros(self.rows, np.float32), np.zeros(self.rows, np.float32)
         known = {item.term for item in wanted}
-        whole = 0.0
+        whole = nats = 0.0
         for item in wanted:
             own = self.find(item.term)
             rarity = self.rarity(len(own[0]))
@@ -223,9 +232,12 @@ class Terms:
                 continue
             rows, best, held = self.weigh(own, near, rarity)
             whole += item.weight * rarity
+            expected = math.log((self.rows + PRIOR_ROWS) / (len(own[0]) + PRIOR_HOLDING))
+            nats += min(expected, MOST_NATS)
             scores[rows] += np.float32(item.weight) * best
             coverage[rows] += np.float32(item.weight * rarity) * held
-        return Match(scores, coverage / np.float32(whole) if whole else coverage)
+        coverage = coverage / np.float32(whole) if whole else coverage
+        return Match(scores, coverage, len(wanted), nats)
 
     def find(self, term: str) -> TermCounts:
         """The rows that hold the term, ascending, and how often each does."""

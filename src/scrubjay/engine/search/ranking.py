@@ -9,7 +9,8 @@ question then computes its features over all rows at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final, TypeAlias
 
@@ -65,6 +66,8 @@ class Weights:
     distrust: float = -0.5
     """Distance of the origin from the most trusted one."""
     pinned: float = 0.1
+    echo: float = -8.0
+    """Is the question itself, asked before."""
     holds: float = 0.0
     """Coverage to the power of 1.5: a trivial match counts little, a nearly full one much."""
 
@@ -113,6 +116,7 @@ class RankColumns:
     latest: float
     """The last of these times: for a question asked after it, no row is `later`."""
     timed: Mask
+    asks: Mask
     instructs: Mask
     prefers: Mask
     previous: Places
@@ -182,6 +186,7 @@ def arrange(
         time=time,
         latest=float(np.fmax.reduce(time, initial=-np.inf)),
         timed=signs["timed"],
+        asks=asks,
         instructs=signs["instructs"],
         prefers=signs["prefers"],
         previous=previous,
@@ -228,6 +233,12 @@ SPREAD = 0.5
 """Cosines that differ by less than this are not spread over all of 0..1: they hardly differ."""
 BROAD = 0.5
 """A time range with a larger share of all rows is ignored."""
+ABOUT = 0.05
+"""The share of the question's information a standing wish holds, at least,"""
+ALIKE = 0.2
+"""or the cosine of its vector."""
+SAME = 0.9
+"""The cosine from which on two questions are the same."""
 EXACT = 6
 """How much more a day counts that nobody mistakes, such as yesterday."""
 DAY = 86400.0
@@ -244,6 +255,12 @@ class Evidence:
     """The share of the query's information the row holds, 0 to 1."""
     meaning: Floats | None = None
     """Cosine to the query with the scope's mean vector removed; None when there are no vectors."""
+    likeness: Floats | None = None
+    """Cosine to the query as it is."""
+    terms: int = 0
+    """How many terms the query has."""
+    nats: float = 0.0
+    """The information of those that some row holds."""
 
 
 def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Mapping[str, Floats]:
@@ -269,10 +286,20 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
         found["session"] = best[columns.session_of]
     found["nearby"] = np.maximum(around * columns.gate - coverage, 0)
     masks = _aims(query, columns)
+    if "instruction" in masks:
+        # However standing, a wish counts only where it has anything to do with the question.
+        about = coverage >= ABOUT
+        if evidence.meaning is not None:
+            about |= evidence.meaning >= ALIKE
+        for name in ("instruction", "preference"):
+            masks[name] &= about
     found |= {name: mask.astype(np.float32) for name, mask in masks.items()}
     if "dated" in found and any(window.exact for window in query.windows):
         found["dated"] *= np.float32(EXACT)
     found |= columns.manner
+    if evidence.likeness is not None and (same := evidence.likeness >= SAME).any():
+        # Asked before in the same words: it says nothing, whatever it matches.
+        found["echo"] = (same & columns.asks).astype(np.float32)
     if query.asked_at is not None:
         # How long ago a row was said when the question is asked: a day 0.1, a month 0.6, a year 1.
         days = ((query.asked_at.timestamp() - columns.time) / DAY).astype(np.float32)
@@ -339,6 +366,7 @@ class Ranked:
     row: int
     score: float
     parts: Mapping[str, float]
+    relevance: float = 0.0
 
 
 def rank(
@@ -372,14 +400,54 @@ def rank(
                 if part:
                     parts[row][name] = part
     ranked = []
-    for row in sorted(rows, key=lambda row: (-sum(parts[row].values()), row)):
+    rows.sort(key=lambda row: (-sum(parts[row].values()), row))
+    likely = relevance(evidence, sums, rows)
+    for row in rows:
         score = sum(parts[row].values())
         bounded = min(max(score, 0.0), 1.0)
         if bounded != score:
             # What had to be cut off is a part of its own.
             parts[row]["bound"] = bounded - score
-        ranked.append(Ranked(row=row, score=bounded, parts=parts[row]))
+        ranked.append(Ranked(row=row, score=bounded, parts=parts[row], relevance=likely[row]))
     return ranked
+
+
+GATE = {"bias": -40.4, "likeness": 33.6, "nats": 19.2, "rows": -2.76, "terms": 4.2}
+"""Log-odds that a scope holds an answer at all, by the best of the hits."""
+HIT = {"bias": -1.41, "behind": 0.133, "likeness": 0.955, "nats": 0.065, "place": -1.13}
+"""Log-odds that one of its hits is that answer; docs/evaluation.md says how both were found."""
+GUESSED = 0.5
+"""The likeness of a row that holds all the words, where there are no vectors to compare."""
+MOST_NATS = 25.0
+FEWEST_ROWS = 250
+"""A smaller scope is not easier to please: what nothing in it answers is as foreign."""
+CALIBRATED = 10
+"""How many places the fit looked at; later ones count as the last of them."""
+
+
+def relevance(evidence: Evidence, sums: Floats, rows: Sequence[int]) -> dict[int, float]:
+    """How likely each of the best rows, in their order, is to answer.
+
+    The gate asks whether anything here does: information shared with the question, not divided by
+    what it asks for, and the plain cosine. Both grow with the number of rows by chance alone.
+    """
+    if not rows:
+        return {}
+    held = evidence.coverage[rows] * np.float32(evidence.nats)
+    if evidence.likeness is None:
+        alike = np.float32(GUESSED) * evidence.coverage[rows]
+    else:
+        alike = evidence.likeness[rows]
+    first = slice(CALIBRATED)
+    gate = GATE["bias"] + GATE["likeness"] * float(alike[first].max())
+    gate += GATE["nats"] * math.log1p(float(held[first].max()))
+    gate += GATE["rows"] * math.log(max(len(sums), FEWEST_ROWS))
+    gate += GATE["terms"] * math.log(max(evidence.terms, 1))
+    place = np.log1p(np.minimum(np.arange(len(rows)), CALIBRATED - 1))
+    hit = HIT["bias"] + HIT["behind"] * (sums[rows] - sums[rows[0]]) + HIT["likeness"] * alike
+    hit = hit + HIT["nats"] * np.minimum(held, MOST_NATS) + HIT["place"] * place
+    odds = 1 / (1 + math.exp(-max(gate, -60.0))) / (1 + np.exp(-hit))
+    return dict(zip(rows, odds.tolist(), strict=True))
 
 
 def full_score(*, by_words: bool, weights: Weights = WEIGHTS) -> float:

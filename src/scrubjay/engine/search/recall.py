@@ -22,12 +22,12 @@ from scrubjay.engine.search.open_index import OpenIndex, Peek
 from scrubjay.engine.search.postings import Floats, Mask
 from scrubjay.engine.search.question import ParsedQuery
 from scrubjay.engine.search.ranking import Evidence, RankColumns, Ranked
-from scrubjay.engine.search.scope_index import Snapshot, arrange
+from scrubjay.engine.search.scope_index import Snapshot
 from scrubjay.engine.search.segment import KINDS, ORIGINS, Columns
 from scrubjay.model.errors import EmbedderError, Frozen
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import excess
-from scrubjay.model.requests import Caller, Recall
+from scrubjay.model.requests import INJECTED, Caller, Recall
 from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.rows import Freeze
 
@@ -86,6 +86,9 @@ _TOPICAL = 0.15
 """Topic threshold of a behavioral memory: its coverage of the question is at least this,"""
 _AKIN = 0.3
 """or its cosine with the question is."""
+_DOUBTED = 0.9 * INJECTED
+"""The most relevance of a memory nobody vouches for: below what is injected unasked, however well
+it is made to match."""
 _BEHAVIORAL = np.array([kind.behavioral for kind in KINDS])
 _TRUSTED = np.array([origin.trusted for origin in ORIGINS])
 
@@ -207,30 +210,22 @@ def catch_up(indexed: OpenIndex, told: list[str], deadline: float | None = None)
 
 def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | None) -> Candidates:
     """Score every memory of caught-up indexes, and apply the filter."""
-    evidence = []
-    for snapshot in (one.snapshot for one in searched):
-        match = snapshot.match(wanted(request.query[:QUERY_CHARS], snapshot.languages))
-        meaning = None if vector is None else snapshot.cosine(vector)
-        evidence.append(Evidence(words=match.scores, coverage=match.coverage, meaning=meaning))
-    if len(searched) == 1:
-        whole, joined, arranged = searched[0].held, evidence[0], searched[0].snapshot.arranged
-    else:
-        whole = Columns.join([one.held for one in searched])
-        meanings = [one.meaning for one in evidence if one.meaning is not None]
-        joined = Evidence(
-            words=np.concatenate([one.words for one in evidence]),
-            coverage=np.concatenate([one.coverage for one in evidence]),
-            meaning=np.concatenate(meanings) if meanings else None,
-        )
-        # Sessions are told apart: one name in two scopes means two of them.
-        scope = np.repeat(np.arange(len(searched)), [len(one.held) for one in searched])
-        moved = whole.session + scope * len(whole.names)
-        apart = np.where(whole.session < 0, -1, moved).astype(np.int32)
-        arranged = arrange(replace(whole, session=apart))
+    snapshot = Snapshot.join([one.snapshot for one in searched])
+    match = snapshot.match(wanted(request.query[:QUERY_CHARS], snapshot.languages))
+    meaning, likeness = (None, None) if vector is None else snapshot.cosine(vector)
+    evidence = Evidence(
+        words=match.scores,
+        coverage=match.coverage,
+        meaning=meaning,
+        likeness=likeness,
+        terms=match.terms,
+        nats=match.nats,
+    )
+    whole = snapshot.columns
     allowed = _allowed(whole, request, searched[0].opened.ports.clock.now())
     if request.worded:
-        allowed &= joined.words > 0
-    return Candidates(columns=whole, arranged=arranged, evidence=joined, allowed=allowed)
+        allowed &= evidence.words > 0
+    return Candidates(columns=whole, arranged=snapshot.arranged, evidence=evidence, allowed=allowed)
 
 
 def _allowed(held: Columns, request: Recall, now: datetime) -> Mask:
@@ -366,7 +361,16 @@ def _unseal(
         memories = one.indexed.read(peek_all)
         for r in ranked:
             memory = memories.get(r.row)
-            if memory is not None and request.accepts(memory, now):
+            doubted = memory is not None and not memory.origin.trusted
+            likely = min(r.relevance, _DOUBTED) if doubted else r.relevance
+            wanted = likely >= request.min_relevance
+            if memory is not None and wanted and request.accepts(memory, now):
                 scope = one.opened.scope
-                hits[r.row] = Hit(memory=memory, score=r.score, why=r.parts, scope=scope)
+                hits[r.row] = Hit(
+                    memory=memory,
+                    score=r.score,
+                    why=r.parts,
+                    scope=scope,
+                    relevance=likely,
+                )
     return [hits[r.row] for r in ranked if r.row in hits]

@@ -7,7 +7,7 @@ out of every segment written later. A question is ranked on an immutable snapsho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -86,11 +86,12 @@ class Snapshot:
         mean: Floats,
         bare: int,
         foreign: Mask | None = None,
+        arranged: RankColumns | None = None,
     ) -> None:
         self.columns = columns
         self.bare = bare
         """How many rows have no vector."""
-        self.arranged = arrange(columns)
+        self.arranged = arrange(columns) if arranged is None else arranged
         """The columns, arranged for the ranking."""
         counts = np.bincount(columns.language, minlength=len(columns.names))
         common = np.flatnonzero(counts * _RARE >= max(len(columns), 1))
@@ -107,15 +108,44 @@ class Snapshot:
         """Mean of the vectors of all rows."""
         self._foreign = foreign
         """The rows in languages the embedder does not know; None where it knows all."""
+        self._common: Floats | float = 0.0
+        """The product of each vector with the mean."""
         self._nearness: Floats | None = None
         """One over each vector's distance from the mean; 0 for a row that has none."""
+
+    @classmethod
+    def join(cls, parts: Sequence[Snapshot]) -> Snapshot:
+        """One of several scopes: what is rare and what is usual is so in all of them together."""
+        if len(parts) == 1:
+            return parts[0]
+        sizes = [len(part.columns) for part in parts]
+        whole = Columns.join([part.columns for part in parts])
+        # Sessions are told apart: one name in two scopes means two of them.
+        moved = whole.session + np.repeat(np.arange(len(parts)), sizes) * len(whole.names)
+        apart = np.where(whole.session < 0, -1, moved).astype(np.int32)
+        means = [part._mean * np.float32(size) for part, size in zip(parts, sizes, strict=True)]
+        masks = [
+            np.zeros(size, np.bool_) if part._foreign is None else part._foreign
+            for part, size in zip(parts, sizes, strict=True)
+        ]
+        foreign = np.concatenate(masks)
+        return cls(
+            columns=whole,
+            terms=Terms.of([rows for part in parts for rows in part._terms.parts]),
+            vectors=[vectors for part in parts for vectors in part._vectors],
+            squares=[squares for part in parts for squares in part._squares],
+            mean=np.sum(means, axis=0) / np.float32(max(sum(sizes), 1)),
+            bare=sum(part.bare for part in parts),
+            foreign=foreign if foreign.any() else None,
+            arranged=arrange(replace(whole, session=apart)),
+        )
 
     def match(self, wanted: Sequence[Wanted]) -> Match:
         """Match every row with the query terms."""
         return self._terms.match(wanted)
 
-    def cosine(self, vector: Floats) -> Floats:
-        """Cosine of every row with a vector, after subtracting the mean from both.
+    def cosine(self, vector: Floats) -> tuple[Floats, Floats]:
+        """Cosine of every row with a vector, after subtracting the mean from both, and as it is.
 
         A row in a language the embedder does not know counts as the average of the others.
         Converting bytes to floats is most of the work, so the first question computes the
@@ -126,8 +156,10 @@ class Snapshot:
         length = float(np.sqrt(turned @ turned))
         unknown = self._foreign is not None and bool(self._foreign.all())
         if not length or not vector.any() or not self._vectors or unknown:
-            return np.zeros(len(self.columns), np.float32)
-        turned /= np.float32(max(length, _NEAREST))
+            nothing = np.zeros(len(self.columns), np.float32)
+            return nothing, nothing
+        length = max(length, _NEAREST)
+        turned /= np.float32(length)
         nearness = self._nearness
         if nearness is None:
             both = self._dot(np.stack([turned, mean], axis=1))
@@ -137,13 +169,13 @@ class Snapshot:
             spread = own - 2 * both[:, 1] + np.float32(mean @ mean)
             distance = np.sqrt(np.maximum(spread, 0))
             nearness = (own > 0) / np.maximum(distance, np.float32(_NEAREST))
-            self._nearness = nearness
+            self._nearness, self._common = nearness, both[:, 1]
         else:
             dots = self._dot(turned)
         found: Floats = (dots - np.float32(mean @ turned)) * nearness
         if self._foreign is not None:
             found[self._foreign] = found.mean(where=~self._foreign)
-        return found
+        return found, dots * np.float32(length) + self._common
 
     def _dot(self, query: Floats) -> Floats:
         """Dot products of every live vector with the query, or with each of its columns."""

@@ -45,7 +45,7 @@ from scrubjay.model.requests import (
     Supersede,
 )
 from scrubjay.model.scope import Scope
-from scrubjay.model.text import check_count, check_days
+from scrubjay.model.text import Days, Positive, check
 from scrubjay.settings import EmbedderName, Settings
 from scrubjay.surfaces.carapace import manifest
 from scrubjay.surfaces.carapace.plugin import Reply
@@ -96,8 +96,8 @@ class Config(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not 1 <= self.max_brief_entries <= BRIEF_LIMIT:
             raise InvalidRequest(f"max_brief_entries is a number from 1 to {BRIEF_LIMIT:,}.")
-        check_count("max_brief_chars", self.max_brief_chars, least=1)
-        check_days("purge_superseded_days", self.purge_superseded_days)
+        check("max_brief_chars", Positive, self.max_brief_chars)
+        check("purge_superseded_days", Days, self.purge_superseded_days)
 
     @classmethod
     def read(cls, given: Mapping[str, Json]) -> Config:

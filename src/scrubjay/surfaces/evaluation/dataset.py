@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.memory import Kind
-from scrubjay.model.text import NAME_CHARS, check_count
+from scrubjay.model.text import NAME_CHARS
 
 HAYSTACKS: Final = "haystacks.jsonl"
 QUESTIONS: Final = "questions.jsonl"
@@ -217,10 +217,10 @@ class _JsonObject(Struct, frozen=True):
 
     def count(self, name: str) -> int | None:
         """An optional whole number, not below zero."""
-        try:
-            return check_count(name, self.fields.get(name))
-        except InvalidRequest as error:
-            raise self.problem(error.message) from error
+        value = self.fields.get(name)
+        if value is None or (type(value) is int and value >= 0):
+            return value
+        raise self.problem(f"{name} must be a whole number from 0.")
 
     def time(self, name: str) -> datetime | None:
         """An optional ISO 8601 time; one that names no zone is taken as UTC."""

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scrubjay.model.memory import Json
+from scrubjay.model.requests import INJECTED
 from scrubjay.surfaces.evaluation.trial import RankedAnswer, Trial
 
 RESAMPLES: Final = 2_000
@@ -149,18 +150,66 @@ class FoundNothing(Struct, frozen=True, kw_only=True):
     name: str
     questions: int
     auroc: float
-    """How often, in percent, an answered question's first hit scores above one of these."""
+    """How often, in percent, an answered question's best relevance is above one of these."""
+    silent: float
+    """For how many, in percent, nothing is as relevant as what is injected unasked."""
 
     @classmethod
     def of(
         cls, name: str, unanswered: Sequence[RankedAnswer], answered: Sequence[RankedAnswer]
     ) -> FoundNothing:
-        """The area under the curve; of two equal scores each counts half."""
-        best = [max(answer.scores, default=0.0) for answer in answered]
-        foreign = [max(answer.scores, default=0.0) for answer in unanswered]
+        """The area under the curve; of two equal ones each counts half."""
+        best = [max(answer.relevance, default=0.0) for answer in answered]
+        foreign = [max(answer.relevance, default=0.0) for answer in unanswered]
         wins = sum((high > low) + (high == low) / 2 for high in best for low in foreign)
         auroc = 100 * wins / (len(best) * len(foreign))
-        return cls(name=name, questions=len(unanswered), auroc=auroc)
+        silent = 100 * fmean(one < INJECTED for one in foreign)
+        return cls(name=name, questions=len(unanswered), auroc=auroc, silent=silent)
+
+
+class Calibration(Struct, frozen=True, kw_only=True):
+    """How far the relevance of hits is from the share of them that answer."""
+
+    error: float
+    """Expected calibration error over all hits, as a share; bins of a tenth."""
+    first_error: float
+    """The same over first hits."""
+    kept: float
+    """How much of the evidence found, in percent, is as relevant as what is injected unasked."""
+    bins: tuple[tuple[float, float, int], ...]
+    """Reliability table: mean relevance, share that answers, hits; for each tenth that has any."""
+
+    @classmethod
+    def of(cls, answers: Sequence[RankedAnswer]) -> Calibration:
+        """The calibration of the hits of some answers."""
+        hits = [
+            [(p, id in one.question.gold) for id, p in zip(one.ranked, one.relevance, strict=True)]
+            for one in answers
+        ]
+        every = [pair for some in hits for pair in some]
+        bins = _bins(every)
+        gold = [p for p, answers_it in every if answers_it]
+        return cls(
+            error=_calibration_error(bins),
+            first_error=_calibration_error(_bins([some[0] for some in hits if some])),
+            kept=100 * fmean(p >= INJECTED for p in gold) if gold else 0.0,
+            bins=bins,
+        )
+
+
+def _bins(pairs: Sequence[tuple[float, bool]]) -> tuple[tuple[float, float, int], ...]:
+    tenths: dict[int, list[tuple[float, bool]]] = {}
+    for pair in pairs:
+        tenths.setdefault(min(int(10 * pair[0]), 9), []).append(pair)
+    return tuple(
+        (fmean(p for p, _ in some), fmean(hit for _, hit in some), len(some))
+        for _, some in sorted(tenths.items())
+    )
+
+
+def _calibration_error(bins: Sequence[tuple[float, float, int]]) -> float:
+    count = sum(size for *_, size in bins)
+    return sum(abs(mean - share) * size for mean, share, size in bins) / max(count, 1)
 
 
 class Timing(Struct, frozen=True, kw_only=True):
@@ -183,6 +232,7 @@ class SetReport(Struct, frozen=True, kw_only=True):
     overall: FigureGroup
     categories: tuple[FigureGroup, ...]
     nothing: tuple[FoundNothing, ...]
+    calibration: Calibration
     timing: Timing
     degraded: int
     """Answers that were less than they could have been, for example by words alone."""
@@ -210,6 +260,7 @@ def report(trial: Trial, *, top: int) -> SetReport:
         nothing=tuple(
             FoundNothing.of(name, answers, answered) for name, answers in sorted(without.items())
         ),
+        calibration=Calibration.of(answered),
         timing=Timing(
             turns=trial.turns,
             empty_turns=trial.empty,
@@ -265,8 +316,21 @@ def as_json(reports: Sequence[SetReport], *, top: int) -> dict[str, Json]:
             "intervals": by_group(one, intervals),
             "questions": {**counts, "degraded": one.degraded},
             "nothing": {
-                group.name: {"questions": group.questions, "AUROC": round(group.auroc, 2)}
+                group.name: {
+                    "questions": group.questions,
+                    "AUROC": round(group.auroc, 2),
+                    "silent": round(group.silent, 2),
+                }
                 for group in one.nothing
+            },
+            "calibration": {
+                "error": round(one.calibration.error, 4),
+                "first_error": round(one.calibration.first_error, 4),
+                "kept": round(one.calibration.kept, 2),
+                "bins": [
+                    [round(mean, 4), round(share, 4), size]
+                    for mean, share, size in one.calibration.bins
+                ],
             },
             "timing": {name: round(value, 2) for name, value in asdict(one.timing).items()},
         }
@@ -290,6 +354,7 @@ def run_lines(trials: Iterable[Trial]) -> bytes:
             "gold": sorted(answer.question.gold),
             "ranked": answer.ranked,
             "scores": answer.scores,
+            "relevance": answer.relevance,
             "degraded": answer.degraded,
         }
         for trial in trials
@@ -346,7 +411,13 @@ def _notes(one: SetReport) -> Iterator[str]:
     yield f"recall {usual}, {cost.first_recall_ms:,.0f} ms the first time"
     for group in one.nothing:
         asked = f"{group.questions:,} questions nothing answers ({group.name})"
-        yield f"{asked}: told from the others with AUROC {group.auroc:.1f}"
+        told = f"told from the others with AUROC {group.auroc:.1f}"
+        yield f"{asked}: {told}, {group.silent:.1f} % get nothing unasked"
+    found = one.calibration
+    error = (
+        f"calibration error of relevance {found.error:.3f}, of first hits {found.first_error:.3f}"
+    )
+    yield f"{error}; {found.kept:.1f} % of the evidence found is kept when injected unasked"
     if cost.empty_turns:
         yield f"{cost.empty_turns:,} turns without text were not retained"
     if one.degraded:

@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from scrubjay.model.requests import KindArg
-from scrubjay.model.results import Recalled
+from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.text import CONTENT_BYTES
 from scrubjay.surfaces.evaluation.dataset import Dataset, GoldQuestion
 
@@ -53,6 +53,7 @@ class RankedAnswer(Struct, frozen=True, kw_only=True):
     question: GoldQuestion
     ranked: tuple[str, ...]
     scores: tuple[float, ...]
+    relevance: tuple[float, ...]
     seconds: float
     first: bool = False
     """Asked first of its haystack: the index had to be made for it."""
@@ -119,15 +120,16 @@ def _ask(
         began = perf_counter()
         recalled = jay.recall(question.text, limit=top, asked_at=question.asked_at)
         seconds = perf_counter() - began
-        best: dict[str, float] = {}
+        best: dict[str, Hit] = {}
         for hit in recalled.hits:
             turn = hit.memory.provenance.message_id
             if turn is not None:
-                best.setdefault(turn, float(hit.score))  # of the pieces of a turn, the best
+                best.setdefault(turn, hit)  # of the pieces of a turn, the best
         yield RankedAnswer(
             question=question,
             ranked=tuple(best),
-            scores=tuple(best.values()),
+            scores=tuple(float(hit.score) for hit in best.values()),
+            relevance=tuple(float(hit.relevance) for hit in best.values()),
             seconds=seconds,
             first=question is asked[0],
             degraded=recalled.degraded,

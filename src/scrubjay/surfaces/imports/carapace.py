@@ -18,11 +18,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.model.errors import InvalidRequest, NotFound, SchemaTooNew
-from scrubjay.model.memory import Kind, Memory, Provenance
+from scrubjay.model.memory import Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.records import EXPORT, EXPORT_VERSION, export_record
 from scrubjay.model.scope import Scope
-from scrubjay.model.text import check_content, check_id, check_tags, check_time
+from scrubjay.model.text import checked
 from scrubjay.surfaces.imports import sqlite
 
 VERSION: Final = 1
@@ -94,21 +94,19 @@ def read(path: Path) -> CarapaceEntries:
 
 
 def _memory(row: dict[str, Any], number: int) -> Memory:
-    at = check_time("The time", datetime.fromisoformat(row["created_at"]))
-    assert at is not None
-    return Memory(
-        id=check_id(row["id"]),
-        kind=Kind(row["type"]),
-        content=check_content(row["content"]),
-        recorded_at=at,
-        origin=Origin.IMPORT,
-        provenance=Provenance(
-            actor=Actor.AGENT, session=str(row["session_id"])[:512] or None, channel=_CHANNEL
-        ),
-        tags=check_tags([str(tag) for tag in json.loads(row["tags"]) if str(tag).strip()]),
-        superseded_by=check_id(row["superseded_by"]) if row["superseded_by"] else None,
-        number=number,
-    )
+    session = str(row["session_id"])[:512] or None
+    fields = {
+        "id": row["id"],
+        "kind": row["type"],
+        "content": row["content"],
+        "recorded_at": datetime.fromisoformat(row["created_at"]),
+        "origin": Origin.IMPORT,
+        "provenance": Provenance(actor=Actor.AGENT, session=session, channel=_CHANNEL),
+        "tags": [str(tag) for tag in json.loads(row["tags"]) if str(tag).strip()],
+        "superseded_by": row["superseded_by"] or None,
+        "number": number,
+    }
+    return Memory(**checked(Memory, fields))
 
 
 def _straight(memories: dict[str, Memory]) -> tuple[Memory, ...]:

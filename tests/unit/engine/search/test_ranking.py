@@ -129,14 +129,19 @@ def test_what_was_said_after_the_question_sinks() -> None:
 )
 def test_rows_that_show_what_is_asked_for_rise(query: ParsedQuery, sign: str) -> None:
     columns = scene(3, **{sign: [False, False, True]})
-    assert order(query, columns)[0] == 2
-    assert order(ParsedQuery(), columns)[0] == 0
+    assert order(query, columns, [1, 1, 1])[0] == 2
+    assert order(ParsedQuery(), columns, [1, 1, 1])[0] == 0
+
+
+def test_a_standing_wish_counts_only_where_it_is_about_the_question() -> None:
+    columns = scene(2, instructs=[False, True])
+    assert order(ParsedQuery(advice=True), columns) == [0, 1]
 
 
 def test_what_an_assistant_says_is_no_standing_wish() -> None:
     query = ParsedQuery(advice=True, assistants=frozenset({1}))
     columns = scene(2, speaker=[1, 0], instructs=[True, True])
-    assert order(query, columns)[0] == 1
+    assert order(query, columns, [1, 1])[0] == 1
 
 
 def test_very_short_turns_sink() -> None:

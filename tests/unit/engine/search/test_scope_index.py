@@ -98,7 +98,7 @@ def test_a_snapshot_stays_as_it_was_while_the_index_moves_on(index: ScopeIndex) 
     _add(index, _entry(3, 3, "tea"))
     after = index.snapshot()
     assert np.flatnonzero(before.match([Wanted("tea")]).scores).tolist() == [0]
-    assert len(before.columns) == len(before.cosine(np.ones(DIMENSIONS, np.float32))) == 2
+    assert len(before.columns) == len(before.cosine(np.ones(DIMENSIONS, np.float32))[0]) == 2
     assert after.columns.row_id[:, -1].tolist() == [2, 3]
 
 
@@ -121,14 +121,14 @@ def test_the_first_question_and_the_next_one_measure_alike(index: ScopeIndex, as
     turned = (query - kept.mean(axis=0)) / np.linalg.norm(query - kept.mean(axis=0))
     apart = kept - kept.mean(axis=0)
     expected = apart @ turned / np.linalg.norm(apart, axis=1)
-    found = [index.snapshot().cosine(query) for _ in range(asked)][-1]
+    found = [index.snapshot().cosine(query)[0] for _ in range(asked)][-1]
     assert np.allclose(found, expected, atol=1e-5)
 
 
 def test_an_empty_index_answers_with_nothing(index: ScopeIndex) -> None:
     assert len(index.columns()) == 0
     assert len(index.snapshot().match([Wanted("tea")]).scores) == 0
-    assert len(index.snapshot().cosine(np.ones(DIMENSIONS, np.float32))) == 0
+    assert len(index.snapshot().cosine(np.ones(DIMENSIONS, np.float32))[0]) == 0
     assert index.plan() is None
 
 

@@ -86,7 +86,8 @@ class WordMemory:
 
 
 def _hit(count: int, memory: Memory) -> Hit:
-    return Hit(memory=memory, score=count, why={"words": count}, scope=Scope.parse("test"))
+    scope = Scope.parse("test")
+    return Hit(memory=memory, score=count, why={"words": count}, scope=scope, relevance=0.5)
 
 
 def _words(text: str) -> set[str]:

@@ -23,6 +23,7 @@ def answer(id: str, gold: str, ranked: str, category: str, milliseconds: float =
         ),
         ranked=tuple(ranked),
         scores=tuple(float(len(ranked) - place) for place in range(len(ranked))),
+        relevance=tuple((len(ranked) - place) / 10 for place in range(len(ranked))),
         seconds=milliseconds / 1000,
         first=id == "q0",
         degraded=("By words alone: [it] slept.",) if category == "[hard]" else (),
@@ -109,7 +110,8 @@ def test_a_run_line_has_what_was_recalled_for_one_question() -> None:
     assert len(lines) == 3
     assert lines[0] == {
         "set": "orchard", "question": "q0", "haystack": "h", "category": "easy", "gold": ["a"],
-        "ranked": ["a", "b", "c"], "scores": [3.0, 2.0, 1.0], "degraded": [],
+        "ranked": ["a", "b", "c"], "scores": [3.0, 2.0, 1.0], "relevance": [0.3, 0.2, 0.1],
+        "degraded": [],
     }  # fmt: skip
 
 
@@ -130,7 +132,7 @@ def test_the_table_names_every_figure_category_and_cost() -> None:
     assert page.count("By words alone: [it] slept.") == 1
 
 
-def test_questions_nothing_answers_are_told_apart_by_the_first_score() -> None:
+def test_questions_nothing_answers_are_told_apart_by_their_relevance() -> None:
     trial = a_trial()
     foreign = [answer("n0", "", "x", "foreign"), answer("n1", "", "xxxxyz", "foreign")]
     found = report(replace(trial, answers=(*trial.answers, *foreign)), top=20)
@@ -140,7 +142,15 @@ def test_questions_nothing_answers_are_told_apart_by_the_first_score() -> None:
     assert (group.name, group.questions) == ("foreign", 2)
     assert group.auroc == pytest.approx(100 * 2 / 6)
     nothing = as_json([found], top=20)["sets"]["orchard"]["nothing"]  # type: ignore[index,call-overload]
-    assert nothing == {"foreign": {"questions": 2, "AUROC": 33.33}}
+    assert nothing == {"foreign": {"questions": 2, "AUROC": 33.33, "silent": 0.0}}
+
+
+def test_relevance_is_compared_with_what_answers() -> None:
+    found = report(a_trial(), top=20).calibration
+    # Eight hits of relevance 0.1 to 0.5; those of 0.3 and 0.1 answer.
+    assert sum(size for *_, size in found.bins) == 8
+    assert found.kept == 100
+    assert found.first_error == pytest.approx((abs(0.3 - 1) + abs(0.5 - 0)) / 2)
 
 
 def test_several_sets_are_shown_side_by_side_at_the_end() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -40,7 +41,7 @@ class SqliteStore:
         vfs: str | None = None,
         lock_timeout: float = 30.0,
         ballast_bytes: int = BALLAST_BYTES,
-        max_open: int = 64,
+        max_open: int | None = None,
         schema: Schema = SCOPE,
     ) -> None:
         self._scope_kind = FileKind(
@@ -55,7 +56,10 @@ class SqliteStore:
         catalog = replace(
             self._scope_kind, folder=os.fspath(directory), schema=CATALOG, begin=Statements
         )
-        self._scopes = OpenFiles(self._scope_kind, max_open)
+        # A file has about seven descriptors; half of those the process may have are for others.
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        most = max(4, min(64, soft // 14)) if max_open is None else max_open
+        self._scopes = OpenFiles(self._scope_kind, most)
         self._catalog = SqliteCatalog(catalog)
 
     @property

@@ -1,0 +1,83 @@
+"""One of many processes on a home where everything goes wrong; it writes down what it was told.
+
+python -m tests.acceptance.chaos_worker HOME LEDGER NAME SEED
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from scrubjay import bootstrap, settings
+from scrubjay.adapters.clock import SystemClock
+from scrubjay.engine import Engine
+from scrubjay.model.errors import ScrubjayError
+from scrubjay.model.requests import Browse, Forget, Recall, Retain
+from scrubjay.model.scope import Scope
+
+SCOPE = Scope("acme", "chaos")
+LOCK_SECONDS = 2.0
+BALLAST = 1 << 20
+
+
+class JumpingClock(SystemClock):
+    """A clock that is set wrong by up to a year now and then."""
+
+    off = timedelta()
+
+    def now(self) -> datetime:
+        """The time it believes in."""
+        return super().now() + self.off
+
+
+def build(home: Path, clock: SystemClock | None = None) -> Engine:
+    """An engine that waits for no lock longer than `LOCK_SECONDS`."""
+    place = replace(settings.at_home(home), lock_seconds=LOCK_SECONDS, ballast_bytes=BALLAST)
+    return bootstrap.build(place, clock=clock)
+
+
+def work(home: Path, ledger: int, name: str, chance: random.Random) -> None:
+    """Carry out verbs until somebody ends this process."""
+    clock, engine, mine, number = JumpingClock(), None, dict[str, str](), 0
+    while True:
+        number += 1
+        verb = chance.choices(["retain", "replay", "forget", "read", "rotate"], [8, 3, 2, 4, 1])[0]
+        clock.off = timedelta(days=chance.choice([0, 0, 0, 365, -365]))
+        key = f"{name}/{number}" if verb == "retain" or not mine else chance.choice([*mine])
+        told: dict[str, object] = {"verb": verb, "key": key, "id": mine.get(key)}
+        os.write(ledger, json.dumps({**told, "begun": True}).encode() + b"\n")
+        begun = time.monotonic()
+        try:
+            if engine is None:
+                engine = build(home, clock)
+            if verb == "forget" and key in mine:
+                engine.forget(SCOPE, Forget(ids=(mine.pop(key),)))
+            elif verb == "read":
+                engine.recall(SCOPE, Recall(key, limit=5))
+                engine.browse(SCOPE, Browse(limit=5))
+            elif verb == "rotate":
+                engine.rotate(SCOPE)
+            else:
+                done = engine.retain(SCOPE, Retain(f"what {key} said", key=key))
+                mine[key] = done.id
+                told |= {"verb": "retain", "id": done.id, "outcome": done.outcome}
+        except ScrubjayError as error:
+            told["error"] = error.code
+        told["seconds"] = time.monotonic() - begun
+        os.write(ledger, json.dumps(told).encode() + b"\n")
+        if engine is not None and chance.random() < 0.05:
+            engine.close()
+            engine = None
+
+
+if __name__ == "__main__":
+    place, file, who, seed = sys.argv[1:]
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    work(Path(place), os.open(file, flags, 0o600), who, random.Random(f"{seed}/{who}"))
