@@ -14,8 +14,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from scrubjay import vault
-from scrubjay.engine.ledger import sessions
+from scrubjay.engine.ledger import derivation, sessions
 from scrubjay.engine.ledger.backlog import Backlog
+from scrubjay.engine.ledger.derivation import Derivation
 from scrubjay.engine.ledger.timeline import Line, Mark
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.scope import lifecycle as scopes
@@ -26,6 +27,7 @@ from scrubjay.engine.search.manifest import Manifest, SegmentBlobs
 from scrubjay.engine.transfer import bundle
 from scrubjay.engine.transfer.bundle import Content
 from scrubjay.model import records, turns
+from scrubjay.model.echo import plain_words
 from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Allowance
@@ -41,6 +43,8 @@ from tests.support.engines import MemoryHome
 Fields = Mapping[str, Any]
 SCOPE = Scope("tenant", "owner")
 _SESSION = "a session"
+SHOWN = "Alice prefers green tea in the morning"
+"""What memory showed, where a vector has it."""
 _KEY = bytes(range(32))
 
 
@@ -194,6 +198,9 @@ def _encode_session(fields: Fields) -> bytes:
     def spend(tx: Tx, what: str, limit: int) -> None:
         sessions.spend(bench.opened, tx, [Allowance(session=_SESSION, name=what, limit=limit)])
 
+    def show(tx: Tx, shown: list[str]) -> None:
+        sessions.note_shown(bench.opened, tx, _SESSION, shown)
+
     for name, value in fields.items():
         if name == "tainted":
             sessions.mark_tainted(bench.opened, _SESSION, Origin(value), actor=Actor.AGENT)
@@ -201,6 +208,8 @@ def _encode_session(fields: Fields) -> bytes:
             for what, times in value.items():
                 for _ in range(times):
                     bench.opened.write(partial(spend, what=what, limit=times))
+        elif name == "shown":
+            bench.opened.write(partial(show, shown=value))
     return bench.body(bench.session())
 
 
@@ -209,6 +218,9 @@ def _decode_session(raw: bytes) -> Fields:
     bench.put(bench.session(), raw)
     tainted = bench.opened.read(lambda view: sessions.tainted(bench.opened, view, _SESSION))
     found: dict[str, Any] = {} if tainted is None else {"tainted": tainted.value}
+    known = bench.opened.read(lambda view: sessions.shown_before(bench.opened, view, _SESSION))
+    if known is not None and known(plain_words(SHOWN)):
+        found["shown"] = [SHOWN]  # only its hash is kept
     spent = dict(sessions.spent(bench.opened, _SESSION))
     return found | ({"spent": spent} if spent else {})
 
@@ -242,6 +254,22 @@ def _encode_backlog(value: Backlog) -> bytes:
 
 def _decode_backlog(raw: bytes) -> Backlog:
     found: Backlog = Bench().read_note("extraction", raw, Backlog.of)
+    return found
+
+
+def derivations(fields: Fields) -> list[Derivation]:
+    """Texts to be derived again, of plain fields."""
+    return [
+        Derivation(sources=tuple(one["sources"]), hidden=one["hidden"]) for one in fields["jobs"]
+    ]
+
+
+def _encode_derivations(value: list[Derivation]) -> bytes:
+    return Bench().noted("derivations", lambda notes: derivation.leave_due(notes, value))
+
+
+def _decode_derivations(raw: bytes) -> list[Derivation]:
+    found: list[Derivation] = Bench().read_note("derivations", raw, derivation.due)
     return found
 
 
@@ -337,7 +365,7 @@ def name(fields: Fields) -> Scope:
 
 
 def _name_sealer(ports: Ports) -> Sealer:
-    return Sealer(ports.keyring.installation(), Purpose.NAME, None, "catalog")
+    return Sealer(ports.keyring.found(), Purpose.NAME, None, "catalog")
 
 
 def _encode_name(value: Scope) -> bytes:
@@ -352,7 +380,7 @@ def _decode_name(raw: bytes) -> Scope:
     sealer = _name_sealer(ports)
     cell = sealer.seal(vault.pad(raw), row_id=b"address", version=0, nonce=bytes(12))
     ports.store.catalog.enroll(CatalogEntry(address="address", name=cell))
-    (found,) = scopes.scopes(ports)
+    (found,), _ = scopes.scopes(ports)
     return found
 
 
@@ -375,6 +403,7 @@ CODECS: dict[str, Codec] = {
     "session": Codec(session, _encode_session, _decode_session),
     "note": Codec(note, _encode_note, _decode_note),
     "backlog": Codec(backlog, _encode_backlog, _decode_backlog),
+    "derivations": Codec(derivations, _encode_derivations, _decode_derivations),
     "timeline leaf": Codec(marks, _encode_leaf, _decode_leaf),
     "timeline root": Codec(marks, _encode_root, _decode_root),
     "scope name": Codec(name, _encode_name, _decode_name),

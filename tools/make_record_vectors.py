@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from scrubjay.model.errors import ScrubjayError
-from tests.record_codecs import CODECS
+from tests.record_codecs import CODECS, SHOWN
 
 TARGET = Path(__file__).parent.parent / "tests" / "vectors" / "records.json"
 Vector = dict[str, Any]
@@ -170,6 +170,7 @@ def written() -> Iterator[tuple[str, str, Fields]]:
             "audit_mac": "0b" * 32}  # fmt: skip
     yield "receipt", "all fields", {**RECEIPT, **full}
     yield "receipt", "no microseconds", {**RECEIPT, "at": AT}
+    yield "receipt", "copies and texts to derive again", {**RECEIPT, "copies": 2, "again": 1}
     happened = {"count": 1, "at": MICROS, "verb": "retain", "actor": "user", "number": 1}
     yield "audit event", "no subjects", happened
     yield "audit event", "subjects", {**happened, "subjects": ["00112233445566ff", "ff" * 8]}
@@ -184,6 +185,9 @@ def written() -> Iterator[tuple[str, str, Fields]]:
     yield "session", "spent, then tainted", {"now": AT, "spent": {"writes": 1}, "tainted": "tool"}
     for number, value in enumerate((NESTED, [], 0, ODD, [1, [ODD, None]])):
         yield "note", f"any {number}", {"value": value}
+    jobs = [{"sources": [ID, OTHER], "hidden": "mem-é"}, {"sources": [OTHER], "hidden": None}]
+    yield "derivations", "hidden and erased", {"jobs": jobs}
+    yield "session", "shown", {"now": AT, "shown": [SHOWN]}
     yield "backlog", "all defaults", {}
     names = [
         "cursor",

@@ -13,99 +13,82 @@ from __future__ import annotations
 
 # Type checkers know this name; importing it from typing would cost most of the time to import us.
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from scrubjay.access import (
-        Grant,
-        Issued,
-        Key,
-    )
-    from scrubjay.client import (
-        Client,
-        connect,
-    )
-    from scrubjay.handle import (
-        AsyncJay,
-        Jay,
-        open,
-    )
-    from scrubjay.handle import SharedEngine as Engine
-    from scrubjay.model.errors import (
-        Busy,
-        Changed,
-        Conflict,
-        Destroyed,
-        EmbedderError,
-        ExtractorError,
-        Forbidden,
-        Frozen,
-        Full,
-        InvalidRequest,
-        KeyMissing,
-        LimitReached,
-        Locked,
-        NeedsConfirmation,
-        NotFound,
-        SchemaTooNew,
-        ScrubjayError,
-        SealBroken,
-        Stale,
-        StoreError,
-        Timeout,
-    )
-    from scrubjay.model.memory import (
-        Kind,
-        Memory,
-        Provenance,
-    )
-    from scrubjay.model.origin import (
-        Actor,
-        Origin,
-    )
-    from scrubjay.model.results import (
-        AuditEvent,
-        BackedUp,
-        BackupNote,
-        Brief,
-        ErasedCell,
-        Erasure,
-        Exported,
-        Extraction,
-        ExtractionStatus,
-        Hit,
-        Loaded,
-        Outcome,
-        Page,
-        Preview,
-        Purged,
-        Recalled,
-        Reindexed,
-        Report,
-        Retained,
-        Rotated,
-        Session,
-        Stopped,
-    )
-    from scrubjay.model.rows import (
-        Freeze,
-    )
-    from scrubjay.model.scope import (
-        Scope,
-    )
-    from scrubjay.model.turns import (
-        Moment,
-        Recorded,
-        State,
-        Timeline,
-        Turn,
-    )
+if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
+    from scrubjay.access import Grant as Grant
+    from scrubjay.access import Issued as Issued
+    from scrubjay.access import Key as Key
+    from scrubjay.client import Client as Client
+    from scrubjay.client import connect as connect
+    from scrubjay.handle import AsyncJay as AsyncJay
+    from scrubjay.handle import Jay as Jay
+    from scrubjay.handle import SharedEngine
+    from scrubjay.handle import open as open
+    from scrubjay.model.errors import Busy as Busy
+    from scrubjay.model.errors import Changed as Changed
+    from scrubjay.model.errors import Conflict as Conflict
+    from scrubjay.model.errors import Damaged as Damaged
+    from scrubjay.model.errors import Destroyed as Destroyed
+    from scrubjay.model.errors import EmbedderError as EmbedderError
+    from scrubjay.model.errors import ExtractorError as ExtractorError
+    from scrubjay.model.errors import Forbidden as Forbidden
+    from scrubjay.model.errors import Frozen as Frozen
+    from scrubjay.model.errors import Full as Full
+    from scrubjay.model.errors import InvalidRequest as InvalidRequest
+    from scrubjay.model.errors import KeyMissing as KeyMissing
+    from scrubjay.model.errors import LimitReached as LimitReached
+    from scrubjay.model.errors import Locked as Locked
+    from scrubjay.model.errors import NeedsConfirmation as NeedsConfirmation
+    from scrubjay.model.errors import NotFound as NotFound
+    from scrubjay.model.errors import SchemaTooNew as SchemaTooNew
+    from scrubjay.model.errors import ScrubjayError as ScrubjayError
+    from scrubjay.model.errors import SealBroken as SealBroken
+    from scrubjay.model.errors import Stale as Stale
+    from scrubjay.model.errors import StoreError as StoreError
+    from scrubjay.model.errors import Timeout as Timeout
+    from scrubjay.model.memory import Kind as Kind
+    from scrubjay.model.memory import Memory as Memory
+    from scrubjay.model.memory import Provenance as Provenance
+    from scrubjay.model.origin import Actor as Actor
+    from scrubjay.model.origin import Origin as Origin
+    from scrubjay.model.results import AuditEvent as AuditEvent
+    from scrubjay.model.results import BackedUp as BackedUp
+    from scrubjay.model.results import BackupNote as BackupNote
+    from scrubjay.model.results import Brief as Brief
+    from scrubjay.model.results import ErasedCell as ErasedCell
+    from scrubjay.model.results import Erasure as Erasure
+    from scrubjay.model.results import Exported as Exported
+    from scrubjay.model.results import Extraction as Extraction
+    from scrubjay.model.results import ExtractionStatus as ExtractionStatus
+    from scrubjay.model.results import Hit as Hit
+    from scrubjay.model.results import Loaded as Loaded
+    from scrubjay.model.results import Outcome as Outcome
+    from scrubjay.model.results import Page as Page
+    from scrubjay.model.results import Preview as Preview
+    from scrubjay.model.results import Purged as Purged
+    from scrubjay.model.results import Recalled as Recalled
+    from scrubjay.model.results import Reindexed as Reindexed
+    from scrubjay.model.results import Report as Report
+    from scrubjay.model.results import Retained as Retained
+    from scrubjay.model.results import Rotated as Rotated
+    from scrubjay.model.results import Session as Session
+    from scrubjay.model.results import Stopped as Stopped
+    from scrubjay.model.rows import Freeze as Freeze
+    from scrubjay.model.scope import Scope as Scope
+    from scrubjay.model.turns import Moment as Moment
+    from scrubjay.model.turns import Recorded as Recorded
+    from scrubjay.model.turns import State as State
+    from scrubjay.model.turns import Timeline as Timeline
+    from scrubjay.model.turns import Turn as Turn
+
+    Engine = SharedEngine
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "scrubjay.access": "Grant Issued Key",
     "scrubjay.model.errors": (
-        "Busy Changed Conflict Destroyed EmbedderError ExtractorError Forbidden Frozen Full "
-        "InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
+        "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "
+        "Full InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
         "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout"
     ),
     "scrubjay.model.memory": "Kind Memory Provenance",
@@ -124,72 +107,7 @@ _HOMES = {
 _NAMES = {name: (home, name) for home, names in _HOMES.items() for name in names.split()}
 _NAMES["Engine"] = ("scrubjay.handle", "SharedEngine")
 
-__all__ = [
-    "Actor",
-    "AsyncJay",
-    "AuditEvent",
-    "BackedUp",
-    "BackupNote",
-    "Brief",
-    "Busy",
-    "Changed",
-    "Client",
-    "Conflict",
-    "Destroyed",
-    "EmbedderError",
-    "Engine",
-    "ErasedCell",
-    "Erasure",
-    "Exported",
-    "Extraction",
-    "ExtractionStatus",
-    "ExtractorError",
-    "Forbidden",
-    "Freeze",
-    "Frozen",
-    "Full",
-    "Grant",
-    "Hit",
-    "InvalidRequest",
-    "Issued",
-    "Jay",
-    "Key",
-    "KeyMissing",
-    "Kind",
-    "LimitReached",
-    "Loaded",
-    "Locked",
-    "Memory",
-    "Moment",
-    "NeedsConfirmation",
-    "NotFound",
-    "Origin",
-    "Outcome",
-    "Page",
-    "Preview",
-    "Provenance",
-    "Purged",
-    "Recalled",
-    "Recorded",
-    "Reindexed",
-    "Report",
-    "Retained",
-    "Rotated",
-    "SchemaTooNew",
-    "Scope",
-    "ScrubjayError",
-    "SealBroken",
-    "Session",
-    "Stale",
-    "State",
-    "Stopped",
-    "StoreError",
-    "Timeline",
-    "Timeout",
-    "Turn",
-    "connect",
-    "open",
-]
+__all__ = sorted(_NAMES)  # noqa: PLE0605 - the table above has each name once
 
 
 def __getattr__(name: str) -> object:
@@ -204,4 +122,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

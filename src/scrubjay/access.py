@@ -236,7 +236,10 @@ class Keys:
         """Refresh the cache; usually only one number is compared."""
         with self._mutex:
             looked_at = self._clock.monotonic()
-            seq = self._engine.head(KEYS).memory.seq
+            try:
+                seq = self._engine.head(KEYS).memory.seq
+            except NotFound:  # no key was ever made, and looking makes nothing
+                return
             if seq != self._seq:
                 wanted = Browse(tags=frozenset({_TAG}), limit=_MOST)
                 page = self._engine.browse(KEYS, wanted, SYSTEM)

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
+from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.keyrings.file import KEY_FILE, FileKeyring
 from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Engine, Policy, Ports
-from scrubjay.model.errors import InvalidRequest, Locked, NotFound
+from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.results import Exhibit
 from scrubjay.model.turns import Piece, Turn
 from scrubjay.ports import Clock, Distiller, Embedder, Extractor, Keyring, Reach, pass_by
@@ -143,7 +144,7 @@ def make_extractor(settings: Settings, clock: Clock) -> Extractor | None:
 def keyring(settings: Settings, clock: Clock) -> Keyring:
     """The keyring of the keys folder: by passphrase if it has one, else by key file."""
     if not has_passphrase(settings):
-        return FileKeyring(settings.keys, clock)
+        return FileKeyring(settings.keys, clock, _disk(settings))
     if settings.passphrase is None:
         raise Locked("The keyring is locked by a passphrase, and none was given.")
     locked = passphrase_keyring(settings, clock)
@@ -163,12 +164,20 @@ def has_key_file(settings: Settings) -> bool:
 
 def passphrase_keyring(settings: Settings, clock: Clock) -> PassphraseKeyring:
     """The keyring of a passphrase, still locked."""
-    return PassphraseKeyring(settings.keys, clock)
+    return PassphraseKeyring(settings.keys, clock, disk=_disk(settings))
+
+
+def _disk(settings: Settings) -> Disk:
+    return Disk(lock_seconds=settings.lock_seconds)
 
 
 def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> str:
     """Lock the keys, those of a key file or none yet, by a passphrase; the recovery key."""
     adopting = has_key_file(settings)
+    store = SqliteStore(settings.data)
+    if not adopting and store.catalog.entries():
+        raise KeyMissing(f"The keys of this home are not in {settings.keys}; none were made.")
+    store.close()
     begin = PassphraseKeyring.adopt if adopting else PassphraseKeyring.create
     _, recovery = begin(settings.keys, clock, passphrase)
     return recovery

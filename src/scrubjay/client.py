@@ -9,6 +9,7 @@ the service and builds the result from the answer.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, cast
@@ -180,6 +181,12 @@ class RemoteEngine:
         except httpx2.TimeoutException as error:
             raise _too_late(operation) from error
         except httpx2.HTTPError as error:
+            if isinstance(error.__context__, ssl.SSLError) or "SSL" in str(error):
+                raise StoreError(
+                    "No safe connection to the service: TLS failed.",
+                    hint="Check its certificate, whether this machine trusts it, and the name in "
+                    "the address.",
+                ) from error
             raise StoreError(
                 "The service cannot be reached.", hint="Check the address, and that it runs."
             ) from error

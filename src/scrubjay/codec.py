@@ -27,7 +27,7 @@ from typing import (
 )
 
 import msgspec
-from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
+from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import FieldInfo
 
 from scrubjay.model import plain as values
@@ -35,7 +35,10 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Memory, Provenance
 from scrubjay.model.records import from_record
 from scrubjay.model.scope import Scope
+from scrubjay.model.text import METADATA_BYTES
 
+_ESCAPED: Final = 8
+"""How many times as long a text may be in JSON as it is: by escapes six times, and some spaces."""
 _LISTS = (tuple, list, frozenset, set)
 plain = values.plain
 """A value as plain JSON."""
@@ -165,6 +168,14 @@ def _native(name: str, hint: Any, value: Any) -> Any:
             return _decoded(value)
         except ValueError as error:
             raise msgspec.ValidationError(f"Invalid base64 - at `$.{name}`") from error
+    if isinstance(value, Raw):
+        # Refused by its length before it is read: a million small values take far more room.
+        if len(memoryview(value)) > _ESCAPED * METADATA_BYTES:
+            raise InvalidRequest(f"Metadata may have at most {METADATA_BYTES:,} bytes as JSON.")
+        try:
+            return msgspec.json.decode(value, type=dict[str, Any])
+        except msgspec.ValidationError as error:
+            raise msgspec.ValidationError(f"{error} - at `$.{name}`") from error
     return tuple(value) if isinstance(value, list | frozenset) else value
 
 
@@ -186,6 +197,8 @@ def _shape(hint: Any) -> Any:
         return reduce(or_, (_shape(one) for one in arguments))
     if origin in _LISTS and (origin is not tuple or arguments[-1] is Ellipsis):
         return list[_shape(arguments[0])]  # type: ignore[misc]
+    if origin is Mapping:
+        return Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
     if isinstance(hint, type) and issubclass(hint, IntEnum):
         return Literal[tuple(one.name.lower() for one in hint)]
     return {

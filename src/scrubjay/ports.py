@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from enum import StrEnum
+from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
@@ -168,8 +170,9 @@ class Store(Protocol):
     """Sealed rows of many scopes, each under an opaque address. It never sees plaintext.
 
     Safe for use by several threads, and by several processes on one machine. A scope's writes
-    are serial; reads go on beside them. Raises Busy when a lock is held too long, Full when no
-    space is left, SchemaTooNew for a file of a newer version, and StoreError for anything else.
+    are serial; reads go on beside them and never wait for a writer. Raises Busy when a lock is
+    held too long, Full when no space is left, Damaged for a file that is not what was written,
+    SchemaTooNew for one of a newer version, and StoreError for anything else.
     """
 
     @property
@@ -250,11 +253,22 @@ class Keyring(Protocol):
     blobs. Raises Locked while it is locked, SealBroken when a slot does not open with this
     keyring's key, InvalidRequest for a key of another size, and Full or StoreError when the
     medium fails. A deletion that was cut off may leave a slot that is listed and does not open,
-    until it is deleted again.
+    until it is deleted again. Reading makes nothing, waits for nobody, and raises KeyMissing for
+    a keyring that is not there or may not be read; every other wait is bounded, by Busy.
     """
 
+    @property
+    def place(self) -> str:
+        """Where the keys are looked for, as a person would say it."""
+
     def installation(self) -> bytes:
-        """The installation key, made on first use; every process gets the same one."""
+        """The installation key; KeyMissing if there is none."""
+
+    def found(self) -> bytes:
+        """The installation key, made unless there is one; every process gets the same one.
+
+        Nothing else makes a keyring where there was none.
+        """
 
     def add(self, address: str, purpose: str, key: bytes) -> bytes:
         """Keep `key` unless the slot is taken; returns the key the slot holds, durable."""
@@ -388,6 +402,24 @@ class Failpoint(StrEnum):
     STORE_BEFORE_COMMIT = "store.before-commit"
     STORE_AFTER_COMMIT = "store.after-commit"
     STORE_MIGRATING = "store.migrating"
+
+
+_PATIENCE: ContextVar[float] = ContextVar("patience", default=inf)
+
+
+@contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """Let no wait for a lock inside take longer than this, whatever a store or keyring allows."""
+    token = _PATIENCE.set(min(seconds, _PATIENCE.get()))
+    try:
+        yield
+    finally:
+        _PATIENCE.reset(token)
+
+
+def patient(timeout: float) -> float:
+    """How long a wait for a lock may take here: a timeout of its own, or less."""
+    return min(timeout, _PATIENCE.get())
 
 
 Progress = Callable[[int, int], None]

@@ -20,6 +20,13 @@ POINTS_OF_NO_RETURN = frozenset(
 )
 
 
+REPEATED = (
+    "A sentence that is said again and again",
+    "Another one, and it has been heard before",
+)
+"""What several memories and turns say."""
+
+
 class Verb(Enum):
     """What a step does, as far as it decides what may change."""
 
@@ -75,6 +82,16 @@ class Ledger:
             waiting += [m.id for m in self.memories.values() if one in m.sources]
             waiting += [earlier] if earlier in self.memories else []
         return found
+
+    def with_copies(self, named: str) -> list[str]:
+        """An id, and those of the memories that say what it says or said before."""
+        texts: set[str] = set()
+        memory = self.memories.get(named)
+        while memory is not None:
+            texts.add(memory.content)
+            memory = self.memories.get(memory.supersedes or "")
+        said = texts.intersection(REPEATED)
+        return [named, *self.where(lambda memory: memory.content in said)]
 
     def where(self, matches: Callable[[Memory], bool]) -> list[str]:
         """The ids of the memories that are there and match."""
@@ -146,11 +163,12 @@ class Ledger:
         if verb is Verb.RESTORE:
             self.lost = self.lost and outcome.error is not None
         assert verb in (Verb.ADD, Verb.RESTORE) or not appeared, "something came from nowhere"
-        for one in seen.memories.values():
-            sources = [seen.memories[source] for source in one.sources if source in after]
+        for memory in seen.memories.values():
+            sources = [seen.memories[source] for source in memory.sources if source in after]
             outdated = any(not source.current for source in sources)
             # Unless somebody corrected it by hand, what it was derived from decides.
-            assert not (one.current and outdated and one.supersedes is None), "outdated in sight"
+            in_sight = memory.current and memory.supersedes is None
+            assert not (in_sight and outdated), "derived from an outdated value, and in sight"
         for one in before & after:
             assert self.memories[one].content == seen.memories[one].content
             assert self.memories[one].version <= seen.memories[one].version
@@ -175,7 +193,8 @@ class Ledger:
 
     def _note(self, seen: Snapshot, vanished: set[str], appeared: set[str]) -> None:
         self.gone |= vanished
-        self.gone_contents |= {self.memories[one].content for one in vanished}
+        contents = {self.memories[one].content for one in vanished}
+        self.gone_contents |= contents.difference(REPEATED)  # which others say, too
         self.memories = dict(seen.memories)
         self.known += sorted(appeared.difference(self.known))
         contents = {memory.content for memory in self.memories.values()}

@@ -31,8 +31,9 @@ from scrubjay.model.requests import (
 from scrubjay.model.results import Exported, Recalled
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
+from scrubjay.model.turns import Record
 from scrubjay.ports import Failpoint
-from tests.properties.ledger import Verb
+from tests.properties.ledger import REPEATED, Verb
 from tests.properties.stage import ALICE, BOB, Stage, expect_hits
 
 engines = st.integers(0, 1)
@@ -130,6 +131,16 @@ class Simulation(Stage):
         at = None if days is None else now + timedelta(days=days)
         self.step(which, scope, Verb.OTHER, lambda e: e.amend(scope, Amend(one, expires_at=at)))
 
+    @rule(which=engines, scope=scopes, which_one=st.sampled_from(REPEATED), turn=st.booleans())
+    def repeat(self, which: int, scope: Scope, which_one: str, turn: bool) -> None:
+        if turn:
+            answer = f"{self.say()}. {which_one.upper()}! And so on."
+            record = Record(id=f"turn-{self._said}", user="Hello", assistant=answer)
+            self.step(which, scope, Verb.ADD, lambda e: e.record(scope, record))
+        else:
+            request = Retain(content=which_one)
+            self.step(which, scope, Verb.ADD, lambda e: e.retain(scope, request))
+
     # -- erasing -----------------------------------------------------------------------
 
     @rule(
@@ -148,6 +159,20 @@ class Simulation(Stage):
     ) -> None:
         ids = (self.pick(scope, first), self.pick(scope, second))
         self.erase(which, scope, Forget(ids=ids, unseen=unseen), ids, dies)
+
+    @rule(which=engines, scope=scopes, pick=picks, dies=deaths("forget", "rotate", "segment"))
+    def forget_copies(self, which: int, scope: Scope, pick: int, dies: Failpoint | None) -> None:
+        one, ledger = self.pick(scope, pick), self.ledgers[scope]
+        named = ledger.with_copies(one)
+        texts = {ledger.memories[copy].content for copy in named if copy in ledger.memories}
+        request, due = Forget(ids=(one,), copies=True), ledger.closure(named)
+        forget = partial(self.step, which, scope, Verb.FORGET, dies=dies, due=due)
+        outcome = forget(lambda engine: engine.forget(scope, request))
+        if outcome.ok:
+            seen = self.worlds[0].snapshot(scope)
+            sentences = {text.upper() for text in texts.intersection(REPEATED)}
+            left = [told for told in seen.turns.values() if any(s in told for s in sentences)]
+            assert not left, "a turn still says what was forgotten with its copies"
 
     @rule(
         which=engines, scope=scopes, how=st.sampled_from(("s1", "t2", "before")), pick=picks,

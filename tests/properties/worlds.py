@@ -115,6 +115,7 @@ class Snapshot:
 
     head: Head
     memories: dict[str, Memory]
+    turns: dict[str, str]
     tombstones: frozenset[bytes]
     pushed: frozenset[bytes]
     slots: tuple[str, ...]
@@ -202,6 +203,7 @@ class World(ABC):
             return Snapshot(
                 head=view.head(),
                 memories={memory.id: memory for _, memory in opened.memories(view)},
+                turns={turn.id: turn.assistant for _, turn in opened.turns(view)},
                 tombstones=frozenset(view.tombstones()),
                 pushed=ports.store.catalog.tombstones(opened.address),
                 slots=tuple(ports.keyring.purposes(opened.address)),

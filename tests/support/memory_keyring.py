@@ -21,8 +21,14 @@ class MemoryKeyring:
         self._slots: dict[tuple[str, str], bytes] = {}
         self._lock = threading.Lock()
 
+    place = "the memory of this process"
+
     def installation(self) -> bytes:
-        """The installation key, made on first use."""
+        """The installation key; KeyMissing if there is none."""
+        return self.get(*_INSTALLATION)
+
+    def found(self) -> bytes:
+        """The installation key, made unless there is one."""
         return self.add(*_INSTALLATION, self._clock.random(KEY_BYTES))
 
     def add(self, address: str, purpose: str, key: bytes) -> bytes:

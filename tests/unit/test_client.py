@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import ClassVar
 
 import httpx2
@@ -20,6 +22,7 @@ from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
 from scrubjay.service.limits import Rates
 from scrubjay.service.service import Options
+from tests.certificates import certificate_for_localhost
 from tests.serving import serving
 from tests.support.engines import MemoryHome
 
@@ -109,10 +112,10 @@ class Held(Engine):
 
     waits: threading.Event | None = None
 
-    def _begin(self, scope: Scope) -> OpenScope:
+    def _begin(self, scope: Scope, *, create: bool = True) -> OpenScope:
         if self.waits is not None:
             self.waits.wait(10)
-        return super()._begin(scope)
+        return super()._begin(scope, create=create)
 
 
 def test_a_write_that_is_not_answered_in_time_is_said_to_be_in_doubt(home: MemoryHome) -> None:
@@ -134,6 +137,25 @@ def test_a_service_that_is_not_there_is_a_clear_error() -> None:
         port = server.server_port
     with pytest.raises(StoreError, match="cannot be reached"):
         connect(f"http://127.0.0.1:{port}", "sj_key")
+
+
+def test_a_connection_that_is_not_safe_is_said_to_be_one(tmp_path: Path) -> None:
+    """A certificate that nobody vouches for, and a service that speaks no TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate_for_localhost(tmp_path))
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with pytest.raises(StoreError, match="TLS") as raised:
+                connect(f"https://localhost:{server.server_port}", "sj_key")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert "certificate" in raised.value.hint
+    with some_service() as url, pytest.raises(StoreError, match="TLS"):
+        connect(url.replace("http:", "https:"), "sj_key")
 
 
 def test_a_service_that_is_not_ours_is_a_clear_error() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from enum import StrEnum
@@ -19,7 +20,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from scrubjay.model.errors import Full, StoreError
+from scrubjay.model.errors import Busy, Full, StoreError
+from scrubjay.ports import patient
 
 LEFTOVER: Final = ".new."
 Noise = Callable[[int], bytes]
@@ -65,14 +67,25 @@ def failures(place: str) -> Iterator[None]:
                 f"The system does not allow this in the {place}.",
                 hint=f"Check who owns the {place}, its permissions, and that it is not read-only.",
             ) from error
+        if error.errno == errno.ENOLCK:
+            raise no_locks() from error
         reason = os.strerror(error.errno or errno.EIO)
         raise StoreError(f"The {place} failed: {reason}.") from error
+
+
+def no_locks() -> StoreError:
+    """The error for a file system on which files cannot be locked."""
+    return StoreError(
+        "The file system gives no locks on files.",
+        hint="Keep data and keys on a local disk; a network share needs its lock service.",
+    )
 
 
 class Disk(Struct, frozen=True):
     """Durable file operations; all of them raise OSError."""
 
     watch: Watch = unwatched
+    lock_seconds: float = 30.0
 
     def read(self, path: Path) -> bytes | None:
         """The content of a file; None if it is not there."""
@@ -177,11 +190,17 @@ class Disk(Struct, frozen=True):
 
     @contextmanager
     def locked(self, path: Path, *, shared: bool = False) -> Iterator[None]:
-        """Hold an advisory lock on a file, exclusive or shared; the file is created if missing."""
-        mode = os.O_RDONLY if shared else os.O_RDWR
-        with _opened(path, mode | os.O_CREAT) as fd:
-            fcntl.flock(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        """Hold an advisory lock on a file, exclusive or shared; the file is created if missing.
+
+        Busy if another process holds it for longer than `lock_seconds`.
+        """
+        fd = LockWait(os.fspath(path), fcntl.LOCK_SH if shared else fcntl.LOCK_EX).wait(
+            self.lock_seconds
+        )
+        try:
             yield
+        finally:
+            os.close(fd)
 
     @contextmanager
     def _draft(self, path: Path, content: bytes) -> Iterator[Path]:
@@ -209,7 +228,10 @@ class Disk(Struct, frozen=True):
                 continue
             try:
                 self.watch(Step.CLAIM, draft)
-                fcntl.flock(fd, fcntl.LOCK_EX)
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(fd)  # a sweep is about to take it for a leftover
+                continue
             except OSError:
                 os.close(fd)
                 draft.unlink(missing_ok=True)
@@ -229,6 +251,78 @@ class Disk(Struct, frozen=True):
     def _unlink(self, path: Path) -> None:
         self.watch(Step.UNLINK, path)
         path.unlink(missing_ok=True)
+
+
+class LockWait:
+    """A thread in the kernel's queue for a lock; left behind when the time is up.
+
+    It has a file of its own, so that a lock that comes too late is given back by closing it.
+    """
+
+    def __init__(self, path: str, how: int = fcntl.LOCK_EX) -> None:
+        self._path = path
+        self._how = how
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._mutex = threading.Lock()
+        self._done = threading.Event()
+        self._abandoned = False
+        self._failure: OSError | None = None
+        try:
+            fcntl.flock(self._fd, how | fcntl.LOCK_NB)
+            self._done.set()
+        except BlockingIOError:
+            threading.Thread(target=self._run, name="scrubjay-lock", daemon=True).start()
+        except OSError:
+            os.close(self._fd)
+            raise
+
+    def wait(self, timeout: float) -> int:
+        """The locked file; Busy if it was not to be had in time."""
+        try:
+            self._done.wait(max(0.0, patient(timeout)))
+        except BaseException:  # seam: the lock may come yet, and nobody would give it back
+            self._leave()
+            raise
+        if self._leave(unless_done=True):
+            raise busy(self._path)
+        if self._failure is not None:
+            raise self._failure
+        return self._fd
+
+    def _leave(self, *, unless_done: bool = False) -> bool:
+        with self._mutex:
+            if self._done.is_set():
+                if not unless_done and self._failure is None:
+                    os.close(self._fd)
+                return False
+            self._abandoned = True
+            return True
+
+    def _run(self) -> None:
+        try:
+            fcntl.flock(self._fd, self._how)
+        except OSError as error:
+            self._failure = error
+        with self._mutex:
+            if self._abandoned or self._failure is not None:
+                os.close(self._fd)
+            self._done.set()
+
+
+def busy(path: str | None = None) -> Busy:
+    """The error for a lock that somebody held too long: it names the process if the system does."""
+    holder = "" if path is None else _holder(path)
+    return Busy(f"Another process{holder} held the lock of the store for too long.")
+
+
+def _holder(path: str) -> str:
+    with suppress(OSError, ValueError):
+        number = str(os.stat(path).st_ino)
+        for line in Path("/proc/locks").read_text("ascii").splitlines():
+            _, kind, _, _, pid, place, *_ = line.split()  # who waits has an arrow for its kind
+            if kind == "FLOCK" and place.rpartition(":")[2] == number and int(pid) > 0:
+                return f" (process {pid})"
+    return ""
 
 
 @contextmanager

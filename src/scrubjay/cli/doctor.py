@@ -62,6 +62,10 @@ def examine(settings: Settings, now: datetime) -> Iterator[Finding]:
             advice = "Put the missing half back, from a backup; nothing reads it as it is."
             yield Finding("scopes", sentence, advice)
         with installed(settings) as engine:
+            for address in engine.unreadable_scopes():
+                told = f"The keys in {settings.keys} do not open the scope in {address}.sqlite."
+                advice = "It was written with other keys: put those back to read it."
+                yield Finding("keys", told, advice)
             for scope in engine.scopes():
                 try:
                     yield from _scope(engine, scope, now)

@@ -24,7 +24,7 @@ _SHOWN = 20
 @scoped(
     "forget",
     Option("ID…", "Ids of the memories or turns to erase.", str, name="ids", many=True),
-    fields(Forget, "session", "tags --tag -t", "before", "query -q"),
+    fields(Forget, "session", "tags --tag -t", "before", "query -q", "copies"),
     RECEIPT,
     YES,
     DRY_RUN,
@@ -48,7 +48,8 @@ def forget(
     if ids and not target and not dry_run:
         return _erased(jay.forget(ids), receipt)
     shown = jay.preview(ids, **target)
-    everything = (*shown.memories, *shown.others)
+    copies = shown.copies if target.get("copies") else ()
+    everything = (*shown.memories, *shown.others, *copies)
     if dry_run:
         return Output(shown, lambda: render.memories(everything))
     if not yes:
@@ -57,9 +58,12 @@ def forget(
         if len(everything) > _SHOWN:
             say(f"  and {len(everything) - _SHOWN:,} more")
     with_them = f", with {len(shown.others):,} that go with them" * bool(shown.others)
+    if target.get("copies"):
+        sentences = render.plural(len(shown.sentences), "sentence")
+        with_them += f", {len(copies):,} that say the same, and {sentences} of turns"
     number = render.plural(len(shown.memories), "memory")
     confirm(f"This erases {number} for good{with_them}.", yes=yes)
-    return _erased(jay.forget(**target, confirm=shown.token), receipt)
+    return _erased(jay.forget(ids, **target, confirm=shown.token), receipt)
 
 
 def _erased(receipt: Erasure, path: Path | None) -> Output:
@@ -68,6 +72,13 @@ def _erased(receipt: Erasure, path: Path | None) -> Output:
         files.write(path, f"{receipts.to_json(receipt)}\n".encode())
     derived = f", {receipt.derived:,} of them derived or earlier versions" * bool(receipt.derived)
     notes = [f"{receipt.already:,} had been erased before."] if receipt.already else []
+    if receipt.copies:
+        notes.append(f"{receipt.copies:,} of them were copies, or had one cut out.")
+    if receipt.again:
+        notes.append(
+            f"{receipt.again:,} can be derived again from what is left; without a model they "
+            "stay erased."
+        )
     if not receipt.rotated:
         notes.append("The keys that opened them go with the next commands.")
     notes += [f"A backup made before may hold them until {one.expires}." for one in receipt.backups]

@@ -128,11 +128,16 @@ def verify_audit(jay: Jay) -> Output:
 
 @command("scopes", JSON)
 def scopes() -> Output:
-    """List every scope that is not destroyed.
+    """List every scope that is not destroyed. Exit code 1 if the keys do not open all of them.
 
     Example: scrubjay scopes
     """
     with installed() as engine:
-        found = engine.scopes()
-    rows = ([str(one)] for one in found)
-    return Output(found, lambda: render.table(("scope",), rows))
+        found, closed = engine.scopes(), engine.unreadable_scopes()
+
+    def show() -> None:
+        render.table(("scope",), ([str(one)] for one in found))
+
+    for address in closed:
+        say(f"The keys here do not open the scope in {address}.sqlite: see `scrubjay doctor`.")
+    return Output(found, show, code=Exit.FAILURE if closed else Exit.OK)

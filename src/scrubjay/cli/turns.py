@@ -32,7 +32,7 @@ _STATES = {
     "record",
     Option("USER", "Message of the user; - reads it from stdin.", str, required=True),
     Option("ASSISTANT", "Answer of the assistant; - reads it from stdin.", str),
-    fields(Record, "id", "at", "session", "origin"),
+    fields(Record, "id", "at", "session", "origin", "shown"),
     ANEW,
     SCOPE,
     JSON,

@@ -16,10 +16,11 @@ from scrubjay.model.turns import TEXT_BYTES
 
 
 class Said(NamedTuple):
-    """The two sides of a turn, ready to be recorded."""
+    """The two sides of a turn, ready to be recorded, and what memory had shown in it."""
 
     user: str
     assistant: str
+    shown: str
 
 
 def capture(request: object, answer: str, *, sent_on: object = None) -> Said:
@@ -27,9 +28,7 @@ def capture(request: object, answer: str, *, sent_on: object = None) -> Said:
     users = [echo.cut(one).strip() for one in messages.user_texts(request)]
     said = next((one for one in reversed(users) if one), "")
     shown = [one for text in messages.all_texts(sent_on) for one in echo.injected(text)]
-    return Said(
-        _bounded(echo.without_quoted(said, shown)), _bounded(echo.without_repeats(answer, shown))
-    )
+    return Said(_bounded(said), _bounded(answer), _bounded("\n".join(shown)))
 
 
 def _bounded(text: str) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from scrubjay.engine.memories import read
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.open_scope import OpenScope, Ports
 from scrubjay.engine.search import shelf
 from scrubjay.engine.search.shelf import Shelf, Short
-from scrubjay.model.errors import StoreError
+from scrubjay.model.errors import Frozen, StoreError
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import (
@@ -77,6 +80,13 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record, Recorded, Timeline, Turn
 from scrubjay.ports import Progress, no_progress
 
+_NEAR = 5
+"""How many memories a preview shows that may say the same in other words,"""
+_NEAR_TARGETS = 3
+"""for how many of those to be forgotten,"""
+_NEAR_CHARS = 1_000
+"""and by how much of what these say."""
+
 if TYPE_CHECKING:
     from scrubjay.engine.ledger import extraction, sessions, turns
     from scrubjay.engine.memories import forget as forgetting
@@ -117,7 +127,7 @@ else:
 class Checking:
     """Verbs that check: verify, receipts, audit, embedder."""
 
-    def _begin(self, scope: Scope) -> OpenScope:
+    def _open(self, scope: Scope, *, create: bool = True) -> OpenScope:
         raise NotImplementedError
 
     def _check_open(self) -> Ports:
@@ -125,7 +135,7 @@ class Checking:
 
     def verify(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Report:
         """Check the integrity of the scope: decrypt everything, and check every invariant."""
-        return verifying.verify(self._begin(scope))
+        return verifying.verify(self._open(scope, create=False))
 
     def verify_erased(self, receipt: Erasure) -> Report:
         """Prove an erasure: no stored byte is of an erased cell, and no key opens one."""
@@ -143,7 +153,7 @@ class Checking:
         self, scope: Scope, request: AuditRequest = AuditRequest(), caller: Caller = USER
     ) -> tuple[AuditEvent, ...]:
         """The audit trail after a count, oldest first."""
-        opened = self._begin(scope)
+        opened = self._open(scope, create=False)
         opened.flush_reads()
         return audit.trail(opened, request.after, request.limit)
 
@@ -151,7 +161,7 @@ class Checking:
         self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
     ) -> Report:
         """Whether the audit trail is whole."""
-        return audit.verify(self._begin(scope))
+        return audit.verify(self._open(scope, create=False))
 
     def check_embedder(self) -> None:
         """Ask the embedder for one vector; EmbedderError if it gives none in time."""
@@ -174,7 +184,10 @@ class Extracting:
         """Whether a language model is configured."""
         return self._ports.extractor is not None
 
-    def _begin(self, scope: Scope) -> OpenScope:
+    def _begin(self, scope: Scope, *, create: bool = True) -> OpenScope:
+        raise NotImplementedError
+
+    def _look(self, scope: Scope) -> OpenScope:
         raise NotImplementedError
 
     def listen(self, told: Told | None) -> None:
@@ -201,7 +214,7 @@ class Extracting:
         self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
     ) -> ExtractionStatus:
         """Progress of extraction, and its token cost."""
-        return extraction.status(self._begin(scope))
+        return extraction.status(self._look(scope))
 
     def pause_extraction(
         self, scope: Scope, request: PauseExtraction = PauseExtraction(), caller: Caller = USER
@@ -232,14 +245,19 @@ class Engine(Checking, Extracting):
             if anew:
                 self._opened.pop(scope, None)
             opened = self._open(scope, create=create, anew=anew)
-            opened.read(lambda view: view.head())  # it may have been open for long
+            if not opened.is_there():  # it may have been open for long
+                self._open(scope, create=create, anew=anew)
 
     def _open(self, scope: Scope, *, create: bool = True, anew: bool = False) -> OpenScope:
         self._check_open()
         found = self._opened.get(scope)
-        if found is None:
+        if found is None or found.ended:
             with self._mutex:
                 found = self._opened.get(scope)
+                if found is not None and found.ended:
+                    # There may be another life of the scope, at another address, by now.
+                    self._shelf.drop(found.address)
+                    found = None
                 if found is None:
                     found = lifecycle.open_scope(self._ports, scope, create=create, anew=anew)
                     self._opened[scope] = found
@@ -251,20 +269,29 @@ class Engine(Checking, Extracting):
             raise StoreError("This engine is closed.", hint="Open the scope again.")
         return self._ports
 
-    def _begin(self, scope: Scope) -> OpenScope:
+    def _begin(self, scope: Scope, *, create: bool = True) -> OpenScope:
         """The open scope, after a slice of the work earlier verbs left due."""
-        opened = self._open(scope)
+        opened = self._open(scope, create=create)
+        opened.check_current()
         if opened.due:
             due_work.attempt(opened)
         return opened
 
+    def _look(self, scope: Scope) -> OpenScope:
+        """The open scope for a verb that only reads: it makes none."""
+        return self._begin(scope, create=False)
+
     def scopes(self) -> tuple[Scope, ...]:
-        """Every scope of this installation that is not destroyed."""
-        return lifecycle.scopes(self._check_open())
+        """Every scope of this installation that is not destroyed, of those whose names open."""
+        return lifecycle.scopes(self._check_open())[0]
+
+    def unreadable_scopes(self) -> tuple[str, ...]:
+        """The addresses in the catalog that the installation key does not open."""
+        return lifecycle.scopes(self._check_open())[1]
 
     def head(self, scope: Scope) -> Head:
         """The scope's head: sequence numbers, freeze level, due work."""
-        return self._open(scope).read(lambda view: view.head())
+        return self._open(scope, create=False).read(lambda view: view.head())
 
     def close(self) -> None:
         """Write pending audit counts and close every file; idempotent."""
@@ -328,7 +355,7 @@ class Engine(Checking, Extracting):
 
     def spent(self, scope: Scope, session: str) -> Mapping[str, int]:
         """How often a session has used each of its allowances."""
-        return sessions.spent(self._begin(scope), session)
+        return sessions.spent(self._look(scope), session)
 
     def note(self, scope: Scope, verb: str, *, session: str | None = None, actor: Actor) -> None:
         """Write an event to the audit trail that changed nothing, such as a refused call."""
@@ -346,15 +373,15 @@ class Engine(Checking, Extracting):
 
     def get(self, scope: Scope, request: Get, caller: Caller = USER) -> Memory:
         """One memory by id, superseded or not."""
-        return read.get(self._begin(scope), request.id, as_of=request.as_of, actor=caller.actor)
+        return read.get(self._look(scope), request.id, as_of=request.as_of, actor=caller.actor)
 
     def browse(self, scope: Scope, request: Browse = Browse(), caller: Caller = USER) -> Page:
         """Memories by filter, newest first."""
-        return read.browse(self._begin(scope), request, actor=caller.actor)
+        return read.browse(self._look(scope), request, actor=caller.actor)
 
     def history(self, scope: Scope, request: History, caller: Caller = USER) -> tuple[Memory, ...]:
         """The chain of versions a memory belongs to, oldest first."""
-        return request.part(read.history(self._begin(scope), request.id, actor=caller.actor))
+        return request.part(read.history(self._look(scope), request.id, actor=caller.actor))
 
     def turns(
         self, scope: Scope, request: TurnsRequest = TurnsRequest(), caller: Caller = USER
@@ -365,7 +392,7 @@ class Engine(Checking, Extracting):
         may come fewer at a time than the limit.
         """
         return turns.turns(
-            self._begin(scope),
+            self._look(scope),
             limit=request.limit,
             session=request.session,
             end=turns.end(request.before, request.before_id),
@@ -381,7 +408,7 @@ class Engine(Checking, Extracting):
             session_list,
         )
 
-        opened = self._begin(scope)
+        opened = self._look(scope)
         try:
             return session_list.sessions(
                 opened, self._indexed(scope), limit=request.limit, actor=caller.actor
@@ -393,13 +420,13 @@ class Engine(Checking, Extracting):
         self, scope: Scope, request: TimelineRequest = TimelineRequest(), caller: Caller = USER
     ) -> Timeline:
         """The timeline: times and topics of the turns."""
-        return turns.timeline(self._begin(scope), limit=request.limit, actor=caller.actor)
+        return turns.timeline(self._look(scope), limit=request.limit, actor=caller.actor)
 
     def quarantined(
         self, scope: Scope, request: Listing = ALL, caller: Caller = USER
     ) -> tuple[Memory, ...]:
         """List the memories in quarantine, which wait for a person, oldest first."""
-        return request.part(trust.quarantined(self._begin(scope), actor=caller.actor))
+        return request.part(trust.quarantined(self._look(scope), actor=caller.actor))
 
     def recall(
         self,
@@ -419,7 +446,7 @@ class Engine(Checking, Extracting):
 
         scopes = dict.fromkeys((scope, *request.others))
         for one in scopes:
-            self._begin(one)
+            self._look(one)
         try:
             indexes = [self._indexed(one) for one in scopes]
             return recall.recall(indexes, request, caller, local=local, also=also)
@@ -448,7 +475,7 @@ class Engine(Checking, Extracting):
         from scrubjay.engine.search import brief, open_index  # load numpy, which many never need
 
         try:
-            return brief.brief(self._begin(scope), self._indexed(scope), request, caller)
+            return brief.brief(self._look(scope), self._indexed(scope), request, caller)
         finally:
             open_index.let_go(self._shelf.trim())
 
@@ -475,7 +502,7 @@ class Engine(Checking, Extracting):
 
     def follow(self, scope: Scope, after: int = 0, *, min_seq: int = 0) -> Changes:
         """Change feed: the changes after the `seq` and `min_seq` of the last answer."""
-        return read.follow(self._begin(scope), after, min_seq=min_seq)
+        return read.follow(self._look(scope), after, min_seq=min_seq)
 
     # -- erasing -----------------------------------------------------------------------
 
@@ -499,7 +526,16 @@ class Engine(Checking, Extracting):
 
     def preview(self, scope: Scope, request: Forget, caller: Caller = USER) -> Preview:
         """What a forget would erase, and the token that confirms exactly that."""
-        return forgetting.preview(self._begin(scope), request, caller)
+        found = forgetting.preview(self._look(scope), request, caller)
+        shown = {one.id for one in (*found.memories, *found.others, *found.copies)}
+        near: dict[str, Memory] = {}
+        with suppress(Frozen):
+            for memory in found.memories[:_NEAR_TARGETS]:
+                asked = Recall(memory.content[:_NEAR_CHARS], limit=_NEAR + len(shown))
+                for hit in self.recall(scope, asked, caller, local=True).hits:
+                    near.setdefault(hit.memory.id, hit.memory)
+        others = [one for one in near.values() if one.id not in shown]
+        return replace(found, near=tuple(others[:_NEAR]))
 
     def revoke(self, scope: Scope, request: Revoke, caller: Caller = USER) -> Erasure:
         """Undo all writes of one session, channel or key, with everything derived from them.
@@ -533,7 +569,7 @@ class Engine(Checking, Extracting):
 
     def export(self, scope: Scope, request: Export = Export(), caller: Caller = USER) -> Exported:
         """Every memory as JSON, or as a sealed bundle with a key of its own."""
-        return copies.export(self._begin(scope), sealed=request.sealed, actor=caller.actor)
+        return copies.export(self._look(scope), sealed=request.sealed, actor=caller.actor)
 
     def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
         """Import an export, all or nothing; trusted no more than the caller."""

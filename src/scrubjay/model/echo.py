@@ -8,7 +8,8 @@ everything here takes linear time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -27,8 +28,12 @@ _CONTEXT: Final = "[Runtime context for this invocation."
 _CONTEXT_CHARS: Final = 400
 _SENTENCE: Final = re.compile(r"[^.!?。\uff01\uff1f\n]*[.!?。\uff01\uff1f\n]*")
 _PLAIN: Final = re.compile(r"\W+")
-_SHORTEST: Final = 20
-"""Shorter sentences never count as a repetition."""
+_CLAUSE: Final = re.compile(r"[^.!?;。\uff01\uff1f\uff1b\n]*[.!?;。\uff01\uff1f\uff1b\n]*")
+_ABBREVIATED: Final = re.compile(r"(?:^|\W)(?:[^\W\d_]|[A-Z]\w{1,3})\.$")
+_ABBREVIATION_CHARS: Final = 12
+_SENTENCE_CHARS: Final = 400
+SHORTEST: Final = 20
+"""Shorter sentences never count as a repetition or a copy."""
 _LOOKED_AT: Final = 64 * 1024
 """Characters that are compared: several times what a proxy injects."""
 _PLACES: Final = 8
@@ -72,14 +77,24 @@ def defuse(text: str) -> str:
     return _LAST_DASH.sub(r" \g<0>", text)
 
 
-def without_repeats(text: str, shown: Iterable[str]) -> str:
-    """The text without the sentences that only repeat what was shown."""
+def shown_sentences(shown: Iterable[str]) -> list[str]:
+    """What was shown, as sentences in plain words, as far as it is compared."""
+    plain = map(plain_words, _SENTENCE.findall(_joined(shown, "\n")))
+    return [one for one in plain if len(one) >= SHORTEST]
+
+
+def without_repeats(
+    text: str, shown: Iterable[str], earlier: Callable[[str], bool] | None = None
+) -> str:
+    """The text without the sentences that only repeat what was shown, now or `earlier`."""
     known = _Known(shown)
-    if not known:
+    if not known and earlier is None:
         return text
-    sentences = _SENTENCE.findall(text, 0, _LOOKED_AT)
-    kept = "".join(one for one in sentences if one not in known)
-    return (kept + text[_LOOKED_AT:]).strip()
+    found = _SENTENCE.findall(text, 0, _LOOKED_AT)
+    kept = [one for one in found if one not in known]
+    if earlier is not None:
+        kept = [one for one in kept if not earlier(plain_words(one))]
+    return text if len(kept) == len(found) else ("".join(kept) + text[_LOOKED_AT:]).strip()
 
 
 def without_quoted(text: str, shown: Iterable[str]) -> str:
@@ -94,10 +109,10 @@ class _Known:
     """Index of what was shown, to find a sentence in it quickly."""
 
     def __init__(self, shown: Iterable[str]) -> None:
-        self._text = _plain(_joined(shown))
+        self._text = plain_words(_joined(shown))
         self._places: dict[str, list[int]] = {}
-        for place in range(len(self._text) - _SHORTEST + 1):
-            places = self._places.setdefault(self._text[place : place + _SHORTEST], [])
+        for place in range(len(self._text) - SHORTEST + 1):
+            places = self._places.setdefault(self._text[place : place + SHORTEST], [])
             if len(places) < _PLACES:
                 places.append(place)
 
@@ -105,13 +120,71 @@ class _Known:
         return bool(self._places)
 
     def __contains__(self, sentence: str) -> bool:
-        plain = _plain(sentence)
-        places = self._places.get(plain[:_SHORTEST], ()) if len(plain) >= _SHORTEST else ()
+        plain = plain_words(sentence)
+        places = self._places.get(plain[:SHORTEST], ()) if len(plain) >= SHORTEST else ()
         return any(self._text.startswith(plain, place) for place in places)
 
 
-def _joined(shown: Iterable[str]) -> str:
-    """What was shown, cut to the length that is compared."""
+def sentences(text: str) -> list[str]:
+    """The sentences of a text that are long enough to be told apart, in plain words."""
+    found, begun = list[str](), ""
+    for clause in _CLAUSE.finditer(text):
+        begun += clause[0]
+        goes_on = len(begun) < _SENTENCE_CHARS and _ABBREVIATED.search(begun[-_ABBREVIATION_CHARS:])
+        if goes_on:
+            continue  # "Dr." ends no sentence
+        found.append(plain_words(begun))
+        begun = ""
+    return [one for one in (*found, plain_words(begun)) if len(one) >= SHORTEST]
+
+
+class SentenceMatcher:
+    """Finds texts again as whole sentences, whatever their case, spaces and punctuation."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._by_start: dict[str, set[str]] = {}
+        for text in texts:
+            plain = plain_words(text)
+            if len(plain) >= SHORTEST:
+                self._by_start.setdefault(plain[:SHORTEST], set()).add(plain)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_start)
+
+    def cut(self, text: str) -> tuple[str, list[str]]:
+        """The text without the sentences that are found in it, and these, in plain words.
+
+        What is found may be several sentences in a row: a dot after "Dr" seems to end one.
+        """
+        words: list[str] = []
+        places: list[tuple[int, int, int]] = []
+        ends: dict[int, int] = {}
+        at = 0
+        for found in _CLAUSE.finditer(text):
+            if plain := plain_words(found[0]):
+                ends[at + len(plain)] = len(places)
+                places.append((at, found.start(), found.end()))
+                words.append(plain)
+                at += len(plain) + 1
+        joined = " ".join(words)
+        spans, sentences, after = list[tuple[int, int]](), list[str](), 0
+        for number, (begin, start, _) in enumerate(places):
+            if number < after:
+                continue
+            likely = self._by_start.get(joined[begin : begin + SHORTEST], ())
+            same = [one for one in likely if joined.startswith(one, begin)]
+            whole = [one for one in same if begin + len(one) in ends]
+            if whole:
+                longest = max(whole, key=len)
+                last = ends[begin + len(longest)]
+                spans.append((start, places[last][2]))
+                sentences.append(longest)
+                after = last + 1
+        return (_without_spans(text, spans).strip() if spans else text), sentences
+
+
+def _joined(shown: Iterable[str], between: str = " ") -> str:
+    """What was shown, as far as it is compared."""
     parts: list[str] = []
     room = _LOOKED_AT
     for one in shown:
@@ -119,11 +192,12 @@ def _joined(shown: Iterable[str]) -> str:
         room -= len(parts[-1])
         if not room:
             break
-    return " ".join(parts)
+    return between.join(parts)
 
 
-def _plain(text: str) -> str:
-    return _PLAIN.sub(" ", text).strip().lower()
+def plain_words(text: str) -> str:
+    """The words of a text, one space between them, in lower case: how texts are compared."""
+    return _PLAIN.sub(" ", unicodedata.normalize("NFKC", text)).strip().casefold()
 
 
 # -- where blocks are -------------------------------------------------------------------------

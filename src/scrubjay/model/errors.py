@@ -13,6 +13,7 @@ ScrubjayError
 ├── StoreError            the store failed
 │   ├── Busy              another writer held the lock too long
 │   ├── Full              no space left to write
+│   ├── Damaged           a file is not what was written
 │   └── SchemaTooNew      written by a newer scrubjay
 ├── EmbedderError         the embedder failed
 │   ├── Timeout           it did not answer within the deadline
@@ -128,6 +129,13 @@ class Full(StoreError):
 
     code = "store_full"
     default_hint = "Free disk space: reads and forget still work, writes resume by themselves."
+
+
+class Damaged(StoreError):
+    """A file of the store is not what was written."""
+
+    code = "store_damaged"
+    default_hint = "Run verify to see what is affected; restore it from a backup."
 
 
 class SchemaTooNew(StoreError):

@@ -69,9 +69,7 @@ ChannelName = Annotated[
 ]
 KeyId = Annotated[
     str | None,
-    Meta(
-        description="The id of the API key it came by, by the engine; revoke can undo a key."
-    ),
+    Meta(description="The id of the API key it came by, by the engine; revoke can undo a key."),
 ]
 MessageId = Annotated[
     str | None, Meta(description="The id of the message it was said in, as the channel names it.")

@@ -478,6 +478,13 @@ class Forget(_WithIds, frozen=True, kw_only=True):
             "the memories it listed, or nothing."
         ),
     ] = None
+    copies: Annotated[
+        bool,
+        Meta(
+            description="Whether to erase copies as well: memories that say the same, and the "
+            "same sentence in turns, which is cut out."
+        ),
+    ] = False
     unseen: Annotated[
         bool, Meta(description="Tombstone ids that were never written, instead of refusing them.")
     ] = False
@@ -487,6 +494,7 @@ class Forget(_WithIds, frozen=True, kw_only=True):
         _set(self, "tags", frozenset(text.check_tags(self.tags)))
         _set(self, "before", text.check_time("The time before", self.before))
         text.check_name("The session", self.session)
+        text.check_flag("Copies", self.copies)
         text.check_flag("Unseen", self.unseen)
         if self.query is not None:
             text.check_query(self.query)

@@ -284,6 +284,9 @@ class Erasure(Result, frozen=True, kw_only=True):
         ),
     ] = 0
     already: Annotated[int, Meta(description="How many of the named were erased before.")] = 0
+    copies: Annotated[
+        int, Meta(description="How many copies were erased, or cut out of turns.")
+    ] = 0
     again: Annotated[
         int,
         Meta(
@@ -313,6 +316,13 @@ class Erasure(Result, frozen=True, kw_only=True):
     ] = ""
 
 
+class CopiedSentence(Result, frozen=True, kw_only=True):
+    """A sentence of a turn that says what is to be forgotten."""
+
+    turn: Annotated[str, Meta(description="The id of the turn.")]
+    text: Annotated[str, Meta(description="The sentence in plain words, as it is compared.")]
+
+
 class Preview(Result, frozen=True, kw_only=True):
     """Preview (dry run) of a forget: the memories it would erase, and the token to confirm it."""
 
@@ -326,6 +336,18 @@ class Preview(Result, frozen=True, kw_only=True):
     token: Annotated[
         str, Meta(description="The confirmation token: forget with it erases exactly these.")
     ]
+    copies: Annotated[
+        tuple[Memory, ...],
+        Meta(description="Other memories that say the same; erased only with `copies`."),
+    ] = ()
+    sentences: Annotated[
+        tuple[CopiedSentence, ...],
+        Meta(description="The same sentence in turns; cut out only with `copies`."),
+    ] = ()
+    near: Annotated[
+        tuple[Memory, ...],
+        Meta(description="The nearest other memories: they may say it in other words, and stay."),
+    ] = ()
 
     def __len__(self) -> int:
         return len(self.memories) + len(self.others)

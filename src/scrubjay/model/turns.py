@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 from msgspec import Meta, Struct, field
@@ -37,6 +37,7 @@ from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut
 
 TEXT_BYTES: Final = 8 * 1024 * 1024
 """Maximum size of either side of a turn."""
+SHOWN_TEXTS: Final = 1_000
 TURNS_LIMIT: Final = 1_000
 """Maximum number of turns in one answer,"""
 TURNS_CHARS: Final = 16 * 1024 * 1024
@@ -69,6 +70,12 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _NAMES: Final = ("session", "model", "channel")
 _MARKS: Final = " .,;:!…。\uff01\uff0c"
 _WORDS: Final = re.compile(r"\w+")
+
+
+if TYPE_CHECKING:
+    ShownTexts = Sequence[str]
+else:
+    ShownTexts = tuple[str, ...]
 
 
 class State(IntEnum):
@@ -160,8 +167,20 @@ class Record(_WithWords, frozen=True, kw_only=True):
         OriginArg, Meta(description="The origin of the user's side, which decides trust.")
     ] = Origin.USER
     metadata: MetadataMap = {}
+    shown: Annotated[
+        ShownTexts,
+        Meta(
+            description="What memory put before the model in this turn: an answer that only "
+            "repeats it, now or later in the session, is not remembered again."
+        ),
+    ] = ()
 
     def __post_init__(self) -> None:
+        _set(self, "shown", tuple(text.each("Shown", self.shown)))
+        for one in self.shown:
+            _check_said("memory", one)
+        if len(self.shown) > SHOWN_TEXTS:
+            raise InvalidRequest(f"At most {SHOWN_TEXTS:,} texts can be shown in a turn.")
         if self.id is not None:
             text.check_id(self.id)
         for name in ("user", "assistant"):
@@ -176,6 +195,7 @@ class Record(_WithWords, frozen=True, kw_only=True):
         """The turn this request describes; its fields have the names of a turn's."""
         told = {name: getattr(self, name) for name in self.__struct_fields__}
         told |= {"id": turn_id, "at": self.at or now, "metadata": dict(self.metadata)}
+        del told["shown"]  # kept with the session, as hashes
         return Turn(**told, actor=actor, key_id=key_id)
 
 
@@ -320,6 +340,20 @@ def derived_id(turn_id: str, part: str) -> str:
     """
     digest = hashlib.sha256(f"scrubjay/derived\0{turn_id}\0{part}".encode()).digest()
     return f"mem-{UUID(bytes=digest[:16], version=4)}"
+
+
+def model_ids(turn_id: str) -> tuple[str, ...]:
+    """The ids of the memories that a model may find in a turn."""
+    return tuple(derived_id(turn_id, f"{MODEL_PART}{number}") for number in range(MODEL_PIECES))
+
+
+def rest_id(turn_id: str) -> str:
+    """The id of what remains of a turn when a sentence is cut out of it.
+
+    Another one, because the id of the whole is buried: no replay or backup brings that back.
+    """
+    digest = hashlib.sha256(f"scrubjay/rest\0{turn_id}".encode()).digest()
+    return f"turn-{UUID(bytes=digest[:16], version=4)}"
 
 
 # -- the turn as JSON --------------------------------------------------------------------------

@@ -111,6 +111,9 @@ def of(error: Exception) -> Problem:
     match error:
         case Problem():
             return error
+        case errors.KeyMissing():  # its sentence names a folder of this machine
+            detail, hint = "The service has not the keys to this.", "Its log says where it looked."
+            return Problem(500, error.code, detail, hint=hint)
         case ScrubjayError():
             status = next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 500)
             again = {"Retry-After": _AGAIN[status]} if status in _AGAIN else None

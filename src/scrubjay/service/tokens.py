@@ -94,6 +94,9 @@ class Publisher:
             raise Unreachable("its document names no good address of its keys") from error
         if parts.scheme != "https" and not self._trust.on_loopback:
             raise Unreachable("its document sends us to this machine for its keys")
+        if parts.scheme == "https" and self._trust.on_loopback:
+            # No certificate is checked for an issuer on this machine: elsewhere one has to be.
+            raise Unreachable("its document sends us away from this machine for its keys")
         return address
 
 

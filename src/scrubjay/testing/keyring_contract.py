@@ -36,8 +36,23 @@ class KeyringContract:
 
     @pytest.fixture
     def keyring(self, open_keyring: OpenKeyring) -> Keyring:
-        """The keyring under test, empty."""
-        return open_keyring()
+        """The keyring under test, with nothing but its installation key."""
+        keyring = open_keyring()
+        keyring.found()
+        return keyring
+
+    def test_without_an_installation_key_nothing_is_made_by_looking(
+        self, open_keyring: OpenKeyring
+    ) -> None:
+        for _ in range(2):
+            with pytest.raises(KeyMissing):
+                open_keyring().installation()
+            with pytest.raises(KeyMissing):
+                open_keyring().get(ALICE, "lookup")
+            assert open_keyring().purposes(ALICE) == []
+
+    def test_it_says_where_it_looks(self, keyring: Keyring) -> None:
+        assert keyring.place
 
     def test_an_added_key_is_returned_and_kept(self, keyring: Keyring) -> None:
         assert keyring.add(ALICE, "lookup", ONE) == ONE
@@ -105,8 +120,9 @@ class KeyringContract:
         assert keyring.add(ALICE, "lookup", TWO) == TWO
 
     def test_the_installation_key_is_made_once(self, open_keyring: OpenKeyring) -> None:
-        first = open_keyring().installation()
+        first = open_keyring().found()
         assert len(first) == 32
+        assert open_keyring().found() == first
         assert open_keyring().installation() == first
 
     def test_the_installation_key_survives_the_removal_of_scopes(self, keyring: Keyring) -> None:
@@ -116,6 +132,7 @@ class KeyringContract:
         assert keyring.installation() == before
 
     def test_what_one_opened_the_next_one_finds(self, open_keyring: OpenKeyring) -> None:
+        open_keyring().found()
         open_keyring().add(ALICE, "lookup", ONE)
         assert open_keyring().get(ALICE, "lookup") == ONE
         open_keyring().delete(ALICE, "lookup")
@@ -145,6 +162,7 @@ class KeyringContract:
 
     def test_threads_that_add_one_slot_get_one_key(self, open_keyring: OpenKeyring) -> None:
         opened = [open_keyring() for _ in range(8)]
+        opened[0].found()
         with ThreadPoolExecutor(8) as pool:
             kept = pool.map(lambda n: opened[n].add(ALICE, "lookup", bytes([n]) * 32), range(8))
         assert len(set(kept)) == 1
@@ -178,6 +196,7 @@ def _processes(count: int) -> ProcessPoolExecutor:
 def _race(open_keyring: OpenKeyring, number: int) -> list[bytes]:
     """The keys one process is told; runs beside others that try to add their own."""
     keyring = open_keyring()
+    keyring.found()
     mine = bytes([number]) * 32
     kept = [keyring.add(ALICE, f"memory.{slot}", mine) for slot in range(_ROUNDS)]
     return [keyring.installation(), *kept]

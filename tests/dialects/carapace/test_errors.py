@@ -28,6 +28,7 @@ FACT: Any = {"type": "fact", "content": "kept"}
         (errors.Busy, "PLUGIN_UNAVAILABLE", True),
         (errors.Full, "PLUGIN_UNAVAILABLE", True),
         (errors.StoreError, "PLUGIN_ERROR", False),
+        (errors.Damaged, "PLUGIN_ERROR", False),
         (errors.SchemaTooNew, "PLUGIN_ERROR", False),
         (errors.SealBroken, "PLUGIN_ERROR", False),
         (errors.KeyMissing, "PLUGIN_ERROR", False),

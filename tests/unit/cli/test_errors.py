@@ -35,6 +35,7 @@ CODES = {
     errors.KeyMissing: 7,
     errors.Locked: 7,
     errors.StoreError: 1,
+    errors.Damaged: 1,
     errors.SchemaTooNew: 1,
     errors.SealBroken: 1,
 }

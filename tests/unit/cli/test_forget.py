@@ -120,3 +120,14 @@ def test_verify_fails_when_something_is_wrong(cli: CommandLine, tea: str) -> Non
     done = cli("verify", "--erased", forged, "--json")
     assert done.code == 1
     assert done.json["problems"]
+
+
+def test_copies_go_along_and_the_receipt_counts_them(cli: CommandLine) -> None:
+    fact = cli.remember("The dentist of Alice is Doctor Ames")
+    cli.remember("the dentist of Alice is Doctor Ames!")
+    cli.good("record", "Who is it, please?", "The dentist of Alice is Doctor Ames. Until tomorrow.")
+    told = cli.good("forget", fact, "--copies", "--dry-run", "--json").json
+    assert (len(told["copies"]), len(told["sentences"])) == (1, 1)
+    done = cli.good("forget", fact, "--copies", "--yes")
+    assert "2 of them were copies, or had one cut out." in done.err
+    assert "Ames" not in "".join(contents(cli)) + cli.good("turns", "--json").out

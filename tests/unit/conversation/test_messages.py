@@ -111,12 +111,12 @@ def test_the_input_of_a_response_may_be_one_text() -> None:
 
 
 @pytest.mark.parametrize("api", ASKED)
-def test_a_turn_is_captured_without_what_memory_had_put_in(api: str) -> None:
+def test_a_turn_is_captured_with_what_memory_had_put_in_beside_it(api: str) -> None:
     block = "--- BEGIN MEMORY (x) ---\nAlice prefers green tea in the morning.\n--- END MEMORY ---"
     sent_on = {"messages": [{"role": "system", "content": block}]}
     answer = "Alice prefers green tea in the morning. So I would take that one."
     said = capture(ASKED[api], answer, sent_on=sent_on)
-    assert said == ("Which tea?", "So I would take that one.")
+    assert said == ("Which tea?", answer, "Alice prefers green tea in the morning.")
 
 
 @given(body=ANYTHING)

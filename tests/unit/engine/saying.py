@@ -31,6 +31,7 @@ def record(engine: Engine, number: int, user: str, *args: str, **fields: Any) ->
 def recorded(records: Iterable[Record], home: MemoryHome | None = None) -> Engine:
     """An engine that was told these turns, in this order."""
     engine = (home or MemoryHome()).engine()
+    engine.open(ALICE)
     for one in records:
         engine.record(ALICE, one)
     return engine

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from scrubjay.engine import Engine
-from scrubjay.model.errors import KeyMissing
-from scrubjay.model.requests import Restore
+from scrubjay.model.errors import Full, StoreError
+from scrubjay.model.origin import Actor
+from scrubjay.model.requests import Recall, Restore, Retain
+from scrubjay.model.results import Outcome
+from scrubjay.ports import Tx
 from tests.support.engines import MemoryHome, SqliteHome
+from tests.unit.engine.saying import record
 from tests.unit.engine.scene import ALICE, address, contents, forget, retain, supersede
 
 
@@ -64,8 +69,10 @@ def _roll_back(home: SqliteHome, folder: Path) -> bytes:
 def test_rows_older_than_their_keys_do_not_open(tmp_path: Path) -> None:
     home = SqliteHome(tmp_path)
     _roll_back(home, tmp_path)
-    with pytest.raises(KeyMissing, match="which is gone"):
-        contents(home.engine())
+    engine = home.engine()
+    with pytest.raises(StoreError, match="older than"):
+        contents(engine)
+    assert any("which is gone" in one for one in engine.verify(ALICE).problems)
 
 
 def test_a_restore_takes_the_place_of_rows_older_than_their_keys(tmp_path: Path) -> None:
@@ -95,3 +102,133 @@ def test_the_correction_of_something_derived_goes_with_its_source(engine: Engine
     supersede(engine, derived, "derived from it, corrected")
     forget(engine, source)
     assert contents(engine) == []
+
+
+def copy_scopes(folder: Path, name: str) -> None:
+    shutil.copytree(folder / "data" / "scopes", folder / name)
+
+
+def put_back(folder: Path, name: str) -> None:
+    shutil.rmtree(folder / "data" / "scopes")
+    shutil.copytree(folder / name, folder / "data" / "scopes")
+
+
+BETWEEN: dict[str, Callable[[Engine], object]] = {
+    "writes": lambda engine: retain(engine, "later"),
+    "a forget": lambda engine: forget(engine, retain(engine, "gone")),
+    "a rotation": lambda engine: engine.rotate(ALICE),
+    "two rotations": lambda engine: (engine.rotate(ALICE), engine.rotate(ALICE)),
+}
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+def test_verify_reports_a_file_that_was_rolled_back(tmp_path: Path, between: str) -> None:
+    home = SqliteHome(tmp_path)
+    engine = home.engine()
+    retain(engine, "kept")
+    record(engine, 0, "I live in Utrecht")
+    engine.close()
+    copy_scopes(tmp_path, "old")
+    engine = home.engine()
+    BETWEEN[between](engine)
+    engine.close()
+    put_back(tmp_path, "old")
+    engine = home.engine()
+    problems = engine.verify(ALICE).problems
+    assert any("the catalog knows" in one for one in problems), problems
+    if "rotation" in between:
+        assert any("which is gone" in one for one in problems), problems
+    assert not engine.verify_audit(ALICE).sound
+    engine.close()
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+def test_a_file_older_than_the_catalog_knows_is_refused_until_it_is_restored(
+    tmp_path: Path, between: str
+) -> None:
+    """It lacks the tombstones of what was forgotten since: a replay would bring that back."""
+    home = SqliteHome(tmp_path)
+    engine = home.engine()
+    retain(engine, "kept")
+    doomed = retain(engine, "forgotten later", key="replayed")
+    raw, _ = engine.backup(ALICE)
+    engine.close()
+    copy_scopes(tmp_path, "old")
+    engine = home.engine()
+    BETWEEN[between](engine)
+    forget(engine, doomed)
+    engine.close()
+    put_back(tmp_path, "old")
+    engine = home.engine()
+    for verb in (
+        lambda: contents(engine),
+        lambda: retain(engine, "forgotten later", key="replayed"),
+        lambda: engine.recall(ALICE, Recall("forgotten")),
+        lambda: engine.rotate(ALICE),
+    ):
+        with pytest.raises(StoreError, match="older than"):
+            verb()
+    engine.restore(ALICE, Restore(raw))
+    assert contents(engine) == ["kept"]
+    assert engine.retain(ALICE, Retain("again", key="replayed")).outcome is Outcome.FORGOTTEN
+    assert engine.verify(ALICE).problems == ()
+    engine.close()
+    engine = home.engine()
+    assert contents(engine) == ["kept"]
+    retain(engine, "it goes on")
+    engine.close()
+
+
+@pytest.mark.parametrize("how", ["renamed", "copied"])
+def test_a_handle_notices_when_its_head_goes_back(tmp_path: Path, how: str) -> None:
+    """Also where the catalog was not told yet, and until the newer file is back."""
+    home = SqliteHome(tmp_path)
+    engine = home.engine()
+    retain(engine, "kept")
+    engine.close()
+    copy_scopes(tmp_path, "old")
+    engine = home.engine()
+    for number in range(3):
+        retain(engine, f"later {number}")
+    place = tmp_path / "data" / "scopes"
+    (name,) = [path.name for path in place.glob("*.sqlite")]
+    assert len(contents(engine)) == 4
+    engine._ports.store.settle(engine._open(ALICE).address)
+    shutil.copy(place / name, tmp_path / "newer")
+    old = tmp_path / "old" / name
+    if how == "renamed":
+        shutil.copy(old, place / "aside")
+        (place / "aside").rename(place / name)
+    else:
+        (place / name).unlink()
+        shutil.copy(old, place / name)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="older than"):
+            retain(engine, "into the old file")
+        with pytest.raises(StoreError, match="older than"):
+            contents(engine)
+    (tmp_path / "newer").rename(place / name)
+    assert len(contents(engine)) == 4
+    retain(engine, "goes on")
+    assert engine.verify(ALICE).problems == ()
+    engine.close()
+
+
+def test_a_write_that_found_no_space_does_not_look_like_a_head_that_went_back(
+    tmp_path: Path,
+) -> None:
+    """Heads of transactions that were undone were never the scope's."""
+    home = SqliteHome(tmp_path)
+    engine = home.engine()
+    retain(engine, "kept")
+
+    def fail(tx: Tx) -> None:
+        engine._open(ALICE).trail.record(tx, "note", Actor.SYSTEM)
+        raise Full("It is full.")
+
+    for _ in range(3):
+        with pytest.raises(Full):
+            engine._open(ALICE).write(fail)
+        assert contents(engine) == ["kept"]
+    retain(engine, "more")
+    engine.close()

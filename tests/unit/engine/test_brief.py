@@ -59,6 +59,7 @@ def test_pinned_come_first_then_behavior_then_facts_newest_first(
 
 
 def test_an_empty_scope_has_an_empty_brief(engine: Engine) -> None:
+    engine.open(ALICE)
     found = brief(engine)
     assert (found.entries, found.omitted, found.markdown) == ((), 0, "")
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import (
+    Busy,
+    Damaged,
     Destroyed,
+    Full,
     KeyMissing,
     NeedsConfirmation,
     NotFound,
+    SchemaTooNew,
     StoreError,
 )
-from scrubjay.model.requests import Amend, Destroy, Get, History, Load, Retain
-from scrubjay.ports import Failpoint
-from tests.support.engines import MemoryHome, SimulatedCrash
+from scrubjay.model.requests import Amend, Destroy, Get, History, Load, Recall, Retain
+from scrubjay.ports import Failpoint, Result, Tx
+from tests.support.engines import LastingStore, MemoryHome, SimulatedCrash, SqliteHome
 from tests.unit.engine.scene import ALICE, BOB, LONG, address, contents, forget, retain
 
 NAME = "local/alice"
@@ -185,6 +192,7 @@ def test_a_scope_is_not_made_by_who_says_so(home: MemoryHome, engine: Engine) ->
     with pytest.raises(NotFound):
         engine.open(ALICE, create=False)
     assert engine.scopes() == ()
+    home.keyring.found()
     assert home.keyring.purposes(address(home)) == []
 
 
@@ -271,3 +279,129 @@ def test_making_a_scope_that_was_cut_off_is_made_by_the_next(
     retain(successor, "tea")
     assert contents(home.engine()) == ["tea"]
     assert successor.verify(ALICE).sound
+
+
+class RefusingStore(LastingStore):
+    """A store that fails once, before or after the work of a write was done."""
+
+    error: StoreError | None = None
+    late = False
+
+    def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
+        error, self.error = self.error, None
+        if error is None:
+            return super().write(address, work, erasing=erasing)
+        if not self.late:
+            raise error
+
+        def undone(tx: Tx) -> Result:
+            work(tx)
+            raise error
+
+        return super().write(address, undone, erasing=erasing)
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("kind", [Busy, Full, SchemaTooNew, StoreError])
+def test_a_failure_that_may_pass_stops_it_before_the_first_key(
+    kind: type[StoreError], late: bool
+) -> None:
+    home = MemoryHome()
+    home.store = store = RefusingStore(reach=home.crashes)
+    engine, other = home.engine(), home.engine()
+    retain(engine, "tea")
+    retain(other, "milk")
+    place = address(home)  # asked again, it would carry the destroy on
+    keys = set(home.keyring.purposes(place))
+    store.error, store.late = kind("It failed."), late
+    with pytest.raises(kind):
+        engine.destroy(ALICE, Destroy(confirm=NAME))
+    assert keys <= set(home.keyring.purposes(place))
+    assert other.get(ALICE, Get(retain(other, "acknowledged"))).content == "acknowledged"
+    if not late:
+        assert set(home.keyring.purposes(place)) == keys, "nothing was decided"
+        assert contents(home.engine()) == ["acknowledged", "milk", "tea"]
+    assert engine.destroy(ALICE, Destroy(confirm=NAME)).verb == "destroy"
+    with pytest.raises(Destroyed):
+        retain(other, "into nothing")
+    assert home.keyring.purposes(place) == []
+
+
+@pytest.mark.parametrize("kind", [Busy, Full, SchemaTooNew, StoreError])
+def test_a_failure_when_a_destroy_goes_on_keeps_the_keys_that_are_left(
+    kind: type[StoreError],
+) -> None:
+    home = MemoryHome()
+    home.store = store = RefusingStore(reach=home.crashes)
+    engine = home.engine()
+    retain(engine, "tea")
+    place = address(home)
+    home.keyring.add(place, "destroyed", bytes(32))
+    keys = home.keyring.purposes(place)
+    store.error = kind("It failed.")
+    with pytest.raises(kind):
+        home.engine().open(ALICE)
+    assert home.keyring.purposes(place) == keys
+    with pytest.raises(Destroyed):
+        home.engine().open(ALICE)
+    assert home.keyring.purposes(place) == []
+
+
+def test_damage_does_not_keep_the_keys() -> None:
+    home = MemoryHome()
+    home.store = store = RefusingStore(reach=home.crashes)
+    engine = home.engine()
+    retain(engine, "tea")
+    place = address(home)
+    store.error = Damaged("It is damaged.")
+    engine.destroy(ALICE, Destroy(confirm=NAME))
+    assert home.keyring.purposes(place) == []
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def two_engines(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Engine, Engine]:
+    home = MemoryHome() if request.param == "memory" else SqliteHome(tmp_path)
+    return home.engine(), home.engine()
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda e: e.browse(ALICE),
+        lambda e: e.retain(ALICE, Retain("late")),
+        lambda e: e.recall(ALICE, Recall("tea")),
+        lambda e: e.brief(ALICE),
+        lambda e: e.verify(ALICE),
+        lambda e: e.rotate(ALICE),
+    ],
+    ids=["browse", "retain", "recall", "brief", "verify", "rotate"],
+)
+def test_whoever_had_it_open_is_told_once_and_then_finds_its_next_life(
+    two_engines: tuple[Engine, Engine], verb: Callable[[Engine], object]
+) -> None:
+    engine, other = two_engines
+    retain(engine, "tea")
+    retain(other, "milk")
+    engine.destroy(ALICE, Destroy(confirm=NAME))
+    engine.open(ALICE, anew=True)
+    new = retain(engine, "of the new life")
+    with pytest.raises(Destroyed):
+        verb(other)
+    verb(other)
+    assert other.get(ALICE, Get(new)).content == "of the new life"
+
+
+def test_opening_it_finds_its_next_life_at_once(two_engines: tuple[Engine, Engine]) -> None:
+    engine, other = two_engines
+    retain(other, "milk")
+    engine.destroy(ALICE, Destroy(confirm=NAME))
+    for _ in range(2):
+        with pytest.raises(Destroyed):
+            other.open(ALICE)
+        with pytest.raises(Destroyed):
+            contents(other)
+    engine.open(ALICE, anew=True)
+    retain(engine, "of the new life")
+    other.open(ALICE)
+    assert contents(other) == ["of the new life"]
+    assert retain(other, "mine") in {one.id for one in engine.browse(ALICE)}

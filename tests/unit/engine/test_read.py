@@ -41,6 +41,7 @@ def test_get_refuses_what_is_no_id(engine: Engine) -> None:
 
 @pytest.mark.parametrize("look", [Get, History])
 def test_what_was_never_here_is_not_found(engine: Engine, look: type[Get | History]) -> None:
+    engine.open(ALICE)
     with pytest.raises(NotFound, match="mem-nowhere"):
         _look(engine, look("mem-nowhere"))
 
@@ -86,6 +87,7 @@ def test_get_as_of_a_time_shows_what_has_expired_since(home: MemoryHome, engine:
 
 
 def test_an_empty_scope_shows_nothing(engine: Engine) -> None:
+    engine.open(ALICE)
     page = engine.browse(ALICE, Browse())
     assert (page.memories, page.next) == ((), None)
 
@@ -186,6 +188,7 @@ def test_pages_together_are_the_whole_list_under_any_limit(
 ) -> None:
     """No duplicate and no gap, in the order of creation, and only the last page says it is."""
     _, engine = history
+    engine.open(ALICE)
     filters: dict[str, Any] = {"superseded": superseded, "tags": tags}
     whole = browse(engine, limit=1000, **filters)
     pages: list[tuple[Memory, ...]] = []

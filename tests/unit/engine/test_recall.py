@@ -50,6 +50,7 @@ def test_the_memory_that_answers_comes_first(engine: Engine) -> None:
 
 @pytest.mark.parametrize("query", [QUESTION, "What was last winter, in May 2024 or yesterday?"])
 def test_an_empty_scope_answers_with_nothing(engine: Engine, query: str) -> None:
+    engine.open(ALICE)
     answer = ask(engine, query, asked_at=MONDAY)
     assert (len(answer), answer.degraded) == (0, ())
 

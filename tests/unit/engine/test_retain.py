@@ -225,6 +225,7 @@ def test_nothing_readable_reaches_the_store(home: MemoryHome, engine: Engine) ->
 
 def test_scopes_do_not_see_each_other(engine: Engine) -> None:
     public_id = retain(engine, "tea")
+    engine.open(BOB)
     assert contents(engine, scope=BOB) == []
     with pytest.raises(NotFound):
         engine.get(BOB, Get(public_id))

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay.engine import Engine, Policy
-from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.errors import InvalidRequest, StoreError
 from scrubjay.model.requests import Amend, Destroy
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Due
@@ -219,14 +219,17 @@ def test_an_event_made_up_is_found(home: MemoryHome, lived_in: Engine) -> None:
 def test_a_trail_replaced_by_another_is_found(home: MemoryHome, engine: Engine) -> None:
     """Even one of the right length, with a head that agrees: the catalog knows the real one."""
     retain(engine, "tea")
+    other = home.engine()
+    other.open(ALICE)
     place = address(home)
     state = home.store._scopes[place]
     retain(engine, "coffee")
     engine.close()
     home.store._scopes[place] = state
-    other = home.engine()
     retain(other, "milk")
     assert not home.engine().verify_audit(ALICE).sound
+    with pytest.raises(StoreError, match="older than"):
+        retain(home.engine(), "juice")
 
 
 # -- erasures --------------------------------------------------------------------------------

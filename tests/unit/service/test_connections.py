@@ -193,5 +193,5 @@ def test_a_request_with_two_lengths_is_refused_and_what_follows_is_not_heard(
                 while piece := talk.recv(65_536):
                     heard += piece
         assert heard.startswith(b"HTTP/1.1 400 ")
-        assert b"\"version\"" not in heard
+        assert b'"version"' not in heard
         assert heard.count(b"HTTP/1.1") == 1

@@ -109,6 +109,13 @@ def test_an_issuer_elsewhere_cannot_send_us_to_this_machine() -> None:
         publisher._keys_at({"jwks_uri": "http://127.0.0.1:8377/keys"})
 
 
+def test_an_issuer_on_this_machine_cannot_send_us_elsewhere(issuer: Issuer) -> None:
+    """Its certificate is not checked, so somebody else's would not be, either."""
+    issuer.document["jwks_uri"] = "https://login.example.com/keys"
+    with pytest.raises(Unreachable, match="away from this machine"):
+        fetched(issuer)
+
+
 def test_an_issuer_whose_certificate_nobody_vouches_for_is_unreachable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

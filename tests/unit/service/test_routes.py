@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from time import process_time
 from typing import Any, cast
 
 import httpx2
@@ -245,6 +246,18 @@ def test_a_body_that_makes_no_sense_is_refused(
 ) -> None:
     headers = {"Content-Type": "application/json"}
     problem(alice.http.post("/v1/memories", content=body, headers=headers), status, code)
+
+
+def test_metadata_that_is_far_too_large_is_refused_before_it_is_read(alice: Caller) -> None:
+    """Eight megabytes of empty lists are half a gigabyte in memory, and seconds to walk."""
+    body = b'{"id": "t", "user": "x", "assistant": "y", "metadata": {"a": ['
+    body += b"[]," * 2_700_000 + b"1]}}"
+    headers = {"Content-Type": "application/json"}
+    begun = process_time()
+    problem(alice.http.post("/v1/turns", content=body, headers=headers), 422, "invalid_request")
+    assert process_time() - begun < 2
+    escaped = '{"content": "x", "metadata": {"a": "' + "\\u0041" * 16_000 + '"}}'
+    assert alice.http.post("/v1/memories", content=escaped, headers=headers).status_code == 201
 
 
 @pytest.mark.parametrize(

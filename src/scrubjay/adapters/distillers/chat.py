@@ -288,6 +288,6 @@ def _line(value: object) -> str:
 
 def _count(value: object, characters: int) -> int:
     """Token count of an answer, or an estimate by its length."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53:
         return value
     return -(-characters // _CHARS_PER_TOKEN)

@@ -117,7 +117,7 @@ class OpenAIEmbedder:
         try:
             answers = sorted(json.loads(raw)["data"], key=lambda answer: answer["index"])
             rows = np.array([answer["embedding"] for answer in answers], np.float32)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise EmbedderError("The embedding endpoint returned no vectors.") from error
         if rows.shape != (count, self.dimensions):
             raise EmbedderError(

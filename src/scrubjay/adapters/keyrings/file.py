@@ -1,8 +1,8 @@
 """Keyrings in a keys folder; the default one wraps its slots with a key file in the same folder.
 
-`<keys>/slots/<address>/<purpose>` is one wrapped slot. Adding and reading take a shared lock on
-`<keys>/lock`; deleting and re-wrapping take an exclusive one. So a draft found while deleting is
-not in use, and no slot is read while it is overwritten.
+`<keys>/slots/<address>/<purpose>` is one wrapped slot. Adding takes a shared lock on `<keys>/lock`;
+deleting and re-wrapping take an exclusive one, so that a draft found while deleting is not in use.
+Reading takes no lock: a slot that is just being overwritten does not open, and is read again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +33,7 @@ PLACE: Final = "keys folder"
 VERSION: Final = "1"
 _CHECK_DIGITS: Final = 8
 _INSTALLATION: Final = ("installation", "root")
+_READ_TRIES: Final = 3
 
 
 def write_line(kind: str, *words: str) -> bytes:
@@ -95,8 +96,17 @@ class SlotKeyring(ABC):
     def _admit(self) -> None:
         """Raise if the keyring cannot be used, such as Locked."""
 
+    @property
+    def place(self) -> str:
+        """The keys folder."""
+        return str(self._directory)
+
     def installation(self) -> bytes:
-        """The installation key, made on first use; every process gets the same one."""
+        """The installation key; KeyMissing if there is none."""
+        return self.get(*_INSTALLATION)
+
+    def found(self) -> bytes:
+        """The installation key, made unless there is one; every process gets the same one."""
         try:
             return self.get(*_INSTALLATION)
         except KeyMissing:
@@ -121,17 +131,18 @@ class SlotKeyring(ABC):
 
     def get(self, address: str, purpose: str) -> bytes:
         """The key in a slot; KeyMissing if there is none."""
-        self._admit()
-        with self._reading():
-            slot = self._slot(address, purpose)
-            secret = self._wrapping_key()
-        return vault.unwrap(secret, slot, address=address, purpose=purpose)
+        for _ in range(_READ_TRIES - 1):
+            with suppress(SealBroken):  # it may be wrapped anew, or deleted, just now
+                return self._read(address, purpose)
+        return self._read(address, purpose)
 
     def delete(self, address: str, purpose: str) -> None:
         """Delete a slot for good, durably, with its drafts; an absent one is fine."""
+        path = self._path(address, purpose)
         self._admit()
-        with self._changing():
-            self._shred(self._path(address, purpose))
+        if self._exists():
+            with self._changing():
+                self._shred(path)
 
     def purposes(self, address: str) -> Sequence[str]:
         """The purposes of an address that have a slot, sorted."""
@@ -142,9 +153,11 @@ class SlotKeyring(ABC):
 
     def remove(self, address: str) -> None:
         """Delete every slot of an address for good, durably."""
+        folder = self._slots / check_place("address", address)
         self._admit()
+        if not self._exists():
+            return
         with self._changing():
-            folder = self._slots / check_place("address", address)
             for name in self._disk.names(folder):
                 self._disk.shred(folder / name, self._clock.random)
             self._disk.remove_folder(folder)
@@ -161,25 +174,33 @@ class SlotKeyring(ABC):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Lock the folder, shared."""
-        with failures(PLACE):
-            # No lock file: nothing was ever deleted here, and the folder may be read-only.
-            if not self._lock.exists():
+        """Raise KeyMissing for what may not be read, and an error of ours for what fails."""
+        try:
+            with failures(PLACE):
                 yield
-                return
-            with self._disk.locked(self._lock, shared=True):
-                yield
+        except StoreError as error:
+            if not isinstance(error.__cause__, PermissionError):
+                raise
+            raise KeyMissing(
+                f"The keys in {self._directory} may not be read.",
+                hint="Give the user scrubjay runs as the right to read them.",
+            ) from error
+
+    def _exists(self) -> bool:
+        with self._reading():
+            return self._directory.exists()
+
+    def _read(self, address: str, purpose: str) -> bytes:
+        self._admit()
+        with self._reading():
+            slot = self._slot(address, purpose)
+            secret = self._wrapping_key()
+        return vault.unwrap(secret, slot, address=address, purpose=purpose)
 
     def _file(self, name: str) -> bytes | None:
         """A file of the folder itself; None if it is not there."""
-        with failures(PLACE):
-            try:
-                return self._disk.read(self._directory / name)
-            except PermissionError as error:
-                raise KeyMissing(
-                    f"The {name} file in the keys folder may not be read.",
-                    hint=f"Give the user scrubjay runs as the right to read the {name} file.",
-                ) from error
+        with self._reading():
+            return self._disk.read(self._directory / name)
 
     def _file_key(self) -> bytes | None:
         """The key in the key file; None if there is no file, SealBroken if it is damaged."""
@@ -195,7 +216,7 @@ class SlotKeyring(ABC):
     def _slot(self, address: str, purpose: str) -> bytes:
         slot = self._disk.read(self._path(address, purpose))
         if slot is None:
-            raise KeyMissing("There is no such key slot.")
+            raise KeyMissing(f"There is no such key slot in {self._directory}.")
         return slot
 
     def _wrapped(self, secret: bytes, key: bytes, address: str, purpose: str) -> bytes:
@@ -216,7 +237,7 @@ class SlotKeyring(ABC):
 
 
 class FileKeyring(SlotKeyring):
-    """Keyring whose slots are wrapped with the key in `<keys>/key`; the first use creates it.
+    """Keyring whose slots are wrapped with the key in `<keys>/key`; `found` creates it.
 
     It protects a copy of the data, but not a copy of data and keys together.
     """
@@ -228,15 +249,18 @@ class FileKeyring(SlotKeyring):
     def _wrapping_key(self) -> bytes:
         # Asked and read anew each time: a passphrase may take the key file's place meanwhile.
         self._admit()
-        if (key := self._file_key()) is not None:
-            return key
-        if not self._disk.names(self._slots):
-            line = write_line(KEY_FILE, self._clock.random(vault.KEY_BYTES).hex())
-            self._disk.add(self._directory / KEY_FILE, line, self._clock.random)
-        # Another process may have made the key, and slots, since it was missed.
         if (key := self._file_key()) is None:
             raise KeyMissing(
-                "The key file that opens this keys folder is gone.",
+                f"There is no key file in {self._directory}.",
                 hint="Put the file named key back into the keys folder; no new one was made.",
             )
         return key
+
+    def found(self) -> bytes:
+        """The installation key, made with its key file unless there are slots already."""
+        with self._changing(shared=True):
+            self._admit()
+            if self._file_key() is None and not self._disk.names(self._slots):
+                line = write_line(KEY_FILE, self._clock.random(vault.KEY_BYTES).hex())
+                self._disk.add(self._directory / KEY_FILE, line, self._clock.random)
+        return super().found()

@@ -33,7 +33,14 @@ from scrubjay.adapters.keyrings.file import (
     unhex,
     write_line,
 )
-from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
+from scrubjay.model.errors import (
+    Conflict,
+    InvalidRequest,
+    KeyMissing,
+    Locked,
+    SealBroken,
+    StoreError,
+)
 from scrubjay.ports import Clock
 
 RECOVERY_FILE: Final = "recovery"
@@ -125,8 +132,13 @@ class PassphraseKeyring(SlotKeyring):
     @staticmethod
     def present(directory: Path) -> bool:
         """Whether a keys folder is locked by a passphrase."""
-        with failures(PLACE):
-            return (directory / PHRASE_FILE).exists()
+        try:
+            with failures(PLACE):
+                return (directory / PHRASE_FILE).exists()
+        except StoreError as error:
+            raise KeyMissing(
+                f"The keys in {directory} may not be read.", hint=error.hint
+            ) from error
 
     # -- opening and closing -----------------------------------------------------------
 

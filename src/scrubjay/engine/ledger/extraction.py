@@ -43,6 +43,7 @@ from scrubjay.model.turns import (
     Turn,
     alike,
     derived_id,
+    model_ids,
 )
 from scrubjay.ports import Extractor, Failpoint, Tx, View
 
@@ -257,7 +258,7 @@ class _Round:
             return None
         if turn is None or not _may_read(opened, view, turn):
             return None
-        found = _model_ids(turn)
+        found = model_ids(turn.id)
         if row.seq > backlog.redo and living(view, Collection.MEMORY, opened.row_id(found[0])):
             return None  # such as by a load that brought what was found with the turn
         # What rules noted: all that was derived, but for the episode and what a model found before.
@@ -326,7 +327,7 @@ class _Round:
             if backlog.waits(chosen.seq, turn.id) and answer.usable:
                 if _may_read(opened, tx, turn) and not tx.buried([opened.row_id(turn.id)]):
                     if chosen.seq <= backlog.redo:  # in place of what was found earlier
-                        ledger.withdraw(turn, _model_ids(turn))
+                        ledger.withdraw(turn, model_ids(turn.id))
                     written = ledger.derive(turn, pieces, vectors)
                 backlog.done += 1
                 backlog.memories += len(written)
@@ -350,10 +351,6 @@ class _Round:
 # -- what may be read, and what is kept of the answer ---------------------------------------------
 
 
-def _model_ids(turn: Turn) -> tuple[str, ...]:
-    return tuple(derived_id(turn.id, f"{MODEL_PART}{number}") for number in range(MODEL_PIECES))
-
-
 def _may_read(opened: OpenScope, view: View, turn: Turn) -> bool:
     """Whether a turn exists, was kept, has words of its own, and nothing of it was forgotten.
 
@@ -367,4 +364,4 @@ def _may_read(opened: OpenScope, view: View, turn: Turn) -> bool:
     if not own.user.strip() and not own.assistant.strip():
         return False
     parts = [derived_id(turn.id, piece.part) for piece in distill(opened, turn) or ()]
-    return not view.buried(opened.row_id(one) for one in (*parts, *_model_ids(turn)))
+    return not view.buried(opened.row_id(one) for one in (*parts, *model_ids(turn.id)))

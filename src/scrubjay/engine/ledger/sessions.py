@@ -8,10 +8,11 @@ user's own words stay the user's.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, cast
 
 from scrubjay.engine.scope.open_scope import OpenScope, living
+from scrubjay.model import echo
 from scrubjay.model.errors import LimitReached
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Actor, Origin, lowest
@@ -21,6 +22,8 @@ from scrubjay.model.text import check_choice, check_name
 from scrubjay.ports import Tx, View
 
 _IDLE_SECONDS: Final = 24 * 3600
+_SHOWN: Final = 500
+"""Of how many sentences that were shown a session keeps the hashes."""
 
 
 def mark_tainted(
@@ -53,6 +56,30 @@ def tainted(opened: OpenScope, view: View, session: str) -> Origin | None:
     """Least trusted origin that a session has read; None if it is not tainted."""
     found = _state(opened, view, session).get("tainted")
     return None if found is None else Origin(str(found))
+
+
+def shown_before(
+    opened: OpenScope, view: View, session: str | None
+) -> Callable[[str], bool] | None:
+    """Whether a sentence in plain words was shown to the model before; None if none was."""
+    state = {} if session is None else _state(opened, view, session)
+    hashes = frozenset(cast(list[str], state.get("shown", [])))
+    return (lambda plain: _text_hash(opened, plain) in hashes) if hashes else None
+
+
+def note_shown(opened: OpenScope, tx: Tx, session: str | None, shown: Iterable[str]) -> None:
+    """Keep keyed hashes of what memory put before the model in a session, and no text of it."""
+    hashes = [_text_hash(opened, plain) for plain in echo.shown_sentences(shown)]
+    if session is not None and hashes:
+        state = _state(opened, tx, session)
+        known = dict.fromkeys((*cast(list[str], state.get("shown", [])), *hashes))
+        latest = list(known)[-_SHOWN:]
+        _write(opened, tx, session, {**state, "shown": cast(Json, latest)})
+
+
+def _text_hash(opened: OpenScope, plain: str) -> str:
+    # No session has such a name, so that it cannot be taken for one.
+    return opened.session_hash(f"\0shown\0{plain}")[:8].hex()
 
 
 def spend(opened: OpenScope, tx: Tx, allowances: Iterable[Allowance]) -> None:

@@ -15,6 +15,7 @@ from functools import cache
 from itertools import islice
 from typing import TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import backlog, sessions, statement_chain
@@ -45,7 +46,9 @@ from scrubjay.model.turns import (
     alike,
     derived_id,
     encode,
+    model_ids,
     place,
+    rest_id,
     stated,
 )
 from scrubjay.ports import Distiller, Failpoint, Tx, View
@@ -139,12 +142,11 @@ class LedgerView:
 
     def find(self, row: Row) -> Mark | None:
         """Place of the turn of a row."""
-        try:
-            return self.line.get(self._opened.unseal_turn(row).place)
-        except (SealBroken, KeyMissing, NotFound):
-            # A damaged row must still be erasable; its place is then only found by looking.
-            row_id = self._opened.row_id
-            return next((mark for mark in self.line if row_id(mark.id) == row.id), None)
+        if (turn := self._opened.unseal_sound_turn(row)) is not None:
+            return self.line.get(turn.place)
+        # A damaged row must still be erasable; its place is then only found by looking.
+        row_id = self._opened.row_id
+        return next((mark for mark in self.line if row_id(mark.id) == row.id), None)
 
     def _said_before(self, place: Place, turn_id: str) -> list[str]:
         """The one of the turns just before a place that a turn repeats."""
@@ -241,7 +243,8 @@ class TurnLedger(LedgerView):
     def mark(self, turn: Turn, state: State) -> None:
         """Put a turn in the timeline."""
         own, _ = turn.own_words()
-        said = own.user or own.assistant if turn.origin.trusted else f"[{turn.origin}]"
+        said = own.user or own.assistant or f"[{Origin.QUOTED}]"
+        said = said if turn.origin.trusted else f"[{turn.origin}]"
         gist = " ".join(said[: 4 * _GIST].split())[:_GIST]
         self.line.put(Mark(*turn.place, turn.id, int(state), gist))
 
@@ -372,6 +375,45 @@ def erase(
     return gone
 
 
+class Rest(Struct, frozen=True, kw_only=True):
+    """What remains of a turn that a sentence is cut out of."""
+
+    turn: Turn
+    withheld: frozenset[str]
+    """What was forgotten of the turn by itself, in plain words: it is not derived again."""
+
+
+def rest_of(
+    opened: OpenScope, view: View, turn: Turn, *, user: str, assistant: str, named: Container[bytes]
+) -> Rest:
+    """The rest of a turn, and what is not to be derived from it."""
+    pieces = {derived_id(turn.id, p.part): p.content for p in distill(opened, turn) or ()}
+    ids = {opened.row_id(one): one for one in (*pieces, *model_ids(turn.id))}
+    gone = {ids[one] for one in view.buried(ids)} | {ids[one] for one in ids if one in named}
+    return Rest(
+        turn=replace(turn, id=rest_id(turn.id), user=user, assistant=assistant),
+        withheld=frozenset(echo.plain_words(pieces.get(one, "")) for one in gone),
+    )
+
+
+def put_rests(opened: OpenScope, tx: Tx, rests: Iterable[Rest]) -> None:
+    """Write what remains of turns that were erased, with what is derived from that."""
+    ledger = TurnLedger(opened, tx)
+    for rest in rests:
+        turn = rest.turn
+        if not turn.user.strip() and not turn.assistant.strip():
+            continue
+        distilled = distill(opened, turn)
+        parts = [p.part for p in distilled or () if echo.plain_words(p.content) in rest.withheld]
+        withheld = [derived_id(turn.id, part) for part in parts]
+        if rest.withheld:  # a model would find it again, in other words
+            withheld += model_ids(turn.id)
+        tx.bury(map(opened.row_id, withheld))
+        ledger.put_row(turn)
+        ledger.assess(turn, distilled, {})
+    ledger.notes.write(tx)
+
+
 # -- recording -----------------------------------------------------------------------------------
 
 
@@ -379,11 +421,21 @@ def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
     """Write a turn; durable when this returns, and only once per id."""
     turn_id = request.id or f"turn-{opened.ports.clock.new_id()}"
     row_id = opened.row_id(turn_id)
-    if receipt := opened.read(lambda view: _seen_before(view, row_id, turn_id)):
+    receipt, shown_before = opened.read(
+        lambda view: (
+            _seen_before(view, row_id, turn_id),
+            sessions.shown_before(opened, view, request.session),
+        )
+    )
+    if receipt is not None:
         return receipt  # a replay costs no transaction
     turn = request.turn(turn_id, opened.ports.clock.now(), caller.actor, caller.key)
     # No secrets, and nothing that memory itself had put in.
-    turn = replace(turn, user=echo.cut(turn.user), assistant=echo.cut(turn.assistant))
+    turn = replace(
+        turn,
+        user=echo.without_quoted(echo.cut(turn.user), request.shown),
+        assistant=echo.without_repeats(echo.cut(turn.assistant), request.shown, shown_before),
+    )
     turn, redacted = admit_turn(turn, opened.ports.policy.placeholder)
     distilled = distill(opened, turn)
     patience = opened.ports.policy.turn_embed_seconds
@@ -395,6 +447,7 @@ def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
         ledger = TurnLedger(opened, tx)
         ledger.put_row(turn)
         ledger.assess(turn, distilled, vectors)
+        sessions.note_shown(opened, tx, turn.session, request.shown)
         opened.trail.record(tx, "record", turn.actor, (row_id,))
         ledger.notes.write(tx)
         mark = ledger.line.get(turn.place)
@@ -548,7 +601,7 @@ def check_line(opened: OpenScope, view: View) -> list[str]:
     """Whether the timeline lists exactly the existing turns."""
     try:
         listed = {opened.row_id(mark.id) for mark in Line(Notes(opened, view))}
-    except (SealBroken, NotFound) as error:
+    except (SealBroken, NotFound, KeyMissing) as error:
         return [f"The timeline of turns does not open: {error.message}"]
     there = {row.id for row in changes(view, _TURN) if not row.erased}
     problems = []

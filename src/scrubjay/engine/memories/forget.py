@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from msgspec import Struct
 
 from scrubjay.engine.ledger import derivation, sessions, turns
+from scrubjay.engine.ledger.turns import Rest
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.memories.read import not_here
 from scrubjay.engine.memories.retain import check_expected
 from scrubjay.engine.scope import due_work, rotate
-from scrubjay.engine.scope.open_scope import OpenScope, living
+from scrubjay.engine.scope.open_scope import OpenScope, changes, derived, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import manifest
+from scrubjay.model.echo import SHORTEST, SentenceMatcher, plain_words, sentences
 from scrubjay.model.errors import Busy, Conflict, Full, InvalidRequest, NeedsConfirmation
 from scrubjay.model.memory import Edition, Kind, wording
-from scrubjay.model.origin import Actor
+from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Caller, Forget
-from scrubjay.model.results import ErasedCell, Erasure, Preview
-from scrubjay.model.rows import Collection, Due, Row
-from scrubjay.ports import Failpoint, Tx, View
+from scrubjay.model.results import CopiedSentence, ErasedCell, Erasure, Preview
+from scrubjay.model.rows import Collection, Due, Head, Row
+from scrubjay.model.turns import rest_id
+from scrubjay.ports import Failpoint, Tx, View, patience
 
+COPIES = 100
+"""The most copies that go along without the confirmation of a preview."""
+_FINISH_SECONDS = 5.0
+"""How long each step after the erasure may wait for a lock: others can go on with it."""
 _log = logging.getLogger(__name__)
 
 
@@ -32,6 +40,8 @@ class Doomed(Struct):
 
     memories: dict[bytes, Row] = {}
     turns: dict[bytes, Row] = {}
+    rests: dict[bytes, Rest] = {}
+    """What remains of those turns that a sentence is only cut out of."""
 
     def __len__(self) -> int:
         return len(self.memories) + len(self.turns)
@@ -47,6 +57,21 @@ class Doomed(Struct):
         return (*self.memories, *self.turns)
 
 
+class Copies(Doomed):
+    """Copies of what is to be forgotten: memories, and sentences of turns."""
+
+    sentences: list[CopiedSentence] = []
+    trusted_more: bool = False
+    """Whether one of them is trusted more than what it is a copy of."""
+    texts: frozenset[str] = frozenset()
+    """What was looked for,"""
+    head: Head = Head()
+    """and up to where."""
+
+    def __len__(self) -> int:
+        return len(self.memories) + len(self.sentences)
+
+
 class Taken(Struct):
     """Result of one erasing transaction."""
 
@@ -54,6 +79,7 @@ class Taken(Struct):
     cells: list[ErasedCell] = []
     already: int = 0
     derived: int = 0
+    copies: int = 0
     again: int = 0
 
 
@@ -71,7 +97,14 @@ def forget(
     """
     if expected is not None and len(request.ids) != 1:
         raise InvalidRequest("The optimistic lock `expected` needs exactly one id.")
-    ids = _resolve(opened, request)
+    ids, before = _resolve(opened, request), Copies()
+    if request.copies:  # the whole scope is read here, so that no other writer waits for that
+
+        def search(view: View) -> Copies:
+            named = present(view, _with_rests(opened, view, request, ids))
+            return _doomed(opened, view, request, named)[1]
+
+        before = opened.read(search)
 
     def erase(tx: Tx) -> Taken:
         if expected is not None:
@@ -79,11 +112,15 @@ def forget(
             if (row := living(tx, Collection.MEMORY, ids[0])) is None:
                 raise not_here(request.ids[0])
             check_expected((row.born, row.version), expected)
-        _check_confirmed(opened, tx, request, ids)
-        named, already = _known(tx, request, ids, turns_only=turns_only)
-        doomed = closure(opened, tx, named)
+        everything = _with_rests(opened, tx, request, ids)
+        named, already = _known(tx, request, everything, turns_only=turns_only)
+        doomed, copies = closure(opened, tx, named), Copies()
+        if request.copies:
+            doomed, copies = _doomed(opened, tx, request, named, before)
+            named = Doomed(named.memories | copies.memories, named.turns | copies.turns)
+        _check_confirmed(opened, request, doomed, copies)
         taken = take(opened, tx, doomed, named, verb="forget", actor=caller.actor)
-        taken.already = already
+        taken.already, taken.copies = already, len(copies)
         if doomed:
             sessions.spend(opened, tx, caller.allowances)
         elif already < len(ids):
@@ -99,13 +136,16 @@ def preview(opened: OpenScope, request: Forget, caller: Caller) -> Preview:
     ids = _resolve(opened, request)
 
     def look(view: View) -> Preview:
-        named = present(view, ids)
-        doomed = closure(opened, view, named)
+        named = present(view, _with_rests(opened, view, request, ids))
+        doomed, copies = _doomed(opened, view, request, named)
         rows = sorted(doomed.memories.values(), key=lambda row: row.born)
+        known = named.memories | copies.memories
         return Preview(
             memories=tuple(opened.unseal(row) for row in rows if row.id in named.memories),
-            others=tuple(opened.unseal(row) for row in rows if row.id not in named.memories),
-            token=opened.token(doomed.ids),
+            others=tuple(opened.unseal(row) for row in rows if row.id not in known),
+            token=_token(opened, doomed),
+            copies=tuple(map(opened.unseal, copies.memories.values())),
+            sentences=tuple(copies.sentences),
         )
 
     found = opened.read(look)
@@ -162,7 +202,108 @@ def present(view: View, ids: Iterable[bytes]) -> Doomed:
     return found
 
 
-def closure(opened: OpenScope, view: View, named: Doomed, *, versions: bool = True) -> Doomed:
+def _with_rests(opened: OpenScope, view: View, request: Forget, ids: list[bytes]) -> list[bytes]:
+    """The ids, and those of what remains of turns that were cut: it is erased with the turn."""
+    found, waiting = list(ids), list(request.ids)
+    while waiting:
+        rest = rest_id(waiting.pop())
+        row_id = opened.row_id(rest)
+        if living(view, Collection.TURN, row_id) is not None:
+            found.append(row_id)
+        elif not view.buried([row_id]):
+            continue
+        waiting.append(rest)
+    return found
+
+
+def _doomed(
+    opened: OpenScope, view: View, request: Forget, named: Doomed, before: Copies | None = None
+) -> tuple[Doomed, Copies]:
+    """The rows to erase, and the copies of what is named, which are among them if requested."""
+    doomed = closure(opened, view, named)
+    copies = find_copies(opened, view, named, doomed, before)
+    if request.copies:
+        both = Doomed(named.memories | copies.memories, named.turns)
+        doomed = closure(opened, view, both, cut=copies)
+    return doomed, copies
+
+
+def find_copies(
+    opened: OpenScope, view: View, named: Doomed, doomed: Doomed, before: Copies | None
+) -> Copies:
+    """What says the same as the named memories, and is not to be erased anyway.
+
+    A copy is a memory, or a sentence of a turn, that is equal in plain words and not short. What
+    the named ones said before a correction counts, and what was noted from a named turn. Of what
+    was found `before` and has not changed since, nothing else is opened again.
+    """
+    whole, parts = _told(opened, view, named)
+    matcher = SentenceMatcher(parts)
+    found = Copies(texts=frozenset(parts), head=view.head())
+    if not matcher:
+        return found
+
+    def rows(collection: Collection, known: Iterable[bytes]) -> Iterator[Row]:
+        if before is None or before.texts != found.texts:
+            return changes(view, collection)
+        again = (living(view, collection, row_id) for row_id in known)
+        newer = changes(view, collection, before.head.at(collection).seq)
+        return chain((row for row in again if row is not None), newer)
+
+    for row in rows(Collection.MEMORY, before.memories if before else ()):
+        memory = None if row.erased or row.id in doomed.memories else opened.unseal_sound(row)
+        if memory is not None and (plain := plain_words(memory.content)) in whole:
+            found.memories[row.id] = row
+            found.trusted_more |= memory.origin.trust > whole[plain]
+    for row in rows(Collection.TURN, before.turns if before else ()):
+        passed = row.erased or row.id in doomed.turns or row.id in found.turns
+        turn = None if passed else opened.unseal_sound_turn(row)
+        if turn is None:
+            continue
+        user, said = matcher.cut(turn.user)
+        assistant, answered = matcher.cut(turn.assistant)
+        if not said and not answered:
+            continue
+        agent = min(turn.origin.trust, Origin.AGENT.trust)
+        trusts = [*((one, turn.origin.trust) for one in said), *((one, agent) for one in answered)]
+        found.trusted_more |= any(trust > parts[one] for one, trust in trusts)
+        found.sentences += [CopiedSentence(turn=turn.id, text=one) for one, _ in trusts]
+        found.turns[row.id] = row
+        found.rests[row.id] = turns.rest_of(
+            opened, view, turn, user=user, assistant=assistant, named=named.memories
+        )
+    return found
+
+
+def _told(opened: OpenScope, view: View, named: Doomed) -> tuple[dict[str, int], dict[str, int]]:
+    """How trusted each text is that is to be forgotten: as a whole, and its sentences too."""
+    whole, parts = dict[str, int](), dict[str, int]()
+    waiting = list(named.memories.values())
+    rows = (row for turn in named.turns for row in derived(view, turn))
+    noted = {row.id: row for row in rows if row.id not in named.memories}
+    for row in chain(noted.values(), waiting):
+        if (memory := opened.unseal_sound(row)) is None:
+            continue
+        if row.id not in noted and memory.supersedes:  # what it said before, too
+            before = living(view, Collection.MEMORY, opened.row_id(memory.supersedes))
+            waiting += [before] if before else []
+        episode = memory.kind is Kind.EPISODE
+        plain, trust = plain_words(memory.content), memory.origin.trust
+        if len(plain) >= SHORTEST and not (episode and row.id in noted):
+            whole[plain] = max(trust, whole.get(plain, trust))
+        for one in () if episode else (plain, *sentences(memory.content)):
+            parts[one] = max(trust, parts.get(one, trust))
+    return whole, parts | whole
+
+
+def closure(
+    opened: OpenScope,
+    view: View,
+    named: Doomed,
+    *,
+    versions: bool = True,
+    cut: Copies | None = None,
+) -> Doomed:
     """Transitive closure: the named rows, everything derived, and earlier versions.
 
     An earlier version is the same memory before a correction: hidden, so nobody could name it,
@@ -195,13 +336,22 @@ def closure(opened: OpenScope, view: View, named: Doomed, *, versions: bool = Tr
         spoken = present(view, (opened.row_id(one) for m in episodes for one in m.sources)).turns
         if spoken:
             found.turns |= turns.with_repeats(opened, view, spoken)
+    copies = cut or Copies()
+    for row_id, row in copies.turns.items():
+        if row_id not in found.turns:
+            found.turns[row_id], found.rests[row_id] = row, copies.rests[row_id]
     for turn in found.turns:
         # What another turn said before stays: it is the latest again.
         follow(add(view.derived(turn)), earlier=False)
     return found
 
 
-def _check_confirmed(opened: OpenScope, view: View, request: Forget, ids: Iterable[bytes]) -> None:
+def _token(opened: OpenScope, doomed: Doomed) -> str:
+    """The token that confirms an erasure of exactly these rows, some of them only cut."""
+    return opened.token((*doomed.ids, *(b"cut" + one for one in doomed.rests)))
+
+
+def _check_confirmed(opened: OpenScope, request: Forget, doomed: Doomed, copies: Copies) -> None:
     """Refuse unless the preview token matches what would be erased now."""
     if request.confirm is None:
         if request.query is not None:
@@ -209,8 +359,14 @@ def _check_confirmed(opened: OpenScope, view: View, request: Forget, ids: Iterab
                 "Forget by query needs the token of a preview.",
                 hint="Look at preview(…) and repeat the call with confirm=preview.token.",
             )
+        if copies.trusted_more or len(copies) > COPIES:
+            why = "some are trusted more" if copies.trusted_more else f"at most {COPIES} go unseen"
+            raise NeedsConfirmation(
+                f"Erasing {len(copies):,} copies needs the confirmation of a preview: {why}.",
+                hint="Look at preview(…, copies=True) and repeat with confirm=preview.token.",
+            )
         return
-    token = opened.token(closure(opened, view, present(view, ids)).ids)
+    token = _token(opened, doomed)
     if not hmac.compare_digest(request.confirm.encode(), token.encode()):
         raise Conflict(
             "What would be forgotten is not what the preview showed.",
@@ -261,6 +417,7 @@ def take(
     notes = Notes(opened, tx)
     taken.again = derivation.erased(opened, tx, notes, sound, named.memories)
     taken.cells += turns.erase(opened, tx, doomed.turns.values(), sound, notes=notes)
+    turns.put_rests(opened, tx, doomed.rests.values())
     opened.trail.record(tx, verb, actor, doomed.ids, number=len(doomed))
     return taken
 
@@ -278,13 +435,14 @@ def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Era
     ports.reach(Failpoint.FORGET_COMMITTED)
     taken.cells += manifest.erased_cells(opened, taken.rows.memories)
     try:
-        due_work.push(opened)
-        ports.reach(Failpoint.FORGET_PUSHED)
-        if taken.rows.long:
-            due_work.sweep(opened)
-        if taken.rows and ports.store.size(address) < ports.policy.rotate_below:
-            rotate.finish(opened)
-        ports.store.settle(address)
+        with patience(_FINISH_SECONDS):
+            due_work.push(opened)
+            ports.reach(Failpoint.FORGET_PUSHED)
+            if taken.rows.long:
+                due_work.sweep(opened)
+            if taken.rows and ports.store.size(address) < ports.policy.rotate_below:
+                rotate.finish(opened)
+            ports.store.settle(address)
     except (Busy, Full) as error:
         # What was named is erased and stays so. The rest is marked due in the head: the next
         # verbs go on with it, and the receipt says that the keys are still to go.
@@ -297,6 +455,7 @@ def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Era
         erased=len(taken.rows),
         derived=taken.derived,
         already=taken.already,
+        copies=taken.copies,
         again=taken.again,
         cells=tuple(taken.cells),
         rotated=not head.due & Due.ROTATE,

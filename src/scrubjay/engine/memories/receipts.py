@@ -9,17 +9,20 @@ from typing import Any
 import msgspec
 
 from scrubjay import vault
-from scrubjay.engine.scope.open_scope import Ports
+from scrubjay.engine.scope.open_scope import Ports, installation_key
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.results import BackupNote, Erasure
 from scrubjay.vault import Purpose, Sealer
 
 _FORMAT = "scrubjay-receipt"
+_LATER = frozenset({"copies", "again"})
+"""Fields of newer receipts, left out where they are 0: so the older ones are written as ever."""
 
 
 def to_json(receipt: Erasure) -> str:
     """The receipt as a document that `verify` reads again."""
     body = msgspec.to_builtins(receipt) | {"at": receipt.at.isoformat()}
+    body = {name: told for name, told in body.items() if told or name not in _LATER}
     return json.dumps({"format": _FORMAT, "version": 1, **body}, indent=2)
 
 
@@ -43,7 +46,7 @@ def from_json(text: str) -> Erasure:
 
 
 def _sealer(ports: Ports) -> Sealer:
-    return Sealer(ports.keyring.installation(), Purpose.RECEIPT, None, "catalog")
+    return Sealer(installation_key(ports), Purpose.RECEIPT, None, "catalog")
 
 
 def keep(ports: Ports, receipt: Erasure) -> None:

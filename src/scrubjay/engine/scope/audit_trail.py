@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
@@ -65,6 +66,17 @@ class AuditTrail(Struct, frozen=True):
             subjects=tuple(names),
             number=number,
         )
+
+    def lost(self, view: View) -> int:
+        """How many events were lost with an earlier file, as a restore recorded it; 0 for none."""
+        lost, count = 0, 0
+        while rows := view.audit(count, PAGE):
+            count = rows[-1].count
+            for row in rows:
+                with suppress(SealBroken):
+                    event = self.event(row)
+                    lost = max(lost, event.number) if event.verb == LOST else lost
+        return lost
 
     def verify(self, view: View, known: CatalogEntry | None) -> Report:
         """Whether the chain is whole: every link, its end in the head, the catalog's copy in it."""

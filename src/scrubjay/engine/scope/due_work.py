@@ -7,9 +7,9 @@ import logging
 from scrubjay.engine.scope import rotate
 from scrubjay.engine.scope.open_scope import OpenScope, changes
 from scrubjay.engine.search import manifest
-from scrubjay.model.errors import Busy, Full
+from scrubjay.model.errors import KeyMissing, StoreError
 from scrubjay.model.rows import Collection, Due, Head
-from scrubjay.ports import Tx
+from scrubjay.ports import Tx, patience
 
 _log = logging.getLogger(__name__)
 
@@ -20,8 +20,9 @@ def attempt(opened: OpenScope) -> None:
     It never fails the verb: work that cannot be done now stays due.
     """
     try:
-        advance(opened)
-    except (Busy, Full) as error:
+        with patience(0):
+            advance(opened)
+    except (StoreError, KeyMissing) as error:
         _log.warning("jobs.left_due", extra={"code": error.code})
 
 

@@ -11,20 +11,31 @@ from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.memories import receipts
-from scrubjay.engine.scope.open_scope import DESTROYED, LOOKUP, OpenScope, Ports, changes, slot
+from scrubjay.engine.scope.open_scope import (
+    DESTROYED,
+    LOOKUP,
+    OpenScope,
+    Ports,
+    changes,
+    installation_key,
+    name_sealer,
+    scope_name,
+    slot,
+)
 from scrubjay.model.errors import (
+    Damaged,
     Destroyed,
-    Full,
     KeyMissing,
     NeedsConfirmation,
     NotFound,
+    SealBroken,
     StoreError,
 )
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import CatalogEntry, Collection, Head
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint, Tx
-from scrubjay.vault import KEY_BYTES, Purpose, Sealer
+from scrubjay.vault import KEY_BYTES, Purpose
 
 
 def open_scope(
@@ -36,7 +47,7 @@ def open_scope(
     restoring: bool = False,
 ) -> OpenScope:
     """Open a scope, creating a new one; a destroyed one is created again only with `anew`."""
-    address, entry = locate(ports, scope)
+    address, entry = locate(ports, scope, make=create)
     if entry is not None and entry.destroyed:
         if not anew:
             raise Destroyed(f"The scope {scope} was destroyed.")
@@ -51,14 +62,22 @@ def open_scope(
         )
     try:
         opened = OpenScope(ports, scope, address, restoring=restoring)
-    except KeyMissing as error:
-        raise KeyMissing(f"The keys of {scope} are not in the keyring.") from error
+    except (KeyMissing, SealBroken) as error:
+        raise KeyMissing(
+            f"The keys of {scope} are not in {ports.keyring.place}, or are those of another scope.",
+            hint="Put the whole keys folder back that belongs to this data; nothing was changed.",
+        ) from error
     opened.read(lambda view: view.head())
+    opened.compare()
     return opened
 
 
-def locate(ports: Ports, scope: Scope) -> tuple[str, CatalogEntry | None]:
-    """Address of the scope's latest generation, and its catalog entry."""
+def locate(ports: Ports, scope: Scope, *, make: bool = False) -> tuple[str, CatalogEntry | None]:
+    """Address of the scope's latest generation, and its catalog entry.
+
+    `make` allows a new home to be begun, with keys of its own, where there never was one.
+    """
+    installation_key(ports, make=make)
     address = _address(ports, scope, _generation(ports, scope))
     if DESTROYED in ports.keyring.purposes(address):
         _finish_destroy(ports, address)
@@ -78,7 +97,7 @@ def earlier_lives(ports: Ports, scope: Scope) -> list[str]:
 
 def _address(ports: Ports, scope: Scope, generation: int) -> str:
     """Address of a scope: an opaque name, safe for case-insensitive file systems."""
-    key = vault.derive(ports.keyring.installation(), Purpose.ADDRESS)
+    key = vault.derive(installation_key(ports), Purpose.ADDRESS)
     name = vault.keyed_hash(key, vault.join(scope.tenant, scope.owner, generation))
     return base64.b32encode(name).decode().rstrip("=").lower()
 
@@ -94,23 +113,21 @@ def make(ports: Ports, scope: Scope, address: str, lookup: bytes | None = None) 
     ports.reach(Failpoint.CREATE_STORED)
     body = vault.pad(json.dumps([scope.tenant, scope.owner]).encode())
     nonce = random(vault.NONCE_BYTES)
-    name = _name_sealer(ports).seal(body, row_id=address.encode(), version=0, nonce=nonce)
+    name = name_sealer(installation_key(ports)).seal(
+        body, row_id=address.encode(), version=0, nonce=nonce
+    )
     ports.store.catalog.enroll(CatalogEntry(address=address, name=name))
 
 
-def _name_sealer(ports: Ports) -> Sealer:
-    return Sealer(ports.keyring.installation(), Purpose.NAME, None, "catalog")
-
-
-def scopes(ports: Ports) -> tuple[Scope, ...]:
-    """Existing scopes, sorted by name."""
-    sealer = _name_sealer(ports)
-    names = [
-        json.loads(vault.unpad(sealer.unseal(e.name, row_id=e.address.encode(), version=0)))
-        for e in ports.store.catalog.entries()
-        if not e.destroyed
-    ]
-    return tuple(Scope(tenant, owner) for tenant, owner in sorted(names))
+def scopes(ports: Ports) -> tuple[tuple[Scope, ...], tuple[str, ...]]:
+    """Existing scopes, sorted by name, and the addresses whose names do not open."""
+    entries = [one for one in ports.store.catalog.entries() if not one.destroyed]
+    if not entries:
+        return (), ()
+    key = installation_key(ports)
+    names = {one.address: scope_name(key, one) for one in entries}
+    found = sorted((one for one in names.values() if one), key=lambda one: (one.tenant, one.owner))
+    return tuple(found), tuple(address for address, name in names.items() if name is None)
 
 
 def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
@@ -123,15 +140,18 @@ def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
     if entry is None:
         raise NotFound(f"There is no scope {scope}.")
     if not entry.destroyed:
-        # From this slot on the destroy is finished, whatever happens.
         key = ports.clock.random(KEY_BYTES)
-        try:
+
+        def decide(tx: Tx) -> None:
+            # From this slot on the destroy is finished, whatever happens. It is written while the
+            # scope is held, so that a scope nobody can have now is left as it is.
             ports.keyring.add(address, DESTROYED, key)
-        except Full:
-            # Space is held in reserve for what erases, and the store alone may give it up.
-            ports.store.write(
-                address, lambda _: ports.keyring.add(address, DESTROYED, key), erasing=True
-            )
+            tx.set_head(replace(tx.head(), destroyed=True))
+
+        try:
+            ports.store.write(address, decide, erasing=True)
+        except (NotFound, Damaged):
+            ports.keyring.add(address, DESTROYED, key)
         _finish_destroy(ports, address)
     return receipts.kept(ports, address)[-1]
 
@@ -140,7 +160,8 @@ def _finish_destroy(ports: Ports, address: str) -> None:
     """Complete a destroy, from wherever it was interrupted."""
 
     def shut(tx: Tx) -> None:
-        tx.set_head(replace(tx.head(), destroyed=True))
+        if not tx.head().destroyed:
+            tx.set_head(replace(tx.head(), destroyed=True))
 
     def empty(tx: Tx) -> None:
         # The receipt is kept while the rows can still be counted: nobody could do so afterwards.
@@ -150,9 +171,9 @@ def _finish_destroy(ports: Ports, address: str) -> None:
         shut(tx)
 
     # A process with an open handle has the keys in its memory, and would go on to write what
-    # nobody else can open: it is told before the first key goes. But a file that cannot be
-    # written must not keep its keys; emptying it says what is wrong.
-    with suppress(NotFound, StoreError):
+    # nobody else can open: it is told before the first key goes, or none goes. Only a file that
+    # is damaged, which nobody can write to, must not keep its keys.
+    with suppress(NotFound, Damaged):
         ports.store.write(address, shut, erasing=True)
     for purpose in ports.keyring.purposes(address):
         if purpose != DESTROYED:

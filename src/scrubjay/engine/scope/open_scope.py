@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import threading
 from collections import Counter
@@ -18,6 +20,7 @@ from scrubjay.engine.scope.audit_trail import AuditTrail
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
 from scrubjay.model import records, turns
 from scrubjay.model.errors import (
+    Busy,
     Destroyed,
     Frozen,
     Full,
@@ -29,7 +32,7 @@ from scrubjay.model.errors import (
 )
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import ErasedCell
-from scrubjay.model.rows import Collection, Due, Freeze, Head, Row
+from scrubjay.model.rows import CatalogEntry, Collection, Due, Freeze, Head, Row
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
@@ -46,6 +49,7 @@ from scrubjay.ports import (
     Tx,
     View,
     pass_by,
+    patience,
 )
 from scrubjay.vault import KEY_BYTES, Mac, Purpose, Sealer
 
@@ -57,6 +61,7 @@ cut off is finished, while a keys folder that is merely absent never deletes any
 CELL_BYTES = 64 * 1024
 """A body longer than this goes to a blob, in chunks."""
 _READ_TRIES = 5
+_FLUSH_SECONDS = 1.0
 _PAGE = 256
 _log = logging.getLogger(__name__)
 
@@ -106,6 +111,58 @@ class Ports(Struct, frozen=True, kw_only=True):
     """Extracts memories by a language model; without one, no turn leaves this machine."""
     reach: Reach = pass_by
     policy: Policy = Policy()
+    proven: set[bytes] = set()
+    """Hashes of the installation keys that were seen to open this catalog."""
+
+
+def installation_key(ports: Ports, *, make: bool = False) -> bytes:
+    """The installation key; KeyMissing unless it is the one the catalog was written with.
+
+    The catalog's commitment to its key are the names of its scopes: nothing else opens them. Only
+    where no scope ever was, a key may be made; without `make` that is NotFound.
+    """
+    catalog = ports.store.catalog
+    try:
+        key = ports.keyring.installation()
+    except (KeyMissing, SealBroken) as error:
+        if isinstance(error, SealBroken) or catalog.entries():
+            raise _key_missing(ports, error.message) from error
+        if not make:
+            raise NotFound(
+                "Nothing was ever remembered here.", hint="The first write makes a home."
+            ) from error
+        return ports.keyring.found()
+    proof = hashlib.sha256(key).digest()
+    if proof not in ports.proven and (entries := catalog.entries()):
+        if not any(scope_name(key, entry) for entry in entries):
+            raise _key_missing(ports, "They are the keys of another home.")
+        ports.proven.add(proof)
+    return key
+
+
+def _key_missing(ports: Ports, reason: str) -> KeyMissing:
+    return KeyMissing(
+        f"The keys in {ports.keyring.place} do not open this data folder. {reason}",
+        hint="Put the keys that belong to it there; nothing was made or changed. How a home is "
+        "moved to another machine is in docs/howto.md.",
+    )
+
+
+def name_sealer(installation: bytes) -> Sealer:
+    """What seals the names of scopes in the catalog."""
+    return Sealer(installation, Purpose.NAME, None, "catalog")
+
+
+def scope_name(installation: bytes, entry: CatalogEntry) -> Scope | None:
+    """The name of a scope in the catalog; None if the key does not open it."""
+    try:
+        body = name_sealer(installation).unseal(
+            entry.name, row_id=entry.address.encode(), version=0
+        )
+    except SealBroken:
+        return None
+    tenant, owner = json.loads(vault.unpad(body))
+    return Scope(tenant, owner)
 
 
 class Sealed(Struct, frozen=True):
@@ -169,7 +226,13 @@ class OpenScope:
         self._mutex = threading.Lock()
         self._reads: Counter[tuple[str, str]] = Counter()
         self._seen = Head()
+        self.ended = False
+        """Whether this life of the scope was seen to be over: whoever asks has to open it anew."""
         self._restoring = restoring
+        self.rolled_back = False
+        """Whether the file was seen to be older than the catalog's copy of its audit head, or than
+        this handle: it has no tombstones of what was forgotten since."""
+        self._reached = 0
         self.kept = PlaintextCache(ports.policy.kept_bytes)
         self._progress: dict[Collection, tuple[int, int]] = {}
 
@@ -205,7 +268,8 @@ class OpenScope:
             secret = self.ports.keyring.get(self.address, slot(collection, epoch))
         except KeyMissing as error:
             raise KeyMissing(
-                f"A {collection.value} of {self.scope} is sealed under key {epoch}, which is gone.",
+                f"A {collection.value} of {self.scope} is sealed under key {epoch}, "
+                f"which is gone from {self.ports.keyring.place}.",
                 hint="The data file is older than the keys folder: restore from a backup.",
             ) from error
         sealer = Sealer(secret, purpose, self.scope, collection.value, epoch)
@@ -263,6 +327,12 @@ class OpenScope:
     def unseal_turn(self, row: Row) -> Turn:
         """The turn in a row that is not erased."""
         return turns.decode(self.open_body(Collection.TURN, row))
+
+    def unseal_sound_turn(self, row: Row) -> Turn | None:
+        """The turn in a row; None if it is damaged."""
+        with suppress(SealBroken, KeyMissing, NotFound):
+            return self.unseal_turn(row)
+        return None
 
     def peek(self, view: View, public_id: str | None) -> Memory | None:
         """The memory with this id, superseded or not; None if it does not exist."""
@@ -467,7 +537,9 @@ class OpenScope:
     def _look(self, look: Callable[[View], Result]) -> Result:
         try:
             with self.ports.store.read(self.address) as view:
-                self._note(view.head())
+                head = view.head()
+                self._note(head)
+                self._reached = max(self._reached, head.audit_count)
                 return look(view)
         except NotFound as error:
             self._explain_absence(error)
@@ -483,6 +555,7 @@ class OpenScope:
         def guarded(tx: Tx) -> Result:
             head = tx.head()
             self._note(head)
+            self.check_current()
             if head.frozen is not Freeze.NONE and not frozen_too:
                 raise Frozen(f"The scope {self.scope} is frozen.")
             for (verb, actor), number in sorted(taken.items()):
@@ -501,10 +574,24 @@ class OpenScope:
             self.kept.clear()
         return result
 
+    def is_there(self) -> bool:
+        """Whether the scope can be read, and was not destroyed since it was opened."""
+        try:
+            self.read(lambda view: view.head())
+        except Destroyed:
+            return False
+        return True
+
+    def _destroyed(self) -> Destroyed:
+        self.kept.clear()
+        self.ended = True
+        return Destroyed(f"The scope {self.scope} was destroyed.")
+
     def _note(self, head: Head) -> None:
         if head.destroyed:
-            self.kept.clear()
-            raise Destroyed(f"The scope {self.scope} was destroyed.")
+            raise self._destroyed()
+        if 0 < head.audit_count < self._reached:
+            self._compare(self._reached, None)
         if not head.audit_count and not self._restoring:
             # A file that was lost and made again has no tombstones yet: what was forgotten could
             # be written to it as something new. It is refused until a restore has filled it.
@@ -521,13 +608,45 @@ class OpenScope:
         self._seen = head
         self.kept.noticed(head.memory.erased_seq)
 
+    def check_current(self) -> None:
+        """StoreError if the file was rolled back, except for a restore."""
+        if not self.rolled_back or self._restoring:
+            return
+        self._compare(self._reached, None)  # the newer file may be back
+        if not self.rolled_back:
+            self.compare()
+        if self.rolled_back:
+            raise StoreError(
+                f"The data file of {self.scope} is older than what the catalog knows of it.",
+                hint="Put the newer file back, or restore a backup; verify says what is missing.",
+            )
+
+    def compare(self) -> None:
+        """Compare the file with the catalog's copy of its audit head, which may only lag behind."""
+        entry = self.ports.store.catalog.entry(self.address)
+        if entry is not None and entry.audit_count:
+            self._compare(entry.audit_count, entry.audit_mac)
+
+    def _compare(self, count: int, mac: bytes | None) -> None:
+        """Note whether the file, as it is now, lacks an event that it had."""
+        with self.ports.store.read(self.address) as view:
+            if not (reached := view.head().audit_count):
+                return  # lost and made again: refused by itself
+            has = reached >= count
+            if has and mac is not None:
+                has = [row.mac for row in view.audit(count - 1, 1)] == [mac]
+            # A restore into a file that lacks events says so in the trail.
+            if not has and self.trail.lost(view) >= count:
+                self._reached, has = reached, True
+                self.kept.clear()
+        self.rolled_back = not has
+
     def _explain_absence(self, error: NotFound) -> None:
         """Raise Destroyed instead of NotFound if that is why the rows are gone."""
         entry = self.ports.store.catalog.entry(self.address)
         ended = entry is not None and entry.destroyed
         if ended or DESTROYED in self.ports.keyring.purposes(self.address):
-            self.kept.clear()
-            raise Destroyed(f"The scope {self.scope} was destroyed.") from error
+            raise self._destroyed() from error
 
     # -- reads are audited in batches --------------------------------------------------
 
@@ -540,8 +659,8 @@ class OpenScope:
         """Write the counted reads to the audit trail, or later if the disk is full."""
         if not self._reads:
             return
-        # Reading goes on while the disk is full: the reads stay counted.
-        with suppress(Full):
+        # Reading goes on while the disk is full or a writer stands still: the reads stay counted.
+        with suppress(Full, Busy), patience(_FLUSH_SECONDS):
             self.write(lambda _: None, frozen_too=True)
 
     def copy_audit_head(self) -> Head:
@@ -550,7 +669,8 @@ class OpenScope:
         catalog = self.ports.store.catalog
         entry = catalog.entry(self.address)
         if entry is not None and entry.audit_count < head.audit_count:
-            catalog.note_audit(self.address, head.audit_count, head.audit_mac)
+            with suppress(Busy), patience(_FLUSH_SECONDS):  # the next copy has this one's events
+                catalog.note_audit(self.address, head.audit_count, head.audit_mac)
         return head
 
     def close(self) -> None:

@@ -250,7 +250,7 @@ def restore(
     since the backup was made is ever to be seen again. Who has the key of a backup can make one
     up: nothing in it is more trusted than the caller's ceiling, unless that is None, for the owner.
     """
-    address, entry = lifecycle.locate(ports, scope)
+    address, entry = lifecycle.locate(ports, scope, make=True)
     name = bundle.sealed_name(raw)
     try:
         secret = ports.keyring.get(address, f"backup.{name}") if key is None else None
@@ -320,10 +320,10 @@ def _restore(
         if tx.head().audit_count == 0:
             for cell, mac in content.audit:
                 tx.append_audit(cell, mac)
-            # The trail itself says that events the catalog knows of were lost with the file.
-            entry = catalog.entry(opened.address)
-            if entry is not None and entry.audit_count > tx.head().audit_count:
-                opened.trail.record(tx, LOST, Actor.SYSTEM, number=entry.audit_count)
+    # The trail itself says that events the catalog knows of were lost with the file.
+    entry = catalog.entry(opened.address)
+    if entry and (entry.audit_count > tx.head().audit_count or opened.rolled_back):
+        opened.trail.record(tx, LOST, Actor.SYSTEM, number=entry.audit_count)
     # The backup may be of an earlier life of the scope: what any of these forgot stays out.
     lives = lifecycle.earlier_lives(opened.ports, opened.scope)
     buried = frozenset[bytes]().union(*map(catalog.tombstones, lives))

@@ -6,10 +6,16 @@ from collections.abc import Iterator
 from itertools import chain, product
 
 from scrubjay.engine.ledger import turns
-from scrubjay.engine.scope.open_scope import OpenScope, Ports, changes, living
+from scrubjay.engine.scope.open_scope import (
+    OpenScope,
+    Ports,
+    changes,
+    installation_key,
+    living,
+)
 from scrubjay.engine.search import manifest
 from scrubjay.engine.transfer import audit
-from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
+from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import Erasure, Report
 from scrubjay.model.rows import Collection, Row
@@ -87,7 +93,7 @@ def _check_row(
             memories[found.id] = found
         if opened.row_id(found.id) != row.id:
             yield f"{name} holds a {collection.value} with another id."
-    except (SealBroken, NotFound) as error:
+    except (SealBroken, NotFound, KeyMissing) as error:
         yield f"{name}: {error.message}"
 
 
@@ -119,6 +125,7 @@ def verify_erased(ports: Ports, receipt: Erasure) -> Report:
     ]
     # A cell opens only with its epoch's key: so none of those epochs may have a slot left.
     purposes = set(ports.keyring.purposes(receipt.address))
+    installation_key(ports)  # keys that are merely elsewhere would prove anything
     problems = [
         f"The key of {collection} epoch {epoch} is still in the keyring."
         for collection, epoch in sorted({(cell.collection, cell.epoch) for cell in receipt.cells})

@@ -88,7 +88,7 @@ def told(body: Fields) -> ReportedTurn:
     said = capture(entry.get("request_original"), answer, sent_on=sent_on)
     # As the proxy itself would have sent them live, because a replay comes unscrubbed: both then
     # say the same, whichever arrives first. The engine looks for more.
-    (user, in_question), (assistant, in_answer) = map(_scrubbed, said)
+    (user, in_question), (assistant, in_answer), (shown, _) = map(_scrubbed, said)
     removed = metadata.get("policy_removed") if isinstance(metadata, dict) else None
     if not isinstance(removed, int) or isinstance(removed, bool):
         removed = 0
@@ -102,6 +102,7 @@ def told(body: Fields) -> ReportedTurn:
             model=_name(entry.get("effective_model")) or _name(entry.get("requested_model")),
             channel=CHANNEL,
             metadata={"policy_removed": removed} if removed else {},
+            shown=(shown,) if shown else (),
         )
     except InvalidRequest as error:
         raise EntryRefused(f"entry: {error.message}") from error

@@ -87,13 +87,17 @@ def test_tokens_are_what_the_answer_says(server: ModelServer, dialect: ModelDial
     assert (found.tokens_in, found.tokens_out) == (TOKENS_IN, TOKENS_OUT)
 
 
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": "many"}, {"prompt_tokens": -1}])
+@pytest.mark.parametrize(
+    "usage",
+    [None, {}, {"prompt_tokens": "many"}, {"prompt_tokens": -1}, {"prompt_tokens": 10**300}],
+)
 def test_an_answer_that_does_not_say_what_it_cost_is_not_free(
     server: ModelServer, usage: object
 ) -> None:
     found = answered(server, {"memories": []}, usage=usage)
     assert found.usable
     assert min(found.tokens_in, found.tokens_out) > 0
+    assert max(found.tokens_in, found.tokens_out) < 2**53
 
 
 def test_a_piece_has_its_kind_its_slot_and_its_importance(server: ModelServer) -> None:

@@ -173,6 +173,8 @@ def test_the_deadline_cuts_an_attempt_short(server: EmbeddingServer, sleeper: Sl
         json.dumps({"data": [{"index": n, "embedding": [1.0] * 16} for n in range(2)]}).encode(),
         json.dumps({"data": [{"index": n, "embedding": [1e999] * 16} for n in range(3)]}).encode(),
         json.dumps({"data": [{"index": n, "embedding": ["x"] * 16} for n in range(3)]}).encode(),
+        json.dumps({"data": [{"index": 0, "embedding": [10**400] * 16}] * 3}).encode(),
+        b'{"data": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
         b" " * 1_000_000,
     ],
 )

@@ -166,6 +166,7 @@ def test_a_damaged_key_file_that_slots_need_is_kept(keys: Path) -> None:
 
 def filled(keys: Path, disk: Disk | None = None) -> bytes:
     keyring = FileKeyring(keys, SystemClock(), disk=disk)
+    keyring.found()
     keyring.add(*AT, ONE)
     keyring.add("scope", "lookup", TWO)
     keyring.add("other", "memory.1", TWO)

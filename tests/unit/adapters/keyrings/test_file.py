@@ -30,6 +30,13 @@ def open_keyring(keys: Path, disk: Disk | None = None) -> FileKeyring:
     return FileKeyring(keys, FakeClock("keyring"), disk=disk)
 
 
+def added(keys: Path, disk: Disk | None = None, *, key: bytes = ONE) -> bytes:
+    """What the slot holds after a first use of the folder that adds a key to it."""
+    keyring = open_keyring(keys, disk)
+    keyring.found()
+    return keyring.add(*AT, key)
+
+
 def files(keys: Path) -> Iterator[Path]:
     return (path for path in keys.rglob("*") if path.is_file() and path.name != "lock")
 
@@ -43,9 +50,9 @@ class TestCrash:
         for number in count():
             keys = tmp_path / str(number)
             try:
-                open_keyring(keys, Disk(Steps(die_at=number))).add(*AT, ONE)
+                added(keys, Disk(Steps(die_at=number)), key=ONE)
             except Killed:
-                kept = open_keyring(keys).add(*AT, TWO)
+                kept = added(keys, key=TWO)
                 assert kept in (ONE, TWO)
                 assert open_keyring(keys).get(*AT) == kept
             else:
@@ -54,8 +61,8 @@ class TestCrash:
     def test_after_a_power_cut_an_acknowledged_key_is_there(self, tmp_path: Path) -> None:
         keys = tmp_path / "keys"
         power = PowerCut(tmp_path)
-        first = open_keyring(keys, Disk(power)).installation()
-        open_keyring(keys, Disk(power)).add(*AT, ONE)
+        first = open_keyring(keys, Disk(power)).found()
+        added(keys, Disk(power), key=ONE)
         restored = power.restore(tmp_path / "restored") / "keys"
         assert open_keyring(restored).get(*AT) == ONE
         assert open_keyring(restored).installation() == first
@@ -68,10 +75,10 @@ class TestCrash:
             home.mkdir()
             power = PowerCut(home, die_at=number)
             try:
-                open_keyring(home / "keys", Disk(power)).add(*AT, ONE)
+                added(home / "keys", Disk(power), key=ONE)
             except Killed:
                 restored = power.restore(tmp_path / f"{number}-restored") / "keys"
-                assert open_keyring(restored).add(*AT, TWO) in (ONE, TWO)
+                assert added(restored, key=TWO) in (ONE, TWO)
             else:
                 return
 
@@ -81,17 +88,17 @@ class TestCrash:
         before_the_last_sync = steps_of_an_add(tmp_path / "counted") - 2
         power = PowerCut(tmp_path, die_at=before_the_last_sync)
         with pytest.raises(Killed):
-            open_keyring(keys, Disk(power)).add(*AT, ONE)
+            added(keys, Disk(power), key=ONE)
         assert slot(keys).exists()
         power.die_after(10**6)
-        assert open_keyring(keys, Disk(power)).add(*AT, TWO) == ONE
+        assert added(keys, Disk(power), key=TWO) == ONE
         restored = power.restore(tmp_path / "restored") / "keys"
         assert open_keyring(restored).get(*AT) == ONE
 
     def test_a_delete_that_dies_can_be_finished(self, tmp_path: Path) -> None:
         for number in count():
             keys = tmp_path / str(number)
-            open_keyring(keys).add(*AT, ONE)
+            added(keys, key=ONE)
             try:
                 open_keyring(keys, Disk(Steps(die_at=number))).delete(*AT)
             except Killed:
@@ -106,6 +113,7 @@ class TestCrash:
         keys = tmp_path / "keys"
         power = PowerCut(tmp_path)
         keyring = open_keyring(keys, Disk(power))
+        keyring.found()
         keyring.add(*AT, ONE)
         keyring.add("scope", "memory.2", TWO)
         keyring.delete(*AT)
@@ -118,6 +126,7 @@ class TestCrash:
         keys = tmp_path / "keys"
         power = PowerCut(tmp_path)
         keyring = open_keyring(keys, Disk(power))
+        keyring.found()
         keyring.add(*AT, ONE)
         keyring.remove("scope")
         restored = power.restore(tmp_path / "restored") / "keys"
@@ -127,7 +136,7 @@ class TestCrash:
 class TestRemains:
     def test_a_deleted_slot_was_overwritten_first(self, keys: Path) -> None:
         """A second name of the same file, as a snapshot might keep, shows only noise."""
-        open_keyring(keys).add(*AT, ONE)
+        added(keys, key=ONE)
         before = slot(keys).read_bytes()
         (keys / "second").hardlink_to(slot(keys))
         open_keyring(keys).delete(*AT)
@@ -136,7 +145,7 @@ class TestRemains:
         assert sum(a == b for a, b in zip(after, before, strict=True)) < len(before) // 4
 
     def test_remove_overwrites_every_slot(self, keys: Path) -> None:
-        open_keyring(keys).add(*AT, ONE)
+        added(keys, key=ONE)
         before = slot(keys).read_bytes()
         (keys / "second").hardlink_to(slot(keys))
         open_keyring(keys).remove("scope")
@@ -146,9 +155,9 @@ class TestRemains:
     def test_delete_also_shreds_what_a_dead_writer_left(self, tmp_path: Path) -> None:
         for number in count():
             keys = tmp_path / str(number)
-            open_keyring(keys).installation()
+            open_keyring(keys).found()
             try:
-                open_keyring(keys, Disk(Steps(die_at=number))).add(*AT, ONE)
+                added(keys, Disk(Steps(die_at=number)), key=ONE)
             except Killed:
                 open_keyring(keys).add("scope", "memory.2", TWO)
                 open_keyring(keys).delete(*AT)
@@ -158,9 +167,8 @@ class TestRemains:
                 return
 
     def test_the_slots_hold_no_key_in_clear(self, keys: Path) -> None:
-        keyring = open_keyring(keys)
-        keyring.add(*AT, ONE)
-        installation = keyring.installation()
+        added(keys)
+        installation = open_keyring(keys).installation()
         for path in files(keys):
             assert ONE not in path.read_bytes()
             assert installation not in path.read_bytes()
@@ -170,7 +178,7 @@ class TestKeyFile:
     def test_it_is_made_on_first_use_and_only_then(self, keys: Path) -> None:
         open_keyring(keys)
         assert not keys.exists()
-        open_keyring(keys).installation()
+        open_keyring(keys).found()
         assert (keys / "key").read_text().startswith("scrubjay-key 1 ")
 
     def test_looking_makes_nothing(self, keys: Path) -> None:
@@ -180,12 +188,12 @@ class TestKeyFile:
         assert not keys.exists()
 
     def test_only_the_owner_may_look(self, keys: Path) -> None:
-        open_keyring(keys).add(*AT, ONE)
+        added(keys, key=ONE)
         for path in [keys, *keys.rglob("*")]:
             assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
 
     def test_one_that_is_gone_is_not_replaced(self, keys: Path) -> None:
-        open_keyring(keys).add(*AT, ONE)
+        added(keys, key=ONE)
         (keys / "key").unlink()
         for call in (
             lambda: open_keyring(keys).get(*AT),
@@ -196,20 +204,20 @@ class TestKeyFile:
         assert not (keys / "key").exists()
 
     def test_slots_can_be_deleted_even_when_it_is_gone(self, keys: Path) -> None:
-        open_keyring(keys).add(*AT, ONE)
+        added(keys, key=ONE)
         (keys / "key").unlink()
         open_keyring(keys).remove("scope")
         assert open_keyring(keys).purposes("scope") == []
 
     def test_another_key_does_not_open_the_slots(self, keys: Path) -> None:
-        open_keyring(keys).add(*AT, ONE)
+        added(keys, key=ONE)
         (keys / "key").write_bytes(write_line("key", bytes(32).hex()))
         with pytest.raises(SealBroken, match="another key") as raised:
             open_keyring(keys).get(*AT)
         assert "key file" in raised.value.hint
 
     def test_damage_to_any_byte_is_found(self, keys: Path) -> None:
-        open_keyring(keys).add(*AT, ONE)
+        added(keys, key=ONE)
         good = (keys / "key").read_bytes()
         for at in range(len(good)):
             (keys / "key").write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
@@ -217,7 +225,7 @@ class TestKeyFile:
                 open_keyring(keys).get(*AT)
 
     def test_a_cut_at_any_length_is_found(self, keys: Path) -> None:
-        open_keyring(keys).add(*AT, ONE)
+        added(keys, key=ONE)
         good = (keys / "key").read_bytes()
         for size in range(len(good) - 1):
             (keys / "key").write_bytes(good[:size])
@@ -225,12 +233,12 @@ class TestKeyFile:
                 open_keyring(keys).get(*AT)
 
     def test_a_lost_line_end_is_no_damage(self, keys: Path) -> None:
-        open_keyring(keys).add(*AT, ONE)
+        added(keys, key=ONE)
         (keys / "key").write_bytes((keys / "key").read_bytes().rstrip())
         assert open_keyring(keys).get(*AT) == ONE
 
     def test_one_of_a_later_version_is_refused(self, keys: Path) -> None:
-        open_keyring(keys).add(*AT, ONE)
+        added(keys, key=ONE)
         line = (keys / "key").read_text().rsplit(" ", 1)[0].replace("-key 1", "-key 2")
         (keys / "key").write_bytes(_with_check(line))
         with pytest.raises(SchemaTooNew):
@@ -239,7 +247,7 @@ class TestKeyFile:
 
 class TestSlots:
     def test_damage_to_any_byte_of_a_slot_is_found(self, keys: Path) -> None:
-        open_keyring(keys).add(*AT, ONE)
+        added(keys, key=ONE)
         good = slot(keys).read_bytes()
         for at in range(len(good)):
             slot(keys).write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
@@ -250,7 +258,7 @@ class TestSlots:
     def test_a_slot_moved_to_another_name_does_not_open(
         self, keys: Path, moved: tuple[str, str]
     ) -> None:
-        open_keyring(keys).add(*AT, ONE)
+        added(keys, key=ONE)
         target = keys / "slots" / moved[0] / moved[1]
         target.parent.mkdir(exist_ok=True)
         slot(keys).rename(target)
@@ -258,10 +266,10 @@ class TestSlots:
             open_keyring(keys).get(*moved)
 
     def test_adding_to_a_damaged_slot_says_so(self, keys: Path) -> None:
-        open_keyring(keys).add(*AT, ONE)
+        added(keys, key=ONE)
         slot(keys).write_bytes(b"")
         with pytest.raises(SealBroken):
-            open_keyring(keys).add(*AT, TWO)
+            added(keys, key=TWO)
 
 
 @pytest.mark.parametrize(
@@ -275,14 +283,14 @@ def test_whatever_the_system_refuses_is_an_error_of_ours(
     for number in range(steps_of_an_add(tmp_path / "counted")):
         keys = tmp_path / str(number)
         with pytest.raises(error) as raised:
-            open_keyring(keys, Disk(Steps(fail_at=number, errno=code))).add(*AT, ONE)
+            added(keys, Disk(Steps(fail_at=number, errno=code)), key=ONE)
         assert raised.type is error
-        assert open_keyring(keys).add(*AT, TWO) in (ONE, TWO)
+        assert added(keys, key=TWO) in (ONE, TWO)
 
 
 def steps_of_an_add(keys: Path) -> int:
     steps = Steps()
-    open_keyring(keys, Disk(steps)).add(*AT, ONE)
+    added(keys, Disk(steps), key=ONE)
     return len(steps.taken)
 
 
@@ -291,7 +299,7 @@ def test_a_key_file_that_may_not_be_read_is_a_missing_key(keys: Path) -> None:
         if step is Step.READ and path.name == "key":
             raise PermissionError(errno.EACCES, "denied")
 
-    open_keyring(keys).add(*AT, ONE)
+    added(keys, key=ONE)
     with pytest.raises(KeyMissing, match="may not be read"):
         open_keyring(keys, Disk(refuse)).get(*AT)
 

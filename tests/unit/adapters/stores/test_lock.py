@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -13,9 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from scrubjay.adapters.blobs.files import FileBlobs
+from scrubjay.adapters.disk import Disk, Step
+from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.files import FileLock, held
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.model.errors import Busy
+from scrubjay.model.errors import Busy, StoreError
 from scrubjay.model.rows import Collection, Row
 
 A = "address"
@@ -155,3 +159,18 @@ def test_writers_of_several_processes_all_get_their_turn(folder: Path) -> None:
         assert sorted(row.seq for row in rows) == list(range(1, 161))
     assert store.check(A) == []
     store.close()
+
+
+def test_a_file_system_without_locks_is_said_to_be_one(tmp_path: Path) -> None:
+    """Some network shares answer ENOLCK to whoever locks a file."""
+    refused = OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+    assert "no locks" in faults.fault(refused).message
+    assert "local disk" in faults.fault(refused).hint
+
+    def refuse(step: Step, _: Path) -> None:
+        if step is Step.CLAIM:
+            raise refused
+
+    with pytest.raises(StoreError, match="no locks") as raised:
+        FileBlobs(tmp_path, disk=Disk(refuse)).put("address", "blob", b"")
+    assert "local disk" in raised.value.hint

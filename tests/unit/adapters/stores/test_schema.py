@@ -203,7 +203,7 @@ def test_a_folder_in_the_place_of_a_file_is_a_store_error(folder: Path) -> None:
 def test_a_file_in_the_place_of_the_data_folder_is_a_store_error(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("not a folder")
     with pytest.raises(StoreError):
-        SqliteStore(tmp_path / "data")
+        SqliteStore(tmp_path / "data").create(A)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is denied to a superuser")

@@ -11,11 +11,13 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
+from scrubjay.adapters.disk import busy
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.files import LOCK, FileKind, FileLock, discard, held, shut
 from scrubjay.adapters.stores.sqlite.transaction import SqliteView, Statements
 from scrubjay.adapters.stores.sqlite.writer import CommitQueue, FileWriter
 from scrubjay.model.errors import NotFound, StoreError
+from scrubjay.ports import patient
 
 Session = TypeVar("Session", bound=Statements)
 _SETTLING_MS: Final = 50
@@ -40,6 +42,7 @@ class Database:
         with faults.translated():
             # Never locked: it only tells whether the file was removed.
             self._anchor = FileLock(self._path + LOCK)
+            self._number = os.stat(self._path).st_ino
             lock = FileLock(self._path + LOCK)
         self._writer = FileWriter(
             kind, lock, self._connect, failed=lambda: self._close_readers(shut)
@@ -54,15 +57,18 @@ class Database:
 
     def is_current(self) -> bool:
         """Whether the file still exists as it was opened."""
-        return self._anchor.is_named()
+        try:
+            return self._anchor.is_named() and os.stat(self._path).st_ino == self._number
+        except OSError:
+            return False
 
     def take(self) -> apsw.Connection:
         """Borrow a connection to read with; Busy if all are in use for too long."""
         with self._changed:
             if not self._changed.wait_for(
-                lambda: self._idle or self._count < _MAX_READERS, self._kind.timeout
+                lambda: self._idle or self._count < _MAX_READERS, patient(self._kind.timeout)
             ):
-                raise faults.busy()
+                raise busy()
             if self._idle:
                 connection = self._idle.pop()
                 self._lent.add(connection)
@@ -148,7 +154,8 @@ class Database:
 
     def close(self, *, checkpoint: bool = True) -> None:
         """Close every idle connection; borrowed ones are closed when they are returned."""
-        close = shut if checkpoint else discard
+        # SQLite would delete the log by its name, which may be that of another file by now.
+        close = shut if checkpoint and self.is_current() else discard
         self._writer.close(close)
         self._close_readers(close)
         self._anchor.close()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 import apsw
 
-from scrubjay.adapters.disk import DENIED, NO_SPACE
-from scrubjay.model.errors import Busy, Full, NotFound, StoreError
-
-_HINT_DAMAGED: Final = "Run verify to see what is affected; restore it from a backup."
+from scrubjay.adapters.disk import DENIED, NO_SPACE, busy, no_locks
+from scrubjay.model.errors import Damaged, Full, NotFound, StoreError
 
 
 def absent() -> NotFound:
@@ -24,26 +22,19 @@ def closed() -> StoreError:
     return StoreError("The store is closed.", hint="Open it again.")
 
 
-def busy() -> Busy:
-    """The error for a lock timeout."""
-    return Busy("Another process held the lock of the store for too long.")
-
-
 def full() -> Full:
     """The error for a disk without space."""
     return Full("No space is left to write.")
 
 
-def damaged() -> StoreError:
-    """The error for a damaged file."""
-    return StoreError("A file of the store is damaged.", hint=_HINT_DAMAGED)
+def damaged() -> Damaged:
+    """The error for a file that is not what was written."""
+    return Damaged("A file of the store is damaged.")
 
 
-def foreign() -> StoreError:
+def foreign() -> Damaged:
     """The error for a file that scrubjay did not make."""
-    return StoreError(
-        "A file in the place of a store file is not one of scrubjay's.", hint=_HINT_DAMAGED
-    )
+    return Damaged("A file in the place of a store file is not one of scrubjay's.")
 
 
 def fault(error: apsw.Error | OSError, system: int = 0) -> StoreError:
@@ -59,6 +50,8 @@ def fault(error: apsw.Error | OSError, system: int = 0) -> StoreError:
         return foreign()
     if isinstance(error, apsw.CorruptError | apsw.FormatError):
         return damaged()
+    if system == errno.ENOLCK:
+        return no_locks()
     refused = isinstance(error, apsw.CantOpenError | apsw.PermissionsError | apsw.ReadOnlyError)
     if not refused and not isinstance(error, apsw.IOError | OSError):
         return StoreError(f"The store failed in an unexpected way (code {code}).")

@@ -1,8 +1,7 @@
 """Files of a store: locking, creation, opening, removal, and reserved disk space.
 
 Writers of all processes queue on an advisory lock (`flock`) per file. SQLite's own lock is polled,
-and with many writers some starve; this one is a queue in the kernel. A writer that cannot have it
-at once waits in a thread of its own, which is abandoned at the timeout.
+and with many writers some starve; this one is a queue in the kernel.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,7 +18,7 @@ from typing import Final
 import apsw
 from msgspec import Struct
 
-from scrubjay.adapters.disk import Disk
+from scrubjay.adapters.disk import Disk, LockWait
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.schema import Schema
 from scrubjay.adapters.stores.sqlite.transaction import Statements
@@ -70,7 +68,7 @@ class FileLock:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            locked = _Waiter(self._path).wait(timeout)
+            locked = LockWait(self._path).wait(timeout)
             self.close()
             self._fd = locked
 
@@ -88,50 +86,6 @@ class FileLock:
     def is_named(self) -> bool:
         """Whether the open file is still the one at its path."""
         return self._fd is not None and os.fstat(self._fd).st_nlink > 0
-
-
-class _Waiter:
-    """Thread that waits in the kernel's queue; it has its own file, so it can be abandoned."""
-
-    def __init__(self, path: str) -> None:
-        self._fd = os.open(path, _FLAGS, 0o600)
-        self._mutex = threading.Lock()
-        self._done = threading.Event()
-        self._abandoned = False
-        self._failure: OSError | None = None
-        threading.Thread(target=self._run, name="scrubjay-lock", daemon=True).start()
-
-    def wait(self, timeout: float) -> int:
-        """The locked file; Busy at the timeout."""
-        try:
-            self._done.wait(max(0.0, timeout))
-        except BaseException:  # seam: the lock may come yet, and nobody would give it back
-            self._leave()
-            raise
-        if self._leave(unless_done=True):
-            raise faults.busy()
-        if self._failure is not None:
-            raise self._failure
-        return self._fd
-
-    def _leave(self, *, unless_done: bool = False) -> bool:
-        with self._mutex:
-            if self._done.is_set():
-                if not unless_done and self._failure is None:
-                    os.close(self._fd)
-                return False
-            self._abandoned = True
-            return True
-
-    def _run(self) -> None:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
-        except OSError as error:
-            self._failure = error
-        with self._mutex:
-            if self._abandoned or self._failure is not None:
-                os.close(self._fd)
-            self._done.set()
 
 
 @contextmanager
@@ -239,6 +193,9 @@ class FileKind(Struct, frozen=True, kw_only=True):
         path = self.path(address)
         if os.path.exists(path):
             return
+        with faults.translated():
+            if not os.path.isdir(self.folder):
+                Disk().make_folder(Path(self.folder))
         with faults.translated(), held(path + LOCK, self.timeout):
             if os.path.exists(path):
                 return
@@ -272,6 +229,8 @@ class FileKind(Struct, frozen=True, kw_only=True):
     def remove(self, address: str) -> None:
         """Unlink all files of an address, durably; absent ones are fine."""
         path = self.path(address)
+        if not os.path.isdir(self.folder):
+            return
         with faults.translated(), held(path + LOCK, self.timeout):
             _unlink(path)
             os.unlink(path + LOCK)

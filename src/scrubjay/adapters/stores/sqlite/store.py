@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.stores.sqlite import faults
-from scrubjay.adapters.stores.sqlite.database import Database, OpenFiles
+from scrubjay.adapters.stores.sqlite.database import OpenFiles
 from scrubjay.adapters.stores.sqlite.files import Ballast, FileKind
 from scrubjay.adapters.stores.sqlite.inspection import findings, residue
 from scrubjay.adapters.stores.sqlite.schema import CATALOG, QUERIES, SCOPE, Schema
@@ -44,12 +43,8 @@ class SqliteStore:
         max_open: int = 64,
         schema: Schema = SCOPE,
     ) -> None:
-        scopes = directory / "scopes"
-        with faults.translated():
-            if not scopes.is_dir():
-                Disk().make_folder(scopes)
         self._scope_kind = FileKind(
-            folder=os.fspath(scopes),
+            folder=os.fspath(directory / "scopes"),
             schema=schema,
             begin=SqliteTx,
             vfs=vfs,
@@ -182,13 +177,6 @@ class SqliteCatalog:
         """Close the file, with or without a checkpoint."""
         self._files.close(checkpoint=checkpoint)
 
-    @contextmanager
-    def _using(self) -> Iterator[Database]:
-        self._files.check()
-        self._kind.create(_CATALOG)
-        with self._files.using(_CATALOG) as database:
-            yield database
-
     def enroll(self, entry: CatalogEntry) -> CatalogEntry:
         def work(statements: Statements) -> CatalogEntry:
             statements.run(
@@ -252,12 +240,20 @@ class SqliteCatalog:
         self._write(work, erasing=erasing)
 
     def _write(self, work: Callable[[Statements], Result], *, erasing: bool) -> Result:
-        with self._using() as database:
+        self._files.check()
+        self._kind.create(_CATALOG)
+        with self._files.using(_CATALOG) as database:
             result: Result = database.write(work, erasing=erasing)
             return result
 
     def _all(self, query: str, *bindings: object) -> list[Any]:
-        with self._using() as database, database.lend(Statements) as statements:
+        self._files.check()
+        if not self._kind.exists(_CATALOG):
+            return []  # the first write makes it
+        with (
+            self._files.using(_CATALOG) as database,
+            database.lend(Statements) as statements,
+        ):
             return statements.all(QUERIES[query], bindings)
 
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import apsw
 
+from scrubjay.adapters.disk import busy
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.files import FileKind, FileLock, discard, shut
 from scrubjay.adapters.stores.sqlite.transaction import Statements
 from scrubjay.model.errors import Busy, Full, StoreError
-from scrubjay.ports import Failpoint
+from scrubjay.ports import Failpoint, patient
 
 
 class Request:
@@ -57,11 +58,13 @@ class CommitQueue:
         me = threading.get_ident()
         if self._leader == me:
             raise StoreError("A write was begun inside another write of the same scope.")
-        request = Request(work, erasing=erasing, deadline=monotonic() + self._timeout)
+        request = Request(work, erasing=erasing, deadline=monotonic() + patient(self._timeout))
         with self._mutex:
             leads = self._leader is None
             if leads:
                 self._leader = me
+            elif patient(1.0) <= 0:
+                raise busy()
             else:
                 request.gate = threading.Lock()
                 request.gate.acquire()
