@@ -17,7 +17,7 @@ from scrubjay.guard.clean import one_line
 from scrubjay.model import echo
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind, Memory
-from scrubjay.model.requests import AGENT, INJECTED, Get, Recall, TimelineRequest
+from scrubjay.model.requests import AGENT, Get, Recall, TimelineRequest
 from scrubjay.model.results import Hit
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import EPISODE_TURNS, Moment, State, Timeline
@@ -112,11 +112,7 @@ class Mixer:
     def blocks(self, most: int) -> list[Block]:
         """What is best, first; how many turns were routine, if there are fewer than `most`."""
         hits = [hit for hit in self._search() if not hit.memory.quarantined]
-        about = [
-            hit
-            for hit in hits
-            if hit.relevance >= INJECTED and any(hit.why.get(part, 0) > 0 for part in _EVIDENCE)
-        ]
+        about = [hit for hit in hits if any(hit.why.get(part, 0) > 0 for part in _EVIDENCE)]
         chosen: list[Block] = []
         for hit in self._news(about if self._context.query else [], MATCHED.blocks):
             sources = hit.memory.sources
