@@ -31,7 +31,7 @@ _FEELING: Final = 0.9
 _TIMELINE_BYTES: Final = 1_200
 _MOMENTS: Final = 200
 _FOUND: Final = 12
-_EVIDENCE: Final = ("coverage", "dated")
+_EVIDENCE: Final = ("coverage", "dated", "holds")
 """Parts of a score that show that a memory is about the question."""
 _GIST: Final = 60
 _NOISE: Final = 10
