@@ -19,30 +19,35 @@ from scrubjay.guard.admission import admit, admit_turn
 from scrubjay.model.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, lowest
-from scrubjay.model.requests import USER, Caller
+from scrubjay.model.requests import USER, Caller, Export
 from scrubjay.model.results import BackedUp, Exported, Loaded
 from scrubjay.model.rows import BackupEntry, Collection, Due
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
 from scrubjay.ports import Failpoint, Tx, View
-from scrubjay.vault import KEY_BYTES, Mac, Purpose
+from scrubjay.vault import KEY_BYTES, SALT_BYTES, Mac, Purpose
 
 _ALL = 2**31
 
 
-def export(opened: OpenScope, *, sealed: bool = False, actor: Actor = Actor.USER) -> Exported:
+def export(opened: OpenScope, request: Export, actor: Actor) -> Exported:
     """Every memory that is not erased, superseded ones too, as JSON or as a sealed bundle."""
     content = opened.read(lambda view: _collect(opened, view))
     opened.note_read("export", actor)
     opened.flush_reads()
     number = len(content.memories)
-    if not sealed:
+    if not request.sealed:
         return Exported(content=bundle.to_json(content), memories=number)
     random = opened.ports.clock.random
-    key, name = random(KEY_BYTES), random(16).hex()
-    raw = bundle.seal(content, name=name, key=key, random=random)
-    return Exported(content=raw, memories=number, key=bundle.print_key(key))
+    if request.passphrase is None:
+        key, name = random(KEY_BYTES), random(16).hex()
+        raw = bundle.seal(content, name=name, key=key, random=random)
+        return Exported(content=raw, memories=number, key=bundle.print_key(key))
+    salted = bundle.SaltedCost(salt=random(SALT_BYTES).hex())
+    key, name = salted.key_from(request.passphrase), random(16).hex()
+    raw = bundle.seal(content, name=name, key=key, random=random, salted=salted)
+    return Exported(content=raw, memories=number)
 
 
 def _collect(opened: OpenScope, view: View) -> bundle.Content:
@@ -61,6 +66,7 @@ def load(
     raw: bytes,
     *,
     key: str | None = None,
+    passphrase: str | None = None,
     caller: Caller = USER,
 ) -> Loaded:
     """Add what an export holds; all of it or, if it is damaged anywhere, nothing.
@@ -70,13 +76,8 @@ def load(
     """
     if bundle.name_of(raw) is None:
         content = bundle.from_json(raw)
-    elif key is not None:
-        content = bundle.unseal(raw, bundle.read_key(key))
     else:
-        raise KeyMissing(
-            "The bundle is sealed and no key was given.",
-            hint="Give the key printed when it was made.",
-        )
+        content = bundle.unseal(raw, bundle.secret_of(raw, key, passphrase))
     memories = tuple(_admitted(opened, memory) for memory in content.memories)
     said = tuple(admit_turn(turn, opened.ports.policy.placeholder)[0] for turn in content.turns)
 
@@ -241,6 +242,7 @@ def restore(
     raw: bytes,
     *,
     key: str | None = None,
+    passphrase: str | None = None,
     anew: bool = False,
     caller: Caller = USER,
 ) -> Loaded:
@@ -253,13 +255,14 @@ def restore(
     address, entry = lifecycle.locate(ports, scope, make=True)
     name = bundle.sealed_name(raw)
     try:
-        secret = ports.keyring.get(address, f"backup.{name}") if key is None else None
+        given = key is not None or passphrase is not None
+        secret = None if given else ports.keyring.get(address, f"backup.{name}")
     except (KeyMissing, InvalidRequest) as error:
         raise KeyMissing(
             "The key of this backup is not in the keyring.",
             hint="Give the key printed when the backup was made.",
         ) from error
-    content = bundle.unseal(raw, secret or bundle.read_key(key or ""))
+    content = bundle.unseal(raw, secret or bundle.secret_of(raw, key, passphrase))
     if (lookup := content.lookup) is None:
         raise InvalidRequest("That is an export, not a backup.", hint="Load it instead.")
     if content.scope != scope:
