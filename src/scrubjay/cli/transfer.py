@@ -76,8 +76,6 @@ def export(
     if output is not None:
         confirm_replace(output, yes=yes)
     sealed = form is ExportFormat.BUNDLE
-    if passphrase and not sealed:
-        raise InvalidRequest("Only a bundle has a passphrase.", hint="Add --format bundle.")
     words = new_passphrase() if passphrase else None
     with opened(scope) as jay:
         exported = jay.export(sealed=sealed, passphrase=words)
@@ -143,10 +141,7 @@ def load(
 
 def _preview(raw: bytes, key: str | None, passphrase: str | None, scope: str | None) -> Output:
     """What an import would find: how many memories, and how many the scope has already."""
-    if bundle.name_of(raw) is None:
-        content = bundle.from_json(raw)
-    else:
-        content = bundle.unseal(raw, bundle.secret_of(raw, key, passphrase))
+    content = bundle.read(raw, key, passphrase)
     known = 0
     try:
         with opened(scope) as jay:

@@ -591,13 +591,7 @@ class Engine(Checking, Extracting):
 
     def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
         """Import an export, all or nothing; trusted no more than the caller."""
-        return copies.load(
-            self._begin(scope),
-            request.content,
-            key=request.key,
-            passphrase=request.passphrase,
-            caller=caller,
-        )
+        return copies.load(self._begin(scope), request, caller)
 
     def backup(
         self,
@@ -620,12 +614,4 @@ class Engine(Checking, Extracting):
                 # The rows may be made anew, and their numbers then mean other changes.
                 self._shelf.drop(opened.address)
                 opened.close()
-            return copies.restore(
-                ports,
-                scope,
-                request.content,
-                key=request.key,
-                passphrase=request.passphrase,
-                anew=request.anew,
-                caller=caller,
-            )
+            return copies.restore(ports, scope, request, caller)

@@ -679,9 +679,7 @@ class Export(CheckedRequest, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         CheckedRequest.__post_init__(self)
         if self.passphrase is not None and not self.sealed:
-            raise InvalidRequest(
-                "Only a sealed file has a passphrase.", hint="Give `sealed` as well."
-            )
+            raise InvalidRequest("Only a sealed file has a passphrase.", hint="Seal it as well.")
 
 
 class Load(CheckedRequest, frozen=True):

@@ -49,12 +49,8 @@ _REFUSALS: Final = (
 
 
 _FILE: Final = {
-    "application/json": {
-        "schema": {"type": "object", "description": "The readable file, if it is not sealed."}
-    },
-    "application/octet-stream": {
-        "schema": {"type": "string", "format": "binary", "description": "The sealed bundle."}
-    },
+    "application/json": {"schema": {"type": "object"}},
+    "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
 }
 
 
@@ -205,9 +201,8 @@ def _flat(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _responses(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
     good: dict[str, Any] = {"description": operation.summary}
-    good["content"] = (
-        _FILE if operation.gives is Exported else {"application/json": {"schema": given}}
-    )
+    is_file = operation.gives is Exported
+    good["content"] = _FILE if is_file else {"application/json": {"schema": given}}
     if headers := _answer_headers(operation):
         good["headers"] = headers
     found: dict[str, Any] = {str(operation.status): good}
@@ -229,10 +224,8 @@ def _answer_headers(operation: Operation) -> dict[str, Any]:
     if operation.gives is Exported:
         return {
             "Content-Disposition": {"description": "The name of the file.", **text},
-            MEMORIES: {
-                "description": "How many memories the file holds.", "schema": {"type": "integer"},
-            },
-        }  # fmt: skip
+            MEMORIES: {"description": "How many memories the file holds.", **text},
+        }
     if operation.paged:
         return {"Link": {"description": "Where the next page is, if there is one.", **text}}
     return {}

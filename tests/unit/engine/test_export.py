@@ -182,7 +182,7 @@ def test_an_absurd_cost_is_refused_before_it_is_paid(
     header = json.loads(line)
     header["argon2id"] |= change
     raw = json.dumps(header).encode() + b"\n" + stream
-    with pytest.raises((InvalidRequest, SealBroken), match=r"limits|none of ours"):
+    with pytest.raises((InvalidRequest, SealBroken), match="limits"):
         engine.load(BOB, Load(raw, passphrase=PHRASE))
 
 

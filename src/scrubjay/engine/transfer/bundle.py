@@ -16,37 +16,31 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
+from scrubjay import vault
 from scrubjay.model import turns
 from scrubjay.model.errors import InvalidRequest, KeyMissing, SealBroken
 from scrubjay.model.memory import Json, Memory
 from scrubjay.model.records import EXPORT, EXPORT_VERSION, export_record, from_record
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Turn
-from scrubjay.vault import (
-    CHUNK_BYTES,
-    KEY_BYTES,
-    OVERHEAD,
-    SALT_BYTES,
-    STRONG,
-    Cost,
-    Purpose,
-    Random,
-    Sealer,
-    stretch,
-)
+from scrubjay.vault import KEY_BYTES, SALT_BYTES, Cost, Purpose, Random, Sealer, stretch
 
 BUNDLE: Final = "scrubjay-bundle"
 VERSION: Final = EXPORT_VERSION
 KDF: Final = "argon2id"
 _HEADER_LIMIT: Final = 1024
-_MOST_TIMES: Final = 4
-"""Limit of the cost in a header, as a multiple of our own: a stranger may have chosen it."""
 
 
 class SaltedCost(Cost, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Argon2id parameters in the header of a bundle that opens with a passphrase."""
 
     salt: str
+
+    @property
+    def affordable(self) -> bool:
+        """Whether it takes at most four times our own memory and passes; a stranger chose them."""
+        ours = vault.STRONG
+        return self.memory_kib <= 4 * ours.memory_kib and self.passes <= 4 * ours.passes
 
     def key_from(self, passphrase: str) -> bytes:
         """Derive the key of the bundle from its passphrase."""
@@ -244,6 +238,13 @@ def sealed_name(raw: bytes) -> str:
     return name
 
 
+def read(raw: bytes, key: str | None, passphrase: str | None) -> Content:
+    """The content of a file, readable or sealed."""
+    if name_of(raw) is None:
+        return from_json(raw)
+    return unseal(raw, secret_of(raw, key, passphrase))
+
+
 def secret_of(raw: bytes, key: str | None = None, passphrase: str | None = None) -> bytes:
     """The key of a sealed bundle, from its printed form or its passphrase; KeyMissing if neither.
 
@@ -261,14 +262,10 @@ def secret_of(raw: bytes, key: str | None = None, passphrase: str | None = None)
         return read_key(key)
     try:
         salted = msgspec.convert(given, SaltedCost)
-        if len(bytes.fromhex(salted.salt)) != SALT_BYTES:
+        if len(bytes.fromhex(salted.salt)) != SALT_BYTES or not salted.affordable:
             raise ValueError(KDF)
     except ValueError as error:
-        raise _damaged("the beginning", f"its {KDF} parameters are none of ours") from error
-    if salted.memory_kib > _MOST_TIMES * STRONG.memory_kib or (
-        salted.passes > _MOST_TIMES * STRONG.passes
-    ):
-        raise _damaged("the beginning", f"its {KDF} parameters are beyond the limits")
+        raise _damaged("the beginning", f"its {KDF} parameters are beyond the limits") from error
     if passphrase is None:
         passphrase = print_key(read_key(key or ""))
     return salted.key_from(passphrase)
@@ -289,7 +286,7 @@ def unseal(raw: bytes, key: bytes) -> Content:
                 "The bundle does not open: the key is another one, or its beginning is damaged.",
                 hint="Nothing was loaded. Use the key or passphrase it was made with.",
             ) from error
-        at = len(raw) - len(stream) + len(chunks) * (CHUNK_BYTES + OVERHEAD)
+        at = len(raw) - len(stream) + len(chunks) * (vault.CHUNK_BYTES + vault.OVERHEAD)
         raise _damaged(f"byte {at:,}", "a chunk was altered or is missing") from error
     try:
         return _parse([json.loads(line) for line in b"".join(chunks).split(b"\n")])

@@ -19,7 +19,7 @@ from scrubjay.guard.admission import admit, admit_turn
 from scrubjay.model.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, lowest
-from scrubjay.model.requests import USER, Caller, Export
+from scrubjay.model.requests import Caller, Export, Load, Restore
 from scrubjay.model.results import BackedUp, Exported, Loaded
 from scrubjay.model.rows import BackupEntry, Collection, Due
 from scrubjay.model.scope import Scope
@@ -61,23 +61,13 @@ def _collect(opened: OpenScope, view: View) -> bundle.Content:
     )
 
 
-def load(
-    opened: OpenScope,
-    raw: bytes,
-    *,
-    key: str | None = None,
-    passphrase: str | None = None,
-    caller: Caller = USER,
-) -> Loaded:
+def load(opened: OpenScope, request: Load, caller: Caller) -> Loaded:
     """Add what an export holds; all of it or, if it is damaged anywhere, nothing.
 
     Nothing is more trusted than the ceiling of the caller; None is the owner's own,
     for whom it stays as it was.
     """
-    if bundle.name_of(raw) is None:
-        content = bundle.from_json(raw)
-    else:
-        content = bundle.unseal(raw, bundle.secret_of(raw, key, passphrase))
+    content = bundle.read(request.content, request.key, request.passphrase)
     memories = tuple(_admitted(opened, memory) for memory in content.memories)
     said = tuple(admit_turn(turn, opened.ports.policy.placeholder)[0] for turn in content.turns)
 
@@ -236,16 +226,7 @@ def strike(ports: Ports, backup: BackupEntry) -> None:
     ports.store.catalog.remove_backup(backup)
 
 
-def restore(
-    ports: Ports,
-    scope: Scope,
-    raw: bytes,
-    *,
-    key: str | None = None,
-    passphrase: str | None = None,
-    anew: bool = False,
-    caller: Caller = USER,
-) -> Loaded:
+def restore(ports: Ports, scope: Scope, request: Restore, caller: Caller) -> Loaded:
     """Merge a backup into its scope, made anew if its data is gone.
 
     The catalog's tombstones are applied in the same transaction, so that nothing forgotten
@@ -253,6 +234,7 @@ def restore(
     up: nothing in it is more trusted than the caller's ceiling, unless that is None, for the owner.
     """
     address, entry = lifecycle.locate(ports, scope, make=True)
+    raw, key, passphrase, anew = request.content, request.key, request.passphrase, request.anew
     name = bundle.sealed_name(raw)
     try:
         given = key is not None or passphrase is not None
