@@ -29,9 +29,7 @@ from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.requests import Backup, Restore
 from scrubjay.model.results import Loaded
 
-_PASSPHRASE = Option(
-    "--passphrase", "Ask for the passphrase of a bundle; without a terminal, a line of stdin."
-)
+_PASSPHRASE = Option("--passphrase", "Ask for a passphrase; without a terminal, on stdin.")
 
 
 class ExportFormat(StrEnum):

@@ -113,7 +113,7 @@ def render(
         case Page():
             return _page(service, request, scope, result)
         case Exported():
-            return _file(scope, result)
+            return _file(result)
     return as_json(codec.answer(result), operation.status)
 
 
@@ -141,14 +141,13 @@ def _page(service: Service, request: Request, scope: Scope, page: Page) -> Respo
     return as_json(codec.answer(page) | {"next_cursor": cursor}, headers=headers)
 
 
-def _file(scope: Scope, exported: Exported) -> Response:
+def _file(exported: Exported) -> Response:
     """An export as a file; what opens a sealed one is known to the caller and not in the answer."""
     ending, kind = "json", "application/json"
     if bundle.name_of(exported.content) is not None:
         ending, kind = "bundle", "application/octet-stream"
-    name = re.sub("[^A-Za-z0-9_.-]+", "-", str(scope))
     headers = {
-        "Content-Disposition": f'attachment; filename="{name}.{ending}"',
+        "Content-Disposition": f'attachment; filename="scrubjay-export.{ending}"',
         MEMORIES: str(exported.memories),
     }
     return Pieces(exported.content, media_type=kind, headers=headers)
@@ -234,8 +233,7 @@ class RestEndpoint(HttpEndpoint[Response]):
             service.leave(scope)
         if operation.name == "export" and values.get("sealed") and not values.get("passphrase"):
             raise InvalidRequest(
-                "A sealed export needs a passphrase: the answer is the file and holds no key.",
-                hint="Send `passphrase`, at least 8 characters.",
+                "A sealed export needs a passphrase.", hint="The answer is a file without its key."
             )
         beside = {"expected": expected(visit.request)} if operation.conditional else {}
         result = perform(reach, verb, scope, values, **beside)

@@ -373,12 +373,12 @@ def test_a_large_answer_is_sent_in_pieces_and_arrives_whole(alice: Caller) -> No
 # -- exports ------------------------------------------------------------------------------------
 
 
-def test_a_readable_export_is_a_file_of_json(alice: Caller, scope: str) -> None:
+def test_a_readable_export_is_a_file_of_json(alice: Caller) -> None:
     alice.retain("green tea")
     answer = alice.http.post("/v1/export", json={})
     assert answer.headers["content-type"] == "application/json"
-    name = scope.replace("/", "-")
-    assert answer.headers["content-disposition"] == f'attachment; filename="{name}.json"'
+    named = 'attachment; filename="scrubjay-export.json"'
+    assert answer.headers["content-disposition"] == named
     assert answer.headers["x-scrubjay-memories"] == "1"
     assert [one["content"] for one in answer.json()["memories"]] == ["green tea"]
 

@@ -252,8 +252,7 @@ def secret_of(raw: bytes, key: str | None = None, passphrase: str | None = None)
     """
     if key is None and passphrase is None:
         raise KeyMissing(
-            "The bundle is sealed and no key was given.",
-            hint="Give the key printed when it was made, or its passphrase.",
+            "The bundle is sealed and no key was given.", hint="Give its key or its passphrase."
         )
     given = _header_of(raw).get(KDF)
     if given is None:

@@ -40,14 +40,13 @@ def export(opened: OpenScope, request: Export, actor: Actor) -> Exported:
     if not request.sealed:
         return Exported(content=bundle.to_json(content), memories=number)
     random = opened.ports.clock.random
-    if request.passphrase is None:
-        key, name = random(KEY_BYTES), random(16).hex()
-        raw = bundle.seal(content, name=name, key=key, random=random)
-        return Exported(content=raw, memories=number, key=bundle.print_key(key))
-    salted = bundle.SaltedCost(salt=random(SALT_BYTES).hex())
-    key, name = salted.key_from(request.passphrase), random(16).hex()
-    raw = bundle.seal(content, name=name, key=key, random=random, salted=salted)
-    return Exported(content=raw, memories=number)
+    key, salted = random(KEY_BYTES), None
+    if request.passphrase is not None:
+        salted = bundle.SaltedCost(salt=random(SALT_BYTES).hex())
+        key = salted.key_from(request.passphrase)
+    raw = bundle.seal(content, name=random(16).hex(), key=key, random=random, salted=salted)
+    shown = None if salted else bundle.print_key(key)
+    return Exported(content=raw, memories=number, key=shown)
 
 
 def _collect(opened: OpenScope, view: View) -> bundle.Content:
