@@ -15,11 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from scrubjay import vault
 from scrubjay.adapters.keyrings.file import write_line
-from scrubjay.adapters.keyrings.passphrase import Cost, recovery_text, stretch
+from scrubjay.adapters.keyrings.passphrase import recovery_text
+from scrubjay.engine.transfer import bundle
 from scrubjay.model.scope import Scope
-from scrubjay.vault import CHUNK_BYTES, OVERHEAD, Purpose, Sealer
+from scrubjay.vault import CHUNK_BYTES, OVERHEAD, Cost, Purpose, Sealer, stretch
 
 TARGET = Path(__file__).parent.parent / "tests" / "vectors" / "cells.json"
 ALICE = Scope("acme", "alice")
@@ -270,6 +273,48 @@ def key_files() -> Vector:
     }
 
 
+def bundles() -> Vector:
+    """An empty export under a key of its own and under a passphrase, and headers to refuse."""
+    content = bundle.Content(scope=ALICE, made_at="2026-01-02T03:04:05+00:00", memories=())
+    name, phrase = pattern("name", 16).hex(), "caf\u00e9 au lait"
+    salt = pattern("salt", 16).hex()
+    salted = bundle.SaltedCost(memory_kib=64, passes=2, lanes=2, salt=salt)
+
+    def sealed(key: bytes, salted: bundle.SaltedCost | None = None) -> str:
+        raw = bundle.seal(
+            content, name=name, key=key, random=lambda size: pattern("nonce", size), salted=salted
+        )
+        return raw.hex()
+
+    derived = salted.key_from(phrase)
+    altered: dict[str, Vector] = {
+        "another salt": {"salt": pattern("other", 16).hex()},
+        "another cost": {"passes": 3},
+        "too much memory": {"memory_kib": 2**20},
+        "too many passes": {"passes": 2**31},
+        "no lanes": {"lanes": 0},
+        "a short salt": {"salt": "00"},
+        "a salt that is no hexadecimal": {"salt": "x" * 32},
+    }
+    return {
+        "opens": [
+            {"key": HERE.secret.hex(), "file": sealed(HERE.secret)},
+            {"key": derived.hex(), "passphrase": phrase, "file": sealed(derived, salted)},
+        ],
+        "refused": [
+            {"why": "another passphrase", "passphrase": "tea", "file": sealed(derived, salted)},
+            *(
+                {
+                    "why": why,
+                    "passphrase": phrase,
+                    "file": sealed(derived, msgspec.structs.replace(salted, **change)),
+                }
+                for why, change in altered.items()
+            ),
+        ],
+    }
+
+
 def vectors() -> Vector:
     """Everything the file says."""
     return {
@@ -287,6 +332,7 @@ def vectors() -> Vector:
         },
         "slot": {"opens": list(slots()), "refused": list(refused_slots())},
         "files": key_files(),
+        "bundle": bundles(),
     }
 
 

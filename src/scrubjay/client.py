@@ -28,6 +28,7 @@ except ModuleNotFoundError as error:
 from scrubjay import bootstrap, codec
 from scrubjay.access import LOCAL_ID, Key, OpenRequest, VerifyErased
 from scrubjay.engine import Engine
+from scrubjay.engine.transfer import bundle
 from scrubjay.handle import Jay
 from scrubjay.model import errors
 from scrubjay.model.errors import (
@@ -40,12 +41,13 @@ from scrubjay.model.errors import (
     StoreError,
 )
 from scrubjay.model.memory import Memory
-from scrubjay.model.requests import NOTHING, Backup, Caller, NoFields
-from scrubjay.model.results import BackedUp, Erasure, Page, Reindexed, Report
+from scrubjay.model.requests import NOTHING, Backup, Caller, Export, NoFields
+from scrubjay.model.results import BackedUp, Erasure, Exported, Page, Reindexed, Report
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record, Recorded
 from scrubjay.ports import Progress
-from scrubjay.service.rest import BELOW, BY_NAME, Operation
+from scrubjay.service.rest import BELOW, BY_NAME, MEMORIES, Operation
+from scrubjay.vault import KEY_BYTES
 
 SECONDS: Final = 60.0
 _BY_STATUS: Final[Mapping[int, type[ScrubjayError]]] = {
@@ -139,6 +141,15 @@ class RemoteEngine:
         deliver(content)
         return content, receipt
 
+    def export(self, scope: Scope, request: Export, _caller: Caller) -> Exported:
+        """The file of an export; without a passphrase a sealed one opens with a key made here."""
+        key = None
+        if request.sealed and request.passphrase is None:
+            key = bundle.print_key(self._clock.random(KEY_BYTES))
+            request = replace(request, passphrase=key)
+        exported: Exported = self._send(BY_NAME["export"], scope, request)
+        return replace(exported, key=key)
+
     # -- there and back --------------------------------------------------------------------
 
     def _send(
@@ -192,6 +203,11 @@ class RemoteEngine:
             ) from error
 
     def _receive(self, operation: Operation, response: httpx2.Response) -> Any:
+        if operation.gives is Exported and response.is_success:
+            number = response.headers.get(MEMORIES, "")
+            if not number.isdecimal():
+                raise StoreError("The answer of the service is no export.")
+            return Exported(content=response.content, memories=int(number))
         try:
             answer = response.json()
         except ValueError as error:

@@ -167,17 +167,25 @@ class Jay(Verbs, Handle):
     # -- files, receipts and progress ----------------------------------------------------
 
     def export(
-        self, path: str | os.PathLike[str] | None = None, *, sealed: bool = False
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        sealed: bool = False,
+        passphrase: str | None = None,
     ) -> Exported:
-        """Every memory as JSON, or sealed under the key in the answer; to a file if named."""
-        exported = self._engine.export(self.scope, Export(sealed=sealed), self._caller)
+        """Every memory as JSON, or sealed under a passphrase or a new key; to a file if named."""
+        request = Export(sealed=sealed, passphrase=passphrase)
+        exported = self._engine.export(self.scope, request, self._caller)
         if path is not None:
             files.write(Path(path), exported.content)
         return exported
 
-    def load(self, source: Named, *, key: str | None = None) -> Loaded:
+    def load(
+        self, source: Named, *, key: str | None = None, passphrase: str | None = None
+    ) -> Loaded:
         """Add what an export holds, from a file or its bytes: all of it or nothing."""
-        return self._engine.load(self.scope, Load(files.read(source), key), self._caller)
+        request = Load(files.read(source), key, passphrase)
+        return self._engine.load(self.scope, request, self._caller)
 
     def backup(self, path: str | os.PathLike[str], *, days: int = Backup().days) -> BackedUp:
         """Write a sealed copy of the scope; keep the key in the answer in a safe place."""
@@ -190,9 +198,12 @@ class Jay(Verbs, Handle):
         )
         return receipt
 
-    def restore(self, source: Named, *, key: str | None = None) -> Loaded:
+    def restore(
+        self, source: Named, *, key: str | None = None, passphrase: str | None = None
+    ) -> Loaded:
         """Merge a backup; what was forgotten since it was made stays forgotten."""
-        return self._engine.restore(self.scope, Restore(files.read(source), key), self._caller)
+        request = Restore(files.read(source), key, passphrase)
+        return self._engine.restore(self.scope, request, self._caller)
 
     def reindex(self, *, progress: Progress = no_progress) -> Reindexed:
         """Rebuild the index from the memories, with a vector for each."""

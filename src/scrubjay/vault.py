@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import unicodedata
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Final
@@ -16,15 +17,18 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from msgspec import Struct
 
-from scrubjay.model.errors import SealBroken
+from scrubjay.model.errors import InvalidRequest, SealBroken
 from scrubjay.model.scope import Scope
 
 FORMAT: Final = 1
 AES_256_GCM: Final = 1
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
+SALT_BYTES: Final = 16
 TAG_BYTES: Final = 16
 HASH_BYTES: Final = 16
 HEADER_BYTES: Final = 6
@@ -75,6 +79,46 @@ def derive(secret: bytes, purpose: Purpose, scope: Scope | None = None, epoch: i
     tenant, owner = (scope.tenant, scope.owner) if scope else ("", "")
     info = join(_LABEL, purpose.value, tenant, owner, epoch)
     return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(secret)
+
+
+class Cost(Struct, frozen=True, kw_only=True):
+    """Cost parameters of Argon2id."""
+
+    memory_kib: int = 64 * 1024
+    passes: int = 3
+    lanes: int = 4
+
+    @property
+    def sane(self) -> bool:
+        """Whether the parameters are within limits: at most 1 GiB, 32 passes, 16 lanes."""
+        return (
+            1 <= self.lanes <= 16
+            and 1 <= self.passes <= 32
+            and 8 * self.lanes <= self.memory_kib <= 1024 * 1024
+        )
+
+
+STRONG: Final = Cost()
+
+
+def stretch(passphrase: str, salt: bytes, cost: Cost) -> bytes:
+    """Derive a key from a passphrase with Argon2id; SealBroken if the cost is beyond the limits."""
+    if not passphrase:
+        raise InvalidRequest("The passphrase is empty.")
+    if not cost.sane:
+        raise SealBroken(
+            "The Argon2id parameters in the file are beyond the limits.",
+            hint="Use an undamaged copy of the file; nothing was changed.",
+        )
+    # Keyboards differ in how they compose an accented letter.
+    raw = unicodedata.normalize("NFC", passphrase).encode("utf-8", "surrogatepass")
+    return Argon2id(
+        salt=salt,
+        length=KEY_BYTES,
+        iterations=cost.passes,
+        lanes=cost.lanes,
+        memory_cost=cost.memory_kib,
+    ).derive(raw)
 
 
 class Mac:

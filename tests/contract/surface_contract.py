@@ -21,6 +21,7 @@ from scrubjay.model.errors import (
     InvalidRequest,
     NeedsConfirmation,
     NotFound,
+    SealBroken,
     StoreError,
 )
 from scrubjay.model.memory import Kind, Memory
@@ -368,6 +369,11 @@ class CareContract:
         sealed = handle.export(sealed=True)
         assert _GREEN_TEA.encode() not in sealed.content
         assert handle.load(sealed.content, key=sealed.key).known == 1
+        locked = handle.export(sealed=True, passphrase="three jays")
+        assert (locked.memories, locked.key) == (1, None)
+        assert handle.load(locked.content, passphrase="three jays").known == 1
+        with pytest.raises(SealBroken):
+            handle.load(locked.content, passphrase="three crows")
         with pytest.raises(InvalidRequest):
             handle.load(b"no export")
 

@@ -10,10 +10,11 @@ import pytest
 from scrubjay.adapters import keyrings
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.keyrings.file import FileKeyring
-from scrubjay.adapters.keyrings.passphrase import Cost, PassphraseKeyring
+from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.ports import Keyring
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.keyring_contract import KeyringContract, OpenKeyring, SharedKeyringContract
+from scrubjay.vault import Cost
 from tests.support.memory_keyring import MemoryKeyring
 from tests.support.registry import implementations
 

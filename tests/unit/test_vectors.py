@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from scrubjay import vault
-from scrubjay.model.errors import SealBroken
+from scrubjay.engine.transfer import bundle
+from scrubjay.model.errors import InvalidRequest, SealBroken
 from scrubjay.model.scope import Scope
 from scrubjay.vault import Purpose, Sealer
 
@@ -122,6 +124,24 @@ def test_a_refused_stream_does_not_open(vector: Vector) -> None:
                 stream, row_id=bytes.fromhex(place["row_id"]), version=place["version"]
             )
         )
+
+
+def test_every_bundle_opens_with_its_key_or_passphrase() -> None:
+    for vector in VECTORS["bundle"]["opens"]:
+        raw, phrase = bytes.fromhex(vector["file"]), vector.get("passphrase")
+        key = None if phrase else bundle.print_key(bytes.fromhex(vector["key"]))
+        secret = bundle.secret_of(raw, key, phrase)
+        assert secret.hex() == vector["key"]
+        assert str(bundle.unseal(raw, secret).scope) == "acme/alice"
+
+
+@pytest.mark.parametrize(
+    "vector", VECTORS["bundle"]["refused"], ids=ids(VECTORS["bundle"]["refused"])
+)
+def test_a_refused_bundle_does_not_open(vector: Vector) -> None:
+    raw = bytes.fromhex(vector["file"])
+    with pytest.raises((InvalidRequest, SealBroken)):
+        bundle.unseal(raw, bundle.secret_of(raw, passphrase=vector["passphrase"]))
 
 
 # -- independent ----------------------------------------------------------------------------
@@ -289,6 +309,27 @@ def test_key_files_agree() -> None:
             "key": pattern("wrapped", 32).hex(),
         }
         assert words[-2] == wrap(vector).hex()
+
+
+def test_bundles_agree() -> None:
+    for vector in VECTORS["bundle"]["opens"]:
+        head, _, cell = bytes.fromhex(vector["file"]).partition(b"\n")
+        header, key = json.loads(head), bytes.fromhex(vector["key"])
+        if "argon2id" in header:
+            given = header["argon2id"]
+            derived = Argon2id(
+                salt=bytes.fromhex(given["salt"]),
+                length=32,
+                iterations=given["passes"],
+                lanes=given["lanes"],
+                memory_cost=given["memory_kib"],
+            ).derive(vector["passphrase"].encode())
+            assert derived == key
+        place = {"purpose": "bundle", "tenant": "", "owner": "", "epoch": 0}
+        row_id = lp(header["name"], 0, 1)
+        aad = lp("scrubjay/1", "bundle", "", "", "bundle", row_id, 0, 1)
+        text = AESGCM(subkey(key, place)).decrypt(cell[6:18], cell[18:], aad)
+        assert json.loads(text.splitlines()[-1]) == {"type": "end", "memories": 0}
 
 
 def test_the_recovery_key_as_text_agrees() -> None:

@@ -120,6 +120,21 @@ def ask_secret(question: str) -> str:
     return getpass(question, stream=sys.stderr)
 
 
+def new_passphrase() -> str:
+    """A new passphrase, typed unseen and twice; InvalidRequest if the two differ."""
+    new = secret_line("New passphrase: ")
+    if interactive() and new != ask_secret("Once more: "):
+        raise InvalidRequest("The two are not the same.", hint="Nothing was changed.")
+    if not new:
+        raise InvalidRequest("The passphrase is empty.", hint="Nothing was changed.")
+    return new
+
+
+def secret_line(question: str) -> str:
+    """What the person types unseen; without a terminal, the next line of stdin."""
+    return ask_secret(question) if interactive() else sys.stdin.readline().rstrip("\r\n")
+
+
 def text_of(given: str) -> str:
     """The text of an argument; `-` stands for all of stdin, without the last line break."""
     if given != STDIN:

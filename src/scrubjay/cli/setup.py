@@ -16,7 +16,7 @@ from scrubjay import bootstrap
 from scrubjay import settings as reading
 from scrubjay.cli import render
 from scrubjay.cli.app import COMPLETE
-from scrubjay.cli.home import ask_secret, confirm, interactive, settings
+from scrubjay.cli.home import confirm, new_passphrase, secret_line, settings
 from scrubjay.cli.parser import JSON, PROGRAM, YES, Option, command
 from scrubjay.cli.render import Output
 from scrubjay.model.errors import InvalidRequest, Locked, NotFound, ScrubjayError
@@ -65,13 +65,13 @@ def passphrase(*, renew: bool = False, yes: bool = False) -> Output:
     if not bootstrap.has_passphrase(found):
         deed = "From now on the keys open only with the passphrase or the recovery key."
         confirm(deed, yes=yes)
-        return _changed(bootstrap.put_under_passphrase(found, clock, _new_passphrase()))
+        return _changed(bootstrap.put_under_passphrase(found, clock, new_passphrase()))
     if found.passphrase is None:
         raise Locked("The present passphrase is needed to change it.")
     keyring = bootstrap.passphrase_keyring(found, clock)
     keyring.unlock(found.passphrase)
     confirm("The present passphrase will open nothing any more.", yes=yes)
-    keyring.change_passphrase(_new_passphrase())
+    keyring.change_passphrase(new_passphrase())
     return _changed(keyring.renew_recovery() if renew else None)
 
 
@@ -86,8 +86,8 @@ def recover(*, renew: bool = False, yes: bool = False) -> Output:
     found = _locked_settings()
     confirm("The passphrase that was set will open nothing any more.", yes=yes)
     keyring = bootstrap.passphrase_keyring(found, bootstrap.clock())
-    keyring.unlock_with_recovery(_secret("Recovery key: "))
-    keyring.change_passphrase(_new_passphrase())
+    keyring.unlock_with_recovery(secret_line("Recovery key: "))
+    keyring.change_passphrase(new_passphrase())
     return _changed(keyring.renew_recovery() if renew else None)
 
 
@@ -96,20 +96,6 @@ def _locked_settings() -> Settings:
     if not bootstrap.has_passphrase(found):
         raise NotFound("The keys are not locked by a passphrase.", hint="There is nothing to do.")
     return found
-
-
-def _new_passphrase() -> str:
-    new = _secret("New passphrase: ")
-    if interactive() and new != ask_secret("Once more: "):
-        raise InvalidRequest("The two are not the same.", hint="Nothing was changed.")
-    if not new:
-        raise InvalidRequest("The passphrase is empty.", hint="Nothing was changed.")
-    return new
-
-
-def _secret(question: str) -> str:
-    """What the person types unseen; without a terminal, the next line of stdin."""
-    return ask_secret(question) if interactive() else sys.stdin.readline().rstrip("\r\n")
 
 
 def _changed(recovery: str | None) -> Output:
@@ -133,7 +119,7 @@ def unlock() -> None:
             hint='Write: eval "$(scrubjay vault unlock)"',
         )
     found = _locked_settings()
-    given = _secret("Passphrase: ")
+    given = secret_line("Passphrase: ")
     bootstrap.keyring(replace(found, passphrase=given), bootstrap.clock())
     render.line(f"export {_VARIABLE}={shlex.quote(given)}")
 

@@ -14,18 +14,22 @@ from scrubjay.cli.home import (
     confirm_replace,
     installed,
     interactive,
+    new_passphrase,
     opened,
     scope_of,
     scoped,
+    secret_line,
     settings,
 )
 from scrubjay.cli.parser import ANEW, DRY_RUN, JSON, KEY, SCOPE, YES, Option, command
 from scrubjay.cli.render import Output, say
 from scrubjay.engine.transfer import bundle
 from scrubjay.handle import Jay
-from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound
+from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.requests import Backup, Restore
 from scrubjay.model.results import Loaded
+
+_PASSPHRASE = Option("--passphrase", "Ask for a passphrase; without a terminal, on stdin.")
 
 
 class ExportFormat(StrEnum):
@@ -44,6 +48,7 @@ class ExportFormat(StrEnum):
         "--format -f", "File format; only a bundle is encrypted.", ExportFormat, name="form",
         default="json",
     ),
+    _PASSPHRASE,
     YES,
     SCOPE,
     Option("--json", "Print the result as JSON; needs --output.", name="json"),
@@ -52,6 +57,7 @@ def export(
     *,
     output: Path | None = None,
     form: ExportFormat = ExportFormat.JSON,
+    passphrase: bool = False,
     yes: bool = False,
     scope: str | None = None,
     json: bool = False,
@@ -67,8 +73,10 @@ def export(
         )
     if output is not None:
         confirm_replace(output, yes=yes)
+    sealed = form is ExportFormat.BUNDLE
+    words = new_passphrase() if passphrase else None
     with opened(scope) as jay:
-        exported = jay.export(sealed=form is ExportFormat.BUNDLE)
+        exported = jay.export(sealed=sealed, passphrase=words)
     content = exported.content
     if form is ExportFormat.MARKDOWN:
         from scrubjay.surfaces.imports import markdown
@@ -84,7 +92,7 @@ def export(
     else:
         files.write(output, content)
     number = render.plural(exported.memories, "memory")
-    sentence = f"Exported {number}." if exported.key else f"Exported {number}, readable by anyone."
+    sentence = f"Exported {number}." if sealed else f"Exported {number}, readable by anyone."
     told = {"file": str(output), "format": form, "memories": exported.memories}
     told["key"] = exported.key
     notes = [f"Keep this key, it alone opens the bundle: {exported.key}"] if exported.key else []
@@ -95,6 +103,7 @@ def export(
     "import",
     Option("FILE", "File that export wrote.", Path, required=True),
     KEY,
+    _PASSPHRASE,
     DRY_RUN,
     ANEW,
     SCOPE,
@@ -104,6 +113,7 @@ def load(
     file: Path,
     *,
     key: str | None = None,
+    passphrase: bool = False,
     dry_run: bool = False,
     anew: bool = False,
     scope: str | None = None,
@@ -114,25 +124,22 @@ def load(
     """
     from scrubjay.surfaces.imports import sqlite
 
-    raw = files.read(file)
+    raw, words = files.read(file), None
     if raw.startswith(sqlite.MAGIC):
         raw, key = sqlite.read(raw), None
+    elif passphrase or (key is None and interactive() and bundle.has_passphrase(raw)):
+        words = secret_line("The passphrase of the bundle: ")
     elif key is None and bundle.name_of(raw) is not None and interactive():
         key = ask_secret("The key of the bundle: ")
     if dry_run:
-        return _preview(raw, key, scope)
+        return _preview(raw, key, words, scope)
     with opened(scope, create=True, anew=anew) as jay:
-        return _loaded(jay.load(raw, key=key))
+        return _loaded(jay.load(raw, key=key, passphrase=words))
 
 
-def _preview(raw: bytes, key: str | None, scope: str | None) -> Output:
+def _preview(raw: bytes, key: str | None, passphrase: str | None, scope: str | None) -> Output:
     """What an import would find: how many memories, and how many the scope has already."""
-    if bundle.name_of(raw) is None:
-        content = bundle.from_json(raw)
-    elif key is None:
-        raise KeyMissing("The bundle is sealed and no key was given.", hint="Give it with --key.")
-    else:
-        content = bundle.unseal(raw, bundle.read_key(key))
+    content = bundle.read(raw, key, passphrase)
     known = 0
     try:
         with opened(scope) as jay:
@@ -206,4 +213,4 @@ def restore(
         if chosen in engine.scopes():
             deed = f"{chosen} is there; what it has not, or has older, comes from the backup."
             confirm(deed, yes=yes)
-        return _loaded(engine.restore(chosen, Restore(raw, key, anew)))
+        return _loaded(engine.restore(chosen, Restore(raw, key, anew=anew)))

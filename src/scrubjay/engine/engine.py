@@ -586,12 +586,12 @@ class Engine(Checking, Extracting):
     # -- whole scopes out and in ---------------------------------------------------------
 
     def export(self, scope: Scope, request: Export = Export(), caller: Caller = USER) -> Exported:
-        """Every memory as JSON, or as a sealed bundle with a key of its own."""
-        return copies.export(self._look(scope), sealed=request.sealed, actor=caller.actor)
+        """Every memory as JSON, or as a sealed bundle with a key of its own or a passphrase."""
+        return copies.export(self._look(scope), request, caller.actor)
 
     def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
         """Import an export, all or nothing; trusted no more than the caller."""
-        return copies.load(self._begin(scope), request.content, key=request.key, caller=caller)
+        return copies.load(self._begin(scope), request, caller)
 
     def backup(
         self,
@@ -614,11 +614,4 @@ class Engine(Checking, Extracting):
                 # The rows may be made anew, and their numbers then mean other changes.
                 self._shelf.drop(opened.address)
                 opened.close()
-            return copies.restore(
-                ports,
-                scope,
-                request.content,
-                key=request.key,
-                anew=request.anew,
-                caller=caller,
-            )
+            return copies.restore(ports, scope, request, caller)

@@ -671,6 +671,15 @@ class Export(CheckedRequest, frozen=True, kw_only=True):
     sealed: Annotated[bool, Meta(description="Whether to encrypt the file under a new key.")] = (
         False
     )
+    passphrase: Annotated[
+        Annotated[str, Meta(min_length=8, max_length=1024)] | None,
+        Meta(description="The passphrase that opens a sealed file, instead of a printed key."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        CheckedRequest.__post_init__(self)
+        if self.passphrase is not None and not self.sealed:
+            raise InvalidRequest("Only a sealed file has a passphrase.", hint="Seal it as well.")
 
 
 class Load(CheckedRequest, frozen=True):
@@ -678,6 +687,9 @@ class Load(CheckedRequest, frozen=True):
 
     content: Annotated[bytes, Meta(description="The bytes of the file.")]
     key: Annotated[str | None, Meta(description="The key of a sealed file.")] = None
+    passphrase: Annotated[
+        str | None, Meta(description="The passphrase of a sealed file that was made with one.")
+    ] = None
 
 
 class Backup(CheckedRequest, frozen=True, kw_only=True):

@@ -13,12 +13,12 @@ from msgspec import Meta, Struct
 from scrubjay import __version__, codec
 from scrubjay.access import Grant
 from scrubjay.model.memory import Memory
-from scrubjay.model.results import Retained
+from scrubjay.model.results import Exported, Retained
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Recorded
 from scrubjay.service import problems
 from scrubjay.service.problems import ProblemDocument
-from scrubjay.service.rest import OPERATIONS, Operation
+from scrubjay.service.rest import MEMORIES, OPERATIONS, Operation
 
 _REF: Final = "#/components/schemas/{name}"
 _ABOUT: Final = (
@@ -48,6 +48,12 @@ _REFUSALS: Final = (
 )
 
 
+_FILE: Final = {
+    "application/json": {"schema": {"type": "object"}},
+    "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+}
+
+
 class MemoryPage(Struct, frozen=True, kw_only=True):
     """A page of memories, newest first."""
 
@@ -75,6 +81,8 @@ def document() -> dict[str, Any]:
         paths.setdefault(f"/v1{operation.path}", {})[operation.method.lower()] = described
         if operation.in_query:
             del defined[name]
+        if operation.gives is Exported:
+            del defined[Exported.__name__]  # its answer is a file
     return {
         "openapi": "3.1.0",
         "info": {"title": "scrubjay", "version": __version__, "description": _ABOUT},
@@ -193,7 +201,8 @@ def _flat(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _responses(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
     good: dict[str, Any] = {"description": operation.summary}
-    good["content"] = {"application/json": {"schema": given}}
+    is_file = operation.gives is Exported
+    good["content"] = _FILE if is_file else {"application/json": {"schema": given}}
     if headers := _answer_headers(operation):
         good["headers"] = headers
     found: dict[str, Any] = {str(operation.status): good}
@@ -212,6 +221,11 @@ def _answer_headers(operation: Operation) -> dict[str, Any]:
     text = {"schema": {"type": "string"}}
     if operation.gives is Memory:
         return {"ETag": {"description": "Its version; send it back as If-Match.", **text}}
+    if operation.gives is Exported:
+        return {
+            "Content-Disposition": {"description": "The name of the file.", **text},
+            MEMORIES: {"description": "How many memories the file holds.", **text},
+        }
     if operation.paged:
         return {"Link": {"description": "Where the next page is, if there is one.", **text}}
     return {}

@@ -21,6 +21,8 @@ from scrubjay.verbs import VERBS, Verb
 MEGABYTE: Final = 1024 * 1024
 BELOW: Final = "before_number"
 """Pagination parameter: the number of the last memory, instead of a cursor."""
+MEMORIES: Final = "X-Scrubjay-Memories"
+"""Header of an export: how many memories the file holds."""
 _PAGING: Final = {
     "cursor": (
         Annotated[str | None, Meta(description="The cursor of the page before this one.")],
@@ -96,7 +98,7 @@ _RESOURCES: Final[Mapping[str, Resource]] = {
         "post /quarantine/{id}/approve", example={"content": "Always answer in French"}
     ),
     "reject": Resource("post /quarantine/{id}/reject"),
-    "export": Resource(example={"sealed": False}),
+    "export": Resource(example={"sealed": True, "passphrase": "three jays in one oak"}),
     "load": Resource(most_bytes=64 * MEGABYTE, example={"content": "e30="}),
     "backup": Resource(example={"days": 30}),
     "restore": Resource(most_bytes=64 * MEGABYTE, example={"content": "e30="}),

@@ -16,16 +16,17 @@ from starlette.types import Scope as Asgi
 
 from scrubjay import codec
 from scrubjay.access import KEYS, Access, Key
-from scrubjay.model.errors import Forbidden, NotFound
+from scrubjay.engine.transfer import bundle
+from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.requests import Get
-from scrubjay.model.results import Outcome, Page, Recalled, Retained
+from scrubjay.model.results import Exported, Outcome, Page, Recalled, Retained
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import NAME_CHARS, key_name, refusal
 from scrubjay.model.turns import Recorded
 from scrubjay.service.endpoint import HttpEndpoint, Take, Visit, read_body
 from scrubjay.service.problems import Problem, of_field
-from scrubjay.service.rest import BELOW, OPERATIONS, Operation
+from scrubjay.service.rest import BELOW, MEMORIES, OPERATIONS, Operation
 from scrubjay.service.service import Service
 from scrubjay.service.tracing import Span
 from scrubjay.verbs import perform
@@ -111,6 +112,8 @@ def render(
             return _written(service, operation, result)
         case Page():
             return _page(service, request, scope, result)
+        case Exported():
+            return _file(result)
     return as_json(codec.answer(result), operation.status)
 
 
@@ -136,6 +139,18 @@ def _page(service: Service, request: Request, scope: Scope, page: Page) -> Respo
         query = urlencode([*kept, ("cursor", cursor)])
         headers["Link"] = f'<{request.url.path}?{query}>; rel="next"'
     return as_json(codec.answer(page) | {"next_cursor": cursor}, headers=headers)
+
+
+def _file(exported: Exported) -> Response:
+    """An export as a file; what opens a sealed one is known to the caller and not in the answer."""
+    ending, kind = "json", "application/json"
+    if bundle.name_of(exported.content) is not None:
+        ending, kind = "bundle", "application/octet-stream"
+    headers = {
+        "Content-Disposition": f'attachment; filename="scrubjay-export.{ending}"',
+        MEMORIES: str(exported.memories),
+    }
+    return Pieces(exported.content, media_type=kind, headers=headers)
 
 
 _SHORT: Final = 2048
@@ -216,6 +231,10 @@ class RestEndpoint(HttpEndpoint[Response]):
             service.ready(scope, create=verb.creates)
         if operation.name == "destroy":
             service.leave(scope)
+        if operation.name == "export" and values.get("sealed") and not values.get("passphrase"):
+            raise InvalidRequest(
+                "A sealed export needs a passphrase.", hint="The answer is a file without its key."
+            )
         beside = {"expected": expected(visit.request)} if operation.conditional else {}
         result = perform(reach, verb, scope, values, **beside)
         if isinstance(result, Retained) and result.outcome is not Outcome.STORED:

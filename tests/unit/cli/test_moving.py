@@ -62,6 +62,21 @@ def test_a_sealed_bundle_needs_its_key(full: CommandLine, tmp_path: Path) -> Non
     assert b"tea" not in file.read_bytes()
 
 
+def test_a_bundle_with_a_passphrase_opens_with_it_alone(full: CommandLine, tmp_path: Path) -> None:
+    file, asked = tmp_path / "copy", ("--passphrase", "--json")
+    sealed = ("export", "--format", "bundle", "-o", file)
+    told = full.good(*sealed, *asked, stdin="three jays\n").json
+    assert told["key"] is None
+    assert full(*sealed, "--yes", *asked, stdin="short\n").code == 2
+    assert full("export", "-o", tmp_path / "plain", *asked, stdin="three jays\n").code == 2
+    load = ("import", file, "--scope", "bob")
+    assert full(*load).code == 7
+    assert full(*load, *asked, stdin="three crows\n").code != 0
+    told = full.good(*load, "--dry-run", *asked, stdin="three jays\n").json
+    assert told["memories"] == 3
+    assert full.good(*load, *asked, stdin="three jays\n").json["loaded"] == 3
+
+
 def test_the_sqlite_copy_is_read_by_any_tool(full: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "copy.sqlite"
     full.good("export", "--format", "sqlite", "-o", file)

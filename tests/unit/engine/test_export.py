@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from scrubjay.engine import Engine
-from scrubjay.model.errors import Conflict, SealBroken
+from scrubjay.engine.transfer import bundle
+from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, SealBroken
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Origin
-from scrubjay.model.requests import Amend, Export, Get, History, Load, Purge, Supersede
+from scrubjay.model.requests import Amend, Export, Get, History, Load, Purge, Restore, Supersede
 from scrubjay.model.results import Loaded
 from tests.strategies import retains
 from tests.support.engines import MemoryHome
@@ -108,6 +110,80 @@ def test_a_sealed_export_shows_nothing(engine: Engine) -> None:
     exported = engine.export(ALICE, Export(sealed=True))
     for word in (b"Nightingale", b"Wagtail", b"alice"):
         assert word not in exported.content
+
+
+PHRASE = "caf\u00e9 au lait"
+
+
+def test_a_sealed_export_opens_with_its_passphrase(engine: Engine) -> None:
+    retain(engine, "Nightingale")
+    exported = engine.export(ALICE, Export(sealed=True, passphrase=PHRASE))
+    assert exported.key is None
+    assert b"Nightingale" not in exported.content
+    decomposed = unicodedata.normalize("NFD", PHRASE)
+    assert engine.load(BOB, Load(exported.content, passphrase=decomposed)).loaded == 1
+
+
+def test_a_passphrase_is_salted_anew_for_every_export(engine: Engine) -> None:
+    engine.open(ALICE)
+    request = Export(sealed=True, passphrase=PHRASE)
+    first, second = (engine.export(ALICE, request).content for _ in range(2))
+    assert bundle.secret_of(first, passphrase=PHRASE) != bundle.secret_of(second, passphrase=PHRASE)
+
+
+def test_another_passphrase_or_none_loads_nothing(engine: Engine) -> None:
+    retain(engine, "Nightingale")
+    raw = engine.export(ALICE, Export(sealed=True, passphrase=PHRASE)).content
+    for request, refusal in (
+        (Load(raw, passphrase="another one"), SealBroken),
+        (Load(raw, passphrase=""), InvalidRequest),
+        (Load(raw, bundle.print_key(bytes(32))), SealBroken),
+        (Load(raw), KeyMissing),
+    ):
+        with pytest.raises(refusal):
+            engine.load(ALICE, request)
+    with pytest.raises(InvalidRequest, match="export"):
+        engine.restore(ALICE, Restore(raw, passphrase=PHRASE))
+
+
+def test_a_bundle_under_a_key_refuses_a_passphrase(engine: Engine) -> None:
+    engine.open(ALICE)
+    raw, _ = engine.backup(ALICE)
+    with pytest.raises(InvalidRequest, match="opens with its key"):
+        engine.load(ALICE, Load(raw, passphrase=PHRASE))
+    with pytest.raises(InvalidRequest, match="opens with its key"):
+        engine.restore(ALICE, Restore(raw, passphrase=PHRASE))
+
+
+def test_a_short_passphrase_and_one_of_a_readable_file_are_refused() -> None:
+    with pytest.raises(InvalidRequest):
+        Export(sealed=True, passphrase="1234567")
+    with pytest.raises(InvalidRequest, match="sealed"):
+        Export(passphrase=PHRASE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"memory_kib": 1024 * 1024},
+        {"passes": 33},
+        {"lanes": 0},
+        {"memory_kib": "much"},
+        {"salt": "00"},
+        {"threads": 4},
+    ],
+)
+def test_an_absurd_cost_is_refused_before_it_is_paid(
+    engine: Engine, change: dict[str, Any]
+) -> None:
+    engine.open(ALICE)
+    raw = engine.export(ALICE, Export(sealed=True, passphrase=PHRASE)).content
+    line, _, stream = raw.partition(b"\n")
+    header = json.loads(line)
+    header["argon2id"] |= change
+    raw = json.dumps(header).encode() + b"\n" + stream
+    with pytest.raises((InvalidRequest, SealBroken), match="limits"):
+        engine.load(BOB, Load(raw, passphrase=PHRASE))
 
 
 def test_superseded_memories_are_in_an_export_and_erased_ones_are_not(engine: Engine) -> None:

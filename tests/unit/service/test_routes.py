@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import tracemalloc
 from collections.abc import AsyncIterator, Callable, Mapping
 from time import process_time
 from typing import Any, cast
@@ -15,7 +17,7 @@ from scrubjay.model.origin import Actor, Origin
 from scrubjay.service.endpoint import read_body
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import OPERATIONS
-from scrubjay.service.routes import PIECE
+from scrubjay.service.routes import PIECE, Pieces
 from tests.unit.service.conftest import Caller
 
 Calling = Callable[..., Caller]
@@ -366,6 +368,66 @@ def test_a_large_answer_is_sent_in_pieces_and_arrives_whole(alice: Caller) -> No
     assert len(answer.content) > 2 * PIECE
     assert int(answer.headers["content-length"]) == len(answer.content)
     assert [memory["content"] for memory in answer.json()["data"]] == texts[::-1]
+
+
+# -- exports ------------------------------------------------------------------------------------
+
+
+def test_a_readable_export_is_a_file_of_json(alice: Caller) -> None:
+    alice.retain("green tea")
+    answer = alice.http.post("/v1/export", json={})
+    assert answer.headers["content-type"] == "application/json"
+    named = 'attachment; filename="scrubjay-export.json"'
+    assert answer.headers["content-disposition"] == named
+    assert answer.headers["x-scrubjay-memories"] == "1"
+    assert [one["content"] for one in answer.json()["memories"]] == ["green tea"]
+
+
+def test_a_sealed_export_is_a_file_that_its_passphrase_loads(alice: Caller) -> None:
+    alice.retain("green tea")
+    phrase = "three jays in one oak"
+    answer = alice.http.post("/v1/export", json={"sealed": True, "passphrase": phrase})
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers["content-disposition"].endswith('.bundle"')
+    assert b"green tea" not in answer.content
+    assert phrase not in f"{answer.headers}" + answer.content.decode(errors="replace")
+    sent = {"content": base64.b64encode(answer.content).decode()}
+    problem(alice.http.post("/v1/load", json=sent), 500, "key_missing")
+    problem(
+        alice.http.post("/v1/load", json=sent | {"passphrase": "wrong one"}), 500, "seal_broken"
+    )
+    loaded = alice.http.post("/v1/load", json=sent | {"passphrase": phrase})
+    assert loaded.json()["known"] == 1
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [{"sealed": True}, {"sealed": True, "passphrase": "1234567"}, {"passphrase": "long enough"}],
+)
+def test_a_sealed_export_needs_a_long_passphrase(alice: Caller, sent: dict[str, Any]) -> None:
+    alice.retain()
+    answer = alice.http.post("/v1/export", json=sent)
+    problem(answer, 422, "invalid_request")
+    assert sent.get("passphrase", "?") not in answer.text
+
+
+def test_a_large_file_is_sent_in_pieces_without_a_second_copy() -> None:
+    """While it is sent, memory grows by a few pieces, not by the size of the file."""
+    file, sizes = bytes(64 * PIECE), list[int]()
+
+    async def send(message: Any) -> None:
+        sizes.append(len(message.get("body", b"")))
+
+    async def receive() -> Any:
+        raise AssertionError("nothing is read")
+
+    response = Pieces(file, media_type="application/octet-stream")
+    tracemalloc.start()
+    asyncio.run(response({"type": "http"}, receive, send))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (max(sizes), sum(sizes)) == (PIECE, len(file))
+    assert peak < 4 * PIECE
 
 
 def test_a_problem_names_the_request_and_repeats_nothing_of_it(alice: Caller) -> None:

@@ -12,14 +12,10 @@ import binascii
 import hashlib
 import hmac
 import threading
-import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
-
-from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
-from msgspec import Struct
 
 from scrubjay import vault
 from scrubjay.adapters.disk import Disk, failures
@@ -42,35 +38,15 @@ from scrubjay.model.errors import (
     StoreError,
 )
 from scrubjay.ports import Clock
+from scrubjay.vault import SALT_BYTES, STRONG, Cost, stretch
 
 RECOVERY_FILE: Final = "recovery"
 RECOVERY_BYTES: Final = 20
 _CHECK_BYTES: Final = 5
 _GROUP: Final = 5
-_SALT_BYTES: Final = 16
 _SLOT_BYTES: Final = vault.HASH_BYTES + vault.OVERHEAD + vault.KEY_BYTES
 _MASTER: Final = "master"
 _LOOKALIKES: Final = str.maketrans("018", "OIB", "- \t\r\n")
-
-
-class Cost(Struct, frozen=True, kw_only=True):
-    """Cost parameters of Argon2id."""
-
-    memory_kib: int = 64 * 1024
-    passes: int = 3
-    lanes: int = 4
-
-    @property
-    def sane(self) -> bool:
-        """Whether the parameters are within limits: at most 1 GiB, 32 passes, 16 lanes."""
-        return (
-            1 <= self.lanes <= 16
-            and 1 <= self.passes <= 32
-            and 8 * self.lanes <= self.memory_kib <= 1024 * 1024
-        )
-
-
-STRONG: Final = Cost()
 
 
 class PassphraseKeyring(SlotKeyring):
@@ -153,7 +129,7 @@ class PassphraseKeyring(SlotKeyring):
         memory, passes, lanes = map(int, numbers)
         cost = Cost(memory_kib=memory, passes=passes, lanes=lanes)
         salted, wrapped = (
-            unhex(salt, PHRASE_FILE, _SALT_BYTES),
+            unhex(salt, PHRASE_FILE, SALT_BYTES),
             unhex(slot, PHRASE_FILE, _SLOT_BYTES),
         )
         secret = stretch(passphrase, salted, cost)
@@ -224,7 +200,7 @@ class PassphraseKeyring(SlotKeyring):
         return recovery
 
     def _passphrase_line(self, master: bytes, passphrase: str) -> bytes:
-        salt = self._clock.random(_SALT_BYTES)
+        salt = self._clock.random(SALT_BYTES)
         secret = stretch(passphrase, salt, self._cost)
         numbers = (self._cost.memory_kib, self._cost.passes, self._cost.lanes)
         slot = self._wrapped(secret, master, PHRASE_FILE, _MASTER)
@@ -265,26 +241,6 @@ class PassphraseKeyring(SlotKeyring):
             for purpose in self._disk.names(self._slots / address):
                 if not purpose.startswith("."):
                     yield address, purpose
-
-
-def stretch(passphrase: str, salt: bytes, cost: Cost) -> bytes:
-    """Derive the wrapping key from a passphrase with Argon2id."""
-    if not passphrase:
-        raise InvalidRequest("The passphrase is empty.")
-    if not cost.sane:
-        raise SealBroken(
-            "The Argon2id parameters in the passphrase file are beyond the limits.",
-            hint="Put an undamaged copy of the passphrase file back; nothing was changed.",
-        )
-    # Keyboards differ in how they compose an accented letter.
-    raw = unicodedata.normalize("NFC", passphrase).encode("utf-8", "surrogatepass")
-    return Argon2id(
-        salt=salt,
-        length=vault.KEY_BYTES,
-        iterations=cost.passes,
-        lanes=cost.lanes,
-        memory_cost=cost.memory_kib,
-    ).derive(raw)
 
 
 def recovery_text(secret: bytes) -> str:

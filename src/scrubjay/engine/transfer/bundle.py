@@ -1,7 +1,8 @@
 """Bundles: a scope as one portable file, sealed or as readable JSON.
 
 Both carry the same records and read back without loss. A sealed bundle is a line of JSON that
-names it, then a stream of cells under a key of its own; inside are JSON lines.
+names it, then a stream of cells under a key of its own; inside are JSON lines. The key is random,
+or Argon2id derives it from a passphrase: then the line has the salt and the cost as well.
 """
 
 from __future__ import annotations
@@ -12,19 +13,38 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
+import msgspec
 from msgspec import Struct
 
+from scrubjay import vault
 from scrubjay.model import turns
-from scrubjay.model.errors import InvalidRequest, SealBroken
+from scrubjay.model.errors import InvalidRequest, KeyMissing, SealBroken
 from scrubjay.model.memory import Json, Memory
 from scrubjay.model.records import EXPORT, EXPORT_VERSION, export_record, from_record
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Turn
-from scrubjay.vault import CHUNK_BYTES, KEY_BYTES, OVERHEAD, Purpose, Random, Sealer
+from scrubjay.vault import KEY_BYTES, SALT_BYTES, Cost, Purpose, Random, Sealer, stretch
 
 BUNDLE: Final = "scrubjay-bundle"
 VERSION: Final = EXPORT_VERSION
+KDF: Final = "argon2id"
 _HEADER_LIMIT: Final = 1024
+
+
+class SaltedCost(Cost, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Argon2id parameters in the header of a bundle that opens with a passphrase."""
+
+    salt: str
+
+    @property
+    def affordable(self) -> bool:
+        """Whether it takes at most four times our own memory and passes; a stranger chose them."""
+        ours = vault.STRONG
+        return self.memory_kib <= 4 * ours.memory_kib and self.passes <= 4 * ours.passes
+
+    def key_from(self, passphrase: str) -> bytes:
+        """Derive the key of the bundle from its passphrase."""
+        return stretch(passphrase, bytes.fromhex(self.salt), self)
 
 
 class Content(Struct, frozen=True, kw_only=True):
@@ -154,9 +174,12 @@ def _damaged(place: str, what: str) -> InvalidRequest:
 # -- sealed ---------------------------------------------------------------------------------
 
 
-def seal(content: Content, *, name: str, key: bytes, random: Random) -> bytes:
-    """The content as a sealed bundle that opens only with `key`."""
-    header = json.dumps({"format": BUNDLE, "version": VERSION, "name": name})
+def seal(
+    content: Content, *, name: str, key: bytes, random: Random, salted: SaltedCost | None = None
+) -> bytes:
+    """The content as a sealed bundle that opens only with `key`; `salted` is how it was derived."""
+    derived = {} if salted is None else {KDF: msgspec.to_builtins(salted)}
+    header = json.dumps({"format": BUNDLE, "version": VERSION, "name": name, **derived})
     sealer = Sealer(key, Purpose.BUNDLE, None, "bundle")
     body = "\n".join(json.dumps(line, ensure_ascii=False) for line in _lines(content)).encode()
     stream = sealer.seal_stream(body, row_id=name.encode(), version=VERSION, random=random)
@@ -183,18 +206,28 @@ def _lines(content: Content) -> Iterator[Json]:
     yield {"type": "end", "memories": len(content.memories)}
 
 
-def name_of(raw: bytes) -> str | None:
-    """The name of a sealed bundle; None if the file is no sealed bundle."""
+def _header_of(raw: bytes) -> dict[str, Any]:
+    """The header of a sealed bundle; empty if the file is no sealed bundle."""
     line = raw[:_HEADER_LIMIT].partition(b"\n")[0]
     try:
         header = json.loads(line)
     except (ValueError, RecursionError):
-        return None
+        return {}
     if not isinstance(header, dict) or header.get("format") != BUNDLE:
-        return None
+        return {}
     _check_version(header)
-    name = header.get("name")
+    return header
+
+
+def name_of(raw: bytes) -> str | None:
+    """The name of a sealed bundle; None if the file is no sealed bundle."""
+    name = _header_of(raw).get("name")
     return name if isinstance(name, str) else None
+
+
+def has_passphrase(raw: bytes) -> bool:
+    """Whether the file is a sealed bundle that opens with a passphrase."""
+    return KDF in _header_of(raw)
 
 
 def sealed_name(raw: bytes) -> str:
@@ -203,6 +236,38 @@ def sealed_name(raw: bytes) -> str:
     if name is None:
         raise _damaged("the beginning", f"it is not a {BUNDLE}")
     return name
+
+
+def read(raw: bytes, key: str | None, passphrase: str | None) -> Content:
+    """The content of a file, readable or sealed."""
+    if name_of(raw) is None:
+        return from_json(raw)
+    return unseal(raw, secret_of(raw, key, passphrase))
+
+
+def secret_of(raw: bytes, key: str | None = None, passphrase: str | None = None) -> bytes:
+    """The key of a sealed bundle, from its printed form or its passphrase; KeyMissing if neither.
+
+    A client makes up a printed key and sends it as the passphrase, so either opens such a bundle.
+    """
+    if key is None and passphrase is None:
+        raise KeyMissing(
+            "The bundle is sealed and no key was given.", hint="Give its key or its passphrase."
+        )
+    given = _header_of(raw).get(KDF)
+    if given is None:
+        if key is None:
+            raise InvalidRequest("This bundle opens with its key, not with a passphrase.")
+        return read_key(key)
+    try:
+        salted = msgspec.convert(given, SaltedCost)
+        if len(bytes.fromhex(salted.salt)) != SALT_BYTES or not salted.affordable:
+            raise ValueError(KDF)
+    except ValueError as error:
+        raise _damaged("the beginning", f"its {KDF} parameters are beyond the limits") from error
+    if passphrase is None:
+        passphrase = print_key(read_key(key or ""))
+    return salted.key_from(passphrase)
 
 
 def unseal(raw: bytes, key: bytes) -> Content:
@@ -218,9 +283,9 @@ def unseal(raw: bytes, key: bytes) -> Content:
         if not chunks:
             raise SealBroken(
                 "The bundle does not open: the key is another one, or its beginning is damaged.",
-                hint="Nothing was loaded. Use the key printed when it was made.",
+                hint="Nothing was loaded. Use the key or passphrase it was made with.",
             ) from error
-        at = len(raw) - len(stream) + len(chunks) * (CHUNK_BYTES + OVERHEAD)
+        at = len(raw) - len(stream) + len(chunks) * (vault.CHUNK_BYTES + vault.OVERHEAD)
         raise _damaged(f"byte {at:,}", "a chunk was altered or is missing") from error
     try:
         return _parse([json.loads(line) for line in b"".join(chunks).split(b"\n")])

@@ -19,30 +19,34 @@ from scrubjay.guard.admission import admit, admit_turn
 from scrubjay.model.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, lowest
-from scrubjay.model.requests import USER, Caller
+from scrubjay.model.requests import Caller, Export, Load, Restore
 from scrubjay.model.results import BackedUp, Exported, Loaded
 from scrubjay.model.rows import BackupEntry, Collection, Due
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
 from scrubjay.ports import Failpoint, Tx, View
-from scrubjay.vault import KEY_BYTES, Mac, Purpose
+from scrubjay.vault import KEY_BYTES, SALT_BYTES, Mac, Purpose
 
 _ALL = 2**31
 
 
-def export(opened: OpenScope, *, sealed: bool = False, actor: Actor = Actor.USER) -> Exported:
+def export(opened: OpenScope, request: Export, actor: Actor) -> Exported:
     """Every memory that is not erased, superseded ones too, as JSON or as a sealed bundle."""
     content = opened.read(lambda view: _collect(opened, view))
     opened.note_read("export", actor)
     opened.flush_reads()
     number = len(content.memories)
-    if not sealed:
+    if not request.sealed:
         return Exported(content=bundle.to_json(content), memories=number)
     random = opened.ports.clock.random
-    key, name = random(KEY_BYTES), random(16).hex()
-    raw = bundle.seal(content, name=name, key=key, random=random)
-    return Exported(content=raw, memories=number, key=bundle.print_key(key))
+    key, salted = random(KEY_BYTES), None
+    if request.passphrase is not None:
+        salted = bundle.SaltedCost(salt=random(SALT_BYTES).hex())
+        key = salted.key_from(request.passphrase)
+    raw = bundle.seal(content, name=random(16).hex(), key=key, random=random, salted=salted)
+    shown = None if salted else bundle.print_key(key)
+    return Exported(content=raw, memories=number, key=shown)
 
 
 def _collect(opened: OpenScope, view: View) -> bundle.Content:
@@ -56,27 +60,13 @@ def _collect(opened: OpenScope, view: View) -> bundle.Content:
     )
 
 
-def load(
-    opened: OpenScope,
-    raw: bytes,
-    *,
-    key: str | None = None,
-    caller: Caller = USER,
-) -> Loaded:
+def load(opened: OpenScope, request: Load, caller: Caller) -> Loaded:
     """Add what an export holds; all of it or, if it is damaged anywhere, nothing.
 
     Nothing is more trusted than the ceiling of the caller; None is the owner's own,
     for whom it stays as it was.
     """
-    if bundle.name_of(raw) is None:
-        content = bundle.from_json(raw)
-    elif key is not None:
-        content = bundle.unseal(raw, bundle.read_key(key))
-    else:
-        raise KeyMissing(
-            "The bundle is sealed and no key was given.",
-            hint="Give the key printed when it was made.",
-        )
+    content = bundle.read(request.content, request.key, request.passphrase)
     memories = tuple(_admitted(opened, memory) for memory in content.memories)
     said = tuple(admit_turn(turn, opened.ports.policy.placeholder)[0] for turn in content.turns)
 
@@ -235,15 +225,7 @@ def strike(ports: Ports, backup: BackupEntry) -> None:
     ports.store.catalog.remove_backup(backup)
 
 
-def restore(
-    ports: Ports,
-    scope: Scope,
-    raw: bytes,
-    *,
-    key: str | None = None,
-    anew: bool = False,
-    caller: Caller = USER,
-) -> Loaded:
+def restore(ports: Ports, scope: Scope, request: Restore, caller: Caller) -> Loaded:
     """Merge a backup into its scope, made anew if its data is gone.
 
     The catalog's tombstones are applied in the same transaction, so that nothing forgotten
@@ -251,15 +233,17 @@ def restore(
     up: nothing in it is more trusted than the caller's ceiling, unless that is None, for the owner.
     """
     address, entry = lifecycle.locate(ports, scope, make=True)
+    raw, key, passphrase, anew = request.content, request.key, request.passphrase, request.anew
     name = bundle.sealed_name(raw)
     try:
-        secret = ports.keyring.get(address, f"backup.{name}") if key is None else None
+        given = key is not None or passphrase is not None
+        secret = None if given else ports.keyring.get(address, f"backup.{name}")
     except (KeyMissing, InvalidRequest) as error:
         raise KeyMissing(
             "The key of this backup is not in the keyring.",
             hint="Give the key printed when the backup was made.",
         ) from error
-    content = bundle.unseal(raw, secret or bundle.read_key(key or ""))
+    content = bundle.unseal(raw, secret or bundle.secret_of(raw, key, passphrase))
     if (lookup := content.lookup) is None:
         raise InvalidRequest("That is an export, not a backup.", hint="Load it instead.")
     if content.scope != scope:

@@ -11,9 +11,10 @@ import pytest
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk, Step, Watch
 from scrubjay.adapters.keyrings.file import FileKeyring
-from scrubjay.adapters.keyrings.passphrase import Cost, PassphraseKeyring
+from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.model.errors import Conflict, KeyMissing, Locked, SealBroken
 from scrubjay.testing.clock import FakeClock
+from scrubjay.vault import Cost
 from tests.support.disk import Killed, PowerCut, Steps
 
 CHEAP = Cost(memory_kib=64, passes=1, lanes=1)

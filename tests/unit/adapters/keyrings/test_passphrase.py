@@ -11,8 +11,9 @@ import pytest
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.keyrings.file import write_line
-from scrubjay.adapters.keyrings.passphrase import Cost, PassphraseKeyring
+from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
+from scrubjay.vault import Cost
 from tests.support.disk import Killed, Steps
 
 CHEAP = Cost(memory_kib=64, passes=1, lanes=1)
