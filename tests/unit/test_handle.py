@@ -134,6 +134,25 @@ def test_a_scope_is_destroyed_by_its_full_name_only(jay: Jay) -> None:
         assert len(anew.browse()) == 0
 
 
+@pytest.mark.parametrize(
+    ("verb", "args", "fields"),
+    [
+        ("destroy", ["local/alice"], {}),
+        ("supersede", ["mem-1", "new", None, ["tag"]], {}),
+        ("retain", ["tea"], {"content": "coffee"}),
+        ("retain", [], {"content": "tea", "contents": "coffee"}),
+        ("rotate", ["now"], {}),
+    ],
+)
+def test_only_what_a_request_takes_by_position_is_taken_so_and_nothing_twice(
+    jay: Jay, verb: str, args: list[object], fields: dict[str, object]
+) -> None:
+    kept = jay.retain("kept").id
+    with pytest.raises(scrubjay.InvalidRequest):
+        getattr(jay, verb)(*args, **fields)
+    assert [memory.id for memory in jay.browse()] == [kept]
+
+
 def test_keys_are_rotated_and_old_rows_purged(jay: Jay) -> None:
     jay.supersede(jay.retain("tea").id, "coffee")
     assert jay.rotate().resealed == 2
