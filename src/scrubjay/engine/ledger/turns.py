@@ -23,7 +23,7 @@ from scrubjay.engine.ledger.timeline import NEVER, Line, Mark, Place
 from scrubjay.engine.scope.open_scope import OpenScope, changes, derived, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
-from scrubjay.guard.admission import admit_turn
+from scrubjay.guard.admission import admit
 from scrubjay.model import echo
 from scrubjay.model.errors import KeyMissing, NotFound, SealBroken
 from scrubjay.model.memory import Kind, Memory, Provenance
@@ -435,7 +435,7 @@ def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
         user=echo.without_quoted(echo.cut(turn.user), request.shown),
         assistant=echo.without_repeats(echo.cut(turn.assistant), request.shown, shown_before),
     )
-    turn, redacted = admit_turn(turn, opened.ports.policy.placeholder)
+    turn, redacted = admit(turn, opened.ports.policy.placeholder)
     distilled = distill(opened, turn)
     patience = opened.ports.policy.turn_embed_seconds
     vectors = embedding.vectors_of_pieces(opened, distilled or (), seconds=patience)
