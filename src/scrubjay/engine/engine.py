@@ -564,8 +564,7 @@ class Engine(Checking, Extracting):
 
     def purge(self, scope: Scope, request: Purge = Purge(), caller: Caller = SYSTEM) -> Purged:
         """Delete memories that are expired, long superseded or long forgotten."""
-        days = request.superseded_days
-        return purging.purge(self._begin(scope), superseded_days=days, actor=caller.actor)
+        return purging.purge(self._begin(scope), request.superseded_days, actor=caller.actor)
 
     def rotate(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Rotated:
         """Rotate the keys: re-encrypt everything under new ones and delete the old ones."""

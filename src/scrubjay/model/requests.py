@@ -670,8 +670,9 @@ class Purge(CheckedRequest, frozen=True, kw_only=True):
     """Delete memories that are expired, long superseded or long forgotten."""
 
     superseded_days: Annotated[
-        Days, Meta(description="For how many days superseded memories stay.")
-    ] = 30
+        Days | None,
+        Meta(description="For how many days superseded memories stay; None for what is set."),
+    ] = None
 
 
 class Export(CheckedRequest, frozen=True, kw_only=True):
