@@ -153,6 +153,14 @@ def test_only_what_a_request_takes_by_position_is_taken_so_and_nothing_twice(
     assert [memory.id for memory in jay.browse()] == [kept]
 
 
+@pytest.mark.parametrize("said", [(), ("", ""), (" ", "\n")])
+def test_a_turn_without_any_text_is_refused(jay: Jay, said: tuple[str, ...]) -> None:
+    with pytest.raises(scrubjay.InvalidRequest, match="no text"):
+        jay.record(*said)
+    assert jay.turns() == ()
+    assert jay.record(assistant="Good morning.").outcome is Outcome.STORED
+
+
 def test_keys_are_rotated_and_old_rows_purged(jay: Jay) -> None:
     jay.supersede(jay.retain("tea").id, "coffee")
     assert jay.rotate().resealed == 2

@@ -25,7 +25,7 @@ from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model import echo
-from scrubjay.model.errors import KeyMissing, NotFound, SealBroken
+from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken
 from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Caller
@@ -418,6 +418,8 @@ def put_rests(opened: OpenScope, tx: Tx, rests: Iterable[Rest]) -> None:
 
 def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
     """Write a turn; durable when this returns, and only once per id."""
+    if not (request.user.strip() or request.assistant.strip()):
+        raise InvalidRequest("The turn has no text.", hint="Give what was said, or the answer.")
     turn_id = request.id or f"turn-{opened.ports.clock.new_id()}"
     row_id = opened.row_id(turn_id)
     receipt, shown_before = opened.read(
