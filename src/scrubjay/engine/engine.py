@@ -82,11 +82,11 @@ from scrubjay.model.turns import Record, Recorded, Timeline, Turn
 from scrubjay.ports import Progress, no_progress
 
 _NEAR = 5
-"""How many memories a preview shows that may say the same in other words,"""
+"""How many memories a preview shows that may say the same in other words."""
 _NEAR_TARGETS = 3
-"""for how many of those to be forgotten,"""
+"""For how many of the memories to be forgotten a preview looks for such."""
 _NEAR_CHARS = 1_000
-"""and by how much of what these say."""
+"""How many characters of each of them it looks by."""
 
 if TYPE_CHECKING:
     from scrubjay.engine.ledger import extraction, sessions, turns
