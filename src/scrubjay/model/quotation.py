@@ -101,8 +101,11 @@ def _enclosed(text: str) -> Iterator[Span]:
             found = text.find(opening[0], at)
             end = found + len(opening[0]) if found >= 0 else len(text)
         else:
-            last = _END.search(text, at)
-            end = last.end() if last else len(text)
+            last = None if "--" in unclosed else _END.search(text, at)
+            if last is None:
+                unclosed.add("--")  # a line that somebody asks about; no later one ends either
+                continue
+            end = last.end()
         yield opening.start(), end
         at = end
 

@@ -183,7 +183,8 @@ def test_an_answer_mixes_what_matches_what_matters_what_was_last_and_when(desk: 
 
 def test_long_turns_keep_to_the_budget(desk: Desk) -> None:
     for number in range(12):
-        said = f'Paint "{number}" \\ ' + f"lot {number} is “blue” and 蓝色, " * 400
+        lots = "\n\n".join([f"lot {number} is blue and 蓝色, " * 40] * 10)
+        said = f"Paint {number} \\ {lots}"
         desk.retain(line(number, said, said.upper()))
     assert len(desk.recall("Which lot is blue?")) > 3
 
@@ -209,9 +210,10 @@ def test_a_strong_feeling_surfaces_without_a_common_word(desk: Desk) -> None:
 
 
 def test_a_recent_turn_is_told_at_more_length_than_an_old_one(desk: Desk) -> None:
-    detail = " ".join(f"detail {n}" for n in range(400))
-    desk.retain(line(0, f"Old paint story. {detail}"), *(ordinary(n) for n in range(1, 20)))
-    desk.retain(line(900, f"New glue story. {detail}"))
+    detail = "\n\n".join(" ".join(f"detail {n}" for n in range(at, at + 80)) for at in range(5))
+    old_story, new_story = line(0, "Old paint story.", detail), line(900, "New glue story.", detail)
+    desk.retain(old_story, *(ordinary(n) for n in range(1, 20)))
+    desk.retain(new_story)
     found = desk.recall("Tell me the old paint story again.")
     old = next(one for one in found if "Old paint story" in one["text"])
     new = next(one for one in found if "New glue story" in one["text"])

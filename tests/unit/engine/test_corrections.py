@@ -154,13 +154,13 @@ def test_of_a_chain_of_summaries_the_job_has_what_is_left_at_its_roots(engine: E
 def test_a_job_follows_its_sources_to_their_newest_versions(
     engine: Engine, home: MemoryHome
 ) -> None:
-    fact, tea, _ = told(engine)
+    fact, tea, summary = told(engine)
     new = supersede(engine, fact, NEW)
     home.clock.advance(days=31)
-    engine.purge(ALICE, Purge())  # takes the old value, and the summary that was hidden so long
-    assert due(engine) == [Derivation(sources=(new, tea))]
+    assert engine.purge(ALICE, Purge()).superseded == 1  # the old value; the summary waits
+    assert due(engine) == [Derivation(sources=(new, tea), hidden=summary)]
     forget(engine, new)
-    assert due(engine) == [Derivation(sources=(tea,))]
+    assert due(engine) == [Derivation(sources=(tea,), hidden=summary)]
 
 
 def test_a_copy_of_the_scope_keeps_hidden_what_was_hidden(engine: Engine, home: MemoryHome) -> None:

@@ -116,7 +116,7 @@ def test_verbs_finish_a_due_rotation_in_slices(home: MemoryHome, large: Engine) 
     receipt = forget(large, retain(large, "gone"))
     steps = 0
     while head(home).due:
-        large.audit(ALICE)
+        large.timeline(ALICE)
         steps += 1
         assert steps < 20
     assert steps == 5
@@ -131,7 +131,7 @@ def test_the_next_process_goes_on_with_it(home: MemoryHome, large: Engine) -> No
     stale = sum(row.epoch == 1 for row in rows(home))
     successor = home.engine(LATER)
     successor.open(ALICE)
-    successor.audit(ALICE)
+    successor.timeline(ALICE)
     left = sum(row.epoch == 1 for row in rows(home) if not row.erased)
     assert 0 < left < stale
     successor.finish_due(ALICE)
@@ -148,7 +148,7 @@ def test_a_second_erasure_while_one_is_due_takes_both_keys(home: MemoryHome, lar
 def test_a_rotation_on_top_of_a_half_done_one_ends_both(home: MemoryHome, large: Engine) -> None:
     """What was sealed anew in the first half is sealed anew once more."""
     forget(large, retain(large, "gone"))
-    large.audit(ALICE)
+    large.timeline(ALICE)
     epochs = {row.epoch for row in rows(home) if not row.erased}
     assert epochs == {1, 2}
     large.rotate(ALICE)
@@ -162,7 +162,7 @@ def test_two_processes_finish_one_rotation_together(home: MemoryHome, large: Eng
     other.open(ALICE)
     forget(large, retain(large, "gone"))
     while head(home).due:
-        large.audit(ALICE)
+        large.timeline(ALICE)
         other.audit(ALICE)
     assert slots(home) == ["memory.2", "session.1", "turn.1"]
     assert large.verify(ALICE).sound

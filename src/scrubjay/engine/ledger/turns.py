@@ -243,7 +243,8 @@ class TurnLedger(LedgerView):
     def mark(self, turn: Turn, state: State) -> None:
         """Put a turn in the timeline."""
         own, _ = turn.own_words()
-        said = own.user or own.assistant if turn.origin.trusted else f"[{turn.origin}]"
+        said = own.user or own.assistant or f"[{Origin.QUOTED}]"
+        said = said if turn.origin.trusted else f"[{turn.origin}]"
         gist = " ".join(said[: 4 * _GIST].split())[:_GIST]
         self.line.put(Mark(*turn.place, turn.id, int(state), gist))
 

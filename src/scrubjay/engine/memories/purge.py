@@ -36,7 +36,8 @@ def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Pu
         return [row.id for row in rows if not row.erased and opened.unseal(row).expired(now)]
 
     def superseded(view: View) -> list[bytes]:
-        found = ((row.id, memory.retired_at) for row, memory in opened.memories(view))
+        # What is only hidden is kept: it waits to be derived again.
+        found = ((row.id, m.retired_at) for row, m in opened.memories(view) if not m.hidden)
         return [row_id for row_id, retired_at in found if retired_at and retired_at <= limit]
 
     def drop(tx: Tx) -> int:
@@ -80,8 +81,7 @@ def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
         for row in rows:
             erase_row(opened, tx, row)
         notes, sound = Notes(opened, tx), [memory for memory in memories if memory]
-        over = {opened.row_id(memory.id) for memory in sound if not memory.hidden}
-        derivation.erased(opened, tx, notes, sound, over)
+        derivation.erased(opened, tx, notes, sound, [row.id for row in rows])
         notes.write(tx)
         if rows:
             opened.leave_due(tx, Due.PUSH)
