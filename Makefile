@@ -19,7 +19,7 @@ SECONDS ?= 600
 RUN_HOME ?= .scrubjay
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fuzz bench bench-peers requirements clean
+.PHONY: help setup run test check docs fuzz bench bench-peers requirements clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,12 @@ check: setup  ## lint, format, types, layers, budgets and the house rules
 	.venv/bin/lint-imports --no-logo
 	$(PYTHON_IN_VENV) tools/house_counts.py --check
 	$(PYTHON_IN_VENV) -m pytest -q tests/test_house.py
+
+docs: setup  ## make the pages again that are made from the code, and the table of promises
+	$(PYTHON_IN_VENV) tools/api_reference.py
+	$(PYTHON_IN_VENV) tools/cli_page.py
+	$(PYTHON_IN_VENV) tools/openapi.py
+	$(PYTHON_IN_VENV) tools/promises.py
 
 fuzz: setup  ## fuzz TARGET (codec, bundle, analysis, secrets, history) for SECONDS; installs atheris aside
 	@$(PYTHON_IN_VENV) -m pip install --quiet --require-hashes --target build/fuzz -r requirements/fuzz.txt

@@ -24,7 +24,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "api.md"
 _HEAD = """# The Python API
 
 Made from the code by `tools/api_reference.py`; do not edit it. Every result has `to_dict()`, its
-JSON as all doors say it, and can be pickled. `AsyncJay` has the same verbs for `await`.
+JSON as all doors say it, and can be pickled. `AsyncJay` has the same methods for `await`.
 """
 
 
@@ -66,7 +66,7 @@ def _verbs() -> Iterator[str]:
 
 
 def _methods() -> Iterator[str]:
-    yield "## Files, receipts and short forms\n\nMethods of `Jay` and `Client`.\n"
+    yield "## Files, receipts and short forms\n\nMethods of `Jay`, `AsyncJay` and `Client`.\n"
     for name, method in vars(scrubjay.Jay).items():
         if inspect.isfunction(method) and not name.startswith("_"):
             yield f"- `{name}{_signature(method)}`: {_doc(method).partition(chr(10))[0]}"

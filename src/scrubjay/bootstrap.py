@@ -92,6 +92,7 @@ def make_policy(settings: Settings) -> Policy:
     """The policy of the engine from the settings."""
     return Policy(
         drop_days=settings.drop_days,
+        superseded_days=settings.superseded_days,
         shelf_bytes=settings.shelf_bytes,
         extract_seconds=settings.extraction.seconds,
         daily_tokens=settings.extraction.daily_tokens,

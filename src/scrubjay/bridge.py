@@ -27,11 +27,11 @@ _PATIENCE: Final = 0.25
 """How long a read runs before the connection of its client is watched."""
 
 
-class TooLate(Exception):  # it is what happened
+class TooLate(Exception):  # it names an event, so it does not end in Error
     """The deadline passed; for a write, before it began."""
 
 
-class Abandoned(Exception):  # it is what happened
+class Abandoned(Exception):  # it names an event, so it does not end in Error
     """The client disconnected before the answer."""
 
 
@@ -43,9 +43,9 @@ class Limits:
     writers: int = 16
     """More than readers: writers mostly wait, and concurrent ones share one sync."""
     waiting: int = 512
-    """Maximum number of calls in progress; further ones are refused as Busy,"""
+    """Maximum number of calls in progress; further ones are refused as Busy."""
     heavy: int = 8
-    """and of operations on a whole scope, which run one at a time."""
+    """Maximum number of operations on a whole scope in progress; they run one at a time."""
     read_seconds: float = 30.0
     write_seconds: float = 30.0
     """Maximum wait of a write before it begins."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -218,8 +218,25 @@ class Jay(Verbs, Handle):
         return self._engine.verify_erased(erased)
 
 
+class _Awaited(Generic[P, R]):
+    """A method of `Jay` that is not a plain verb, for `await`; once begun it is finished."""
+
+    def __init__(self, method: Callable[Concatenate[Jay, P], R], *, heavy: bool = True) -> None:
+        self._method = method
+        self._heavy = heavy
+        self.__doc__ = method.__doc__
+
+    def __get__(self, handle: AsyncJay, owner: type) -> Callable[P, Awaitable[R]]:
+        @wraps(self._method)
+        async def run(*args: P.args, **named: P.kwargs) -> R:
+            work = partial(self._method, handle.sync, *args, **named)
+            return await handle._bridge.write(work, heavy=self._heavy)
+
+        return run
+
+
 class AsyncJay(Verbs, AsyncHandle):
-    """A `Jay` for `await`: the same verbs, run in threads beside the event loop.
+    """A `Jay` for `await`: the same methods, run in threads beside the event loop.
 
     It wraps an open handle, and closes it: `async with AsyncJay(scrubjay.open("alice")) as jay`.
     """
@@ -256,9 +273,16 @@ class AsyncJay(Verbs, AsyncHandle):
             return self._bridge.write(work, heavy=verb.heavy)
         return self._bridge.read(work, heavy=verb.heavy)
 
-    async def run(self, method: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
-        """Run a method of `Jay` that is not a plain verb: `await jay.run(jay.sync.export)`."""
-        return await self._bridge.write(partial(method, *args, **named), heavy=True)
+    pin = _Awaited(Jay.pin, heavy=False)
+    unpin = _Awaited(Jay.unpin, heavy=False)
+    expire = _Awaited(Jay.expire, heavy=False)
+    unfreeze = _Awaited(Jay.unfreeze, heavy=False)
+    export = _Awaited(Jay.export)
+    load = _Awaited(Jay.load)
+    backup = _Awaited(Jay.backup)
+    restore = _Awaited(Jay.restore)
+    reindex = _Awaited(Jay.reindex)
+    verify = _Awaited(Jay.verify)
 
     @property
     def sync(self) -> Jay:

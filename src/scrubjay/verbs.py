@@ -17,6 +17,7 @@ from scrubjay import access, codec
 from scrubjay.access import Access, Grant
 from scrubjay.engine import Engine
 from scrubjay.model import requests
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.requests import Caller, NoFields
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
@@ -47,7 +48,8 @@ class Verb(Generic[P, R]):
     """One verb: a method of every handle, with the signature of its request and its engine's help.
 
     Effects: `writes` is never abandoned; `idempotent` may be retried; `heavy` works on a whole
-    scope; `creates` creates a missing scope; `beyond` works on a destroyed scope.
+    scope: it runs one at a time, and a service limits its rate apart from that of reads and
+    writes; `creates` creates a missing scope; `beyond` works on a destroyed scope.
     """
 
     name: str
@@ -109,12 +111,17 @@ class Verb(Generic[P, R]):
         return self if handle is None else MethodType(self, handle)
 
     def __call__(self, handle: Handle | AsyncHandle, /, *args: P.args, **fields: P.kwargs) -> R:
-        """Perform it on a handle; InvalidRequest if a field is wrong or unknown."""
-        names = self.request.__struct_fields__
+        """Perform it on a handle; InvalidRequest if a field is wrong, unknown or given twice."""
+        names = self.request.__match_args__
         if len(args) > len(names):
-            raise TypeError(f"{self.name} takes at most {len(names)} arguments.")
-        given = dict(zip(names, args, strict=False)) | fields
-        result: R = handle._carry_out(self, codec.request(self.request, given))
+            raise InvalidRequest(
+                f"{self.name} takes {' and '.join(names) or 'nothing'} by position.",
+                hint="Give every other field by its name.",
+            )
+        given = dict(zip(names, args, strict=False))
+        if twice := given.keys() & fields.keys():
+            raise InvalidRequest(f"{min(twice)}: it is given by position and by name.")
+        result: R = handle._carry_out(self, codec.request(self.request, given | fields))
         return result
 
 

@@ -134,6 +134,33 @@ def test_a_scope_is_destroyed_by_its_full_name_only(jay: Jay) -> None:
         assert len(anew.browse()) == 0
 
 
+@pytest.mark.parametrize(
+    ("verb", "args", "fields"),
+    [
+        ("destroy", ["local/alice"], {}),
+        ("supersede", ["mem-1", "new", None, ["tag"]], {}),
+        ("retain", ["tea"], {"content": "coffee"}),
+        ("retain", [], {"content": "tea", "contents": "coffee"}),
+        ("rotate", ["now"], {}),
+    ],
+)
+def test_only_what_a_request_takes_by_position_is_taken_so_and_nothing_twice(
+    jay: Jay, verb: str, args: list[object], fields: dict[str, object]
+) -> None:
+    kept = jay.retain("kept").id
+    with pytest.raises(scrubjay.InvalidRequest):
+        getattr(jay, verb)(*args, **fields)
+    assert [memory.id for memory in jay.browse()] == [kept]
+
+
+@pytest.mark.parametrize("said", [(), ("", ""), (" ", "\n")])
+def test_a_turn_without_any_text_is_refused(jay: Jay, said: tuple[str, ...]) -> None:
+    with pytest.raises(scrubjay.InvalidRequest, match="no text"):
+        jay.record(*said)
+    assert jay.turns() == ()
+    assert jay.record(assistant="Good morning.").outcome is Outcome.STORED
+
+
 def test_keys_are_rotated_and_old_rows_purged(jay: Jay) -> None:
     jay.supersede(jay.retain("tea").id, "coffee")
     assert jay.rotate().resealed == 2

@@ -63,6 +63,29 @@ def test_the_async_twin_has_the_same_verbs(tmp_path: Path) -> None:
     assert asyncio.run(told()) == ["Alice prefers green tea"]
 
 
+def test_the_async_twin_has_every_method(tmp_path: Path) -> None:
+    async def told() -> None:
+        async with scrubjay.AsyncJay(scrubjay.open("alice", home=tmp_path / "home")) as jay:
+            tea = (await jay.retain("tea")).id
+            assert (await jay.pin(tea)).pinned
+            assert not (await jay.unpin(tea)).pinned
+            assert (await jay.expire(tea, None)).expires_at is None
+            await jay.freeze("all")
+            assert await jay.unfreeze() is scrubjay.Freeze.ALL
+            exported = await jay.export(tmp_path / "export", sealed=True)
+            assert (await jay.load(tmp_path / "export", key=exported.key)).known == 1
+            assert (await jay.backup(tmp_path / "backup", days=7)).memories == 1
+            assert (await jay.restore(tmp_path / "backup")).known == 1
+            assert (await jay.reindex()).memories == 1
+            assert (await jay.verify(await jay.forget([tea]))).sound
+            with pytest.raises(scrubjay.NotFound):
+                await jay.load(tmp_path / "nowhere")
+
+    asyncio.run(told())
+    mine = {name for name in dir(scrubjay.Jay) if not name.startswith("_")}
+    assert mine - {"shared"} <= set(dir(scrubjay.AsyncJay))
+
+
 def test_every_result_is_exported_picklable_and_says_itself_as_json(tmp_path: Path) -> None:
     with scrubjay.open("alice", home=tmp_path) as jay:
         one = jay.retain("Alice prefers green tea", tags=["drinks"])

@@ -8,7 +8,6 @@ from typing import Any
 from msgspec.structs import asdict
 
 from scrubjay import files
-from scrubjay import settings as reading
 from scrubjay.cli import render
 from scrubjay.cli.home import confirm, installed, scope_of, scoped, settings
 from scrubjay.cli.parser import DRY_RUN, ID, JSON, RECEIPT, SCOPE, YES, Option, command, fields
@@ -160,8 +159,6 @@ def purge(jay: Jay, *, superseded_days: int | None = None) -> Output:
 
     Example: scrubjay purge --superseded-days 90
     """
-    if superseded_days is None:
-        superseded_days = reading.read().superseded_days
     taken = jay.purge(superseded_days=superseded_days)
     names = {"dropped": "empty rows", "backups": "keys of old backups"}
     pairs = {names.get(name, name): number for name, number in asdict(taken).items()}

@@ -44,8 +44,7 @@ def remember(
     text: str,
     *,
     supersedes: str | None = None,
-    pinned: bool = False,
-    expires_at: datetime | None = None,
+    pinned: bool | None = None,
     **request: Any,
 ) -> Output:
     """Write a memory; prints its id.
@@ -53,13 +52,8 @@ def remember(
     Example: scrubjay remember "Alice prefers green tea" --kind preference --tag food
     """
     if supersedes is None:
-        return _written(jay.retain(text, pinned=pinned, expires_at=expires_at, **request))
-    receipt = jay.supersede(supersedes, text, **request)
-    if pinned:
-        jay.pin(receipt.id)
-    if expires_at is not None:
-        jay.expire(receipt.id, expires_at)
-    return _written(receipt)
+        return _written(jay.retain(text, pinned=bool(pinned), **request))
+    return _written(jay.supersede(supersedes, text, pinned=pinned, **request))
 
 
 @scoped("correct", ID, _TEXT, fields(Supersede, "reason", "session", "origin"))

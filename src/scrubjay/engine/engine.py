@@ -82,11 +82,11 @@ from scrubjay.model.turns import Record, Recorded, Timeline, Turn
 from scrubjay.ports import Progress, no_progress
 
 _NEAR = 5
-"""How many memories a preview shows that may say the same in other words,"""
+"""How many memories a preview shows that may say the same in other words."""
 _NEAR_TARGETS = 3
-"""for how many of those to be forgotten,"""
+"""For how many of the memories to be forgotten a preview looks for such."""
 _NEAR_CHARS = 1_000
-"""and by how much of what these say."""
+"""How many characters of each of them it looks by."""
 
 if TYPE_CHECKING:
     from scrubjay.engine.ledger import extraction, sessions, turns
@@ -564,8 +564,7 @@ class Engine(Checking, Extracting):
 
     def purge(self, scope: Scope, request: Purge = Purge(), caller: Caller = SYSTEM) -> Purged:
         """Delete memories that are expired, long superseded or long forgotten."""
-        days = request.superseded_days
-        return purging.purge(self._begin(scope), superseded_days=days, actor=caller.actor)
+        return purging.purge(self._begin(scope), request.superseded_days, actor=caller.actor)
 
     def rotate(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Rotated:
         """Rotate the keys: re-encrypt everything under new ones and delete the old ones."""

@@ -8,90 +8,88 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from enum import Enum
+from typing import Any, Final, TypeVar
 
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from scrubjay.guard import PLACEHOLDER
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.memory import Json, Memory
+from scrubjay.model.memory import Memory
 from scrubjay.model.requests import Retain, Supersede
 from scrubjay.model.turns import Piece, Turn
 
-if TYPE_CHECKING:
-    from scrubjay.guard.secrets import Redacted
-
 _Pure = Callable[[str], str]
-Written = TypeVar("Written", Retain, Supersede, Memory)
+Written = TypeVar("Written", Retain, Supersede, Memory, Turn, Piece)
+IDENTIFIERS: Final = {
+    "id": "it is looked up by the whole of it",
+    "key": "a repeated write is known by it",
+    "session": "a conversation is forgotten and revoked by it",
+    "channel": "what came in by it is revoked by it",
+    "key_id": "the service gives it, and revoke undoes what was written with it",
+    "message_id": "the channel gives it, and knows the message by it",
+    "model": "the name of a product, given by the program that asked it",
+    "sources": "the ids of memories",
+    "supersedes": "the id of a memory",
+    "superseded_by": "the id of a memory",
+    "approved": "a signature, made here",
+    "part": "made here, and the id of a memory is derived from it",
+}
+"""The fields of text that are stored as they came, each with the reason; all others are cleaned."""
 
 
 def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Mapping[str, int]]:
-    """The same without invisible characters and secrets, and how many of which secrets it had."""
+    """The same without invisible characters and secrets, and how many of which secrets it had.
+
+    Every text in it is cleaned, but for `IDENTIFIERS`; InvalidRequest if no content is left.
+    """
+    from scrubjay.guard.clean import clean  # their patterns are compiled at first
+    from scrubjay.guard.secrets import redact
+
     found: Counter[str] = Counter()
 
     def pure(text: str) -> str:
-        redacted = _redacted(text, placeholder)
+        redacted = redact(clean(text), placeholder)
         found.update(redacted.found)
         return redacted.text
 
-    fields: dict[str, object] = {"content": pure(written.content)}
-    if written.tags:
-        tags = (pure(tag) for tag in written.tags)
-        fields["tags"] = tuple(dict.fromkeys(tag for tag in tags if tag.strip()))
-    for name in ("speaker", "reason"):
-        if value := getattr(written, name, None):
-            fields[name] = pure(value) or None
-    if metadata := getattr(written, "metadata", None):
-        fields["metadata"] = {pure(name): _json(value, pure) for name, value in metadata.items()}
-    changed = {name: value for name, value in fields.items() if value != getattr(written, name)}
-    if not changed:
-        return written, dict(found)
-    if not str(fields["content"]).strip():
+    cleaned: Written = _cleaned(written, pure)
+    if isinstance(cleaned, Retain | Supersede | Memory) and not cleaned.content.strip():
         raise InvalidRequest(
             "Nothing is left of the content without its invisible characters.",
             hint="Say what is to be remembered.",
         )
-    return replace(written, **changed), dict(found)
+    return cleaned, dict(found)
 
 
-def admit_turn(turn: Turn, placeholder: str = PLACEHOLDER) -> tuple[Turn, Mapping[str, int]]:
-    """The turn without invisible characters and secrets, and how many of which secrets it had."""
-    found: Counter[str] = Counter()
-
-    def pure(text: str) -> str:
-        redacted = _redacted(text, placeholder)
-        found.update(redacted.found)
-        return redacted.text
-
-    metadata = {pure(name): _json(value, pure) for name, value in turn.metadata.items()}
-    user, assistant = pure(turn.user), pure(turn.assistant)
-    return replace(turn, user=user, assistant=assistant, metadata=metadata), dict(found)
-
-
-def admit_piece(piece: Piece, placeholder: str = PLACEHOLDER) -> Piece:
-    """What was found in a turn, without invisible characters and secrets."""
-
-    def pure(text: str) -> str:
-        return _redacted(text, placeholder).text
-
-    slot = None if piece.slot is None else pure(piece.slot)
-    tags = tuple(filter(str.strip, map(pure, piece.tags)))
-    return replace(piece, content=pure(piece.content), slot=slot, tags=tags)
-
-
-def _redacted(text: str, placeholder: str) -> Redacted:
-    """The text without invisible characters and secrets; their patterns are compiled at first."""
-    from scrubjay.guard.clean import clean
-    from scrubjay.guard.secrets import redact
-
-    return redact(clean(text), placeholder)
-
-
-def _json(value: Json, pure: _Pure) -> Json:
-    if isinstance(value, str):
-        return pure(value)
-    if isinstance(value, list):
-        return [_json(one, pure) for one in value]
-    if isinstance(value, dict):
-        return {pure(name): _json(one, pure) for name, one in value.items()}
+def _cleaned(value: Any, pure: _Pure) -> Any:
+    """The value with every text in it made pure, or the same if it was."""
+    match value:
+        case Enum():
+            return value
+        case str():
+            return pure(value)
+        case list() | tuple():
+            return [_cleaned(one, pure) for one in value]
+        case Mapping():
+            return {pure(name): _cleaned(one, pure) for name, one in value.items()}
+        case Struct():
+            return _cleaned_fields(value, pure)
     return value
+
+
+def _cleaned_fields(written: Struct, pure: _Pure) -> Struct:
+    """A field of which nothing is left is as if it had not been given; content stays empty."""
+    changed = dict[str, Any]()
+    for name in written.__struct_fields__:
+        if name in IDENTIFIERS or not (value := getattr(written, name)):
+            continue
+        cleaned = _cleaned(value, pure)
+        if isinstance(value, tuple):
+            cleaned = tuple(dict.fromkeys(one for one in cleaned if one.strip()))
+        elif cleaned == "" and name != "content":
+            cleaned = next(one.default for one in fields(written) if one.name == name)
+        if cleaned != value:
+            changed[name] = cleaned
+    return replace(written, **changed) if changed else written

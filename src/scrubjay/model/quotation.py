@@ -15,18 +15,18 @@ from typing import Final, NamedTuple
 GAP: Final = "[…]"
 """Stands in the own words where a quotation was."""
 BLOCK_CHARS: Final = 1_500
-"""A longer block without a mark is pasted,"""
+"""A longer block without a mark is pasted."""
 _EDGE_CHARS: Final = 500
-"""apart from a line no longer than this that introduces it."""
+"""Length up to which a line that introduces a pasted block is not part of it."""
 _PASSAGE_CHARS: Final = 60
-"""Between quotation marks: less than this is a name or a title,"""
+"""Less than this between quotation marks is a name or a title, and no quotation."""
 _LINE_CHARS: Final = 20
-"""unless it is the whole line, which begins and ends this near."""
+"""The same where the marks begin and end a line, or stand near its ends."""
 _NEAR: Final = 8
 _UNCLOSED: Final = 64
-"""From so many different tags on that are never closed, a text is markup to its end;"""
+"""From so many different tags on that are never closed, a text is markup to its end."""
 _MOST: Final = 2_000
-"""with so many openings or quotations, what follows is one. Marks beyond are not looked at."""
+"""From so many openings or quotations on, what follows is one; further marks are not looked at."""
 
 _OPENING: Final = re.compile(
     r"```|~~~"

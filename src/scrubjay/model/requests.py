@@ -211,6 +211,13 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
             description="Number from 0 to 1; breaks near-ties in ranking; None keeps the old one."
         ),
     ] = None
+    pinned: Annotated[
+        bool | None,
+        Meta(description="Pin or unpin: a pinned memory comes first in the brief; None keeps it."),
+    ] = None
+    expires_at: Annotated[
+        Time | None, Meta(description="Time of expiry; None keeps the old one.")
+    ] = None
     key: IdempotencyKey = None
     session: SessionName = None
     reason: ChangeReason = None
@@ -226,6 +233,8 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
             kind=self.kind or old.kind,
             tags=old.tags if self.tags is None else self.tags,
             importance=old.importance if self.importance is None else self.importance,
+            pinned=old.pinned if self.pinned is None else self.pinned,
+            expires_at=self.expires_at or old.expires_at,
             origin=self.origin,
             provenance=Provenance(
                 actor=caller.actor,
@@ -661,8 +670,9 @@ class Purge(CheckedRequest, frozen=True, kw_only=True):
     """Delete memories that are expired, long superseded or long forgotten."""
 
     superseded_days: Annotated[
-        Days, Meta(description="For how many days superseded memories stay.")
-    ] = 30
+        Days | None,
+        Meta(description="For how many days superseded memories stay; None for what is set."),
+    ] = None
 
 
 class Export(CheckedRequest, frozen=True, kw_only=True):

@@ -38,9 +38,9 @@ from scrubjay.model.text import CheckedRequest, Id, Name, Speech, Time, check
 
 SHOWN_TEXTS: Final = 1_000
 TURNS_LIMIT: Final = 1_000
-"""Maximum number of turns in one answer,"""
+"""Maximum number of turns in one answer."""
 TURNS_CHARS: Final = 16 * 1024 * 1024
-"""and maximum characters: an answer ends early before it exceeds them."""
+"""Maximum characters of the turns in one answer, which ends early before it exceeds them."""
 TIMELINE_LIMIT: Final = 100_000
 LOOK_BACK: Final = 10
 """Number of earlier turns that a turn is compared with."""
@@ -49,17 +49,17 @@ ALIKE: Final = 0.85
 ORDINARY: Final = 0.5
 """Importance of an ordinary turn."""
 IDLE: Final = timedelta(minutes=30)
-"""A pause this long ends an episode,"""
+"""Length of a pause that ends an episode."""
 EPISODE_TURNS: Final = 20
-"""and so do this many turns."""
+"""Number of turns after which an episode ends without a pause."""
 EPISODE_PART: Final = "episode"
 """Part name of the episode, which stands for the whole turn."""
 QUOTED_PART: Final = "quoted-"
 """Prefix of part names that were quoted or pasted into the turn; a number from 0 follows."""
 QUOTED_PIECES: Final = 16
-"""Maximum number of these in one turn,"""
+"""Maximum number of quotations of one turn that become memories."""
 QUOTED_CHARS: Final = 400
-"""and maximum length of each: short enough to have a place beside trusted memories."""
+"""Maximum length of each of them: short enough to have a place beside trusted memories."""
 MODEL_PART: Final = "model-"
 """Prefix of part names that a model found; a number from 0 follows."""
 MODEL_PIECES: Final = 8

@@ -30,9 +30,9 @@ class Pauses:
     """Retry and polling intervals."""
 
     first: float = 1.0
-    """Exponential backoff after the first failure of the model; doubled each time,"""
+    """Exponential backoff after the first failure of the model; doubled each time."""
     longest: float = 300.0
-    """up to this maximum."""
+    """Maximum of the backoff."""
     sweep: float = 600.0
     """Interval between two checks of all scopes."""
 

@@ -323,6 +323,15 @@ def test_a_turn_that_failed_is_acknowledged_and_never_remembered(
     assert recalled(manifest) == []
 
 
+def test_a_turn_without_text_is_acknowledged_and_never_remembered(
+    manifest: Manifest, engine: Engine
+) -> None:
+    assert (
+        retain(manifest, entry([user([{"type": "image_url", "image_url": {}}])], "", START)) == 202
+    )
+    assert recalled(manifest) == []
+
+
 def test_only_what_the_user_said_last_counts_and_not_what_a_tool_said(
     manifest: Manifest, engine: Engine
 ) -> None:

@@ -60,6 +60,9 @@ def test_a_memory_takes_the_place_of_another(cli: CommandLine) -> None:
     assert (found["id"], found["supersedes"], found["kind"]) == (new, old, "preference")
     assert (found["tags"], found["pinned"]) == (["food"], True)
     assert "expires_at" in found
+    verbs = [event["verb"] for event in cli.good("audit", "--json").json["data"]]
+    assert verbs[:2] == ["retain", "supersede"]
+    assert not {"pin", "expire"} & set(verbs)
 
 
 def test_a_correction_keeps_the_history_and_its_reason(cli: CommandLine) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound
 from scrubjay.model.requests import Amend, Backup, Purge, Restore, Retain
 from scrubjay.model.results import Outcome, Purged
@@ -63,6 +63,14 @@ def test_what_was_superseded_is_erased_after_its_window(home: MemoryHome, engine
 def test_the_window_may_be_chosen(engine: Engine) -> None:
     supersede(engine, retain(engine, "tea"), "coffee")
     assert engine.purge(ALICE, Purge(superseded_days=0)).superseded == 1
+
+
+def test_the_policy_has_the_window_of_a_request_that_names_none() -> None:
+    engine = MemoryHome().engine(Policy(superseded_days=0))
+    engine.open(ALICE, create=True)
+    supersede(engine, retain(engine, "tea"), "coffee")
+    assert engine.purge(ALICE, Purge(superseded_days=1)).superseded == 0
+    assert engine.purge(ALICE).superseded == 1
 
 
 @pytest.mark.parametrize("days", [-1, 1.5, True, "7", 10**9, 2**52])

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from scrubjay.engine import Engine
-from scrubjay.model.errors import Conflict, Forbidden, NotFound, ScrubjayError
+from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, NotFound, ScrubjayError
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import AGENT, Get, History, Supersede
@@ -55,6 +55,18 @@ def test_what_is_not_said_is_taken_over(home: MemoryHome, engine: Engine) -> Non
     after = engine.get(ALICE, Get(supersede(engine, old, "coffee")))
     for name in ("kind", "tags", "importance", "pinned", "speaker", "metadata", "expires_at"):
         assert getattr(after, name) == getattr(before, name), name
+
+
+def test_pin_and_expiry_are_set_with_the_new_text(home: MemoryHome, engine: Engine) -> None:
+    later = home.clock.now() + timedelta(days=9)
+    old = retain(engine, "tea")
+    new = engine.get(ALICE, Get(supersede(engine, old, "coffee", pinned=True, expires_at=later)))
+    assert (new.pinned, new.expires_at, new.version) == (True, later, 1)
+    last = engine.get(ALICE, Get(supersede(engine, new.id, "water", pinned=False)))
+    assert (last.pinned, last.expires_at) == (False, later)
+    with pytest.raises(InvalidRequest, match="expired already"):
+        supersede(engine, last.id, "milk", expires_at=home.clock.now())
+    assert contents(engine) == ["water"]
 
 
 def test_a_superseded_memory_cannot_be_superseded_again(engine: Engine) -> None:

@@ -20,7 +20,7 @@ from scrubjay.engine.ledger.turns import TurnLedger, distill
 from scrubjay.engine.scope.open_scope import OpenScope, changes, day, derived, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
-from scrubjay.guard.admission import admit_piece
+from scrubjay.guard.admission import admit
 from scrubjay.model import echo
 from scrubjay.model.errors import (
     ExtractorError,
@@ -62,7 +62,7 @@ def sift(
     known = [gist(text) - _SUBJECT for text in noted]
     kept, filled, repeats = list[Piece](), set[str](), 0
     for piece in pieces:
-        admitted = admit_piece(piece, placeholder)
+        admitted, _ = admit(piece, placeholder)
         said = gist(admitted.content) - _SUBJECT
         if not said or admitted.kind in (Kind.EPISODE, Kind.SUMMARY):
             continue

@@ -23,9 +23,9 @@ from scrubjay.engine.ledger.timeline import NEVER, Line, Mark, Place
 from scrubjay.engine.scope.open_scope import OpenScope, changes, derived, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
-from scrubjay.guard.admission import admit_turn
+from scrubjay.guard.admission import admit
 from scrubjay.model import echo
-from scrubjay.model.errors import KeyMissing, NotFound, SealBroken
+from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken
 from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Caller
@@ -419,6 +419,8 @@ def put_rests(opened: OpenScope, tx: Tx, rests: Iterable[Rest]) -> None:
 
 def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
     """Write a turn; durable when this returns, and only once per id."""
+    if not (request.user.strip() or request.assistant.strip()):
+        raise InvalidRequest("The turn has no text.", hint="Give what was said, or the answer.")
     turn_id = request.id or f"turn-{opened.ports.clock.new_id()}"
     row_id = opened.row_id(turn_id)
     receipt, shown_before = opened.read(
@@ -436,7 +438,7 @@ def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
         user=echo.without_quoted(echo.cut(turn.user), request.shown),
         assistant=echo.without_repeats(echo.cut(turn.assistant), request.shown, shown_before),
     )
-    turn, redacted = admit_turn(turn, opened.ports.policy.placeholder)
+    turn, redacted = admit(turn, opened.ports.policy.placeholder)
     distilled = distill(opened, turn)
     patience = opened.ports.policy.turn_embed_seconds
     vectors = embedding.vectors_of_pieces(opened, distilled or (), seconds=patience)

@@ -64,9 +64,9 @@ class Copies(Doomed):
     trusted_more: bool = False
     """Whether one of them is trusted more than what it is a copy of."""
     texts: frozenset[str] = frozenset()
-    """What was looked for,"""
+    """What was looked for."""
     head: Head = Head()
-    """and up to where."""
+    """The head of the scope up to which it was looked for."""
 
     def __len__(self) -> int:
         return len(self.memories) + len(self.sentences)

@@ -25,10 +25,11 @@ _BATCH = 256
 _ALL = 2**31
 
 
-def purge(opened: OpenScope, *, superseded_days: int, actor: Actor) -> Purged:
-    """Delete what is past its time; returns the counts."""
+def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Purged:
+    """Delete what is past its time, by the policy if no days are given; returns the counts."""
     ports, now = opened.ports, opened.ports.clock.now()
-    limit, today = now - timedelta(days=superseded_days), day(now)
+    days = ports.policy.superseded_days if superseded_days is None else superseded_days
+    limit, today = now - timedelta(days=days), day(now)
 
     def expired(view: View) -> list[bytes]:
         rows = view.overdue(Collection.MEMORY, today, _ALL)

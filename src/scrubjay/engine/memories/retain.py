@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import derivation, sessions
@@ -24,8 +26,7 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     clock = opened.ports.clock
     now = clock.now()
     request, redacted = admit(request, opened.ports.policy.placeholder)
-    if request.expires_at is not None and request.expires_at <= now:
-        raise InvalidRequest("The memory would have expired already.")
+    _check_expiry(request, now)
     public_id = request.id or f"mem-{clock.new_id()}"
     memory = request.memory(public_id, now, caller)
     vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
@@ -62,6 +63,11 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     return receipt
 
 
+def _check_expiry(request: Retain | Supersede, now: datetime) -> None:
+    if request.expires_at is not None and request.expires_at <= now:
+        raise InvalidRequest("The memory would have expired already.")
+
+
 def _replayed(
     opened: OpenScope, tx: Tx, public_id: str, key: str | None, *, stable: bool
 ) -> Retained | None:
@@ -86,6 +92,7 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
     clock = opened.ports.clock
     public_id, now = f"mem-{clock.new_id()}", clock.now()
     request, redacted = admit(request, opened.ports.policy.placeholder)
+    _check_expiry(request, now)
     vector, degraded = embedding.vector_of(opened, wording(request.content, request.tags or ()))
 
     def store(tx: Tx) -> Retained:

@@ -77,6 +77,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Placeholder for a removed secret."""
     drop_days: int = 30
     """Days until the empty row of an erased memory is dropped."""
+    superseded_days: int = 30
+    """Days until purge deletes superseded memories."""
     segment_rows: int = 512
     """Memories without a segment at which one is written."""
     evicted_rows: int = 32

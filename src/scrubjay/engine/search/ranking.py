@@ -234,9 +234,9 @@ SPREAD = 0.5
 BROAD = 0.5
 """A time range with a larger share of all rows is ignored."""
 ABOUT = 0.05
-"""The share of the question's information a standing wish holds, at least,"""
+"""The least share of the question's information by which a standing wish is about it."""
 ALIKE = 0.2
-"""or the cosine of its vector."""
+"""The least cosine with the question by which a standing wish is about it, too."""
 SAME = 0.9
 """The cosine from which on two questions are the same."""
 EXACT = 6

@@ -83,9 +83,9 @@ _SPARE = 100
 _STANDING = 2
 """Maximum number of behavioral memories added beside the ranking."""
 _TOPICAL = 0.15
-"""Topic threshold of a behavioral memory: its coverage of the question is at least this,"""
+"""The least coverage of the question by which a behavioral memory is on its topic."""
 _AKIN = 0.3
-"""or its cosine with the question is."""
+"""The least cosine with the question by which it is on its topic, too."""
 _DOUBTED = 0.9 * INJECTED
 """The most relevance of a memory nobody vouches for: below what is injected unasked, however well
 it is made to match."""

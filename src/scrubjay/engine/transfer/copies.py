@@ -15,7 +15,7 @@ from scrubjay.engine.scope.audit_trail import LOST
 from scrubjay.engine.scope.open_scope import LOOKUP, OpenScope, Ports, day, slots
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.transfer import bundle
-from scrubjay.guard.admission import admit, admit_turn
+from scrubjay.guard.admission import admit
 from scrubjay.model.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, lowest
@@ -68,7 +68,7 @@ def load(opened: OpenScope, request: Load, caller: Caller) -> Loaded:
     """
     content = bundle.read(request.content, request.key, request.passphrase)
     memories = tuple(_admitted(opened, memory) for memory in content.memories)
-    said = tuple(admit_turn(turn, opened.ports.policy.placeholder)[0] for turn in content.turns)
+    said = tuple(admit(turn, opened.ports.policy.placeholder)[0] for turn in content.turns)
 
     def store(tx: Tx) -> Loaded:
         loaded = _merge(opened, tx, memories, said, caller)

@@ -33,7 +33,7 @@ _BEARER: Final = re.compile(r"(?i)\b(Bearer)[ \t]+[A-Za-z0-9._-]{8,}")
 Fields = Mapping[str, Any]
 
 
-class EntryRefused(Exception):  # it is what happened
+class EntryRefused(Exception):  # it names an event, so it does not end in Error
     """The request is answered with status 400 and this text."""
 
     code = "400"
@@ -71,7 +71,7 @@ def asked(body: Fields) -> PromptContext:
 
 
 def told(body: Fields) -> ReportedTurn:
-    """Decode a retain; a failed turn has no record."""
+    """Decode a retain; a turn that failed, or has no text, has no record."""
     scope, entry, metadata = _scope(body), body.get("entry"), body.get("metadata")
     entry_id = entry.get("id") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or not isinstance(entry_id, str) or not entry_id.strip():
@@ -89,6 +89,8 @@ def told(body: Fields) -> ReportedTurn:
     # As the proxy itself would have sent them live, because a replay comes unscrubbed: both then
     # say the same, whichever arrives first. The engine looks for more.
     (user, in_question), (assistant, in_answer), (shown, _) = map(_scrubbed, said)
+    if not (user.strip() or assistant.strip()):
+        return ReportedTurn(scope=scope, record=None)  # an image, or a call of a tool
     removed = metadata.get("policy_removed") if isinstance(metadata, dict) else None
     if not isinstance(removed, int) or isinstance(removed, bool):
         removed = 0

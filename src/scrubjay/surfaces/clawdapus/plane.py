@@ -35,10 +35,11 @@ WARM_EVERY: Final = 128
 GONE: Final = 499
 """Status in the log of a request whose client has disconnected."""
 BLOCKS: Final = 8
+"""The most blocks a proxy keeps."""
 TEXT_BYTES: Final = 8_192
-"""The most blocks and bytes of text a proxy keeps;"""
+"""The most bytes of text a proxy keeps."""
 ANSWER_BYTES: Final = 16_384
-"""an answer over this size it discards whole."""
+"""Size of an answer over which a proxy discards it whole."""
 _WORDS: Final = {
     "episode": "episode_summary",
     "feeling": "affect_marker",
