@@ -129,7 +129,7 @@ def doors(home: SqliteHome) -> Iterator[tuple[Jay, Client, list[Any]]]:
         with connect(running.url, key, create=True) as client:
             client._engine._http.event_hooks = {"response": [listen]}  # type: ignore[attr-defined]
             library = Jay(engine, scope)
-            library._caller = Caller(key="a key")  # as what comes by HTTP, it is stamped
+            library._caller = Caller(key=key.split("_")[1])  # stamped, as what comes by HTTP is
             yield library, client, told
     engine.close()
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from scrubjay.model.memory import Memory
 from scrubjay.model.records import to_record
-from scrubjay.model.results import Hit, Page
+from scrubjay.model.results import Page
 from scrubjay.model.scope import Scope
 
 
@@ -39,15 +39,6 @@ def _memory(memory: Memory) -> Any:
     record["version"] = memory.version
     record["edition"] = "{}.{}".format(*memory.edition)
     return record
-
-
-def _hit(hit: Hit) -> Any:
-    return {
-        "memory": _memory(hit.memory),
-        "score": hit.score,
-        "why": dict(hit.why),
-        "scope": str(hit.scope),
-    }
 
 
 def _page(page: Page) -> Any:
@@ -81,7 +72,6 @@ PIECE: Final = 3 * 64 * 1024
 _ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
     **dict.fromkeys((str, int, float, bool, type(None)), _same),
     Memory: _memory,
-    Hit: _hit,
     Page: _page,
     Scope: str,
     datetime: _time,

@@ -383,6 +383,7 @@ def from_record(record: Json) -> Turn:
         at = datetime.fromisoformat(fields["at"])
         actor = check("actor", Actor, fields.pop("actor", Actor.AGENT))
         turn_id = check("id", Id, fields["id"])
-        return Record(**{**fields, "at": at}).turn(turn_id, at, actor)
+        key_id = check("key_id", Name | None, fields.pop("key_id", None))
+        return Record(**{**fields, "at": at}).turn(turn_id, at, actor, key_id)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRequest("The turn has unknown fields, or lacks some.") from error

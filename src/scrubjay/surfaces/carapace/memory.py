@@ -186,7 +186,9 @@ class ScrubjayMemory:
         self.engine.close()
 
     def _desk(self, session: str, group: str) -> Desk:
-        return Desk(engine=self.engine, scope=scope_of(group), session=session, config=self.config)
+        scope = scope_of(group)
+        self.engine.open(scope)  # a group's memory is there from its first call on, even a search
+        return Desk(engine=self.engine, scope=scope, session=session, config=self.config)
 
 
 class Desk(Struct, frozen=True, kw_only=True):
