@@ -176,6 +176,11 @@ class Record(_WithWords, frozen=True, kw_only=True):
         ),
     ] = ()
 
+    @property
+    def silent(self) -> bool:
+        """Whether neither side has any text: there is nothing to write then."""
+        return not (self.user.strip() or self.assistant.strip())
+
     def turn(self, turn_id: str, now: datetime, actor: Actor, key_id: str | None = None) -> Turn:
         """The turn this request describes; its fields have the names of a turn's."""
         told = {name: getattr(self, name) for name in self.__struct_fields__}

@@ -419,7 +419,7 @@ def put_rests(opened: OpenScope, tx: Tx, rests: Iterable[Rest]) -> None:
 
 def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
     """Write a turn; durable when this returns, and only once per id."""
-    if not (request.user.strip() or request.assistant.strip()):
+    if request.silent:
         raise InvalidRequest("The turn has no text.", hint="Give what was said, or the answer.")
     turn_id = request.id or f"turn-{opened.ports.clock.new_id()}"
     row_id = opened.row_id(turn_id)

@@ -71,7 +71,7 @@ def asked(body: Fields) -> PromptContext:
 
 
 def told(body: Fields) -> ReportedTurn:
-    """Decode a retain; a turn that failed, or has no text, has no record."""
+    """Decode a retain; a failed turn has no record."""
     scope, entry, metadata = _scope(body), body.get("entry"), body.get("metadata")
     entry_id = entry.get("id") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or not isinstance(entry_id, str) or not entry_id.strip():
@@ -89,8 +89,6 @@ def told(body: Fields) -> ReportedTurn:
     # As the proxy itself would have sent them live, because a replay comes unscrubbed: both then
     # say the same, whichever arrives first. The engine looks for more.
     (user, in_question), (assistant, in_answer), (shown, _) = map(_scrubbed, said)
-    if not (user.strip() or assistant.strip()):
-        return ReportedTurn(scope=scope, record=None)  # an image, or a call of a tool
     removed = metadata.get("policy_removed") if isinstance(metadata, dict) else None
     if not isinstance(removed, int) or isinstance(removed, bool):
         removed = 0

@@ -43,7 +43,8 @@ def pull(
 
     def read(line: Line) -> Record | None:
         try:
-            return entries.told({"agent_id": agent, "entry": line}).record
+            record = entries.told({"agent_id": agent, "entry": line}).record
+            return None if record is None or record.silent else record
         except EntryRefused:
             return None
 

@@ -196,7 +196,7 @@ class Plane:
     def retain(self, body: entries.Fields) -> Reply:
         """Record the turn of a history entry, once."""
         told = entries.told(body)
-        if told.record is None:
+        if told.record is None or told.record.silent:  # such as an image alone
             return Reply(status=202, scope=told.scope, ended=Ended.SKIPPED)
         done = self._engine.record(told.scope, told.record)
         if done.outcome is not Outcome.STORED:
