@@ -100,11 +100,16 @@ class Ledger:
     # -- after a step ------------------------------------------------------------------
 
     def judge_handle(self, which: int, verb: Verb, outcome: Outcome) -> None:
-        """A handle says Destroyed if, and only if, the life it belongs to is over."""
-        over = self.destroyed or self.handles.get(which, self.life) < self.life
+        """A handle says Destroyed while its scope is; one of an earlier life at most once more."""
+        earlier = self.handles.get(which, self.life) < self.life
         told = outcome.error is Destroyed
         if verb in (Verb.ADD, Verb.FORGET, Verb.PURGE, Verb.OTHER) and not self.doomed:
-            assert told == over or outcome.crash, f"engine {which}: told {told}, is over {over}"
+            if self.destroyed:
+                assert told or outcome.crash, f"engine {which} works on a destroyed scope"
+            else:
+                assert earlier or not told, f"engine {which} says Destroyed of a living scope"
+                if earlier and not outcome.crash:
+                    self.handles[which] = self.life  # it finds the scope that is there now
         if verb is Verb.RESTORE or (verb is Verb.DESTROY and outcome.ok):
             self.handles.pop(which, None)
         elif verb is Verb.ANEW:

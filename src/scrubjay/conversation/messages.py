@@ -13,7 +13,7 @@ from typing import Any, Final
 _DATA: Final = "data:"
 _SAMPLE: Final = 4_096
 """Characters read to detect a stream of events."""
-_TEXT_PARTS: Final = frozenset({"text", "input_text", "output_text"})
+_TEXT_PARTS: Final = ("text", "input_text", "output_text")
 
 
 def parsed(raw: str | bytes) -> object:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrubjay.conversation.capture import capture
-from scrubjay.conversation.messages import all_texts, answer_text, user_texts
+from scrubjay.conversation.messages import all_texts, answer_text, text_of, user_texts
 
 PART = {"type": "output_text", "text": "Green tea."}
 WHOLE: dict[str, dict[str, Any]] = {
@@ -125,3 +125,7 @@ def test_whatever_it_is_given_nothing_is_raised(body: object) -> None:
     answer_text(json.dumps(body))
     answer_text(f"data: {json.dumps(body)}\n\n")
     capture(body, "", sent_on=body)
+
+
+def test_a_part_whose_type_is_no_text_has_no_text() -> None:
+    assert text_of([{"type": ["text"], "text": "no"}, {"text": "yes"}]) == "yes"

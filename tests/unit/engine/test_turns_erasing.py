@@ -364,5 +364,5 @@ def test_ids_of_turns_reach_no_memory_that_came_otherwise(engine: Engine) -> Non
     assert done.erased > 1
     assert engine.get(ALICE, Get(kept)).content == "by hand"
     assert engine.turns(ALICE, TurnsRequest(10)) == ()
-    assert engine.record(ALICE, Record(id="unseen")).outcome is Outcome.FORGOTTEN
+    assert engine.record(ALICE, Record("Hello", id="unseen")).outcome is Outcome.FORGOTTEN
     assert engine.verify(ALICE).sound
