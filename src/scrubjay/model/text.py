@@ -88,11 +88,19 @@ def checked(kind: type[Struct], given: Mapping[str, Any]) -> dict[str, Any]:
     return _convert(given, *_form(kind))
 
 
+_PLAIN: Final = frozenset(
+    {str, int, float, bool, type(None), tuple, list, dict, frozenset, datetime}
+)
+"""Types that need no look at the abstract classes, which takes longer than the whole conversion."""
+
+
 def _convert(
     given: Mapping[str, Any], form: type[Struct], most: Mapping[str, int]
 ) -> dict[str, Any]:
     listed = {
-        name: tuple(value) if isinstance(value, Iterator | KeysView | ValuesView) else value
+        name: value
+        if type(value) in _PLAIN or not isinstance(value, Iterator | KeysView | ValuesView)
+        else tuple(value)
         for name, value in given.items()
     }
     try:
