@@ -348,7 +348,7 @@ class _WithQuery(Filter, frozen=True):
 
 
 INJECTED: Final = 0.01
-"""The least relevance of what goes into a prompt unasked."""
+"""Relevance threshold meant for text injected into a prompt unasked; no surface applies it yet."""
 
 
 class Recall(_WithQuery, frozen=True, kw_only=True):
