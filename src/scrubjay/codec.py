@@ -19,7 +19,6 @@ from typing import (
     Final,
     Literal,
     TypeGuard,
-    TypeVar,
     Union,
     get_args,
     get_origin,

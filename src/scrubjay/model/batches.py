@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 from msgspec import Meta, Struct
 from msgspec.structs import fields, force_setattr
@@ -57,6 +57,14 @@ class RetainMany(_WithItems, frozen=True, kw_only=True):
                 f"items: a batch may have at most {BATCH_LIMIT:,}.", hint="Split it into several."
             )
         force_setattr(self, "items", items)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    @property
+    def fields(self) -> Sequence[Mapping[str, Any]]:
+        """The fields of each item, as they came."""
+        return cast(Sequence[Mapping[str, Any]], self.items)
 
 
 def _fields(item: object) -> Mapping[str, Any]:

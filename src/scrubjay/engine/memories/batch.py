@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol
 
 from scrubjay.engine.memories import retain
 from scrubjay.engine.memories.retain import Draft
@@ -33,15 +33,23 @@ CHUNK: Final = 512
 OF_ITEM: Final = (InvalidRequest, Forbidden, NotFound, LimitReached, Conflict)
 """Errors that concern one item; any other one, such as a full disk, concerns all that follow."""
 
+
+class Follow(Protocol):
+    """Called when a chunk is durable, and told whether it was the last."""
+
+    def __call__(self, *, last: bool) -> None:
+        """Take in what was written."""
+
+
 def retain_many(
-    opened: OpenScope, request: RetainMany, caller: Caller, *, follow: Callable[[], None]
+    opened: OpenScope, request: RetainMany, caller: Caller, follow: Follow | None = None
 ) -> RetainedMany:
-    """Write many memories; those of a chunk are durable together, then `follow` is called.
+    """Write many memories; those of a chunk are durable together.
 
     An error that is of no item ends the batch: earlier chunks stay, and a repeat of the batch
     writes nothing twice where the items have keys or ids.
     """
-    items = cast(Sequence[Mapping[str, Any]], request.items)
+    items = request.fields
     size = len(items) if request.atomic else CHUNK
     receipts: list[BatchReceipt] = []
     for at in range(0, len(items), size or 1):
@@ -49,7 +57,8 @@ def retain_many(
         work = partial(_store, opened, drafts, caller, atomic=request.atomic)
         receipts += opened.write(work)
         opened.ports.reach(Failpoint.RETAIN_COMMITTED)
-        follow()
+        if follow is not None:
+            follow(last=len(receipts) == len(items))
     return RetainedMany.of(receipts)
 
 

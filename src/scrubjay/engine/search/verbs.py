@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+
 from scrubjay.engine.open_scopes import OpenScopes
 from scrubjay.engine.search import shelf
 from scrubjay.engine.search.shelf import Short
+from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.requests import NOTHING, USER, BriefRequest, Caller, NoFields, Recall
 from scrubjay.model.results import Brief, Recalled, Reindexed
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Progress, no_progress
+
+_log = logging.getLogger(__name__)
 
 
 class SearchVerbs(OpenScopes):
@@ -79,6 +84,25 @@ class SearchVerbs(OpenScopes):
         opened = self._begin(scope)
         indexed = self._indexed(scope)
         return reindex.reindex(opened, indexed, progress=progress, actor=caller.actor)
+
+    def _take_in(self, scope: Scope, *, last: bool = True) -> None:
+        """Let the index follow many writes; after the `last` of them it is written to disk.
+
+        A failure costs the next recall time, and nothing else: the rows are durable.
+        """
+        from scrubjay.engine.search import open_index  # loads numpy, which many never need
+
+        indexed = self._indexed(scope)
+        try:
+            with indexed.lock:
+                indexed.catch_up()
+                indexed.settle(write=last)
+                if last:
+                    indexed.snapshot()  # arranged for the ranking, and cached
+        except ScrubjayError as error:
+            _log.warning("index.not_followed", extra={"code": error.code})
+        finally:
+            open_index.let_go(self._shelf.trim())
 
     def check_embedder(self) -> None:
         """Ask the embedder for one vector; EmbedderError if it gives none in time."""
