@@ -19,6 +19,7 @@ from scrubjay.model.requests import (
     Caller,
     FreezeRequest,
     Get,
+    Load,
     MarkTainted,
     Recall,
     Retain,
@@ -26,7 +27,7 @@ from scrubjay.model.requests import (
 from scrubjay.model.results import Outcome
 from scrubjay.ports import Failpoint
 from tests.support.engines import MemoryHome, SimulatedCrash
-from tests.unit.engine.scene import ALICE, contents, forget, retain
+from tests.unit.engine.scene import ALICE, BOB, contents, forget, retain
 
 
 def write(
@@ -162,3 +163,12 @@ def test_a_small_batch_loads_no_index(home: MemoryHome) -> None:
     engine = home.engine(Policy(segment_rows=8))
     write(engine, "a", "b")
     assert engine._indexed(ALICE).index is None
+
+
+def test_the_index_has_followed_a_large_load_when_it_returns(home: MemoryHome) -> None:
+    engine = home.engine(Policy(segment_rows=8))
+    write(engine, *(f"memory {number} of many" for number in range(20)))
+    exported = engine.export(ALICE)
+    engine.load(BOB, Load(exported.content))
+    indexed = engine._indexed(BOB)
+    assert (indexed.ready.seq, indexed.ready.unwritten) == (engine.head(BOB).memory.seq, 0)
