@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine import Engine
 from scrubjay.engine.memories import receipts
-from scrubjay.engine.search.shelf import Short
+from scrubjay.engine.search.verbs import Short
 from scrubjay.model import text
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
 from scrubjay.model.memory import Edition, Json, Kind, Memory, Result

@@ -29,7 +29,10 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     _check_expiry(request, now)
     public_id = request.id or f"mem-{clock.new_id()}"
     memory = request.memory(public_id, now, caller)
-    vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
+    vector: bytes | None = None
+    degraded: tuple[str, ...] = ()
+    if opened.ports.embedder.costly:  # else its vectors are made with the index
+        vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
     try:  # before the transaction begins, in the epoch as last seen
         ahead = opened.seal(memory, opened.epoch(Collection.MEMORY), vector)
     except KeyMissing:
@@ -39,11 +42,15 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
         stable = request.id is not None
         if receipt := _replayed(opened, tx, memory.id, memory.key, stable=stable):
             return receipt
-        sessions.spend(opened, tx, caller.allowances)
+        if caller.allowances:
+            sessions.spend(opened, tx, caller.allowances)
         # No more trusted than what its session has read and than what it was derived from.
-        origin = sessions.trusted(opened, tx, memory.provenance.session, memory.origin)
+        origin, session = memory.origin, memory.provenance.session
+        if session is not None:
+            origin = sessions.trusted(opened, tx, session, origin)
         sources = [read_live(opened, tx, source) for source in memory.sources]
-        origin = lowest([origin, *(source.origin for source in sources)])
+        if sources:
+            origin = lowest([origin, *(source.origin for source in sources)])
         # What is derived late, from a value that was corrected meanwhile, is hidden as well.
         outdated = any(not source.current for source in sources)
         epoch, sealed = tx.head().memory.epoch, ahead
