@@ -317,9 +317,9 @@ def closure(
     """Transitive closure: the named rows, everything derived, and earlier versions.
 
     An earlier version is the same memory before a correction: hidden, so nobody could name it,
-    and it contains what was to be forgotten. Lineage leads through rows that purge erased. For the same reason a turn is erased with its
+    and it contains what was to be forgotten. For the same reason a turn is erased with its
     episode, and with the turns that only repeated it. Without `versions`, only derived rows are
-    added.
+    added. Lineage leads through rows that purge erased.
     """
     found, passed = Doomed(dict(named.memories), dict(named.turns)), set(named.gone)
 

@@ -1,7 +1,7 @@
 """purge: scheduled deletion of expired, long superseded and long forgotten memories.
 
-It erases and tombstones, but neither follows lineage nor rotates keys, as forget does. The lineage of
-what it erases stays, in keyed hashes, so that a later forget still reaches what was derived from it.
+It erases and tombstones, but neither follows lineage nor rotates keys, as forget does. The lineage
+of what it erases stays, in keyed hashes: a later forget still reaches what was derived from it.
 """
 
 from __future__ import annotations

@@ -152,7 +152,6 @@ class TestChange:
                 assert _opens(keys, "another one")
                 return
 
-
     def test_of_two_changes_at_once_one_is_refused(self, keys: Path) -> None:
         keyring, recovery = create(keys)
         keyring.add(*AT, ONE)
