@@ -209,6 +209,11 @@ def derived(view: View, source: bytes) -> list[Row]:
     return [row for row in rows if row is not None]
 
 
+def earlier_versions(row_id: bytes) -> bytes:
+    """The name under which lineage has the version before a row that purge erased."""
+    return row_id[::-1]
+
+
 class OpenScope:
     """One open scope; thread-safe."""
 
