@@ -29,7 +29,7 @@ from scrubjay.model.requests import (
     Retain,
     Supersede,
 )
-from scrubjay.model.results import Exported, Recalled
+from scrubjay.model.results import Exported, Recalled, Retained
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
@@ -241,6 +241,15 @@ class Simulation(Stage):
         due = self.ledgers[scope].where(lambda m: m.expires_at is not None or not m.current)
         purge = partial(self.step, which, scope, Verb.PURGE, dies=dies, due=due)
         purge(lambda engine: engine.purge(scope, Purge(superseded_days=keep)))
+
+    @rule(which=engines, scope=scopes, pick=picks)
+    def correct_purge_and_forget(self, which: int, scope: Scope, pick: int) -> None:
+        self.derive(which, scope, pick, pick)
+        request = Supersede(id=self.pick(scope, pick), content=self.say())
+        outcome = self.step(which, scope, Verb.ADD, lambda e: e.supersede(scope, request))
+        self.purge(which, scope, 31, 0, None)
+        if isinstance(receipt := outcome.result, Retained):
+            self.erase(which, scope, Forget(ids=(receipt.id,)), [receipt.id], None)
 
     # -- keys and scopes ---------------------------------------------------------------
 

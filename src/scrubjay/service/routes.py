@@ -29,7 +29,7 @@ from scrubjay.service.endpoint import HttpEndpoint, Take, Visit, read_body
 from scrubjay.service.problems import Problem, of_field
 from scrubjay.service.rest import BELOW, MEMORIES, OPERATIONS, Operation
 from scrubjay.service.service import Service
-from scrubjay.service.tracing import Span
+from scrubjay.service.telemetry import Span
 from scrubjay.verbs import perform
 
 _COUNT: Final = "(0|[1-9][0-9]{0,17})"

@@ -42,6 +42,7 @@ def draft(opened: OpenScope, request: Retain, caller: Caller, now: datetime) -> 
     _check_expiry(request, now)
     public_id = request.id or f"mem-{opened.ports.clock.new_id()}"
     memory = request.memory(public_id, now, caller)
+<<<<<<< HEAD
     return Draft(memory=memory, stable=request.id is not None, redacted=redacted)
 
 
@@ -51,10 +52,47 @@ def sealed_ahead(
     """The draft with its vector, sealed before the transaction begins."""
     try:
         ahead = opened.seal(one.memory, opened.epoch(Collection.MEMORY), vector)
+=======
+    vector: bytes | None = None
+    degraded: tuple[str, ...] = ()
+    if opened.ports.embedder.costly:  # else its vectors are made with the index
+        vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
+    try:  # before the transaction begins, in the epoch as last seen
+        ahead = opened.seal(memory, opened.epoch(Collection.MEMORY), vector)
+>>>>>>> main
     except KeyMissing:
         ahead = None  # only the head can tell which key is the present one
     return replace(one, vector=vector, degraded=degraded, ahead=ahead)
 
+<<<<<<< HEAD
+=======
+    def store(tx: Tx) -> Retained:
+        stable = request.id is not None
+        if receipt := _replayed(opened, tx, memory.id, memory.key, stable=stable):
+            return receipt
+        if caller.allowances:
+            sessions.spend(opened, tx, caller.allowances)
+        # No more trusted than what its session has read and than what it was derived from.
+        origin, session = memory.origin, memory.provenance.session
+        if session is not None:
+            origin = sessions.trusted(opened, tx, session, origin)
+        sources = [read_live(opened, tx, source) for source in memory.sources]
+        if sources:
+            origin = lowest([origin, *(source.origin for source in sources)])
+        # What is derived late, from a value that was corrected meanwhile, is hidden as well.
+        outdated = any(not source.current for source in sources)
+        epoch, sealed = tx.head().memory.epoch, ahead
+        if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin or outdated:
+            told = replace(memory, origin=origin, retired_at=now if outdated else None)
+            sealed = opened.seal(told, epoch, vector)
+        opened.trail.record(tx, "retain", caller.actor, (sealed.row.id,))
+        opened.write_row(tx, Collection.MEMORY, sealed)
+        for source in memory.sources:
+            tx.link(opened.row_id(source), sealed.row.id)
+        if outdated:
+            derivation.hide_new(opened, tx, memory)
+        return Retained(id=memory.id, redacted=redacted, degraded=degraded, hidden=int(outdated))
+>>>>>>> main
 
 def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     """Write a memory; durable when this returns, and only once per key."""
