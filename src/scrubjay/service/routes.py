@@ -17,6 +17,7 @@ from starlette.types import Scope as Asgi
 from scrubjay import codec
 from scrubjay.access import KEYS, Access, Key
 from scrubjay.engine.transfer import bundle
+from scrubjay.model.batches import RetainedMany
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.requests import Get
@@ -110,6 +111,11 @@ def render(
             return _memory(request, operation, result)
         case Retained() | Recorded():
             return _written(service, operation, result)
+        case RetainedMany():
+            taken = (one.retained.redacted for one in result if one.retained is not None)
+            service.metrics.add(
+                "memory_redacted_total", sum(sum(found.values()) for found in taken)
+            )
         case Page():
             return _page(service, request, scope, result)
         case Exported():

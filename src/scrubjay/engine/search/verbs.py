@@ -7,6 +7,7 @@ takes it again: in a thread, it and the loop would switch dozens of times, which
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,7 @@ from scrubjay.model.results import Brief, Recalled, Reindexed
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Progress, no_progress
 
+_log = logging.getLogger(__name__)
 if TYPE_CHECKING:
     from scrubjay.engine.search.open_index import OpenIndex
 
@@ -154,6 +156,25 @@ class SearchVerbs(OpenScopes):
         opened = self._begin(scope)
         indexed = self._indexed(scope)
         return reindex.reindex(opened, indexed, progress=progress, actor=caller.actor)
+
+    def _take_in(self, scope: Scope, *, last: bool = True) -> None:
+        """Let the index follow many writes; after the `last` of them it is written to disk.
+
+        A failure costs the next recall time, and nothing else: the rows are durable.
+        """
+        from scrubjay.engine.search import open_index  # loads numpy, which many never need
+
+        indexed = self._indexed(scope)
+        try:
+            with indexed.lock:
+                indexed.catch_up()
+                indexed.settle(write=last)
+                if last:
+                    indexed.snapshot()  # arranged for the ranking, and cached
+        except ScrubjayError as error:
+            _log.warning("index.not_followed", extra={"code": error.code})
+        finally:
+            open_index.let_go(self._shelf.trim())
 
     def check_embedder(self) -> None:
         """Ask the embedder for one vector; EmbedderError if it gives none in time."""
