@@ -417,9 +417,17 @@ def rank(
     return ranked
 
 
-GATE = {"bias": -7.74, "likeness": 15.4, "shared": 3.8, "rows": -1.06, "terms": 2.62, "named": 8.54}
+GATE = {
+    "bias": -7.25,
+    "likeness": 15.1,
+    "shared": 3.72,
+    "rows": -1.01,
+    "terms": 1.3,
+    "named": 10.4,
+    "own": 3.46,
+}
 """Log-odds that a scope holds an answer at all, by the best of the hits."""
-HIT = {"bias": -1.03, "behind": 0.342, "likeness": 0.238, "nats": 0.078, "place": -0.848}
+HIT = {"bias": -1.19, "behind": 0.324, "likeness": 0.303, "nats": 0.083, "place": -0.845}
 """Log-odds that one of its hits is that answer; docs/evaluation.md says how both were found."""
 GUESSED = 0.5
 """The likeness of a row that holds all the words, where there are no vectors to compare."""
@@ -452,7 +460,8 @@ def relevance(
     first = slice(CALIBRATED)
     shared = 0.0 if evidence.shared is None else float(evidence.shared[chosen[first]].max())
     gate = GATE["bias"] + GATE["likeness"] * float(alike[first].max())
-    gate += GATE["shared"] * math.log1p(shared) + GATE["named"] * query.named
+    gate += GATE["shared"] * math.log1p(shared)
+    gate += GATE["named"] * query.named + GATE["own"] * query.own
     gate += GATE["rows"] * math.log(max(len(sums), FEWEST_ROWS))
     gate += GATE["terms"] * math.log(max(evidence.terms, 1))
     place = _PLACES[np.minimum(np.arange(len(rows)), CALIBRATED - 1)]
