@@ -53,6 +53,10 @@ class Weights:
     """Penalty for a text under 120 characters, logarithmic."""
     question: float = -0.33
     """The row is a question itself."""
+    bare: float = -24.0
+    """The row is a short question: it states nothing, so it comes after all that do."""
+    newest: float = 0.8
+    """The last statement of those that hold as much of the question as any."""
     instruction: float = 2.15
     """The row is an instruction, and the question asks for help now."""
     preference: float = 1.57
@@ -66,7 +70,7 @@ class Weights:
     distrust: float = -0.5
     """Distance of the origin from the most trusted one."""
     pinned: float = 0.1
-    echo: float = -8.0
+    echo: float = -16.0
     """Is the question itself, asked before."""
     holds: float = 0.0
     """Coverage to the power of 1.5: a trivial match counts little, a nearly full one much."""
@@ -93,6 +97,7 @@ ALONE = replace(
     session=0.0,
     short=0.0,
     preference=0.0,
+    newest=2.0,
 )
 """Of a memory without a session: its best match by words is often a trivial one."""
 
@@ -102,6 +107,8 @@ ALONE = replace(
 QUOTABLE = 250
 """Length up to which a turn passes its whole evidence to its neighbors."""
 SHORT = 120
+BARE = 70
+"""Length up to which a question holds no statement besides."""
 LEAST = 5
 """Lower bound of the length of a turn."""
 
@@ -174,6 +181,7 @@ def arrange(
     manner = {
         "short": np.maximum(np.float32(np.log(SHORT)) - size, 0),
         "question": asks.astype(np.float32),
+        "bare": (asks & (length <= BARE)).astype(np.float32),
     }
     if importance is not None:
         manner["importance"] = importance - np.float32(0.5)
@@ -233,6 +241,12 @@ SPREAD = 0.5
 """Cosines that differ by less than this are not spread over all of 0..1: they hardly differ."""
 BROAD = 0.5
 """A time range with a larger share of all rows is ignored."""
+AGREES = 0.05
+"""The least cosine by which a row without a word of the question agrees with it at all."""
+STATED = 0.5
+"""The least coverage by which a row states what is asked for."""
+EQUAL = 0.99
+"""The share of the best coverage that counts as the same."""
 ABOUT = 0.05
 """The least share of the question's information by which a standing wish is about it."""
 ALIKE = 0.2
@@ -288,6 +302,20 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
         found["session"] = best.take(columns.session_of)
     found["nearby"] = np.maximum(around * columns.gate - coverage, 0)
     masks = _aims(query, columns)
+    if evidence.meaning is not None:
+        # Who said it and what stands beside it count where the row itself agrees at all.
+        agrees = (coverage > 0) | (evidence.meaning > AGREES)
+        for name in ("answers", "session", "nearby"):
+            found[name] = found[name] * agrees
+        if "speaker" in masks:
+            masks["speaker"] &= agrees
+    if (most := float(coverage.max(initial=0))) >= STATED:
+        equal = np.flatnonzero((coverage >= EQUAL * most) & ~columns.asks)
+        if len(equal) > 1:
+            # Of statements about one thing the last one holds; of equal times the last written.
+            last = equal[columns.time[equal] == np.fmax.reduce(columns.time[equal])][-1:]
+            found["newest"] = np.zeros(len(coverage), np.float32)
+            found["newest"][last] = 1
     if "instruction" in masks:
         # However standing, a wish counts only where it has anything to do with the question.
         about = coverage >= ABOUT
