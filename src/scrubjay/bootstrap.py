@@ -119,6 +119,10 @@ def make_embedder(settings: Settings, clock: Clock) -> Embedder:
                 api_key=asked.api_key,
             )
             return OpenAIEmbedder(endpoint, clock=clock, sleep=time.sleep)
+        case EmbedderName.ENCODER:
+            from scrubjay.adapters.embedders.encoder import EncoderEmbedder
+
+            return EncoderEmbedder(clock)
         case EmbedderName.STATIC:
             from scrubjay.adapters.embedders.static import StaticEmbedder
 
