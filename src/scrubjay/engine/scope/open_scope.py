@@ -451,8 +451,12 @@ class OpenScope:
         if known is not None and known.blob is not None:
             self.leave_due(tx, Due.SWEEP)
         version = 1 if known is None else known.version + 1
-        epoch = tx.head().at(collection).epoch
-        row = Row(id=row_id, version=version, epoch=epoch, cell=None, session=session)
+        position = tx.head().at(collection)
+        if not position.seq:  # the first row: only a new scope's own collections have a key
+            key, name = self.ports.clock.random(KEY_BYTES), slot(collection, position.epoch)
+            self.ports.keyring.add(self.address, name, key)
+            self.ports.reach(Failpoint.COLLECTION_KEY_ADDED)
+        row = Row(id=row_id, version=version, epoch=position.epoch, cell=None, session=session)
         self.write_row(tx, collection, self.seal_body(collection, row, body))
 
     def write_row(self, tx: Tx, collection: Collection, sealed: Sealed) -> Row:
