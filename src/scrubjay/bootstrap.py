@@ -18,6 +18,7 @@ from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Engine, Policy, Ports
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
+from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
 from scrubjay.model.turns import Piece, Turn
 from scrubjay.ports import Clock, Distiller, Embedder, Extractor, Keyring, Reach, pass_by
@@ -81,6 +82,10 @@ class LazyDistiller:
     def words(self, turn: Turn) -> frozenset[str]:
         """What the turn says, as words to compare with another turn's."""
         return self._rules.words(turn)
+
+    def kind(self, text: str) -> Kind:
+        """The kind of a memory by its text."""
+        return self._rules.kind(text)
 
 
 def clock() -> Clock:

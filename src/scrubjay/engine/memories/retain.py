@@ -13,12 +13,15 @@ from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, KeyMissing, Stale
-from scrubjay.model.memory import Edition, Memory, wording
+from scrubjay.model.memory import Edition, Kind, Memory, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Amend, Caller, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
 from scrubjay.model.rows import Collection, Freeze
 from scrubjay.ports import Failpoint, Tx
+
+_OWNERS = frozenset({Origin.USER, Origin.OPERATOR})
+"""The origins whose words may tell an agent how to act, without saying so."""
 
 
 def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
@@ -28,6 +31,8 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     request, redacted = admit(request, opened.ports.policy.placeholder)
     _check_expiry(request, now)
     public_id = request.id or f"mem-{clock.new_id()}"
+    if (inferred := _infer_kind(opened, request)) is not None:
+        request = replace(request, kind=inferred)
     memory = request.memory(public_id, now, caller)
     vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
     try:  # before the transaction begins, in the epoch as last seen
@@ -46,9 +51,12 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
         origin = lowest([origin, *(source.origin for source in sources)])
         # What is derived late, from a value that was corrected meanwhile, is hidden as well.
         outdated = any(not source.current for source in sources)
+        found = inferred if origin in _OWNERS else None
         epoch, sealed = tx.head().memory.epoch, ahead
         if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin or outdated:
             told = replace(memory, origin=origin, retired_at=now if outdated else None)
+            if inferred is not found:
+                told = replace(told, kind=Kind.FACT)
             sealed = opened.seal(told, epoch, vector)
         opened.trail.record(tx, "retain", caller.actor, (sealed.row.id,))
         opened.write_row(tx, Collection.MEMORY, sealed)
@@ -56,11 +64,30 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
             tx.link(opened.row_id(source), sealed.row.id)
         if outdated:
             derivation.hide_new(opened, tx, memory)
-        return Retained(id=memory.id, redacted=redacted, degraded=degraded, hidden=int(outdated))
+        return Retained(
+            id=memory.id,
+            redacted=redacted,
+            degraded=degraded,
+            hidden=int(outdated),
+            inferred=found,
+        )
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
     return receipt
+
+
+def _infer_kind(opened: OpenScope, request: Retain) -> Kind | None:
+    """The kind that a text without one reads like; None where one is given, or it is a fact.
+
+    Only of what the owners tell: what a speaker said in a conversation is no wish of theirs.
+    """
+    distiller = opened.ports.distiller
+    said = request.speaker is not None or request.position is not None
+    if request.kind or said or request.origin not in _OWNERS or distiller is None:
+        return None
+    kind = distiller.kind(request.content)
+    return None if kind is Kind.FACT else kind
 
 
 def _check_expiry(request: Retain | Supersede, now: datetime) -> None:

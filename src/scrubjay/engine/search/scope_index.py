@@ -140,6 +140,11 @@ class Snapshot:
             arranged=arrange(replace(whole, session=apart)),
         )
 
+    @property
+    def unknown_share(self) -> float:
+        """Share of the rows in languages the embedder does not know."""
+        return 0.0 if self._foreign is None else float(self._foreign.mean())
+
     def match(self, wanted: Sequence[Wanted]) -> Match:
         """Match every row with the query terms."""
         return self._terms.match(wanted)
