@@ -27,7 +27,7 @@ def test_what_an_owner_tells_is_of_the_kind_it_reads_like(engine: Engine, origin
     assert stored(engine, origin=origin) == (Kind.PREFERENCE, Kind.PREFERENCE)
 
 
-@pytest.mark.parametrize("origin", set(Origin) - set(OWNERS))
+@pytest.mark.parametrize("origin", sorted(set(Origin) - set(OWNERS)))
 def test_what_anybody_else_tells_is_a_fact(engine: Engine, origin: Origin) -> None:
     assert stored(engine, origin=origin) == (Kind.FACT, None)
     assert engine.quarantined(ALICE) == ()
