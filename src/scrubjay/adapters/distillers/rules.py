@@ -37,6 +37,7 @@ class Statement(Struct, frozen=True):
 
     says: re.Pattern[str]
     about: str | None = None
+    category: str | None = None
 
 
 class Language(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -204,6 +205,10 @@ _MOVING_IMPORTANCE: Final = 0.9
 _WEIGHTY_IMPORTANCE: Final = 0.75
 
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
+_SPOKEN: Final = re.compile(
+    r"\"[^\"\n]{12,400}\"|“[^”\n]{5,400}”|«[^»\n]{12,400}»|„[^“”\n]{12,400}[“”]|「[^」\n]{5,400}」"
+)
+"""Words in quotation marks, unless they are a name: somebody else's, or to be translated."""
 _QUOTED: Final = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
 _END: Final = re.compile(
     r"(?<=[.!?;])(?<!\d\.)\s+|(?<=[。\uff01\uff1f\uff1b])|\n+"
@@ -297,8 +302,14 @@ def _statements(own: str, day: date) -> Iterator[Piece]:
     for sentence in _sentences(own):
         for clause in _clauses(sentence):
             piece = _statement(clause, day)
-            if piece is not None and len(found) < _STATEMENTS:
-                found.setdefault(piece.slot or piece.content, piece)
+            if piece is None:
+                continue
+            piece = replace(piece, said=sentence)
+            about = piece.slot or piece.content
+            if about in found and _sign("denies").fullmatch(piece.content):
+                continue  # "I moved to Rome, I no longer live in Bern"
+            if about in found or len(found) < _STATEMENTS:
+                found[about] = piece  # of two about one thing, the later one counts
     for number, piece in enumerate(found.values()):
         yield replace(piece, part=f"statement-{number}")
 
@@ -345,7 +356,7 @@ def _own_words(said: str) -> str:
 
 
 def _unquoted(said: str) -> str:
-    return _QUOTED.sub("", _FENCE.sub("\n", said))
+    return _SPOKEN.sub(" ", _QUOTED.sub("", _FENCE.sub("\n", said)))
 
 
 def _edges(said: str) -> str:
@@ -385,7 +396,7 @@ def _correction(clause: str, rest: str, language: Language, day: date) -> Piece 
     """A correction of a fact becomes the new fact; any other must have content."""
     if stated := _plain_statement(rest, day):
         return replace(stated, importance=_CORRECTED)
-    if not language.tells.fullmatch(rest):
+    if not language.tells.fullmatch(rest) or language.points.match(rest):
         return None
     return Piece(
         part="",
@@ -406,17 +417,19 @@ def _plain_statement(core: str, day: date) -> Piece | None:
             continue
         groups = match.groupdict()
         if one := groups.get("object"):
-            about = f"{statement.about}: {language.bare.sub('', plain(one))}"
+            bared = language.bare.sub("", language.bare.sub("", plain(one)))
+            about = f"{statement.about}: {bared}"
         elif named := groups.get("slot") or statement.about:
             about = f"{kind.value}: {plain(named)}"
         else:
             about = f"said: {plain(core)}"
+        category = () if statement.category is None else (f"category:{statement.category}",)
         return Piece(
             part="",
             kind=kind,
             content=language.grammar.tell(core, day),
             slot=about,
             importance=_SALIENCE[kind],
-            tags=(SALIENT,),
+            tags=(SALIENT, *category),
         )
     return None

@@ -419,3 +419,15 @@ def test_a_relative_date_becomes_absolute(said: str, date: str) -> None:
 def test_a_date_beyond_the_calendar_stays_as_it_was_said() -> None:
     last = Turn(id="turn-1", at=datetime.max.replace(tzinfo=UTC), user="My exam is next year.")
     assert RULES.distill(last)[1].content == "User's exam is next year."
+
+
+def test_messages_of_another_hand_are_learned(record_property) -> None:
+    """By a reader who had not seen the rules; design.md has the figures of the first sight."""
+    messages = labeled("unseen")
+    precision, recall, retired = measured(messages)
+    record_property("precision", round(precision, 3))
+    record_property("recall", round(recall, 3))
+    assert len(messages) + len(labeled("development")) >= 300
+    assert precision >= 0.9
+    assert recall >= 0.8
+    assert retired >= 0.7
