@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from enum import Enum
-from typing import Any, Final, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from scrubjay.guard import PLACEHOLDER
-from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.errors import Forbidden, InvalidRequest
 from scrubjay.model.memory import Memory
+from scrubjay.model.origin import Origin
 from scrubjay.model.requests import Retain, Supersede
 from scrubjay.model.turns import Piece, Turn
+
+if TYPE_CHECKING:
+    from scrubjay.guard.secrets import Redacted
 
 _Pure = Callable[[str], str]
 Written = TypeVar("Written", Retain, Supersede, Memory, Turn, Piece)
@@ -39,19 +45,27 @@ IDENTIFIERS: Final = {
 """The fields of text that are stored as they came, each with the reason; all others are cleaned."""
 
 
+def check_claim(claimed: Origin, ceiling: Origin) -> None:
+    """Forbidden if a text claims an origin that is more trusted than its writer's ceiling."""
+    if claimed.trust > ceiling.trust:
+        raise Forbidden(
+            f"This key may not write with the origin {claimed}.",
+            hint=f"Leave the origin out, or use {ceiling} or a lower one.",
+        )
+
+
 def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Mapping[str, int]]:
     """The same without invisible characters and secrets, and how many of which secrets it had.
 
     Every text in it is cleaned, but for `IDENTIFIERS`; InvalidRequest if no content is left.
     """
-    from scrubjay.guard.clean import clean  # their patterns are compiled at first
-    from scrubjay.guard.secrets import redact
-
+    clean, redact = _filters()
     found: Counter[str] = Counter()
 
     def pure(text: str) -> str:
         redacted = redact(clean(text), placeholder)
-        found.update(redacted.found)
+        if redacted.found:
+            found.update(redacted.found)
         return redacted.text
 
     cleaned: Written = _cleaned(written, pure)
@@ -63,27 +77,42 @@ def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Ma
     return cleaned, dict(found)
 
 
+@cache
+def _filters() -> tuple[_Pure, Callable[[str, str], Redacted]]:
+    """Both filters; their patterns are compiled by the first write, not by every command."""
+    from scrubjay.guard.clean import clean
+    from scrubjay.guard.secrets import redact
+
+    return clean, redact
+
+
 def _cleaned(value: Any, pure: _Pure) -> Any:
     """The value with every text in it made pure, or the same if it was."""
     match value:
-        case Enum():
-            return value
         case str():
-            return pure(value)
+            return value if isinstance(value, Enum) else pure(value)
+        case float() | int() | datetime():  # they need no look at an abstract class
+            return value
         case list() | tuple():
             return [_cleaned(one, pure) for one in value]
-        case Mapping():
-            return {pure(name): _cleaned(one, pure) for name, one in value.items()}
         case Struct():
             return _cleaned_fields(value, pure)
+        case Mapping():
+            return {pure(name): _cleaned(one, pure) for name, one in value.items()}
     return value
+
+
+@cache
+def _free(kind: type[Struct]) -> tuple[str, ...]:
+    """The fields that are no identifiers."""
+    return tuple(name for name in kind.__struct_fields__ if name not in IDENTIFIERS)
 
 
 def _cleaned_fields(written: Struct, pure: _Pure) -> Struct:
     """A field of which nothing is left is as if it had not been given; content stays empty."""
     changed = dict[str, Any]()
-    for name in written.__struct_fields__:
-        if name in IDENTIFIERS or not (value := getattr(written, name)):
+    for name in _free(type(written)):
+        if not (value := getattr(written, name)):
             continue
         cleaned = _cleaned(value, pure)
         if isinstance(value, tuple):

@@ -209,6 +209,11 @@ def derived(view: View, source: bytes) -> list[Row]:
     return [row for row in rows if row is not None]
 
 
+def earlier_versions(row_id: bytes) -> bytes:
+    """The name under which lineage has the version before a row that purge erased."""
+    return row_id[::-1]
+
+
 class OpenScope:
     """One open scope; thread-safe."""
 
@@ -291,7 +296,8 @@ class OpenScope:
 
     def epoch(self, collection: Collection) -> int:
         """The epoch of a collection as last seen; every write checks it against the head."""
-        return self._seen.at(collection).epoch
+        epoch: int = getattr(self._seen, collection.value).epoch
+        return epoch
 
     @property
     def due(self) -> Due:
@@ -398,6 +404,8 @@ class OpenScope:
             ),
             records.encode(memory),
         )
+        if vector is None:
+            return sealed
         cell = self.seal_vector(vector, row_id, epoch)
         return Sealed(replace(sealed.row, vector=cell), sealed.stream)
 
@@ -451,8 +459,12 @@ class OpenScope:
         if known is not None and known.blob is not None:
             self.leave_due(tx, Due.SWEEP)
         version = 1 if known is None else known.version + 1
-        epoch = tx.head().at(collection).epoch
-        row = Row(id=row_id, version=version, epoch=epoch, cell=None, session=session)
+        position = tx.head().at(collection)
+        if not position.seq:  # the first row: only a new scope's own collections have a key
+            key, name = self.ports.clock.random(KEY_BYTES), slot(collection, position.epoch)
+            self.ports.keyring.add(self.address, name, key)
+            self.ports.reach(Failpoint.COLLECTION_KEY_ADDED)
+        row = Row(id=row_id, version=version, epoch=position.epoch, cell=None, session=session)
         self.write_row(tx, collection, self.seal_body(collection, row, body))
 
     def write_row(self, tx: Tx, collection: Collection, sealed: Sealed) -> Row:
@@ -551,8 +563,10 @@ class OpenScope:
         self, work: Callable[[Tx], Result], *, frozen_too: bool = False, erasing: bool = False
     ) -> Result:
         """Run `work` in a transaction, unless the scope is destroyed or frozen for it."""
-        with self._mutex:
-            taken, self._reads = self._reads, Counter()
+        taken: Counter[tuple[str, str]] | None = None
+        if self._reads:
+            with self._mutex:
+                taken, self._reads = self._reads, Counter()
 
         def guarded(tx: Tx) -> Result:
             head = tx.head()
@@ -560,15 +574,16 @@ class OpenScope:
             self.check_current()
             if head.frozen is not Freeze.NONE and not frozen_too:
                 raise Frozen(f"The scope {self.scope} is frozen.")
-            for (verb, actor), number in sorted(taken.items()):
+            for (verb, actor), number in sorted(taken.items()) if taken else ():
                 self.trail.record(tx, verb, actor, number=number)
             return work(tx)
 
         try:
             result = self.ports.store.write(self.address, guarded, erasing=erasing)
         except ScrubjayError as error:
-            with self._mutex:
-                self._reads.update(taken)
+            if taken:
+                with self._mutex:
+                    self._reads.update(taken)
             if isinstance(error, NotFound):
                 self._explain_absence(error)
             raise
@@ -607,8 +622,9 @@ class OpenScope:
                         f"The data file of {self.scope} was lost, and is empty.",
                         hint="Restore a backup; one that was cut off can be repeated.",
                     )
-        self._seen = head
-        self.kept.noticed(head.memory.erased_seq)
+        before, self._seen = self._seen, head
+        if head.memory.erased_seq > before.memory.erased_seq:
+            self.kept.noticed(head.memory.erased_seq)
 
     def check_current(self) -> None:
         """StoreError if the file was rolled back, except for a restore."""
