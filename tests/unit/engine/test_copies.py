@@ -54,7 +54,7 @@ def test_a_fact_that_was_repeated_in_an_answer_is_gone_with_its_copies(engine: E
 
 
 def test_a_statement_goes_with_the_sentence_that_it_tells_in_other_words(engine: Engine) -> None:
-    record(engine, 1, "Good to know: my dentist is Dr. Ames in the harbor. It rains here.", "I see.")
+    record(engine, 1, "Good to know: my dentist is Dr. Ames in the harbor. It rains here.")
     (statement,) = [one for one in everything(engine) if one.kind is Kind.FACT]
     assert statement.content == "User's dentist is Dr. Ames in the harbor."
     forget(engine, statement.id, copies=True)

@@ -1,14 +1,15 @@
 """Wording of a derived statement: in the third person, with absolute dates.
 
 The turn keeps what was said, word for word. A statement is read without its turn, perhaps a year
-later, when nobody knows who "I" was and which day "tomorrow" meant. Both follow from the turn alone,
-so a derivation stays a function of the set of turns.
+later, when nobody knows who "I" was and which day "tomorrow" meant. Both follow from the turn
+alone, so a derivation stays a function of the set of turns.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import date, timedelta
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -26,8 +27,9 @@ class Rewrite(Struct, frozen=True, forbid_unknown_fields=True):
 class RelativeDate(Struct, frozen=True, forbid_unknown_fields=True):
     """Words that name a date by its distance from the turn.
 
-    `unit` is day, week, weekend, month or year; weekday is the nearest one after or before, day_of_week one
-    of the week that is `count` weeks away. The group `n` is a number that multiplies `count`.
+    `unit` is day, week, weekend, month or year; weekday is the nearest one after or before,
+    day_of_week one of the week that is `count` weeks away. The group `n` is a number that
+    multiplies `count`.
     """
 
     says: re.Pattern[str]
@@ -59,7 +61,7 @@ class Grammar(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """A statement of the user as others tell it, at any later time."""
         told = self._dated(said, day)
         for rule in self.third:
-            told = rule.says.sub(lambda found, by=rule.by: self._retold(found, by), told)
+            told = rule.says.sub(partial(self._retold, by=rule.by), told)
         if "User" not in told and self.first_person.search(told):
             told = f"User: {told}"
         return f"{told[:1].upper()}{told[1:]}{self.stop}"
