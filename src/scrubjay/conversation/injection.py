@@ -18,7 +18,7 @@ from scrubjay.model import echo
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin, excess
-from scrubjay.model.requests import AGENT, Get, Recall, TimelineRequest
+from scrubjay.model.requests import AGENT, INJECTED, Get, Recall, TimelineRequest
 from scrubjay.model.results import Hit
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import EPISODE_TURNS, Moment, State, Timeline
@@ -32,8 +32,6 @@ _FEELING: Final = 0.9
 _TIMELINE_BYTES: Final = 1_200
 _MOMENTS: Final = 200
 _FOUND: Final = 12
-_EVIDENCE: Final = ("coverage", "dated", "holds")
-"""Parts of a score that show that a memory is about the question."""
 _GIST: Final = 60
 _NOISE: Final = 10
 """Number of routine turns from which they are reported."""
@@ -118,7 +116,12 @@ class Mixer:
         """The blocks, best first; the number of routine turns, if there is room below `most`."""
         # A turn is told of once: rather by what was said in it than by what was quoted.
         hits = sorted(self._search(), key=lambda hit: not hit.memory.trusted)
-        about = [hit for hit in hits if any(hit.why.get(part, 0) > 0 for part in _EVIDENCE)]
+        # "What did I do yesterday?" shares no word with the day it asks about.
+        about = [
+            hit
+            for hit in hits
+            if hit.relevance >= INJECTED or (hit.memory.trusted and hit.why.get("dated", 0) > 0)
+        ]
         chosen: list[Block] = []
         for hit in self._news(about if self._context.query else [], MATCHED.blocks):
             sources = hit.memory.sources
