@@ -16,7 +16,7 @@ Branch = dict[str, "Branch"]
 
 TREE: Branch = {
     "ScrubjayError": {
-        "InvalidRequest": {},
+        "InvalidRequest": {"WrongKey": {}},
         "NotFound": {},
         "Forbidden": {},
         "LimitReached": {},
