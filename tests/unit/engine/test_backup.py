@@ -11,6 +11,7 @@ from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import (
     Destroyed,
     InvalidRequest,
+    KeyMissing,
     NotFound,
     ScrubjayError,
     StoreError,
