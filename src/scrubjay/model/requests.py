@@ -150,8 +150,13 @@ class Retain(_WithContent, frozen=True, kw_only=True):
     """Write one memory; durable when the verb returns."""
 
     kind: Annotated[
-        KindArg, Meta(description="The kind of memory; behavioral kinds tell the agent how to act.")
-    ] = Kind.FACT
+        KindArg | None,
+        Meta(
+            description="The kind of memory; behavioral kinds tell the agent how to act. Without "
+            "one, what a user or operator tells is a preference or an instruction if the text "
+            "reads like one; all else is a fact."
+        ),
+    ] = None
     tags: Annotated[
         TagList, Meta(description="Tags: labels to filter by, searched like the content.")
     ] = ()
@@ -188,7 +193,7 @@ class Retain(_WithContent, frozen=True, kw_only=True):
         """The memory this request describes; its other fields have the names of a memory's."""
         where = {name: getattr(self, name) for name in _PROVENANCE}
         told = {name: getattr(self, name) for name in _TOLD}
-        told |= {"id": public_id, "metadata": dict(self.metadata)}
+        told |= {"id": public_id, "kind": self.kind or Kind.FACT, "metadata": dict(self.metadata)}
         provenance = Provenance(actor=caller.actor, key_id=caller.key, **where)
         return Memory(**told, recorded_at=recorded_at, provenance=provenance)
 
