@@ -90,7 +90,8 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
             if isinstance(one := getattr(self, name), str):
                 force_setattr(self, name, (one,))
         CheckedRequest.__post_init__(self)
-        metadata_labels(self.where)
+        if self.where:
+            metadata_labels(self.where)
 
     @property
     def labels(self) -> frozenset[str]:
@@ -109,10 +110,11 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
     def _matches(self, memory: Memory) -> bool:
         return (
             (not self.kinds or memory.kind in self.kinds)
-            and frozenset(self.tags) <= frozenset(memory.tags)
+            and (not self.tags or frozenset(self.tags) <= frozenset(memory.tags))
             and (not self.origins or memory.origin in self.origins)
             and (self.session is None or memory.provenance.session == self.session)
             and (self.since is None or memory.said_at >= self.since)
             and (self.before is None or memory.said_at < self.before)
-            and (not (labels := self.labels) or labels <= frozenset(memory.labels))
+            and (self.channel is None or memory.provenance.channel == self.channel)
+            and (not self.where or metadata_labels(self.where) <= frozenset(memory.labels))
         )

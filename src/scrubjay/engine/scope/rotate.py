@@ -25,7 +25,8 @@ def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
 
     def store(tx: Tx) -> None:
         for collection in Collection:
-            opened.raise_epoch(tx, collection)
+            if opened.slots(collection):  # else nothing was ever sealed
+                opened.raise_epoch(tx, collection)
         opened.leave_due(tx, Due.ROTATE)
         opened.trail.record(tx, "rotate", actor)
 
@@ -34,8 +35,8 @@ def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
     resealed = finish(opened)
     opened.ports.store.settle(opened.address)
     opened.copy_audit_head()
-    epochs = {collection.value: opened.epoch(collection) for collection in Collection}
-    return Rotated(resealed=resealed, epochs=epochs)
+    used = [collection for collection in Collection if opened.slots(collection)]
+    return Rotated(resealed=resealed, epochs={one.value: opened.epoch(one) for one in used})
 
 
 def finish(opened: OpenScope, *, seconds: float | None = None) -> int:

@@ -226,6 +226,9 @@ class Columns:
     def unpack(cls, raw: bytes) -> Columns:
         """The columns that `pack` wrote; ValueError for anything else."""
         held, note = unpack_arrays(raw)
+        if "labels" not in held:  # of an earlier version: verified, never searched
+            bare = np.zeros(len(held["born"]) + 1, np.int32)
+            held |= {"labels": np.zeros(0, np.uint64), "label_starts": bare}
         return cls(**held, names=tuple(note["names"]))
 
     def pack(self) -> bytes:

@@ -299,7 +299,7 @@ def _restore(
     # A file that was lost and made again is at epoch 1. It goes on above the epochs it had:
     # receipts, and processes that had it open, know those numbers as the names of other keys.
     for collection in Collection:
-        last = max(opened.slots(collection))
+        last = max(opened.slots(collection), default=0)
         if last > tx.head().at(collection).epoch:
             opened.raise_epoch(tx, collection, last + 1)
             opened.leave_due(tx, Due.ROTATE)
