@@ -17,6 +17,7 @@ from scrubjay import access, codec
 from scrubjay.access import Access, Grant
 from scrubjay.engine import Engine
 from scrubjay.model import requests
+from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
 from scrubjay.model.requests import Caller, NoFields
@@ -137,13 +138,16 @@ class Verbs:
     """The verbs on one scope."""
 
     retain = Verb(requests.Retain, Engine.retain, Grant.WRITE, writes=True, creates=True)
+    retain_many = Verb(
+        RetainMany, Engine.retain_many, Grant.WRITE, writes=True, heavy=True, creates=True
+    )
     recall = Verb(requests.Recall, Engine.recall)
     browse = Verb(requests.Browse, Engine.browse)
     get = Verb(requests.Get, Engine.get)
     count = Verb(Filter, Engine.count)
     history = Verb(requests.History, Engine.history)
     lineage = Verb(requests.LineageRequest, Engine.lineage)
-    follow = Verb(requests.Follow, Engine.follow)
+    follow = Verb(requests.FollowRequest, Engine.follow)
     statistics = Verb(requests.StatisticsRequest, Engine.statistics)
     inspect = Verb(NoFields, Engine.inspect, Grant.ADMIN, heavy=True)
     brief = Verb(requests.BriefRequest, Engine.brief)

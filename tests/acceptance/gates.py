@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.scope.lifecycle import locate
-from scrubjay.model.requests import Follow
+from scrubjay.model.requests import FollowRequest
 from scrubjay.ports import Blobs, Keyring, Result, Store, Tx
 from tests.acceptance.peers import ALICE
 from tests.support.engines import SqliteHome
@@ -128,7 +128,7 @@ class Follower:
 
     def look(self) -> None:
         """Bring the copy up to date."""
-        since = Follow(after=self._seq, min_seq=self._min_seq, limit=1000)
+        since = FollowRequest(after=self._seq, min_seq=self._min_seq, limit=1000)
         changes = self.engine.follow(ALICE, since)
         if changes.anew:
             self.times_anew += 1

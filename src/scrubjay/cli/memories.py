@@ -14,7 +14,7 @@ from scrubjay.cli.parser import ID, Option, fields
 from scrubjay.cli.render import Output, line, local, piece, say
 from scrubjay.handle import Jay
 from scrubjay.model.filters import Filter
-from scrubjay.model.requests import BriefRequest, Browse, Follow, Recall, Retain, Supersede
+from scrubjay.model.requests import BriefRequest, Browse, FollowRequest, Recall, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
 
 _NOTES = {
@@ -177,7 +177,7 @@ def lineage(jay: Jay, id: str) -> Output:
     return Output(found, lambda: render.table(("is", "steps", "id", "text"), rows), notes)
 
 
-@scoped("follow", fields(Follow, "after", "min_seq", "limit -n"))
+@scoped("follow", fields(FollowRequest, "after", "min_seq", "limit -n"))
 def follow(jay: Jay, **request: Any) -> Output:
     """Show the changes of memories after a sequence number, oldest first.
 

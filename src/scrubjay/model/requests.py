@@ -526,7 +526,7 @@ class LineageRequest(_WithId, frozen=True):
     """Read what one memory was derived from, and what was derived from it."""
 
 
-class Follow(CheckedRequest, frozen=True, kw_only=True):
+class FollowRequest(CheckedRequest, frozen=True, kw_only=True):
     """Read the changes of memories since the last answer, oldest first."""
 
     after: Annotated[Count, Meta(description="The `seq` of the last answer; 0 for everything.")] = 0

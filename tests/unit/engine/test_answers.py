@@ -28,7 +28,7 @@ from scrubjay.model.requests import (
     Browse,
     Destroy,
     Export,
-    Follow,
+    FollowRequest,
     Forget,
     FreezeRequest,
     Get,
@@ -388,4 +388,4 @@ def test_a_destroyed_scope_shows_nothing(engine: Engine, verb: str) -> None:
 @pytest.mark.parametrize("wrong", [{"after": -1}, {"limit": 0}, {"limit": FOLLOW_LIMIT + 1}])
 def test_follow_refuses_a_place_or_limit_that_is_none(wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidRequest):
-        Follow(**wrong)
+        FollowRequest(**wrong)

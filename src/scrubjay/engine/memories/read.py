@@ -10,7 +10,7 @@ from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.overview import Change, Changes, Lineage, Relative
-from scrubjay.model.requests import Browse, Follow
+from scrubjay.model.requests import Browse, FollowRequest
 from scrubjay.model.results import Page
 from scrubjay.model.rows import Collection
 from scrubjay.ports import View
@@ -139,7 +139,7 @@ def lineage(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> 
     return Lineage(memory=memory, sources=tuple(sources), derived=tuple(derived), complete=complete)
 
 
-def follow(opened: OpenScope, request: Follow, *, actor: Actor = Actor.USER) -> Changes:
+def follow(opened: OpenScope, request: FollowRequest, *, actor: Actor = Actor.USER) -> Changes:
     """Change feed: the changes after a seq, for a reader that keeps a copy, such as an index.
 
     `after` and `min_seq` are those of the last answer. A reader from before a purge must discard
