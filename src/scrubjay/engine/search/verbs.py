@@ -207,6 +207,13 @@ class SearchVerbs(OpenScopes):
         indexed = self._indexed(scope)
         return reindex.reindex(opened, indexed, progress=progress, actor=caller.actor)
 
+    def unknown_share(self, scope: Scope) -> float:
+        """Share of the memories that are in languages the embedder was not made for."""
+        from scrubjay.engine.search import recall  # loads numpy, which many a process never needs
+
+        self._look(scope)
+        return recall.catch_up(self._indexed(scope), []).unknown_share
+
     def _take_in(self, scope: Scope, *, last: bool = True) -> None:
         """Let the index follow many writes; after the `last` of them it is written to disk.
 
