@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.client import Client as Client
     from scrubjay.client import connect as connect
     from scrubjay.handle import AsyncJay as AsyncJay
+    from scrubjay.handle import HomeEngine
     from scrubjay.handle import Jay as Jay
-    from scrubjay.handle import SharedEngine
     from scrubjay.handle import open as open
     from scrubjay.model.batches import BatchReceipt as BatchReceipt
     from scrubjay.model.batches import Refusal as Refusal
@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.errors import Stale as Stale
     from scrubjay.model.errors import StoreError as StoreError
     from scrubjay.model.errors import Timeout as Timeout
+    from scrubjay.model.errors import WrongKey as WrongKey
     from scrubjay.model.memory import Kind as Kind
     from scrubjay.model.memory import Memory as Memory
     from scrubjay.model.memory import Provenance as Provenance
@@ -89,7 +90,7 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.turns import Timeline as Timeline
     from scrubjay.model.turns import Turn as Turn
 
-    Engine = SharedEngine
+    Engine = HomeEngine
 
 __version__ = "0.1.0"
 
@@ -99,7 +100,7 @@ _HOMES = {
     "scrubjay.model.errors": (
         "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "
         "Full InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
-        "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout"
+        "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout WrongKey"
     ),
     "scrubjay.model.memory": "Kind Memory Provenance",
     "scrubjay.model.origin": "Actor Origin",
@@ -116,7 +117,7 @@ _HOMES = {
     "scrubjay.handle": "AsyncJay Jay open",
 }
 _NAMES = {name: (home, name) for home, names in _HOMES.items() for name in names.split()}
-_NAMES["Engine"] = ("scrubjay.handle", "SharedEngine")
+_NAMES["Engine"] = ("scrubjay.handle", "HomeEngine")
 
 __all__ = sorted(_NAMES)  # noqa: PLE0605 - the table above has each name once
 
