@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.client import Client as Client
     from scrubjay.client import connect as connect
     from scrubjay.handle import AsyncJay as AsyncJay
+    from scrubjay.handle import HomeEngine
     from scrubjay.handle import Jay as Jay
-    from scrubjay.handle import SharedEngine
     from scrubjay.handle import open as open
     from scrubjay.model.batches import BatchReceipt as BatchReceipt
     from scrubjay.model.batches import Refusal as Refusal
@@ -48,17 +48,24 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.errors import Stale as Stale
     from scrubjay.model.errors import StoreError as StoreError
     from scrubjay.model.errors import Timeout as Timeout
+    from scrubjay.model.errors import WrongKey as WrongKey
     from scrubjay.model.memory import Kind as Kind
     from scrubjay.model.memory import Memory as Memory
     from scrubjay.model.memory import Provenance as Provenance
     from scrubjay.model.origin import Actor as Actor
     from scrubjay.model.origin import Origin as Origin
+    from scrubjay.model.overview import Change as Change
+    from scrubjay.model.overview import Changes as Changes
+    from scrubjay.model.overview import Lineage as Lineage
+    from scrubjay.model.overview import Relative as Relative
+    from scrubjay.model.overview import Statistics as Statistics
     from scrubjay.model.results import AuditEvent as AuditEvent
     from scrubjay.model.results import BackedUp as BackedUp
     from scrubjay.model.results import BackupNote as BackupNote
     from scrubjay.model.results import Brief as Brief
     from scrubjay.model.results import ErasedCell as ErasedCell
     from scrubjay.model.results import Erasure as Erasure
+    from scrubjay.model.results import Exhibit as Exhibit
     from scrubjay.model.results import Exported as Exported
     from scrubjay.model.results import Extraction as Extraction
     from scrubjay.model.results import ExtractionStatus as ExtractionStatus
@@ -83,7 +90,7 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.turns import Timeline as Timeline
     from scrubjay.model.turns import Turn as Turn
 
-    Engine = SharedEngine
+    Engine = HomeEngine
 
 __version__ = "0.1.0"
 
@@ -93,12 +100,13 @@ _HOMES = {
     "scrubjay.model.errors": (
         "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "
         "Full InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
-        "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout"
+        "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout WrongKey"
     ),
     "scrubjay.model.memory": "Kind Memory Provenance",
     "scrubjay.model.origin": "Actor Origin",
+    "scrubjay.model.overview": "Change Changes Lineage Relative Statistics",
     "scrubjay.model.results": (
-        "AuditEvent BackedUp BackupNote Brief ErasedCell Erasure Exported Extraction "
+        "AuditEvent BackedUp BackupNote Brief ErasedCell Erasure Exhibit Exported Extraction "
         "ExtractionStatus Hit Loaded Outcome Page Preview Purged Recalled Reindexed "
         "Report Retained Rotated Session Stopped"
     ),
@@ -109,7 +117,7 @@ _HOMES = {
     "scrubjay.handle": "AsyncJay Jay open",
 }
 _NAMES = {name: (home, name) for home, names in _HOMES.items() for name in names.split()}
-_NAMES["Engine"] = ("scrubjay.handle", "SharedEngine")
+_NAMES["Engine"] = ("scrubjay.handle", "HomeEngine")
 
 __all__ = sorted(_NAMES)  # noqa: PLE0605 - the table above has each name once
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import partial, wraps
 from pathlib import Path
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scrubjay import bootstrap, files, settings
 from scrubjay.engine import Engine
 from scrubjay.engine.memories import receipts
-from scrubjay.model.memory import Memory
+from scrubjay.model.memory import Json, Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import NOTHING, Backup, Caller, Export, Load, Restore
 from scrubjay.model.results import BackedUp, Erasure, Exported, Loaded, Reindexed, Report
@@ -32,7 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class SharedEngine:
+class HomeEngine:
     """`scrubjay.Engine`: all scopes of one home, which share its catalog, keys and indexes.
 
     Files of idle scopes are closed, and opened again when needed.
@@ -84,9 +84,6 @@ class SharedEngine:
         self._engine.close()
 
 
-SharedEngine.__name__ = SharedEngine.__qualname__ = "Engine"  # what people call it
-
-
 def open(
     scope: str = "default",
     *,
@@ -102,7 +99,7 @@ def open(
     created, unless `create` is false; a destroyed one only with `anew`.
     """
     Scope.parse(scope)  # before anything is made
-    engine = SharedEngine(home, passphrase=passphrase, actor=actor)
+    engine = HomeEngine(home, passphrase=passphrase, actor=actor)
     try:
         jay = engine.scope(scope, create=create, anew=anew)
     except BaseException:  # seam: nothing may stay open when opening fails, whatever it was
@@ -172,9 +169,10 @@ class Jay(Verbs, Handle):
         *,
         sealed: bool = False,
         passphrase: str | None = None,
+        where: Mapping[str, Json] | None = None,
     ) -> Exported:
         """Every memory as JSON, or sealed under a passphrase or a new key; to a file if named."""
-        request = Export(sealed=sealed, passphrase=passphrase)
+        request = Export(sealed=sealed, passphrase=passphrase, where=where or {})
         exported = self._engine.export(self.scope, request, self._caller)
         if path is not None:
             files.write(Path(path), exported.content)

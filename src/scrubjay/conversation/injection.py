@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from scrubjay.engine import Engine
-from scrubjay.guard.clean import one_line
 from scrubjay.model import echo
+from scrubjay.model.clean import one_line
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin, excess
@@ -26,6 +26,7 @@ from scrubjay.model.turns import EPISODE_TURNS, Moment, State, Timeline
 _SEARCH: Final = 0.6
 """Share of the deadline for the search."""
 _SALIENT: Final = "salient"
+_DECISION: Final = "category:decision"
 _FEELING: Final = 0.9
 """Importance from which a salient turn counts as a strong feeling."""
 _TIMELINE_BYTES: Final = 1_200
@@ -183,6 +184,8 @@ class Mixer:
         kind = memory.kind.value
         if memory.kind is Kind.EPISODE and _SALIENT in memory.tags:
             kind = "feeling" if memory.importance >= _FEELING else "decision"
+        elif _DECISION in memory.tags:
+            kind = "decision"
         elif memory.kind is Kind.EPISODE and self._episodes.is_open(memory.sources):
             kind = "recent"
         text = one_line(echo.cut(memory.content))
