@@ -309,20 +309,11 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
             found[name] = found[name] * agrees
         if "speaker" in masks:
             masks["speaker"] &= agrees
-    if (most := float(coverage.max(initial=0))) >= STATED:
-        equal = np.flatnonzero((coverage >= EQUAL * most) & ~columns.asks)
-        if len(equal) > 1:
-            # Of statements about one thing the last one holds; of equal times the last written.
-            last = equal[columns.time[equal] == np.fmax.reduce(columns.time[equal])][-1:]
-            found["newest"] = np.zeros(len(coverage), np.float32)
-            found["newest"][last] = 1
-    if "instruction" in masks:
-        # However standing, a wish counts only where it has anything to do with the question.
-        about = coverage >= ABOUT
-        if evidence.meaning is not None:
-            about |= evidence.meaning >= ALIKE
-        for name in ("instruction", "preference"):
-            masks[name] &= about
+    last = _last_statement(coverage, columns)
+    if len(last):
+        found["newest"] = np.zeros(len(coverage), np.float32)
+        found["newest"][last] = 1
+    _keep_about(masks, evidence)
     found |= {name: mask.astype(np.float32) for name, mask in masks.items()}
     if "dated" in found and any(window.exact for window in query.windows):
         found["dated"] *= np.float32(EXACT)
@@ -337,6 +328,30 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
         age = np.log(np.fmax(days, 0) + np.float32(1)) / np.float32(np.log1p(OLD_DAYS))
         found["age"] = np.minimum(age, 1)
     return found
+
+
+def _last_statement(coverage: Floats, columns: RankColumns) -> Places:
+    """The last of several statements about one thing, which holds; of equal times the last written.
+
+    They are about one thing where they hold as much of the question, and that is much.
+    """
+    most = float(coverage.max(initial=0))
+    if most < STATED:
+        return np.empty(0, np.intp)
+    equal = np.flatnonzero((coverage >= EQUAL * most) & ~columns.asks)
+    if len(equal) < 2:
+        return equal[:0]
+    return equal[columns.time[equal] == np.fmax.reduce(columns.time[equal])][-1:]
+
+
+def _keep_about(masks: dict[str, Mask], evidence: Evidence) -> None:
+    """Of standing wishes, keep those that have anything to do with the question."""
+    if "instruction" in masks:
+        about = evidence.coverage >= ABOUT
+        if evidence.meaning is not None:
+            about |= evidence.meaning >= ALIKE
+        for name in ("instruction", "preference"):
+            masks[name] &= about
 
 
 def _passed(values: Floats, columns: RankColumns) -> Floats:
