@@ -348,8 +348,8 @@ class _WithQuery(Filter, frozen=True):
     query: Annotated[Words, Meta(description="The question to search by, in words.")]
 
 
-INJECTED: Final = 0.01
-"""Relevance threshold meant for text injected into a prompt unasked; no surface applies it yet."""
+INJECTED: Final = 0.0125
+"""Relevance threshold of text that is injected into a prompt unasked."""
 
 
 class Recall(_WithQuery, frozen=True, kw_only=True):
@@ -385,7 +385,7 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         Share,
         Meta(
             description="Threshold from 0 to 1: leaves out hits of lower relevance; "
-            "0.01 silences most small talk."
+            "0.0125 silences most small talk."
         ),
     ] = 0.0
     max_bytes: Annotated[
@@ -616,7 +616,7 @@ class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
 
 
 class TimelineRequest(CheckedRequest, frozen=True):
-    """Read the timeline: times and topics of the turns."""
+    """Read the timeline: when each turn was, and how it begins."""
 
     limit: Annotated[
         int,

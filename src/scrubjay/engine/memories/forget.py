@@ -301,7 +301,8 @@ def _told(opened: OpenScope, view: View, named: Doomed) -> tuple[dict[str, int],
         plain, trust = plain_words(memory.content), memory.origin.trust
         if len(plain) >= SHORTEST and not (episode and row.id in noted):
             whole[plain] = max(trust, whole.get(plain, trust))
-        for one in () if episode else (plain, *sentences(memory.content)):
+        told = () if episode else (memory.content, *turns.rests_on(opened, view, memory))
+        for one in (one for text in told for one in (plain_words(text), *sentences(text))):
             parts[one] = max(trust, parts.get(one, trust))
     return whole, parts | whole
 

@@ -34,6 +34,8 @@ DEFAULT_LANGUAGE = "english"
 COMPOUNDING = frozenset({"german", "dutch", "swedish"})
 SHORTEST_PART = 4
 LONGEST_PART = 10
+SMALL_TALK = 1 / 6
+"""How much a word common in talk about anything tells, against other words."""
 PART_SHARE = 0.5
 """Weight of a part of a compound, and of a compound matched by a part of it."""
 LONGEST_WORD = 64
@@ -83,6 +85,8 @@ class Wanted:
     term: str
     weight: float = 1.0
     near: Mapping[str, float] = field(default_factory=dict)
+    telling: float = 1.0
+    """How much sharing it tells: a word of small talk next to nothing, whatever its frequency."""
 
 
 def words(text: str) -> list[str]:
@@ -154,7 +158,8 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
             parts = {part.strip("-") for part in _parts(term)}
             near = {**dict.fromkeys((f"{term}-", f"-{term}", *parts), PART_SHARE), **near}
         del near[term]
-        asked.setdefault(term, Wanted(term, 1.0, near))
+        telling = SMALL_TALK if term in small_talk(spoken) else 1.0
+        asked.setdefault(term, Wanted(term, 1.0, near, telling))
     return list(asked.values())
 
 
@@ -265,6 +270,13 @@ def stop_words(language: str) -> frozenset[str]:
     """Words of a language too common to search for; none of one without a list."""
     known = language in _languages()["stop_words"]
     return _listed("stop_words", language) if known else frozenset()
+
+
+@cache
+def small_talk(language: str) -> frozenset[str]:
+    """Terms common in talk about anything; none of a language without a list."""
+    listed = _languages()["small_talk"].get(language, "").split()
+    return frozenset(_stem(word, language) for word in listed)
 
 
 @cache
