@@ -317,13 +317,7 @@ def _parse(lines: list[dict[str, Any]]) -> Content:
             for line in by_type.get("audit", [])
         ),
         extraction=next((dict(line["extraction"]) for line in by_type.get("extraction", ())), None),
-        retention=next(
-            (
-                msgspec.convert(line["retention"], Retention)
-                for line in by_type.get("retention", ())
-            ),
-            None,
-        ),
+        retention=next((msgspec.convert(line["retention"], Retention) for line in set_once), None),
     )
 
 
