@@ -9,6 +9,8 @@ from typing import Final
 from bench.measure import Cost, Figure, Spread, alternate, timed
 from bench.report import Line, Section, duration
 from bench.subject import Subject, scratch, texts
+from scrubjay.model.memory import Kind
+from scrubjay.model.retention import KindLimit
 
 _LENGTH: Final = 90
 _KEPT: Final = 500
@@ -108,7 +110,7 @@ def caps(*, quick: bool) -> Section:
         for subject in (one, other):
             subject.fill(size, _LENGTH)
             subject.jay.recall(_QUESTIONS[0])
-        one.jay.set_retention(limits=[{"kind": "fact", "number": _KEPT}])  # type: ignore[list-item]
+        one.jay.set_retention(limits=[KindLimit(kind=Kind.FACT, number=_KEPT)])
         for subject in (one, other):
             _batch(subject, list(islice(said, _BATCH)))
             _ask(subject, [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -66,9 +67,12 @@ class KindLimit(Limit, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kind: Annotated[Kind, Meta(description="The kind of memory the limits are for.")]
 
 
-LimitList = Annotated[
-    tuple[KindLimit, ...], Meta(description="Limits by kind, at most one entry for each.")
-]
+_BY_KIND: Final = Meta(description="Limits by kind, at most one entry for each.")
+LimitList = Annotated[tuple[KindLimit, ...], _BY_KIND]
+if TYPE_CHECKING:
+    LimitArgs = Sequence[KindLimit]
+else:
+    LimitArgs = tuple[KindLimit, ...]
 TurnLimit = Annotated[
     Limit | None,
     Meta(description="Limits of turns; purge erases them with their episodes. None for none."),
@@ -82,7 +86,7 @@ DuplicatePolicy = Annotated[
 class SetRetention(CheckedRequest, frozen=True, kw_only=True):
     """Set the retention of the scope, in place of what was set; without fields nothing applies."""
 
-    limits: LimitList = ()
+    limits: Annotated[LimitArgs, _BY_KIND] = ()
     turns: TurnLimit = None
     duplicates: DuplicatePolicy = Duplicates.KEEP
 

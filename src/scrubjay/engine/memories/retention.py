@@ -39,7 +39,7 @@ def set_retention(opened: OpenScope, request: SetRetention, caller: Caller) -> R
     The memories are read before the transaction, and only what is newer inside it.
     """
     policy = Retention(
-        limits=request.limits, turns=request.turns, duplicates=Duplicates(request.duplicates)
+        limits=tuple(request.limits), turns=request.turns, duplicates=Duplicates(request.duplicates)
     )
     seen = Census(opened, policy)
     opened.read(seen.follow)
