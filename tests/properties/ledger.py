@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from scrubjay.model.batches import RetainedMany
 from scrubjay.model.errors import Destroyed, NotFound, ScrubjayError, StoreError
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import Outcome as Fate
@@ -214,6 +215,10 @@ class Ledger:
         assert not contents & self.gone_contents, "forgotten content is there under another id"
 
     def _judge_receipt(self, receipt: object, appeared: set[str]) -> None:
+        if isinstance(receipt, RetainedMany):
+            found = [one.retained for one in receipt if one.retained is not None]
+            stored = {one.id for one in found if one.outcome is Fate.STORED}
+            assert appeared == stored, "something else was stored than the receipts say"
         if isinstance(receipt, Retained):
             expected = {receipt.id} if receipt.outcome is Fate.STORED else set()
             assert appeared == expected, "something else was stored than the receipt says"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.batches import RetainMany
 from scrubjay.model.requests import (
     Amend,
     Destroy,
@@ -91,6 +92,30 @@ class Simulation(Stage):
         # One key or stable id always says the same, as the entries of a replayed ledger do.
         request = Retain(content=key or name or self.say(), id=name, key=key)
         self.step(which, scope, Verb.ADD, lambda e: e.retain(scope, request), dies=dies)
+
+    @rule(
+        which=engines, scope=scopes, name=names, key=keys, pick=picks, atomic=st.booleans(),
+        dies=deaths("retain", "segment"),
+    )  # fmt: skip
+    def retain_many(
+        self,
+        which: int,
+        scope: Scope,
+        *,
+        name: str | None,
+        key: str | None,
+        pick: int,
+        atomic: bool,
+        dies: Failpoint | None,
+    ) -> None:
+        items: list[Retain | str] = [
+            self.say(),
+            Retain(content=key or name or self.say(), id=name, key=key),
+            "" if pick % 3 else self.say(),
+            Retain(content=self.say(), sources=(self.pick(scope, pick),)),
+        ]
+        request = RetainMany(items, atomic=atomic)
+        self.step(which, scope, Verb.ADD, lambda e: e.retain_many(scope, request), dies=dies)
 
     @rule(which=engines, scope=scopes, first=picks, second=picks)
     def derive(self, which: int, scope: Scope, first: int, second: int) -> None:

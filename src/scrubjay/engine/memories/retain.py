@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import derivation, sessions
 from scrubjay.engine.memories.read import not_here, read_live
-from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.open_scope import OpenScope, Sealed
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
@@ -21,29 +23,62 @@ from scrubjay.model.rows import Collection, Freeze
 from scrubjay.ports import Failpoint, Tx
 
 
-def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
-    """Write a memory; durable when this returns, and only once per key."""
-    clock = opened.ports.clock
-    now = clock.now()
+class Draft(Struct, frozen=True, kw_only=True):
+    """A memory on its way to a row: admitted, embedded, and sealed ahead of its transaction."""
+
+    memory: Memory
+    stable: bool
+    """Whether the writer chose its id."""
+    redacted: Mapping[str, int]
+    vector: bytes | None = None
+    degraded: tuple[str, ...] = ()
+    ahead: Sealed | None = None
+    """Sealed in the epoch as last seen; None if another process has rotated that key away."""
+
+
+def draft(opened: OpenScope, request: Retain, caller: Caller, now: datetime) -> Draft:
+    """Admit a request: without secrets and invisible characters, under the id it will have."""
     request, redacted = admit(request, opened.ports.policy.placeholder)
     _check_expiry(request, now)
-    public_id = request.id or f"mem-{clock.new_id()}"
+    public_id = request.id or f"mem-{opened.ports.clock.new_id()}"
     memory = request.memory(public_id, now, caller)
-    vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
+<<<<<<< HEAD
+    return Draft(memory=memory, stable=request.id is not None, redacted=redacted)
+
+
+def sealed_ahead(
+    opened: OpenScope, one: Draft, vector: bytes | None, degraded: tuple[str, ...] = ()
+) -> Draft:
+    """The draft with its vector, sealed before the transaction begins."""
+    try:
+        ahead = opened.seal(one.memory, opened.epoch(Collection.MEMORY), vector)
+=======
+    vector: bytes | None = None
+    degraded: tuple[str, ...] = ()
+    if opened.ports.embedder.costly:  # else its vectors are made with the index
+        vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
     try:  # before the transaction begins, in the epoch as last seen
         ahead = opened.seal(memory, opened.epoch(Collection.MEMORY), vector)
+>>>>>>> main
     except KeyMissing:
-        ahead = None  # another process rotated that key away since: only the head can tell
+        ahead = None  # only the head can tell which key is the present one
+    return replace(one, vector=vector, degraded=degraded, ahead=ahead)
 
+<<<<<<< HEAD
+=======
     def store(tx: Tx) -> Retained:
         stable = request.id is not None
         if receipt := _replayed(opened, tx, memory.id, memory.key, stable=stable):
             return receipt
-        sessions.spend(opened, tx, caller.allowances)
+        if caller.allowances:
+            sessions.spend(opened, tx, caller.allowances)
         # No more trusted than what its session has read and than what it was derived from.
-        origin = sessions.trusted(opened, tx, memory.provenance.session, memory.origin)
+        origin, session = memory.origin, memory.provenance.session
+        if session is not None:
+            origin = sessions.trusted(opened, tx, session, origin)
         sources = [read_live(opened, tx, source) for source in memory.sources]
-        origin = lowest([origin, *(source.origin for source in sources)])
+        if sources:
+            origin = lowest([origin, *(source.origin for source in sources)])
         # What is derived late, from a value that was corrected meanwhile, is hidden as well.
         outdated = any(not source.current for source in sources)
         epoch, sealed = tx.head().memory.epoch, ahead
@@ -57,10 +92,53 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
         if outdated:
             derivation.hide_new(opened, tx, memory)
         return Retained(id=memory.id, redacted=redacted, degraded=degraded, hidden=int(outdated))
+>>>>>>> main
 
-    receipt = opened.write(store)
+def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
+    """Write a memory; durable when this returns, and only once per key."""
+    one = draft(opened, request, caller, opened.ports.clock.now())
+    text = wording(one.memory.content, one.memory.tags)
+    one = sealed_ahead(opened, one, *embedding.vector_of(opened, text))
+
+    def work(tx: Tx) -> Retained:
+        receipt = store(opened, tx, one, caller)
+        if receipt.outcome is Outcome.STORED:
+            opened.trail.record(tx, "retain", caller.actor, (opened.row_id(receipt.id),))
+        return receipt
+
+    receipt = opened.write(work)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
     return receipt
+
+
+def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> Retained:
+    """Write a draft unless it is known or was forgotten; what it raises has changed nothing."""
+    memory = one.memory
+    if receipt := _replayed(opened, tx, memory.id, memory.key, stable=one.stable):
+        return receipt
+    # No more trusted than what its session has read and than what it was derived from.
+    origin = sessions.trusted(opened, tx, memory.provenance.session, memory.origin)
+    sources = [read_live(opened, tx, source) for source in memory.sources]
+    origin = lowest([origin, *(source.origin for source in sources)])
+    # What is derived late, from a value that was corrected meanwhile, is hidden as well.
+    outdated = any(not source.current for source in sources)
+    sessions.spend(opened, tx, caller.allowances)
+    epoch, sealed = tx.head().memory.epoch, one.ahead
+    if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin or outdated:
+        told = replace(memory, origin=origin, retired_at=memory.recorded_at if outdated else None)
+        sealed = opened.seal(told, epoch, one.vector)
+    row = opened.write_row(tx, Collection.MEMORY, sealed)
+    for source in memory.sources:
+        tx.link(opened.row_id(source), row.id)
+    if outdated:
+        derivation.hide_new(opened, tx, memory)
+    return Retained(
+        id=memory.id,
+        number=row.born,
+        redacted=one.redacted,
+        degraded=one.degraded,
+        hidden=int(outdated),
+    )
 
 
 def _check_expiry(request: Retain | Supersede, now: datetime) -> None:
@@ -86,7 +164,7 @@ def _replayed(
         known = tx.row(Collection.MEMORY, row_id)
     if known is None:
         return None
-    return Retained(id=opened.unseal(known).id, outcome=Outcome.KNOWN)
+    return Retained(id=opened.unseal(known).id, number=known.born, outcome=Outcome.KNOWN)
 
 
 def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained:
@@ -124,7 +202,9 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
         hidden = derivation.refresh(opened, tx, notes, retired)
         notes.write(tx)
         opened.trail.record(tx, "supersede", caller.actor, (old_row.id, new_row.id))
-        return Retained(id=new.id, redacted=redacted, degraded=degraded, hidden=hidden)
+        return Retained(
+            id=new.id, number=new_row.born, redacted=redacted, degraded=degraded, hidden=hidden
+        )
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.SUPERSEDE_COMMITTED)
