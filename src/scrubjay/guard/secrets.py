@@ -251,6 +251,8 @@ class Rule:
     regex: str
     edges: Literal["left", "both", "none"] = "left"
     keywords: tuple[str, ...] = ()
+    hint: str = ""
+    """What the prefilter looks for where keywords alone would be in too many texts."""
     entropy: float = 0.0
     check: str | None = None
     allowed: tuple[str, ...] = ()
@@ -500,7 +502,7 @@ def _prefilter() -> re2.Set:
     chosen = re2.Set.SearchSet(options)
     for rule in rules():
         words = "|".join(map(re2.escape, rule.keywords))
-        chosen.Add(f"(?i){words}" if words else rule.regex)
+        chosen.Add(rule.hint or (f"(?i){words}" if words else rule.regex))
     for hint in (_NOTED, _PERCENT, _WRAPPED, _HIDING):
         chosen.Add(hint)
     chosen.Compile()
