@@ -21,12 +21,8 @@ from msgspec.structs import replace
 
 from scrubjay.engine import Engine
 from scrubjay.engine.memories import receipts
-<<<<<<< HEAD
-from scrubjay.engine.search.shelf import Short
-from scrubjay.guard.admission import check_claim
-=======
 from scrubjay.engine.search.verbs import Short
->>>>>>> main
+from scrubjay.guard.admission import check_claim
 from scrubjay.model import text
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
 from scrubjay.model.memory import Edition, Json, Kind, Memory, Result

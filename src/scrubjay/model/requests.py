@@ -616,7 +616,7 @@ class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
 
 
 class TimelineRequest(CheckedRequest, frozen=True):
-    """Read the timeline: times and topics of the turns."""
+    """Read the timeline: when each turn was, and how it begins."""
 
     limit: Annotated[
         int,

@@ -24,7 +24,6 @@ from scrubjay.model.errors import (
 from scrubjay.model.memory import wording
 from scrubjay.model.origin import Origin
 from scrubjay.model.requests import Caller, Retain
-from scrubjay.model.results import Outcome
 from scrubjay.model.text import made
 from scrubjay.ports import Failpoint, Tx
 
@@ -102,15 +101,15 @@ def _store(
         try:
             if isinstance(one, ScrubjayError):
                 raise one
-            retained = retain.store(opened, tx, one, caller)
+            retained, row_id = retain.store(opened, tx, one, caller)
         except OF_ITEM as error:
             if atomic:
                 raise type(error)(f"Item {place}: {error.message}", hint=error.hint) from error
             receipts.append(BatchReceipt(refused=Refusal.of(error)))
             continue
         receipts.append(BatchReceipt(retained=retained))
-        if retained.outcome is Outcome.STORED:
-            stored.append(opened.row_id(retained.id))
+        if row_id is not None:
+            stored.append(row_id)
     for at in range(0, len(stored), SUBJECTS):  # each of them is named in the trail
         ids = stored[at : at + SUBJECTS]
         opened.trail.record(tx, "retain", caller.actor, ids, number=len(ids))

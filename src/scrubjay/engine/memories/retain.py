@@ -42,7 +42,6 @@ def draft(opened: OpenScope, request: Retain, caller: Caller, now: datetime) -> 
     _check_expiry(request, now)
     public_id = request.id or f"mem-{opened.ports.clock.new_id()}"
     memory = request.memory(public_id, now, caller)
-<<<<<<< HEAD
     return Draft(memory=memory, stable=request.id is not None, redacted=redacted)
 
 
@@ -52,58 +51,25 @@ def sealed_ahead(
     """The draft with its vector, sealed before the transaction begins."""
     try:
         ahead = opened.seal(one.memory, opened.epoch(Collection.MEMORY), vector)
-=======
-    vector: bytes | None = None
-    degraded: tuple[str, ...] = ()
-    if opened.ports.embedder.costly:  # else its vectors are made with the index
-        vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
-    try:  # before the transaction begins, in the epoch as last seen
-        ahead = opened.seal(memory, opened.epoch(Collection.MEMORY), vector)
->>>>>>> main
     except KeyMissing:
         ahead = None  # only the head can tell which key is the present one
     return replace(one, vector=vector, degraded=degraded, ahead=ahead)
 
-<<<<<<< HEAD
-=======
-    def store(tx: Tx) -> Retained:
-        stable = request.id is not None
-        if receipt := _replayed(opened, tx, memory.id, memory.key, stable=stable):
-            return receipt
-        if caller.allowances:
-            sessions.spend(opened, tx, caller.allowances)
-        # No more trusted than what its session has read and than what it was derived from.
-        origin, session = memory.origin, memory.provenance.session
-        if session is not None:
-            origin = sessions.trusted(opened, tx, session, origin)
-        sources = [read_live(opened, tx, source) for source in memory.sources]
-        if sources:
-            origin = lowest([origin, *(source.origin for source in sources)])
-        # What is derived late, from a value that was corrected meanwhile, is hidden as well.
-        outdated = any(not source.current for source in sources)
-        epoch, sealed = tx.head().memory.epoch, ahead
-        if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin or outdated:
-            told = replace(memory, origin=origin, retired_at=now if outdated else None)
-            sealed = opened.seal(told, epoch, vector)
-        opened.trail.record(tx, "retain", caller.actor, (sealed.row.id,))
-        opened.write_row(tx, Collection.MEMORY, sealed)
-        for source in memory.sources:
-            tx.link(opened.row_id(source), sealed.row.id)
-        if outdated:
-            derivation.hide_new(opened, tx, memory)
-        return Retained(id=memory.id, redacted=redacted, degraded=degraded, hidden=int(outdated))
->>>>>>> main
 
 def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     """Write a memory; durable when this returns, and only once per key."""
     one = draft(opened, request, caller, opened.ports.clock.now())
-    text = wording(one.memory.content, one.memory.tags)
-    one = sealed_ahead(opened, one, *embedding.vector_of(opened, text))
+    vector: bytes | None = None
+    degraded: tuple[str, ...] = ()
+    if opened.ports.embedder.costly:  # else its vectors are made with the index
+        text = wording(one.memory.content, one.memory.tags)
+        vector, degraded = embedding.vector_of(opened, text)
+    one = sealed_ahead(opened, one, vector, degraded)
 
     def work(tx: Tx) -> Retained:
-        receipt = store(opened, tx, one, caller)
-        if receipt.outcome is Outcome.STORED:
-            opened.trail.record(tx, "retain", caller.actor, (opened.row_id(receipt.id),))
+        receipt, row_id = store(opened, tx, one, caller)
+        if row_id is not None:
+            opened.trail.record(tx, "retain", caller.actor, (row_id,))
         return receipt
 
     receipt = opened.write(work)
@@ -111,18 +77,25 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     return receipt
 
 
-def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> Retained:
-    """Write a draft unless it is known or was forgotten; what it raises has changed nothing."""
+def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retained, bytes | None]:
+    """Write a draft; its receipt, and its row id unless it is known or was forgotten.
+
+    What it raises has changed nothing, so that the others of a batch can be written.
+    """
     memory = one.memory
     if receipt := _replayed(opened, tx, memory.id, memory.key, stable=one.stable):
-        return receipt
+        return receipt, None
     # No more trusted than what its session has read and than what it was derived from.
-    origin = sessions.trusted(opened, tx, memory.provenance.session, memory.origin)
+    origin, session = memory.origin, memory.provenance.session
+    if session is not None:
+        origin = sessions.trusted(opened, tx, session, origin)
     sources = [read_live(opened, tx, source) for source in memory.sources]
-    origin = lowest([origin, *(source.origin for source in sources)])
+    if sources:
+        origin = lowest([origin, *(source.origin for source in sources)])
     # What is derived late, from a value that was corrected meanwhile, is hidden as well.
     outdated = any(not source.current for source in sources)
-    sessions.spend(opened, tx, caller.allowances)
+    if caller.allowances:
+        sessions.spend(opened, tx, caller.allowances)
     epoch, sealed = tx.head().memory.epoch, one.ahead
     if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin or outdated:
         told = replace(memory, origin=origin, retired_at=memory.recorded_at if outdated else None)
@@ -132,13 +105,14 @@ def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> Retained:
         tx.link(opened.row_id(source), row.id)
     if outdated:
         derivation.hide_new(opened, tx, memory)
-    return Retained(
+    receipt = Retained(
         id=memory.id,
         number=row.born,
         redacted=one.redacted,
         degraded=one.degraded,
         hidden=int(outdated),
     )
+    return receipt, row.id
 
 
 def _check_expiry(request: Retain | Supersede, now: datetime) -> None:

@@ -7,28 +7,19 @@ takes it again: in a thread, it and the loop would switch dozens of times, which
 
 from __future__ import annotations
 
-<<<<<<< HEAD
 import logging
-
-from scrubjay.engine.open_scopes import OpenScopes
-from scrubjay.engine.search import shelf
-from scrubjay.engine.search.shelf import Short
-=======
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from scrubjay.engine.open_scopes import OpenScopes
->>>>>>> main
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.requests import NOTHING, USER, BriefRequest, Caller, NoFields, Recall
 from scrubjay.model.results import Brief, Recalled, Reindexed
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Progress, no_progress
 
-<<<<<<< HEAD
 _log = logging.getLogger(__name__)
-=======
 if TYPE_CHECKING:
     from scrubjay.engine.search.open_index import OpenIndex
 
@@ -95,7 +86,6 @@ def short(indexed: OpenIndex) -> Short | None:
 
 
 # -- the verbs -------------------------------------------------------------------------------------
->>>>>>> main
 
 
 class SearchVerbs(OpenScopes):
