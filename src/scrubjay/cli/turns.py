@@ -97,7 +97,9 @@ def timeline(jay: Jay, **request: Any) -> Output:
     Example: scrubjay timeline --limit 20
     """
     found = jay.timeline(**request)
-    rows = ((one.id, local(one.at), one.state.name.lower(), piece(one.gist)) for one in found.moments)
+    rows = (
+        (one.id, local(one.at), one.state.name.lower(), piece(one.gist)) for one in found.moments
+    )
     return Output(found, lambda: render.table(("id", "when", "state", "gist"), rows))
 
 
