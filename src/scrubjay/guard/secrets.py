@@ -236,9 +236,11 @@ _PERCENT: Final = (  # a space only where it stands before what may be a secret
     r"%(?:25)*(?:0[9aAdD]|2[1-9a-fA-F]|[3-7][0-9a-fA-F]|20[^\s%&=]{14}|20[^\s%&=]*[0-9!@#$^*~])"
 )
 _WRAPPED: Final = (
-    r"[A-Za-z0-9+/=_~.-][\\\r]?\n[ \t]{0,16}(?:[A-Za-z+/_~.-]*(?:[0-9]|[a-z][A-Z])[A-Za-z0-9+/_~.-]*"
-    r"""={0,2}(?:["'`)\],;<&@!#%]|[^\x00-\x7f]|[ \t]*(?:\n|$))|[0-9+/_~.-]*(?:[a-z][A-Za-z0-9+/_~.-]*[A-Z]"""
-    r"|[A-Z][A-Za-z0-9+/_~.-]*[a-z])[A-Za-z0-9+/_~.-]*={0,2} )"
+    r"[A-Za-z0-9+/=_~.-][\\\r]?\n[ \t]{0,16}"
+    r"(?:[A-Za-z+/_~.-]*(?:[0-9]|[a-z][A-Z])[A-Za-z0-9+/_~.-]*={0,2}"
+    r"""(?:["'`)\],;<&@!#%]|[^\x00-\x7f]|[ \t]*(?:\n|$))"""
+    r"|[0-9+/_~.-]*(?:[a-z][A-Za-z0-9+/_~.-]*[A-Z]|[A-Z][A-Za-z0-9+/_~.-]*[a-z])"
+    r"[A-Za-z0-9+/_~.-]*={0,2} )"
 )
 _HIDING: Final = (
     r"\\u[0-9a-fA-F]{4}|\\x[2-7]|\\[nrt][0-9]{4}|\x1b\[|\[[0-9;]{1,12}m"
@@ -470,7 +472,7 @@ def _judged(rule: Rule, secret: bytes) -> int:
 
 
 def _meaning(written: re.Match[bytes]) -> bytes:
-    """What a notation stands for: a bounded cache by its bytes, as a text has a few of them many times."""
+    """What a notation stands for, from a bounded cache: a text has few of them, many times."""
     if (meant := _MEANT.get(written[0])) is None:
         if len(_MEANT) >= _MOST_MEANT:
             _MEANT.clear()
@@ -538,8 +540,8 @@ def _prefilter() -> re2.Set:
         chosen.Add(rule.hint or (f"(?i){words}" if words else rule.regex))
     for hint in _HINTS:
         chosen.Add(hint)
-    for rule in _precise().values():
-        chosen.Add(_LONG_REPEAT.sub(r"{\1,}", rules()[rule].regex))
+    for place in _precise().values():
+        chosen.Add(_LONG_REPEAT.sub(r"{\1,}", rules()[place].regex))
     chosen.Compile()
     return chosen
 

@@ -3,7 +3,7 @@
 Same slots as in `outputs`. They were a blind check first: what was missed then became general rules.
 """
 
-# ruff: noqa: E501 - lines as tools print them.
+# ruff: noqa: E501, RUF001 - lines as tools print them.
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ import pytest
 from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import redact
 from tests.unit.guard.ordinary import ordinary
-from tests.unit.guard.outputs import OUTPUTS, SECOND_OUTPUTS, outputs
+from tests.unit.guard.outputs import OUTPUTS, outputs
+from tests.unit.guard.second_outputs import SECOND_OUTPUTS
 
 
 def test_the_outputs_are_as_many_and_as_different_as_promised() -> None:
