@@ -10,7 +10,7 @@ from __future__ import annotations
 SECOND_OUTPUTS: dict[str, tuple[str, ...]] = {
     "package managers": (
         "; .npmrc\nregistry=https://{host}/npm/\n//{host}/npm/:_authToken=<<alnum:36>>\nalways-auth=true",
-        "//registry.npmjs.org/:_password=<<base64:24>>\n//registry.npmjs.org/:username={user}\nemail=ops@example.org",
+        "//{host}/:_password=<<base64:24>>\n//{host}/:username={user}\nemail=ops@example.org",
         "[pypi]\nrepository = https://{host}/legacy/\nusername = {user}\npassword = <<pw!>>\n",
         "[global]\nindex-url = https://{user}:<<pw>>@{host}/simple\ntimeout = 60",
         "<server>\n  <id>releases</id>\n  <username>{user}</username>\n  <password><<pw!>></password>\n</server>",
