@@ -12,7 +12,7 @@ SECOND_OUTPUTS: dict[str, tuple[str, ...]] = {
         "; .npmrc\nregistry=https://{host}/npm/\n//{host}/npm/:_authToken=<<alnum:36>>\nalways-auth=true",
         "//{host}/:_password=<<base64:24>>\n//{host}/:username={user}\nemail=ops@example.org",
         "[pypi]\nrepository = https://{host}/legacy/\nusername = {user}\npassword = <<pw!>>\n",
-        "[global]\nindex-url = https://{user}:<<pw>>@{host}/simple\ntimeout = 60",
+        "[global]\nfrom = https://{user}:<<pw>>@{host}/packages\ntimeout = 60",
         "<server>\n  <id>releases</id>\n  <username>{user}</username>\n  <password><<pw!>></password>\n</server>",
         "# gradle.properties\nsigning.keyId=24875D73\nsigning.password=<<pw>>\nossrhUsername={user}\nossrhPassword=<<pw!>>",
         '---\nBUNDLE_PATH: "vendor"\nBUNDLE_GEMS__{svc}__COM: "{user}:<<alnum:20>>"\n',
