@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import redact
+from scrubjay.model.clean import clean
 from tests.unit.guard.ordinary import ordinary
 from tests.unit.guard.outputs import OUTPUTS, outputs
 from tests.unit.guard.second_outputs import SECOND_OUTPUTS
