@@ -67,7 +67,7 @@ def _within(hits: Iterable[Hit], request: Recall) -> list[Hit]:
     return chosen
 
 
-_PROBE: Final = "dimensions"
+_PROBE = "dimensions"
 QUERY_CHARS = 4_000
 """Characters of a query that are used; the rest is ignored."""
 _SPARE = 100
