@@ -306,7 +306,7 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a vector has; 0 if there are none."""
+        """How many numbers a vector has; 0 if there are none, or before the first answer."""
 
     @property
     def costly(self) -> bool:

@@ -171,7 +171,7 @@ KEYS: Final = (
     ),
     SettingField("openai.model", None, "the model to ask for"),
     SettingField(
-        "openai.dimensions", 0, "how many numbers a vector of the model has", int, 0, 65_536
+        "openai.dimensions", 0, "numbers of a vector; 0: as many as the model gives", int, 0, 65_536
     ),
     SettingField("openai.shorten", False, "ask the endpoint for that many numbers", bool),
     SettingField(
@@ -322,7 +322,7 @@ def _find(key: SettingField, env: Mapping[str, str], given: Mapping[str, Any], f
 
 def _check_together(values: Mapping[str, Any], file: Path) -> None:
     """Refuse an embedder that lacks its endpoint, and half a model to read turns."""
-    needs = ("openai.url", "openai.model", "openai.dimensions")
+    needs = ["openai.url", "openai.model", *["openai.dimensions"] * bool(values["openai.shorten"])]
     missing = [key for key in needs if not values[key]]
     if values["embedder"] == EmbedderName.OPENAI and missing:
         raise InvalidRequest(

@@ -224,22 +224,32 @@ _MEANINGS: Final = {
     "tab": b"\t",
     **dict.fromkeys(("color", "sequence", "rest", "wrap"), b""),
 }
+_MEANT: Final = dict[bytes, bytes]()
+_MOST_MEANT: Final = 4_096
 # What the prefilter says beside the rules, in the same pass: there may be notations, percent
 # signs that encode, wrapped lines, and notations that stand in the middle of a keyword.
 _NOTED: Final = (
     r"""\\[uxnrt"'/&<=>0e]|&[a-z#][a-zA-Z0-9]{1,5};|\x1b\[|\[[0-9;]{1,12}m"""
     r"|[\x{ff01}-\x{ff5e}\x{3000}\x{1d400}-\x{1d7ff}]"
 )
-_PERCENT: Final = r"%(?:25)*(?:0[9aAdD]|[2-7][0-9a-fA-F])"
+_PERCENT: Final = (  # a space only where it stands before what may be a secret
+    r"%(?:25)*(?:0[9aAdD]|2[1-9a-fA-F]|[3-7][0-9a-fA-F]|20[^\s%&=]{14}|20[^\s%&=]*[0-9!@#$^*~])"
+)
 _WRAPPED: Final = (
-    r"[A-Za-z0-9+/=_~.-][\\\r]?\n[ \t]{0,16}[A-Za-z+/_~.-]*(?:[0-9]|[a-z][A-Z])[A-Za-z0-9+/_~.-]*"
-    r"""(?:$|[="'`)\],;<&@!#%\n \t]|[^\x00-\x7f])"""
+    r"[A-Za-z0-9+/=_~.-][\\\r]?\n[ \t]{0,16}"
+    r"(?:[A-Za-z+/_~.-]*(?:[0-9]|[a-z][A-Z])[A-Za-z0-9+/_~.-]*={0,2}"
+    r"""(?:["'`)\],;<&@!#%]|[^\x00-\x7f]|[ \t]*(?:\n|$))"""
+    r"|[0-9+/_~.-]*(?:[a-z][A-Za-z0-9+/_~.-]*[A-Z]|[A-Z][A-Za-z0-9+/_~.-]*[a-z])"
+    r"[A-Za-z0-9+/_~.-]*={0,2} )"
 )
 _HIDING: Final = (
     r"\\u[0-9a-fA-F]{4}|\\x[2-7]|\\[nrt][0-9]{4}|\x1b\[|\[[0-9;]{1,12}m"
     r"|%(?:25)*(?:2[dDeEfF]|3[0-9aAdD]|[4-7][0-9a-fA-F])"
     r"|[\x{ff10}-\x{ff19}\x{ff21}-\x{ff3a}\x{ff3f}\x{ff41}-\x{ff5a}\x{1d400}-\x{1d7ff}]"
 )
+_HINTS: Final = (_NOTED, _PERCENT, _WRAPPED, _HIDING)
+_LONG_REPEAT: Final = re.compile(r"\{(\d+),\d{2,}\}")
+"""A repeat with a high limit: an automaton is smaller without the limit, and finds no less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +261,10 @@ class Rule:
     regex: str
     edges: Literal["left", "both", "none"] = "left"
     keywords: tuple[str, ...] = ()
+    hint: str = ""
+    """What the prefilter looks for where keywords alone would be in too many texts."""
+    precise: bool = False
+    """Whether the prefilter has the expression too, because its keywords are everyday words."""
     entropy: float = 0.0
     check: str | None = None
     allowed: tuple[str, ...] = ()
@@ -278,8 +292,16 @@ class _View:
     """A text with its notations decoded, and where each part of it stands in the original."""
 
     def __init__(self, body: bytes, notations: re.Pattern[bytes] | None = None) -> None:
-        self.text = notations.sub(_meaning, body) if notations else body
-        self.body, self._notations = body, notations
+        self.text, self.body, self._notations = body, body, notations
+        if notations:
+            # Split and joined without a call for each notation, if all of them were seen before.
+            parts = _splitter(notations).split(body)
+            meant = [_MEANT.get(part) for part in parts[1::2]]
+            if None in meant:
+                self.text = notations.sub(_meaning, body)
+            elif meant:
+                parts[1::2] = meant
+                self.text = b"".join(parts)
 
     @cached_property
     def _places(self) -> tuple[list[int], list[int]]:
@@ -378,17 +400,15 @@ def _matches(body: bytes) -> Iterator[_Span]:
     windows = _candidates(body)
     seen = {candidate for _, _, candidates in windows for candidate in candidates}
     first = len(rules())
-    noted, percent, wrapped, hiding = (first + hint in seen for hint in range(4))
+    noted, percent, wrapped, hiding = (first + hint in seen for hint in range(len(_HINTS)))
     if not (hiding or wrapped or min(seen, default=first) < first):
         return
-    if noted:
-        view = _View(body, _DECODED)
-        yield from _found(view, _candidates(view.text))
-    else:
-        yield from _found(_View(body), windows)
+    view = _View(body, _DECODED if noted else None)
+    yield from _found(view, windows if view.text == body else _candidates(view.text))
     if percent or wrapped:
-        view = _View(body, _GUESSED)
-        yield from _found(view, _candidates(view.text))
+        guessed = _View(body, _GUESSED)
+        if guessed.text != view.text:
+            yield from _found(guessed, _candidates(guessed.text))
 
 
 def _candidates(text: bytes) -> list[tuple[int, int, list[int]]]:
@@ -402,8 +422,9 @@ def _candidates(text: bytes) -> list[tuple[int, int, list[int]]]:
 def _found(view: _View, windows: list[tuple[int, int, list[int]]]) -> Iterator[_Span]:
     known, wholes = rules(), set[int]()
     for start, end, candidates in windows:
+        certain = {_precise()[at] for at in candidates if at in _precise()}
         for rule in candidates:
-            if rule >= len(known):
+            if rule >= len(known) or (known[rule].precise and rule not in certain):
                 continue
             if known[rule].whole:
                 wholes.add(rule)
@@ -451,6 +472,15 @@ def _judged(rule: Rule, secret: bytes) -> int:
 
 
 def _meaning(written: re.Match[bytes]) -> bytes:
+    """What a notation stands for, from a bounded cache: a text has few of them, many times."""
+    if (meant := _MEANT.get(written[0])) is None:
+        if len(_MEANT) >= _MOST_MEANT:
+            _MEANT.clear()
+        meant = _MEANT[written[0]] = _decoded(written)
+    return meant
+
+
+def _decoded(written: re.Match[bytes]) -> bytes:
     """The character that a notation stands for; nothing for what is no character of the text."""
     kind = written.lastgroup or ""
     if kind in _MEANINGS:
@@ -488,6 +518,13 @@ def _compiled(regex: str) -> re2._Regexp:
 
 
 @cache
+def _splitter(notations: re.Pattern[bytes]) -> re.Pattern[bytes]:
+    """The same expression with one group around it, and none within."""
+    bare = re.sub(rb"\(\?P<\w+>", b"(?:", notations.pattern)
+    return re.compile(b"(" + bare + b"\n)", re.VERBOSE)
+
+
+@cache
 def _prefilter() -> re2.Set:
     """One automaton over all rules: which have a keyword in a text, or match it without one.
 
@@ -500,8 +537,17 @@ def _prefilter() -> re2.Set:
     chosen = re2.Set.SearchSet(options)
     for rule in rules():
         words = "|".join(map(re2.escape, rule.keywords))
-        chosen.Add(f"(?i){words}" if words else rule.regex)
-    for hint in (_NOTED, _PERCENT, _WRAPPED, _HIDING):
+        chosen.Add(rule.hint or (f"(?i){words}" if words else rule.regex))
+    for hint in _HINTS:
         chosen.Add(hint)
+    for place in _precise().values():
+        chosen.Add(_LONG_REPEAT.sub(r"{\1,}", rules()[place].regex))
     chosen.Compile()
     return chosen
+
+
+@cache
+def _precise() -> dict[int, int]:
+    """Rules by the place that their whole expression has in the prefilter."""
+    places = (place for place, rule in enumerate(rules()) if rule.precise)
+    return dict(enumerate(places, len(rules()) + len(_HINTS)))

@@ -15,7 +15,8 @@ import resource
 import socket
 import ssl
 import sys
-from collections.abc import Callable, Iterable
+from asyncio.sslproto import SSLProtocol
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -64,14 +65,9 @@ class Connection(H11Protocol):
         self.waits_since = self.loop.time()
         handler = self.timeout_keep_alive_handler
         self.timeout_keep_alive_task = self.loop.call_later(self.header_seconds, handler)
-        most = self.limit_concurrency or len(self.connections) + 1
-        others = cast("set[Connection]", self.connections)
-        alike = [one for one in others if one.peer == self.peer]
-        if len(alike) > max(1, most // PEER_SHARE) and not _close_one(alike, self):
+        if not _make_room(self, self):
             transport.write(_REFUSAL)
             transport.close()
-        elif len(others) >= most:
-            _close_one(others, self)
 
     def data_received(self, data: bytes) -> None:
         """Take in bytes; they alone do not stop the timer."""
@@ -122,6 +118,58 @@ class Connection(H11Protocol):
             self._stalled = None
 
 
+class Handshake(SSLProtocol):
+    """TLS handshake: a connection that waits, with the same deadline and the same cap per peer.
+
+    asyncio would tell the connection of its peer only when the handshake is over.
+    """
+
+    def __init__(self, connection: Connection, context: ssl.SSLContext) -> None:
+        # In the order of asyncio's own server; the types of it know no waiter that is None.
+        timed: dict[str, Any] = {"waiter": None, "ssl_handshake_timeout": connection.header_seconds}
+        super().__init__(connection.loop, connection, context, server_side=True, **timed)
+        self._connection = connection
+        self._raw: asyncio.BaseTransport | None = None
+        self.peer, self.waits, self.waits_since = "", True, connection.loop.time()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, and close the one that has waited longest if there are too many."""
+        address = transport.get_extra_info("peername")
+        self.peer, self._raw = peer_of(address[0]) if address else "", transport
+        self._connection.connections.add(cast("Connection", self))
+        super().connection_made(transport)
+        if not _make_room(self._connection, self):
+            self.timeout_keep_alive_handler()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Let it go."""
+        self._connection.connections.discard(cast("Connection", self))
+        super().connection_lost(exc)
+
+    def _on_handshake_complete(self, handshake_exc: BaseException | None) -> None:
+        self._connection.connections.discard(cast("Connection", self))
+        super()._on_handshake_complete(handshake_exc)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close it."""
+        self._connection.connections.discard(cast("Connection", self))
+        cast("asyncio.Transport", self._raw).abort()
+
+    shutdown = timeout_keep_alive_handler
+
+
+def _make_room(connection: Connection, newcomer: Connection | Handshake) -> bool:
+    """Close the one that has waited longest if there are too many; False if none can go."""
+    others = cast("set[Connection | Handshake]", connection.connections)
+    most = connection.limit_concurrency or len(others) + 1
+    alike = [one for one in others if one.peer == newcomer.peer]
+    if len(alike) > max(1, most // PEER_SHARE):
+        return _close_one(alike, newcomer)
+    if len(others) >= most:
+        _close_one(others, newcomer)
+    return True
+
+
 def most_connections() -> int:
     """How many connections may be open at once; asks the system for the files they need."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -144,7 +192,7 @@ def peer_of(address: str) -> str:
     return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
 
 
-def _close_one(crowd: Iterable[Connection], newcomer: Connection) -> bool:
+def _close_one(crowd: Iterable[Connection | Handshake], newcomer: Connection | Handshake) -> bool:
     """Close the connection that has waited longest for a request; False if none waits."""
     waiting = [one for one in crowd if one.waits and one is not newcomer]
     if not waiting:
@@ -265,11 +313,11 @@ def server(
 
     The certificate is loaded now, so that a bad one is reported before the start.
     """
+    context = _tls(listening) if listening.tls else None
 
-    def tls(_config: uvicorn.Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
-        context = default()
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        return context
+    def secured(**arguments: Any) -> asyncio.BaseProtocol:
+        connection = http(**arguments)
+        return connection if context is None else Handshake(connection, context)
 
     config = uvicorn.Config(
         app,
@@ -278,23 +326,28 @@ def server(
         server_header=False,
         proxy_headers=False,
         ws="none",
-        http=http,
+        http=cast("type[asyncio.Protocol]", secured),
         # The gate answers what is up to twice too large; the server hangs up on anything beyond.
         h11_max_incomplete_event_size=2 * HEADER_BYTES,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE_SECONDS,
         limit_concurrency=most_connections(),
         lifespan="on",
-        ssl_certfile=listening.tls_cert,
-        ssl_keyfile=listening.tls_key,
-        ssl_context_factory=tls if listening.tls else None,
         **more,
     )
+    config.load()
+    return uvicorn.Server(config)
+
+
+def _tls(listening: Listening) -> ssl.SSLContext:
+    """TLS 1.3 with the certificate of the service; InvalidRequest if it cannot be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
     try:
-        config.load()
+        context.load_cert_chain(cast("Path", listening.tls_cert), listening.tls_key)
     except (OSError, ssl.SSLError) as error:
         raise InvalidRequest(
             f"The certificate or its key cannot be used: {error.strerror or error}.",
             hint="--tls-cert and --tls-key are PEM files that belong together.",
         ) from error
-    return uvicorn.Server(config)
+    return context

@@ -210,11 +210,11 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
 _SLOT = re.compile(r"<<([a-z0-9]+!?(?::\d+)?)>>")
 
 
-def outputs() -> list[Output]:
+def outputs(templates: dict[str, tuple[str, ...]] = OUTPUTS) -> list[Output]:
     """Every kind of output, each filled several times."""
     chance = random.Random(SEED)
     made = []
-    for tool, texts in OUTPUTS.items():
+    for tool, texts in templates.items():
         for text in texts:
             made += [_filled(tool, text, chance) for _ in range(EACH)]
     return made

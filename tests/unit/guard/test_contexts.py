@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from scrubjay.guard import secrets
 from scrubjay.guard.secrets import redact, rules
 from scrubjay.model.clean import clean
 from tests.unit.guard.contexts import CONTEXTS, Context
@@ -75,6 +76,16 @@ def test_exactly_the_secret_is_cut_out_of_the_original(text: str, left: str, tok
     assert redact(text.replace("{{", "{").replace("}}", "}").replace("{}", secret)).text == (
         left.replace("{{", "{").replace("}}", "}")
     )
+
+
+@pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS)
+def test_a_view_is_the_same_whether_its_notations_were_seen_before_or_not(context: Context) -> None:
+    """Known notations are replaced without a call for each, new ones one by one."""
+    for notations in (secrets._DECODED, secrets._GUESSED):
+        for _, line, secret in lines():
+            body = context(line, secret).encode()
+            secrets._MEANT.clear()
+            assert secrets._View(body, notations).text == secrets._View(body, notations).text
 
 
 def test_what_was_decoded_inside_of_a_secret_goes_with_it() -> None:

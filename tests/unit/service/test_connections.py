@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
 
 from scrubjay.service.server import Connection, Listening, bind, peer_of, server
+from tests.certificates import certificate_for_localhost
 from tests.serving import Running
 
 ANSWER_BYTES = 64 * 1024 * 1024
@@ -194,3 +196,72 @@ def test_a_request_with_two_lengths_is_refused_and_what_follows_is_not_heard(
         assert heard.startswith(b"HTTP/1.1 400 ")
         assert b'"version"' not in heard
         assert heard.count(b"HTTP/1.1") == 1
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    """Where a hasty server with TLS listens."""
+    cert, key = certificate_for_localhost(tmp_path_factory.mktemp("tls"))
+    listening = Listening(port=0, tls_cert=cert, tls_key=key)
+    with bind(listening) as bound:
+        running = server(application, listening, http=HastyConnection)
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]})
+        thread.start()
+        yield bound.getsockname()
+        running.should_exit = True
+        thread.join()
+
+
+class TestHandshakes:
+    """TLS: a handshake that is not finished is a connection that waits."""
+
+    @pytest.mark.parametrize(
+        "said", [b"", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc"]
+    )
+    def test_one_that_is_not_finished_is_closed_by_a_deadline(
+        self, secured: Address, said: bytes
+    ) -> None:
+        with talking(secured, said) as talk:
+            assert is_closed(talk)
+
+    def test_of_a_peer_with_too_many_the_oldest_goes_at_once(
+        self, secured: Address, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(HastyConnection, "header_seconds", 60.0)
+        with talking(secured, b"\x16") as oldest:
+            others = [socket.create_connection(secured, timeout=10) for _ in range(11)]
+            oldest.settimeout(5)
+            assert is_closed(oldest)
+            assert answers(secured, "127.0.0.1")
+            for one in others:
+                one.close()
+
+    def test_they_keep_no_other_peer_out(
+        self, secured: Address, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(HastyConnection, "header_seconds", 60.0)
+        crowd = [
+            socket.create_connection(
+                secured, timeout=10, source_address=(f"127.0.0.{2 + n % 9}", 0)
+            )
+            for n in range(90)
+        ]
+        assert answers(secured, "127.0.0.1")
+        for one in crowd:
+            one.close()
+
+    def test_one_without_tls_is_told_nothing(self, secured: Address) -> None:
+        with talking(secured, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") as talk:
+            assert b"HTTP" not in talk.recv(100)
+
+
+def answers(address: Address, source: str) -> bool:
+    """Whether a whole request over TLS is answered."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with (
+        socket.create_connection(address, timeout=10, source_address=(source, 0)) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as talk,
+    ):
+        talk.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return b"200" in talk.recv(100)

@@ -19,6 +19,9 @@ from scrubjay.ports import Clock, Floats
 
 ANSWER_BYTES_PER_NUMBER = 40
 ANSWER_BYTES = 65_536
+MOST_NUMBERS = 65_536
+MOST_DIMENSIONS = 8_192
+"""Of a model whose dimensions are not known yet; it limits the size of the first answer."""
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +33,8 @@ class Endpoint:
     base_url: str
     """With the version, as in `https://api.example.com/v1`; plain http only to this machine."""
     model: str
-    dimensions: int
+    dimensions: int = 0
+    """How many numbers a vector has; 0: as many as the first answer has."""
     api_key: str | None = field(default=None, repr=False)
     shorten: bool = False
     """Send `dimensions` with each request, for a model that can shorten its vectors."""
@@ -44,9 +48,11 @@ class OpenAIEmbedder:
     """An Embedder over HTTP, in batches, with retries of transient failures."""
 
     def __init__(self, endpoint: Endpoint, *, clock: Clock, sleep: Sleep) -> None:
-        if min(endpoint.dimensions, endpoint.batch, endpoint.attempts, endpoint.seconds) <= 0:
+        least = min(endpoint.batch, endpoint.attempts, endpoint.seconds)
+        if least <= 0 or endpoint.dimensions < 0:
             raise InvalidRequest("The limits of the embedding endpoint must be above zero.")
         self._endpoint = endpoint
+        self._dimensions = endpoint.dimensions
         self._remote = Remote(
             endpoint.base_url,
             name="embedding endpoint",
@@ -66,8 +72,8 @@ class OpenAIEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Number of dimensions."""
-        return self._endpoint.dimensions
+        """Number of dimensions; 0 before the first answer, unless it was configured."""
+        return self._dimensions
 
     costly = True
     """Costly: vectors are stored instead of computed again."""
@@ -79,12 +85,17 @@ class OpenAIEmbedder:
         """One row per text, in their order, of length 1; zeros where a text is blank."""
         import numpy as np
 
-        rows = np.zeros((len(texts), self.dimensions), np.float32)
         # Endpoints refuse a blank text, and it says nothing anyway.
         told = [place for place, text in enumerate(texts) if text.strip()]
-        for start in range(0, len(told), self._endpoint.batch):
-            places = told[start : start + self._endpoint.batch]
-            rows[places] = self._embed([texts[place] for place in places], deadline)
+        batches = [
+            self._embed(
+                [texts[place] for place in told[start : start + self._endpoint.batch]], deadline
+            )
+            for start in range(0, len(told), self._endpoint.batch)
+        ]
+        rows = np.zeros((len(texts), self.dimensions), np.float32)
+        if batches:
+            rows[told] = np.concatenate(batches)
         return rows
 
     def _embed(self, texts: Sequence[str], deadline: float | None) -> Floats:
@@ -93,13 +104,13 @@ class OpenAIEmbedder:
         if asked.shorten:
             wanted["dimensions"] = asked.dimensions
         headers = {"Authorization": f"Bearer {asked.api_key}"} if asked.api_key else {}
-        room = ANSWER_BYTES + len(texts) * self.dimensions * ANSWER_BYTES_PER_NUMBER
+        numbers = len(texts) * (self.dimensions or MOST_DIMENSIONS)
         try:
             raw = self._remote.post(
                 "/embeddings",
                 json.dumps(wanted).encode(),
                 headers,
-                most_bytes=room,
+                most_bytes=ANSWER_BYTES + numbers * ANSWER_BYTES_PER_NUMBER,
                 deadline=deadline,
             )
         except Unanswered as error:
@@ -115,14 +126,17 @@ class OpenAIEmbedder:
             rows = np.array([answer["embedding"] for answer in answers], np.float32)
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise EmbedderError("The embedding endpoint returned no vectors.") from error
-        if rows.shape != (count, self.dimensions):
-            raise EmbedderError(
-                f"The embedding endpoint gave vectors of shape {rows.shape}, "
-                f"not {(count, self.dimensions)}.",
-                hint="Set the dimensions to those of the model.",
-            )
+        if rows.ndim != 2 or rows.shape[0] != count or not 0 < rows.shape[1] <= MOST_NUMBERS:
+            raise EmbedderError(f"The embedding endpoint returned no {count} vectors.")
         if not np.isfinite(rows).all():
             raise EmbedderError("The embedding endpoint returned values that are not numbers.")
+        given, known = rows.shape[1], self._dimensions
+        if known and known != given:
+            raise EmbedderError(
+                f"The embedding endpoint gave vectors of {given} dimensions, not {known}.",
+                hint=f"Set openai.dimensions to {given} and run reindex, or choose another model.",
+            )
+        self._dimensions = given
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         rows /= np.where(lengths > 0, lengths, 1)
         return rows

@@ -110,6 +110,7 @@ class OpenIndex:
             index is None
             or max(index.seq, index.min_seq) < position.min_seq
             or index.seq > position.seq
+            or index.dimensions != self.opened.ports.embedder.dimensions
             or self.late
         ):
             index = self._begin(view, from_rows=lenient)
@@ -148,7 +149,8 @@ class OpenIndex:
     def _take_in(self, index: ScopeIndex, rows: Sequence[Row], *, lenient: bool) -> None:
         """Index changed rows."""
         entries = []
-        costly = self.opened.ports.embedder.costly
+        embedder = self.opened.ports.embedder
+        usable = embedder.costly and embedder.dimensions > 0
         for row in rows:
             if row.erased:
                 continue
@@ -160,7 +162,7 @@ class OpenIndex:
                 self.broken.add(row.id)
                 continue
             # One that is kept with a vector the present embedder cannot use counts as foreign.
-            index.foreign += costly and vector is None and row.vector is not None
+            index.foreign += usable and vector is None and row.vector is not None
             entries.append(IndexEntry(row_id=row.id, seq=row.seq, memory=memory, vector=vector))
         erased = [row.id for row in rows if row.erased]
         index.add(entries)
@@ -205,7 +207,9 @@ class OpenIndex:
 
         Rows without vectors are not written: in a segment this would no longer be known.
         """
-        if self.bare or self.ready.foreign:
+        embedder = self.opened.ports.embedder
+        unknown = embedder.costly and not self.ready.dimensions
+        if self.bare or self.ready.foreign or unknown:
             return
         try:
             written = manifest.publish(self.opened, self.ready, self.base)
@@ -269,7 +273,9 @@ def kept_vector(opened: OpenScope, row: Row) -> Floats | None:
     if packed is None:
         return None
     found = Vectors.unpack(packed)
-    if found.identity == opened.ports.embedder.identity:
+    if not (width := opened.ports.embedder.dimensions):
+        return None  # it has not answered yet
+    if (found.identity, found.steps.shape[1]) == (opened.ports.embedder.identity, width):
         floats: Floats = found.floats()[0]
         return floats
     if opened.ports.policy.raise_on_embedder_change:

@@ -67,6 +67,7 @@ def _within(hits: Iterable[Hit], request: Recall) -> list[Hit]:
     return chosen
 
 
+_PROBE = "dimensions"
 QUERY_CHARS = 4_000
 """Characters of a query that are used; the rest is ignored."""
 _SPARE = 100
@@ -144,15 +145,22 @@ def recall(
     began = clock.monotonic()
     deadline = None if request.seconds is None else began + request.seconds
     degraded: list[str] = []
+    asked = request.query[:QUERY_CHARS]
+    understood = embedder.languages is None or recognize(words(asked)) in embedder.languages
+    embeds = understood and not (local and embedder.costly)
+    if embeds and embedder.costly and not embedder.dimensions:
+        try:
+            embedder.embed([_PROBE], deadline=deadline)
+        except EmbedderError as error:
+            degraded.append(f"By words alone: {error.message}")
+    embeds = embeds and embedder.dimensions > 0  # before the indexes are made, which take it on
     searched: list[ScopeSearch] = []
     for indexed in scopes:
         base = searched[-1].base + len(searched[-1].held) if searched else 0
         snapshot = catch_up(indexed, degraded, deadline)
         searched.append(ScopeSearch(indexed=indexed, snapshot=snapshot, base=base))
     vector: Floats | None = None
-    asked = request.query[:QUERY_CHARS]
-    understood = embedder.languages is None or recognize(words(asked)) in embedder.languages
-    if embedder.dimensions and understood and not (local and embedder.costly):
+    if embeds:
         try:
             vector = embedder.embed([asked], deadline=deadline)[0]
         except EmbedderError as error:
@@ -193,7 +201,8 @@ def catch_up(indexed: OpenIndex, told: list[str], deadline: float | None = None)
             told.append(f"{foreign:,} memories have vectors of another embedder; run reindex.")
         snapshot = indexed.snapshot()
         # Of a cheap embedder a vector of zeros means a text of unknown words, and nothing is amiss.
-        bare = snapshot.bare - foreign if indexed.opened.ports.embedder.costly else 0
+        embedder = indexed.opened.ports.embedder
+        bare = snapshot.bare - foreign if embedder.costly and embedder.dimensions else 0
         if bare > 0:
             told.append(f"{bare:,} memories have no vector of this embedder; run reindex.")
         return snapshot

@@ -408,8 +408,8 @@ class ScopeIndex:
         if part.load is None:
             return
         postings, made = part.load()
-        if made.identity != self.identity:
-            self.foreign += len(made)
+        if (made.identity, made.steps.shape[1]) != (self.identity, self.dimensions):
+            self.foreign += len(made) if self.dimensions else 0
             none = np.zeros((len(made), self.dimensions), np.float32)
             made = Vectors.quantize(self.identity, none)
         part.rest, part.load = (postings, made), None

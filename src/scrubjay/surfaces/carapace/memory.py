@@ -120,10 +120,10 @@ class Config(Struct, frozen=True, kw_only=True):
             found = replace(found, passphrase=found.passphrase or passphrase)
         chosen = _EMBEDDERS[self.embedding_provider]
         asked = found.openai
-        if chosen is EmbedderName.OPENAI and not (asked.url and asked.model and asked.dimensions):
+        if chosen is EmbedderName.OPENAI and not (asked.url and asked.model):
             raise InvalidRequest(
                 "The embedding provider openai has no endpoint.",
-                hint="Set openai.url, openai.model and openai.dimensions in config.toml.",
+                hint="Set openai.url and openai.model in config.toml.",
             )
         return replace(found, embedder=chosen)
 
