@@ -445,7 +445,8 @@ class OpenScope:
         body: bytes,
         *,
         session: bytes | None = None,
-    ) -> None:
+        key: bytes | None = None,
+    ) -> Row:
         """Seal a body in the present epoch and write it as the next version of a row."""
         known = tx.row(collection, row_id)
         if known is not None and known.blob is not None:
@@ -456,8 +457,10 @@ class OpenScope:
             key, name = self.ports.clock.random(KEY_BYTES), slot(collection, position.epoch)
             self.ports.keyring.add(self.address, name, key)
             self.ports.reach(Failpoint.COLLECTION_KEY_ADDED)
-        row = Row(id=row_id, version=version, epoch=position.epoch, cell=None, session=session)
-        self.write_row(tx, collection, self.seal_body(collection, row, body))
+        row = Row(
+            id=row_id, version=version, epoch=position.epoch, cell=None, session=session, key=key
+        )
+        return self.write_row(tx, collection, self.seal_body(collection, row, body))
 
     def write_row(self, tx: Tx, collection: Collection, sealed: Sealed) -> Row:
         """Write a row that was sealed in the present epoch."""
