@@ -23,6 +23,8 @@ from scrubjay.engine import Engine
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.search.shelf import Short
 from scrubjay.model import text
+from scrubjay.model.conversations import Append, Appended, NewEntry
+from scrubjay.model.documents import Put
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
 from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
@@ -60,7 +62,7 @@ RECALL_SECONDS: Final = 20.0
 FEW_HITS: Final = 20
 """Maximum limit of a short recall, which runs on the event loop."""
 _OPERATOR: Final = Caller(actor=Actor.OPERATOR)
-_SPOKEN: Final = (Retain, Supersede, Record)
+_SPOKEN: Final = (Retain, Supersede, Record, Append, Put)
 """Requests whose origin is no more trusted than the key."""
 _TAG: Final = "api-key"
 _SIGNING: Final = "signing-secret"
@@ -361,6 +363,13 @@ class Access:
             self._engine.open(other, create=False)
         seconds = min(request.seconds or RECALL_SECONDS, RECALL_SECONDS)
         return self._engine.recall(scope, replace(request, seconds=seconds), caller)
+
+    def append(self, scope: Scope, request: Append, caller: Caller) -> Appended:
+        """Add entries to a conversation; none of them is more trusted than the key."""
+        for entry in request.entries:
+            if isinstance(entry, NewEntry) and entry.origin is not None:
+                lowered(self.holder, Origin(entry.origin))
+        return self._engine.append(scope, request, caller)
 
     def audit(self, scope: Scope, request: AuditRequest, caller: Caller) -> tuple[AuditEvent, ...]:
         """The audit trail after a count, oldest first; for people, not for agents."""

@@ -16,6 +16,8 @@ from msgspec import Struct
 from scrubjay import access, codec
 from scrubjay.access import Access, Grant
 from scrubjay.engine import Engine
+from scrubjay.model import conversations as talks
+from scrubjay.model import documents as papers
 from scrubjay.model import requests
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.requests import Caller, NoFields
@@ -112,16 +114,19 @@ class Verb(Generic[P, R]):
 
     def __call__(self, handle: Handle | AsyncHandle, /, *args: P.args, **fields: P.kwargs) -> R:
         """Perform it on a handle; InvalidRequest if a field is wrong, unknown or given twice."""
-        names = self.request.__match_args__
-        if len(args) > len(names):
-            raise InvalidRequest(
-                f"{self.name} takes {' and '.join(names) or 'nothing'} by position.",
-                hint="Give every other field by its name.",
-            )
-        given = dict(zip(names, args, strict=False))
-        if twice := given.keys() & fields.keys():
-            raise InvalidRequest(f"{min(twice)}: it is given by position and by name.")
-        result: R = handle._carry_out(self, codec.request(self.request, given | fields))
+        named: dict[str, Any] = fields
+        if args:
+            names = self.request.__match_args__
+            if len(args) > len(names):
+                raise InvalidRequest(
+                    f"{self.name} takes {' and '.join(names) or 'nothing'} by position.",
+                    hint="Give every other field by its name.",
+                )
+            given = dict(zip(names, args, strict=False))
+            if twice := given.keys() & fields.keys():
+                raise InvalidRequest(f"{min(twice)}: it is given by position and by name.")
+            named = given | fields
+        result: R = handle._carry_out(self, codec.request(self.request, named))
         return result
 
 
@@ -144,6 +149,19 @@ class Verbs:
     turns = Verb(requests.TurnsRequest, Engine.turns)
     timeline = Verb(requests.TimelineRequest, Engine.timeline)
     sessions = Verb(requests.SessionsRequest, Engine.sessions)
+    append = Verb(talks.Append, Engine.append, Grant.WRITE, writes=True, creates=True)
+    conversation = Verb(talks.ReadConversation, Engine.conversation)
+    conversations = Verb(talks.ListConversations, Engine.conversations)
+    branch = Verb(talks.Branch, Engine.branch, Grant.WRITE, writes=True)
+    rewind = Verb(talks.Rewind, Engine.rewind, Grant.WRITE, writes=True)
+    delete_conversation = Verb(
+        talks.DeleteConversation, Engine.delete_conversation, Grant.FORGET, writes=True
+    )
+    put = Verb(papers.Put, Engine.put, Grant.WRITE, writes=True, creates=True)
+    document = Verb(papers.ReadDocument, Engine.document)
+    documents = Verb(papers.ListDocuments, Engine.documents)
+    move = Verb(papers.Move, Engine.move, Grant.WRITE, writes=True)
+    remove = Verb(papers.Remove, Engine.remove, Grant.WRITE, writes=True)
     forget = Verb(requests.Forget, Engine.forget, Grant.FORGET, writes=True, idempotent=True)
     preview = Verb(requests.Forget, Engine.preview, Grant.FORGET)
     revoke = Verb(requests.Revoke, Engine.revoke, Grant.FORGET, writes=True, idempotent=True)

@@ -128,9 +128,9 @@ class NewEntry(CheckedRequest, frozen=True, kw_only=True, forbid_unknown_fields=
     """One entry to append."""
 
     body: EntryBody
-    id: Annotated[
-        Id | None, Meta(description="The id of the entry, if the caller brings one.")
-    ] = None
+    id: Annotated[Id | None, Meta(description="The id of the entry, if the caller brings one.")] = (
+        None
+    )
     origin: Annotated[
         OriginArg | None,
         Meta(description="The origin of its text, such as `tool`; None for that of the append."),
@@ -235,9 +235,9 @@ class ReadConversation(CheckedRequest, frozen=True):
     conversation: Annotated[
         Name | None, Meta(description="The name of the conversation; None with an entry.")
     ] = None
-    entry: Annotated[
-        Id | None, Meta(description="The entry to end with; None for the head.")
-    ] = None
+    entry: Annotated[Id | None, Meta(description="The entry to end with; None for the head.")] = (
+        None
+    )
     limit: Annotated[
         int, Meta(ge=0, le=READ_LIMIT, description="Limit: how many entries at most.")
     ] = 1_000
@@ -266,7 +266,7 @@ class ListConversations(CheckedRequest, frozen=True, kw_only=True):
 
     def accepts(self, conversation: Conversation) -> bool:
         """Whether its metadata matches."""
-        return not self.where or matches(conversation.metadata, self.where)
+        return not self.where or matches(dict(conversation.metadata), self.where)
 
 
 class DeleteConversation(_WithConversation, frozen=True, kw_only=True):

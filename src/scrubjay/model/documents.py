@@ -95,9 +95,7 @@ class DocumentPage(Result, frozen=True, kw_only=True):
 class Stored(Result, frozen=True, kw_only=True):
     """Receipt of a document, given once it is durable."""
 
-    document: Annotated[
-        Document, Meta(description="The document as it is now, without its value.")
-    ]
+    document: Annotated[Document, Meta(description="The document as it is now, without its value.")]
     outcome: WriteOutcome = Outcome.STORED
     redacted: RedactedSecrets = field(default_factory=dict)
 

@@ -327,9 +327,7 @@ class Erasure(Result, frozen=True, kw_only=True):
 class CopiedSentence(Result, frozen=True, kw_only=True):
     """A sentence of a turn, entry or document that says what is to be forgotten."""
 
-    turn: Annotated[
-        str, Meta(description="The id of the turn, entry, conversation or document.")
-    ]
+    turn: Annotated[str, Meta(description="The id of the turn, entry, conversation or document.")]
     text: Annotated[str, Meta(description="The sentence in plain words, as it is compared.")]
 
 

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, KeysView, Mapping, ValuesView
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
-from math import isfinite
 from typing import Annotated, Any, Final, get_type_hints
 
 import msgspec
@@ -74,8 +73,13 @@ class CheckedRequest(Struct, frozen=True):
     """Base of requests: the fields are checked as one is made, however it is made."""
 
     def __post_init__(self) -> None:
-        given = {name: getattr(self, name) for name in self.__struct_fields__}
-        for name, value in checked(type(self), given).items():
+        # A default needs no check: what the caller left out costs a look at its name.
+        given = {
+            name: value
+            for name, default in _defaults(type(self))
+            if (value := getattr(self, name)) is not default
+        }
+        for name, value in checked(type(self), given).items() if given else ():
             if value is not given[name]:
                 force_setattr(self, name, value)
 
@@ -89,8 +93,14 @@ def check(name: str, hint: Any, value: Any) -> Any:
 
 
 def checked(kind: type[Struct], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a Struct in their types; InvalidRequest names the first that is wrong."""
+    """The given fields of a Struct in their types; InvalidRequest names the first wrong one."""
     return _convert(given, *_form(kind))
+
+
+@lru_cache(maxsize=256)
+def _defaults(kind: type[Struct]) -> tuple[tuple[str, Any], ...]:
+    """The fields of a Struct, each with its default, NODEFAULT if there is none."""
+    return tuple((one.name, one.default) for one in fields(kind))
 
 
 _PLAIN: Final = frozenset(
@@ -113,10 +123,7 @@ def _convert(given: Mapping[str, Any], form: type[Struct], extras: _Extras) -> d
         made = msgspec.convert(listed, form, builtin_types=(datetime, bytes))
     except ValidationError as error:
         raise refusal(form, error) from error
-    return {
-        name: _settled(name, getattr(made, name), extras.get(name, _NONE))
-        for name in form.__struct_fields__
-    }
+    return {name: _settled(name, getattr(made, name), extras.get(name, _NONE)) for name in listed}
 
 
 _NONE: Final[Mapping[str, Any]] = {}
@@ -179,10 +186,8 @@ def _settled(name: str, value: Any, extra: Mapping[str, Any]) -> Any:
                     _utf8(name, one)
             once = isinstance(value, tuple) and _REPEATS not in extra
             return tuple(dict.fromkeys(value)) if once else value
-        case dict() | list():
-            _check_json(name, value, extra.get(_MOST_BYTES, METADATA_BYTES))
-        case float() if not isfinite(value):
-            raise InvalidRequest(f"{name}: it must be a finite number.")
+        case dict() if value:
+            _check_json(name, value, METADATA_BYTES)
     return value
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
@@ -179,7 +180,7 @@ def append(opened: OpenScope, request: Append, caller: Caller) -> Appended:
             raise Conflict("An entry with one of these ids is there already.")
         _check_revision(before, request.expected_revision)
         sessions.spend(opened, tx, caller.allowances)
-        after = _begun(opened, name) if before is None else before
+        after = _begun(opened, name, now) if before is None else before
         parent = None if request.root else request.parent or after.head
         _check_reached(opened, tx, after, parent)
         after = _led_to(opened, tx, after, parent)
@@ -206,11 +207,9 @@ def append(opened: OpenScope, request: Append, caller: Caller) -> Appended:
     return receipt
 
 
-def _begun(opened: OpenScope, name: str) -> Conversation:
+def _begun(opened: OpenScope, name: str, now: datetime) -> Conversation:
     """A new conversation, without any entry."""
-    clock = opened.ports.clock
-    now = clock.now()
-    new_id = f"conv-{clock.new_id()}"
+    new_id = f"conv-{opened.ports.clock.new_id()}"
     return Conversation(id=new_id, name=name, revision="", created_at=now, updated_at=now)
 
 
@@ -289,7 +288,7 @@ def branch(opened: OpenScope, request: Branch, caller: Caller) -> Conversation:
         head = _kept(opened, tx, source, request)
         line = list(chain(opened, tx, head))
         begun = replace(
-            _begun(opened, request.into),
+            _begun(opened, request.into, opened.ports.clock.now()),
             revision=request.revision or opened.ports.clock.new_id(),
             head=head,
             entries=len(line),
@@ -447,9 +446,7 @@ def erase(
         _mend_records(opened, tx, instead)
 
 
-def _mend_records(
-    opened: OpenScope, tx: Tx, instead: Callable[[str | None], str | None]
-) -> None:
+def _mend_records(opened: OpenScope, tx: Tx, instead: Callable[[str | None], str | None]) -> None:
     """Let conversations whose head or branches were erased end with what is left."""
     for row in records(opened, tx):
         if not isinstance(record := opened_row(opened, row), Conversation):
@@ -512,9 +509,7 @@ def load(
         left = sum(1 for _ in chain(opened, tx, head))
         tips = dict.fromkeys(tip for tip in map(instead, one.branches) if tip and tip != head)
         if left or tips or not one.entries:
-            put_record(
-                opened, tx, replace(one, head=head, entries=left, branches=tuple(tips))
-            )
+            put_record(opened, tx, replace(one, head=head, entries=left, branches=tuple(tips)))
 
 
 def check(opened: OpenScope, view: View) -> list[str]:

@@ -221,16 +221,12 @@ def put(opened: OpenScope, request: Put, caller: Caller) -> Stored:
     return receipt
 
 
-def _chosen(
-    opened: OpenScope, tx: Tx, request: Move | Remove
-) -> list[tuple[Row, Document]]:
+def _chosen(opened: OpenScope, tx: Tx, request: Move | Remove) -> list[tuple[Row, Document]]:
     """The document of a name and, with `tree`, all in the folder of that name."""
     folder = request.parts
     if request.tree:
         found = [
-            (row, one)
-            for row, one in documents(opened, tx)
-            if one.name[: len(folder)] == folder
+            (row, one) for row, one in documents(opened, tx) if one.name[: len(folder)] == folder
         ]
     else:
         row = find(opened, tx, folder)
@@ -296,7 +292,6 @@ def remove(opened: OpenScope, request: Remove, caller: Caller) -> Removed:
 
 def read(opened: OpenScope, request: ReadDocument, *, actor: Actor) -> Document:
     """The document of a name; a session that reads an untrusted one is tainted."""
-
 
     def look(view: View) -> Document:
         if (row := find(opened, view, request.parts)) is None:

@@ -29,7 +29,6 @@ def mark_tainted(
     opened: OpenScope, session: str, origin: Origin = Origin.WEB, *, actor: Actor
 ) -> Origin:
     """Taint a session: it has read text of this origin; returns the least trusted one so far."""
-
     return opened.write(lambda tx: taint(opened, tx, session, origin, actor=actor))
 
 
@@ -56,9 +55,7 @@ def note_resumed(
     least = lowest(untrusted)
     seen = opened.read(lambda view: tainted(opened, view, session))
     if seen is None or seen.trust > least.trust:
-        opened.write(
-            lambda tx: taint(opened, tx, session, least, actor=actor), frozen_too=True
-        )
+        opened.write(lambda tx: taint(opened, tx, session, least, actor=actor), frozen_too=True)
 
 
 def trusted(opened: OpenScope, view: View, session: str | None, origin: Origin) -> Origin:

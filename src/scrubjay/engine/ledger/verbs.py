@@ -152,9 +152,7 @@ class LedgerVerbs(OpenScopes):
         """List the documents of a folder that match a filter, in the order of their names."""
         return documents.listed(self._look(scope), request, actor=caller.actor)
 
-    def move(
-        self, scope: Scope, request: Move, caller: Caller = USER
-    ) -> tuple[Document, ...]:
+    def move(self, scope: Scope, request: Move, caller: Caller = USER) -> tuple[Document, ...]:
         """Give a document, or a folder of them, another name, which must be free."""
         return documents.move(self._begin(scope), request, caller)
 

@@ -158,18 +158,14 @@ def forget(
     return carry_out(opened, erase, "forget")
 
 
-def delete_conversation(
-    opened: OpenScope, request: DeleteConversation, caller: Caller
-) -> Erasure:
+def delete_conversation(opened: OpenScope, request: DeleteConversation, caller: Caller) -> Erasure:
     """Erase a conversation and the entries that no other one shares; nothing else of its session.
 
     Its name may be used again.
     """
 
     def erase(tx: Tx) -> Taken:
-        rows = conversations.deletable(
-            opened, tx, request.conversation, request.expected_revision
-        )
+        rows = conversations.deletable(opened, tx, request.conversation, request.expected_revision)
         doomed = Doomed(entries=rows)
         taken = take(opened, tx, doomed, doomed, verb="delete_conversation", actor=caller.actor)
         sessions.spend(opened, tx, caller.allowances)
@@ -210,9 +206,7 @@ def _resolve(opened: OpenScope, request: Forget) -> list[bytes]:
     if request.ids:
         return [opened.row_id(public_id) for public_id in request.ids]
     if request.session is not None:
-        return opened.read(
-            lambda view: list(of_session(opened, view, str(request.session)).ids)
-        )
+        return opened.read(lambda view: list(of_session(opened, view, str(request.session)).ids))
     if request.query is not None:
         # Loads stemmers, which other targets do not need.
         from scrubjay.engine.search.analysis import holds
@@ -254,9 +248,9 @@ def held(opened: OpenScope, view: View) -> Iterator[tuple[Row, Held]]:
 
 def _texts(one: Held) -> Json:
     """The parts of it that hold texts, by their names."""
-    names = ("body",) if isinstance(one, Entry) else ("value",)
-    names = ("title", "metadata") if isinstance(one, Conversation) else names
-    return {name: getattr(one, name) for name in names}
+    if isinstance(one, Conversation):
+        return {"title": one.title, "metadata": dict(one.metadata)}
+    return {"body": one.body} if isinstance(one, Entry) else {"value": one.value}
 
 
 def _wording(one: Held) -> str:

@@ -22,6 +22,7 @@ from scrubjay.engine.memories.forget import (
 from scrubjay.engine.memories.read import read_live
 from scrubjay.engine.scope.open_scope import OpenScope, living
 from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.model.conversations import Conversation
 from scrubjay.model.errors import Conflict, Forbidden
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, Origin
@@ -99,8 +100,11 @@ def revoke(opened: OpenScope, request: Revoke, caller: Caller) -> Erasure:
             memories, turns = opened.memories(tx), opened.turns(tx)
             written = [row.id for row, memory in memories if request.matches(memory.provenance)]
             written += [row.id for row, turn in turns if request.matches(turn)]
-            others = ((row, one) for row, one in held(opened, tx) if hasattr(one, "channel"))
-            written += [row.id for row, one in others if request.matches(one)]
+            written += [
+                row.id
+                for row, one in held(opened, tx)
+                if not isinstance(one, Conversation) and request.matches(one)
+            ]
             named = present(tx, written)
         doomed = closure(opened, tx, named, versions=False)
         revived = _close_ranks(opened, tx, doomed.memories)

@@ -398,6 +398,8 @@ class OpenScope:
             ),
             records.encode(memory),
         )
+        if vector is None:
+            return sealed
         cell = self.seal_vector(vector, row_id, epoch)
         return Sealed(replace(sealed.row, vector=cell), sealed.stream)
 
@@ -454,8 +456,8 @@ class OpenScope:
         version = 1 if known is None else known.version + 1
         position = tx.head().at(collection)
         if not position.seq:  # the first row: only a new scope's own collections have a key
-            key, name = self.ports.clock.random(KEY_BYTES), slot(collection, position.epoch)
-            self.ports.keyring.add(self.address, name, key)
+            first, name = self.ports.clock.random(KEY_BYTES), slot(collection, position.epoch)
+            self.ports.keyring.add(self.address, name, first)
             self.ports.reach(Failpoint.COLLECTION_KEY_ADDED)
         row = Row(
             id=row_id, version=version, epoch=position.epoch, cell=None, session=session, key=key
@@ -558,8 +560,10 @@ class OpenScope:
         self, work: Callable[[Tx], Result], *, frozen_too: bool = False, erasing: bool = False
     ) -> Result:
         """Run `work` in a transaction, unless the scope is destroyed or frozen for it."""
-        with self._mutex:
-            taken, self._reads = self._reads, Counter()
+        taken: Counter[tuple[str, str]] | None = None
+        if self._reads:
+            with self._mutex:
+                taken, self._reads = self._reads, Counter()
 
         def guarded(tx: Tx) -> Result:
             head = tx.head()
@@ -567,15 +571,16 @@ class OpenScope:
             self.check_current()
             if head.frozen is not Freeze.NONE and not frozen_too:
                 raise Frozen(f"The scope {self.scope} is frozen.")
-            for (verb, actor), number in sorted(taken.items()):
+            for (verb, actor), number in sorted(taken.items()) if taken else ():
                 self.trail.record(tx, verb, actor, number=number)
             return work(tx)
 
         try:
             result = self.ports.store.write(self.address, guarded, erasing=erasing)
         except ScrubjayError as error:
-            with self._mutex:
-                self._reads.update(taken)
+            if taken:
+                with self._mutex:
+                    self._reads.update(taken)
             if isinstance(error, NotFound):
                 self._explain_absence(error)
             raise
