@@ -38,6 +38,17 @@ CASES: dict[str, Fields] = {
     "turns": lambda _: {},
     "timeline": lambda _: {},
     "sessions": lambda _: {},
+    "append": lambda _: {"conversation": "s", "entries": [{"body": {"a": ["ü"]}}]},
+    "conversation": lambda _: {"conversation": "c"},
+    "conversations": lambda _: {"where": {"n": {"$gt": 1}}},
+    "branch": lambda _: {"conversation": "c", "into": "d"},
+    "rewind": lambda _: {"conversation": "c", "at": 1},
+    "delete_conversation": lambda _: {"conversation": "c"},
+    "put": lambda _: {"name": ["a", "a"], "value": {"b": [1, None]}, "indexed": True},
+    "document": lambda _: {"name": "f/a"},
+    "documents": lambda _: {"prefix": "f", "where": {"n": 2}},
+    "move": lambda _: {"name": "f", "to": "g", "tree": True},
+    "remove": lambda _: {"name": "f/a"},
     "preview": lambda one: {"ids": [one]},
     "supersede": lambda one: {"id": one, "content": "Alice drinks coffee"},
     "mark_tainted": lambda _: {"session": "s"},
@@ -81,6 +92,11 @@ COMMANDS: dict[str, list[str]] = {
     "amend": ["pin", "ID"],
     "revoke": ["revoke", "--session", "s", "--yes"],
     "reindex": ["reindex"],
+    "document": ["documents", "show", "f/a"],
+    "conversation": ["conversations", "show", "c"],
+    "delete_conversation": ["conversations", "delete", "c", "--yes"],
+    "move": ["documents", "move", "f", "g", "--tree"],
+    "remove": ["documents", "remove", "f/a", "--yes"],
 }
 """The command of a verb, where there is one that says no more and no less."""
 
@@ -150,6 +166,8 @@ def test_library_http_and_client_say_the_same(
         content = "Always answer in French" if kept else "Alice likes tea"
         one = jay.retain(content, session="s", key="k", **kept).id  # type: ignore[arg-type]
         jay.record("I live in Rome.", "Noted.", id="turn-1", session="s")
+        jay.append("c", [{"body": 1, "id": "e1"}, {"body": "x"}], metadata={"n": 2}, origin="user")
+        jay.put("f/a", {"n": 2})
         given = jay.forget([one]) if name == "verify_erased" else None
         if given is not None:
             said.append(codec.answer(jay.verify(given)))
@@ -175,6 +193,8 @@ def test_the_command_line_says_what_the_library_says(tmp_path: Path) -> None:
     with scrubjay.open("default", home=prepared) as jay:
         one = jay.retain("Alice drinks tea", session="s").id
         jay.record("I live in Rome.", "Noted.", id="turn-1", session="s")
+        jay.append("c", [{"body": 1, "id": "e1"}, {"body": "x"}], metadata={"n": 2})
+        jay.put("f/a", {"n": 2})
     for name, words in COMMANDS.items():
         mine, theirs = tmp_path / f"{name}-library", tmp_path / f"{name}-command"
         for copy in (mine, theirs):

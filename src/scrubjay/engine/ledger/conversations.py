@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -31,6 +32,7 @@ from scrubjay.model.conversations import (
     ReadConversation,
     Rewind,
     Transcript,
+    rest_of,
 )
 from scrubjay.model.documents import NO_REVISION
 from scrubjay.model.errors import (
@@ -51,6 +53,8 @@ HOME: Final = Collection.CONVERSATION
 # No session and no idempotency key has such a name, so that neither can be taken for it.
 _RECORDS: Final = "\0conversations"
 _NAMED: Final = "\0conversation\0"
+# No public id begins with a slash.
+_DELETED: Final = "/deleted/"
 
 
 # -- rows ------------------------------------------------------------------------------------
@@ -111,13 +115,20 @@ def put_record(opened: OpenScope, tx: Tx, record: Conversation) -> Row:
     )
 
 
-def chain(opened: OpenScope, view: View, entry_id: str | None) -> Iterator[Entry]:
-    """The entries from one back to the first, newest first; it ends where one is missing."""
+def chain(
+    opened: OpenScope, view: View, entry_id: str | None, *, damaged: bool = False
+) -> Iterator[Entry]:
+    """The entries from one back to the first, newest first; it ends where one is missing.
+
+    With `damaged` it also ends, instead of failing, at one that does not open.
+    """
     while entry_id is not None:
         row = living(view, HOME, opened.row_id(entry_id))
         if row is None or is_record(row):
             return
-        entry = entry_of(opened, row)
+        entry = opened_row(opened, row) if damaged else entry_of(opened, row)
+        if not isinstance(entry, Entry):
+            return
         yield entry
         entry_id = entry.parent
 
@@ -387,17 +398,17 @@ def unshared(opened: OpenScope, view: View, row: Row) -> dict[bytes, Row]:
         return {}
     own = {row.id for row in view.rows_of_session(HOME, opened.session_hash(record.name))}
     for tip in (record.head, *record.branches):
-        own.update(opened.row_id(entry.id) for entry in chain(opened, view, tip))
-    others = [record_of(opened, row) for row in records(opened, view)]
+        own.update(opened.row_id(entry.id) for entry in chain(opened, view, tip, damaged=True))
+    others = [opened_row(opened, one) for one in records(opened, view) if one.id != row.id]
     shared: set[bytes] = set()
     for other in others:
-        if other.id == record.id:
+        if not isinstance(other, Conversation):
             continue
         # Only a fork, or what it was forked from, can reach into another history.
         if {other.forked_from, record.forked_from} == {None}:
             continue
         for tip in (other.head, *other.branches):
-            for entry in chain(opened, view, tip):
+            for entry in chain(opened, view, tip, damaged=True):
                 row_id = opened.row_id(entry.id)
                 if row_id in shared:
                     break
@@ -415,14 +426,13 @@ def erase(
     conversation of which no entry is left is erased as well.
     """
     held = {row_id: opened_row(opened, row) for row_id, row in rows.items()}
-    gone = {one.id: one.parent for one in held.values() if isinstance(one, Entry)}
-    rests = {one.id: remains[row_id] for row_id, one in held.items() if one and row_id in remains}
 
     def instead(entry_id: str | None) -> str | None:
-        while entry_id in gone:
-            if isinstance(rest := rests.get(entry_id), Entry):
+        while entry_id is not None and (row_id := opened.row_id(entry_id)) in rows:
+            if isinstance(rest := remains.get(row_id), Entry):
                 return rest.id
-            entry_id = gone[entry_id]
+            one = held[row_id]
+            entry_id = one.parent if isinstance(one, Entry) else None
         return entry_id
 
     followers = {
@@ -431,10 +441,9 @@ def erase(
         for child in tx.derived(row_id)
         if child not in rows and (row := living(tx, HOME, child)) is not None
     }
-    for row_id in rows:
-        tx.erase(HOME, row_id, drop_day=opened.drop_day())
-        tx.bury([row_id])
-    for rest in rests.values():
+    for row_id, row in rows.items():
+        _erase_row(opened, tx, row, held[row_id], cut=row_id in remains)
+    for rest in remains.values():
         if isinstance(rest, Entry):
             put_entry(opened, tx, replace(rest, parent=instead(rest.parent)))
         elif isinstance(rest, Conversation):
@@ -442,8 +451,23 @@ def erase(
     for row in followers.values():
         if isinstance(entry := opened_row(opened, row), Entry):
             put_entry(opened, tx, replace(entry, parent=instead(entry.parent)))
-    if gone:
+    if not all(map(is_record, rows.values())):
         _mend_records(opened, tx, instead)
+
+
+def _erase_row(
+    opened: OpenScope,
+    tx: Tx,
+    row: Row,
+    one: Conversation | Entry | None,
+    *,
+    cut: bool = False,
+) -> None:
+    """Erase a row; a conversation that is not only cut is told by a tombstone of its own."""
+    tx.erase(HOME, row.id, drop_day=opened.drop_day())
+    tx.bury([row.id])
+    if isinstance(one, Conversation) and not cut:
+        tx.bury([opened.row_id(_DELETED + one.id)])
 
 
 def _mend_records(opened: OpenScope, tx: Tx, instead: Callable[[str | None], str | None]) -> None:
@@ -453,12 +477,11 @@ def _mend_records(opened: OpenScope, tx: Tx, instead: Callable[[str | None], str
             continue
         head = instead(record.head)
         branches = dict.fromkeys(tip for tip in map(instead, record.branches) if tip)
-        entries = sum(1 for _ in chain(opened, tx, head))
+        entries = sum(1 for _ in chain(opened, tx, head, damaged=True))
         if (head, tuple(branches), entries) == (record.head, record.branches, record.entries):
             continue
         if not entries and not branches:
-            tx.erase(HOME, row.id, drop_day=opened.drop_day())
-            tx.bury([row.id])
+            _erase_row(opened, tx, row, record)
             continue
         mended = replace(
             record,
@@ -486,7 +509,10 @@ def everything(opened: OpenScope, view: View) -> tuple[list[Conversation], list[
 def load(
     opened: OpenScope, tx: Tx, conversations: Iterable[Conversation], entries: Sequence[Entry]
 ) -> None:
-    """Add what is neither here nor forgotten; a name that is in use here stays as it is."""
+    """Add conversations that are neither here nor forgotten, and the entries that they reach.
+
+    A name that is in use here stays as it is. One that was cut here comes without its texts.
+    """
     parents = {entry.id: entry.parent for entry in entries}
     buried = {one for one in parents if tx.buried([opened.row_id(one)])}
 
@@ -498,13 +524,18 @@ def load(
         row = living(tx, HOME, opened.row_id(entry_id))
         return None if row is None or is_record(row) else entry_id
 
+    new = [one for one in map(partial(_as_left, opened, tx), conversations) if one is not None]
+    wanted = set[str]()
+    for one in new:
+        for tip in (one.head, *one.branches):
+            while tip in parents and tip not in wanted:
+                wanted.add(tip)
+                tip = parents[tip]  # noqa: PLW2901
     for entry in entries:
-        if entry.id not in buried and tx.row(HOME, opened.row_id(entry.id)) is None:
+        known = entry.id in buried or tx.row(HOME, opened.row_id(entry.id)) is not None
+        if entry.id in wanted and not known:
             put_entry(opened, tx, replace(entry, parent=instead(entry.parent)))
-    for one in conversations:
-        row_id = opened.row_id(one.id)
-        if tx.buried([row_id]) or tx.row(HOME, row_id) or find(opened, tx, one.name):
-            continue
+    for one in new:
         head = instead(one.head)
         left = sum(1 for _ in chain(opened, tx, head))
         tips = dict.fromkeys(tip for tip in map(instead, one.branches) if tip and tip != head)
@@ -512,18 +543,31 @@ def load(
             put_record(opened, tx, replace(one, head=head, entries=left, branches=tuple(tips)))
 
 
+def _as_left(opened: OpenScope, view: View, record: Conversation) -> Conversation | None:
+    """A conversation of a file as it may be written here; None if it may not."""
+    if find(opened, view, record.name) is not None:
+        return None
+    while view.buried([opened.row_id(record.id)]):
+        if view.buried([opened.row_id(_DELETED + record.id)]):
+            return None
+        record = replace(record, id=rest_of(record.id), title=None, metadata={})
+    return None if view.row(HOME, opened.row_id(record.id)) else record
+
+
 def check(opened: OpenScope, view: View) -> list[str]:
     """Whether every entry's parent, head and branch is there, and every record is counted right."""
     rows = [row for row in changes(view, HOME) if not row.erased]
     held = [one for row in rows if (one := opened_row(opened, row)) is not None]
-    there = {one.id for one in held if isinstance(one, Entry)}
+    parents = {one.id: one.parent for one in held if isinstance(one, Entry)}
     problems = []
     for one in held:
         points = [one.parent] if isinstance(one, Entry) else [one.head, *one.branches]
-        if any(point is not None and point not in there for point in points):
+        if any(point is not None and point not in parents for point in points):
             problems.append(f"{one.id} points to an entry that is not there.")
         elif isinstance(one, Conversation):
-            entries = sum(1 for _ in chain(opened, view, one.head))
+            entries, at = 0, one.head
+            while at in parents and entries <= len(parents):
+                entries, at = entries + 1, parents[at]
             if entries != one.entries:
                 problems.append(f"{one.id} has {entries} entries, but says {one.entries}.")
     return problems
