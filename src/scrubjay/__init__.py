@@ -23,6 +23,9 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.handle import Jay as Jay
     from scrubjay.handle import SharedEngine
     from scrubjay.handle import open as open
+    from scrubjay.model.batches import BatchReceipt as BatchReceipt
+    from scrubjay.model.batches import Refusal as Refusal
+    from scrubjay.model.batches import RetainedMany as RetainedMany
     from scrubjay.model.conversations import Appended as Appended
     from scrubjay.model.conversations import Conversation as Conversation
     from scrubjay.model.conversations import ConversationPage as ConversationPage
@@ -96,7 +99,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "scrubjay.access": "Grant Issued Key",
-    "scrubjay.model.conversations": "Appended Conversation ConversationPage Entry NewEntry Transcript",
+    "scrubjay.model.batches": "BatchReceipt Refusal RetainedMany",
+    "scrubjay.model.conversations": (
+        "Appended Conversation ConversationPage Entry NewEntry Transcript"
+    ),
     "scrubjay.model.documents": "Document DocumentPage Removed Stored",
     "scrubjay.model.errors": (
         "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "

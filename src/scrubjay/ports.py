@@ -13,6 +13,7 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
+from scrubjay.model.memory import Kind
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
 from scrubjay.model.turns import Extracted, Piece, Turn
 
@@ -253,8 +254,9 @@ class Keyring(Protocol):
     blobs. Raises Locked while it is locked, SealBroken when a slot does not open with this
     keyring's key, InvalidRequest for a key of another size, and Full or StoreError when the
     medium fails. A deletion that was cut off may leave a slot that is listed and does not open,
-    until it is deleted again. Reading makes nothing, waits for nobody, and raises KeyMissing for
-    a keyring that is not there or may not be read; every other wait is bounded, by Busy.
+    until it is deleted again. Reading makes nothing and raises KeyMissing for a keyring that is
+    not there or may not be read. It waits for nobody, but for a moment for whoever is just
+    deleting a slot that does not open; every wait is bounded, by Busy.
     """
 
     @property
@@ -323,7 +325,7 @@ class Embedder(Protocol):
 class Distiller(Protocol):
     """Turns to what is worth remembering of them.
 
-    Both answers are functions of the turn alone: the same turn always gives the same, whatever
+    Each answer is a function of the turn or text alone: the same always gives the same, whatever
     came before or after it. Safe for use by several threads; needs no network and no clock. What
     it raises costs the derived memories, never the turn.
     """
@@ -337,6 +339,9 @@ class Distiller(Protocol):
 
     def words(self, turn: Turn) -> frozenset[str]:
         """What the turn says, as words to compare with another turn's; values of slots apart."""
+
+    def kind(self, text: str) -> Kind:
+        """The kind of a memory its writer gave none: preference, instruction, or else fact."""
 
 
 class Extractor(Protocol):

@@ -19,6 +19,7 @@ from scrubjay.engine import Engine
 from scrubjay.model import conversations as talks
 from scrubjay.model import documents as papers
 from scrubjay.model import requests
+from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.requests import Caller, NoFields
 from scrubjay.model.scope import Scope
@@ -138,6 +139,9 @@ class Verbs:
     """The verbs on one scope."""
 
     retain = Verb(requests.Retain, Engine.retain, Grant.WRITE, writes=True, creates=True)
+    retain_many = Verb(
+        RetainMany, Engine.retain_many, Grant.WRITE, writes=True, heavy=True, creates=True
+    )
     recall = Verb(requests.Recall, Engine.recall)
     browse = Verb(requests.Browse, Engine.browse)
     get = Verb(requests.Get, Engine.get)

@@ -14,7 +14,7 @@ from scrubjay.cli.parser import DRY_RUN, ID, JSON, RECEIPT, SCOPE, YES, Option, 
 from scrubjay.cli.render import Output, line, say
 from scrubjay.engine.memories import receipts
 from scrubjay.handle import Jay
-from scrubjay.model.requests import Destroy, Forget, Revoke
+from scrubjay.model.requests import Destroy, Forget, MarkTainted, Revoke
 from scrubjay.model.results import Erasure
 
 _SHOWN = 20
@@ -107,6 +107,16 @@ def revoke(
     if len(named) == 1:
         confirm(deed, yes=yes)
     return erased(jay.revoke(**target), receipt)
+
+
+@scoped("taint", fields(MarkTainted, "session", "origin"))
+def taint(jay: Jay, **request: Any) -> Output:
+    """Taint a session that has read untrusted text: what an agent infers in it counts as such.
+
+    Example: scrubjay taint --session browsing --origin web
+    """
+    lowest = jay.mark_tainted(**request)
+    return Output(lowest, lambda: say(f"What it writes counts as {lowest} from now on."))
 
 
 # -- quarantine --------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def remember(
 ) -> Output:
     """Write a memory; prints its id.
 
-    Example: scrubjay remember "Alice prefers green tea" --kind preference --tag food
+    Example: scrubjay remember "Alice prefers green tea" --tag food
     """
     if supersedes is None:
         return _written(jay.retain(text, pinned=bool(pinned), **request))
@@ -67,6 +67,8 @@ def correct(jay: Jay, id: str, text: str, **request: Any) -> Output:
 
 def _written(receipt: Retained) -> Output:
     notes = [*_NOTES.get(receipt.outcome, []), *render.redactions(receipt.redacted)]
+    if receipt.inferred is not None:
+        notes.append(f"Stored as {receipt.inferred}; --kind says otherwise.")
     notes += receipt.degraded
     return Output(receipt, lambda: line(receipt.id), notes)
 

@@ -19,8 +19,9 @@ from msgspec.structs import fields, replace
 from scrubjay.guard import PLACEHOLDER
 from scrubjay.model.conversations import Conversation, Entry
 from scrubjay.model.documents import Document
-from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.errors import Forbidden, InvalidRequest
 from scrubjay.model.memory import Memory
+from scrubjay.model.origin import Origin
 from scrubjay.model.requests import Retain, Supersede
 from scrubjay.model.turns import Piece, Turn
 
@@ -54,6 +55,15 @@ IDENTIFIERS: Final = {
     "revision": "compared as a whole, and given by the program that writes",
 }
 """The fields of text that are stored as they came, each with the reason; all others are cleaned."""
+
+
+def check_claim(claimed: Origin, ceiling: Origin) -> None:
+    """Forbidden if a text claims an origin that is more trusted than its writer's ceiling."""
+    if claimed.trust > ceiling.trust:
+        raise Forbidden(
+            f"This key may not write with the origin {claimed}.",
+            hint=f"Leave the origin out, or use {ceiling} or a lower one.",
+        )
 
 
 def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Mapping[str, int]]:

@@ -153,8 +153,13 @@ class Retain(_WithContent, frozen=True, kw_only=True):
     """Write one memory; durable when the verb returns."""
 
     kind: Annotated[
-        KindArg, Meta(description="The kind of memory; behavioral kinds tell the agent how to act.")
-    ] = Kind.FACT
+        KindArg | None,
+        Meta(
+            description="The kind of memory; behavioral kinds tell the agent how to act. Without "
+            "one, what a user or operator tells is a preference or an instruction if the text "
+            "reads like one; all else is a fact."
+        ),
+    ] = None
     tags: Annotated[
         TagList, Meta(description="Tags: labels to filter by, searched like the content.")
     ] = ()
@@ -191,7 +196,7 @@ class Retain(_WithContent, frozen=True, kw_only=True):
         """The memory this request describes; its other fields have the names of a memory's."""
         where = {name: getattr(self, name) for name in _PROVENANCE}
         told = {name: getattr(self, name) for name in _TOLD}
-        told |= {"id": public_id, "metadata": dict(self.metadata)}
+        told |= {"id": public_id, "kind": self.kind or Kind.FACT, "metadata": dict(self.metadata)}
         provenance = Provenance(actor=caller.actor, key_id=caller.key, **where)
         return Memory(**told, recorded_at=recorded_at, provenance=provenance)
 
@@ -351,8 +356,8 @@ class _WithQuery(Filter, frozen=True):
     query: Annotated[Words, Meta(description="The question to search by, in words.")]
 
 
-INJECTED: Final = 0.01
-"""Relevance threshold meant for text injected into a prompt unasked; no surface applies it yet."""
+INJECTED: Final = 0.0125
+"""Relevance threshold of text that is injected into a prompt unasked."""
 
 
 class Recall(_WithQuery, frozen=True, kw_only=True):
@@ -388,7 +393,7 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         Share,
         Meta(
             description="Threshold from 0 to 1: leaves out hits of lower relevance; "
-            "0.01 silences most small talk."
+            "0.0125 silences most small talk."
         ),
     ] = 0.0
     max_bytes: Annotated[
@@ -619,7 +624,7 @@ class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
 
 
 class TimelineRequest(CheckedRequest, frozen=True):
-    """Read the timeline: times and topics of the turns."""
+    """Read the timeline: when each turn was, and how it begins."""
 
     limit: Annotated[
         int,

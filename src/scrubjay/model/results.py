@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta, field
 from msgspec.structs import force_setattr
 
-from scrubjay.model.memory import Memory, MemoryId, Result
+from scrubjay.model.memory import Kind, Memory, MemoryId, Result
 from scrubjay.model.origin import Origin
 from scrubjay.model.scope import Scope
 
@@ -53,6 +53,13 @@ class Retained(Result, frozen=True, kw_only=True):
     """The receipt of a write, given once it is durable."""
 
     id: MemoryId
+    number: Annotated[
+        int | None,
+        Meta(
+            description="Sequence number: its place in the order of creation within the scope; "
+            "None if it was forgotten before."
+        ),
+    ] = None
     outcome: WriteOutcome = Outcome.STORED
     redacted: RedactedSecrets = field(default_factory=dict)
     degraded: Annotated[
@@ -66,6 +73,13 @@ class Retained(Result, frozen=True, kw_only=True):
             "out of sight until they are derived again."
         ),
     ] = 0
+    inferred: Annotated[
+        Kind | None,
+        Meta(
+            description="The kind that was inferred from the text, because the writer gave none; "
+            "None if one was given, or it is a plain fact."
+        ),
+    ] = None
 
 
 class Page(Result, frozen=True, kw_only=True):

@@ -217,6 +217,10 @@ class Piece(Struct, frozen=True, kw_only=True):
     quoted: Annotated[
         bool, Meta(description="Whether it was quoted or pasted: it has the origin `quoted`.")
     ] = False
+    said: Annotated[
+        str | None,
+        Meta(description="The sentence of the turn it rests on, if it tells that in other words."),
+    ] = None
 
 
 class Extracted(Struct, frozen=True, kw_only=True):

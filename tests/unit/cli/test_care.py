@@ -110,6 +110,18 @@ def test_a_healthy_home_has_no_problem(cli: CommandLine) -> None:
     }
 
 
+def test_an_embedder_is_suggested_where_most_is_not_english(cli: CommandLine) -> None:
+    cli.remember("Alice lives in Lyon")
+    assert "encoder" not in cli.good("doctor").out
+    cli.remember("Ich wohne in Leipzig und arbeite in der Stadt.")
+    cli.remember("我在儿童医院当护士。")
+    findings = cli.good("doctor", "--json").json["findings"]
+    (told,) = [one["finding"] for one in findings if "encoder" in one["finding"]]
+    assert told.startswith("67% of it")
+    cli.good("freeze", "--level", "all")
+    assert "encoder" not in cli.good("doctor").out
+
+
 def test_rights_of_others_are_found_and_taken(cli: CommandLine) -> None:
     cli.remember("tea")
     (cli.home / "keys").chmod(0o755)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import (
     Append,
     Branch,
@@ -54,6 +55,7 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "at_once": lambda engine: engine.at_once(ALICE),
     "head": lambda engine: engine.head(ALICE),
     "retain": lambda engine: engine.retain(ALICE, Retain(content="a")),
+    "retain_many": lambda engine: engine.retain_many(ALICE, RetainMany(["a"])),
     "record": lambda engine: engine.record(ALICE, Record(id="a", user="a")),
     "turns": lambda engine: engine.turns(ALICE, TurnsRequest(1)),
     "sessions": lambda engine: engine.sessions(ALICE),
@@ -103,6 +105,7 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "receipts": lambda engine: engine.receipts(ALICE),
     "audit": lambda engine: engine.audit(ALICE),
     "verify_audit": lambda engine: engine.verify_audit(ALICE),
+    "unknown_share": lambda engine: engine.unknown_share(ALICE),
     "check_embedder": lambda engine: engine.check_embedder(),
     "extract": lambda engine: engine.extract(ALICE),
     "extraction": lambda engine: engine.extraction(ALICE),

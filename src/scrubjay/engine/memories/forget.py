@@ -17,7 +17,13 @@ from scrubjay.engine.memories import receipts
 from scrubjay.engine.memories.read import not_here
 from scrubjay.engine.memories.retain import check_expected
 from scrubjay.engine.scope import due_work, rotate
-from scrubjay.engine.scope.open_scope import OpenScope, changes, derived, living
+from scrubjay.engine.scope.open_scope import (
+    OpenScope,
+    changes,
+    derived,
+    earlier_versions,
+    living,
+)
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import manifest
 from scrubjay.model import cells
@@ -50,6 +56,8 @@ class Doomed(Struct):
     documents: dict[bytes, Row] = {}
     rests: dict[bytes, Rest | Entry | Conversation | Document] = {}
     """What remains of those that a sentence is only cut out of."""
+    gone: list[bytes] = []
+    """Ids without a row. Purge may have taken one, and left what was derived from it."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -81,6 +89,7 @@ class Doomed(Struct):
             self.turns | other.turns,
             self.entries | other.entries,
             self.documents | other.documents,
+            gone=[*self.gone, *other.gone],
         )
 
 
@@ -281,6 +290,8 @@ def present(view: View, ids: Iterable[bytes]) -> Doomed:
         for collection, rows in found.by_collection.items():
             if row := living(view, collection, row_id):
                 rows[row_id] = row
+        if not any(row_id in rows for rows in found.by_collection.values()):
+            found.gone.append(row_id)
     return found
 
 
@@ -407,7 +418,8 @@ def _told(opened: OpenScope, view: View, named: Doomed) -> tuple[dict[str, int],
         plain, trust = plain_words(memory.content), memory.origin.trust
         if len(plain) >= SHORTEST and not (episode and row.id in noted):
             whole[plain] = max(trust, whole.get(plain, trust))
-        for one in () if episode else (plain, *sentences(memory.content)):
+        told = () if episode else (memory.content, *turns.rests_on(opened, view, memory))
+        for one in (one for text in told for one in (plain_words(text), *sentences(text))):
             parts[one] = max(trust, parts.get(one, trust))
     return whole, parts | whole
 
@@ -425,27 +437,32 @@ def closure(
     An earlier version is the same memory before a correction: hidden, so nobody could name it,
     and it contains what was to be forgotten. For the same reason a turn is erased with its
     episode, and with the turns that only repeated it. Without `versions`, only derived rows are
-    added.
+    added. Lineage leads through rows that purge erased.
     """
-    found = named.joined(Doomed())
+    found, passed = named.joined(Doomed()), set(named.gone)
 
-    def follow(rows: Iterable[Row], *, earlier: bool) -> None:
-        waiting = list(rows)
+    def follow(ids: Iterable[bytes], *, earlier: bool) -> None:
+        waiting = list(ids)
         while waiting:
-            row = waiting.pop()
-            others = list(view.derived(row.id))
-            # Of a damaged row, what it replaced can only be named itself.
-            if earlier and (memory := opened.unseal_sound(row)) and memory.supersedes:
-                others.append(opened.row_id(memory.supersedes))
+            row_id = waiting.pop()
+            others = list(view.derived(row_id))
+            if earlier:
+                others += view.derived(earlier_versions(row_id))
+                # Of a damaged row, what it replaced can only be named itself.
+                row = found.memories.get(row_id)
+                if row and (memory := opened.unseal_sound(row)) and memory.supersedes:
+                    others.append(opened.row_id(memory.supersedes))
             waiting += add(others)
 
-    def add(ids: Iterable[bytes]) -> list[Row]:
-        rows = [living(view, Collection.MEMORY, one) for one in ids if one not in found.memories]
-        added = {row.id: row for row in rows if row is not None}
-        found.memories.update(added)
-        return list(added.values())
+    def add(ids: Iterable[bytes]) -> list[bytes]:
+        """The ids that are new here; what purge erased is passed through."""
+        new = [one for one in ids if one not in found.memories and one not in passed]
+        found.memories.update(present(view, new).memories)
+        passed.update(one for one in new if one not in found.memories)
+        return new
 
-    follow(found.memories.values(), earlier=versions)
+    follow(named.gone, earlier=False)
+    follow(list(found.memories), earlier=versions)
     if versions:
         memories = [opened.unseal_sound(row) for row in found.memories.values()]
         episodes = [memory for memory in memories if memory and memory.kind is Kind.EPISODE]

@@ -2,65 +2,142 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import derivation, sessions
 from scrubjay.engine.memories.read import not_here, read_live
-from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.open_scope import OpenScope, Sealed
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, KeyMissing, Stale
-from scrubjay.model.memory import Edition, Memory, wording
+from scrubjay.model.memory import Edition, Kind, Memory, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Amend, Caller, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
 from scrubjay.model.rows import Collection, Freeze
 from scrubjay.ports import Failpoint, Tx
 
+_OWNERS = frozenset({Origin.USER, Origin.OPERATOR})
+"""The origins whose words may tell an agent how to act, without saying so."""
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """A memory on its way to a row: admitted, embedded, and sealed ahead of its transaction."""
+
+    memory: Memory
+    stable: bool
+    """Whether the writer chose its id."""
+    redacted: Mapping[str, int]
+    inferred: Kind | None = None
+    """Its kind, where the text told it."""
+    vector: bytes | None = None
+    degraded: tuple[str, ...] = ()
+    ahead: Sealed | None = None
+    """Sealed in the epoch as last seen; None if another process has rotated that key away."""
+
+
+def draft(opened: OpenScope, request: Retain, caller: Caller, now: datetime) -> Draft:
+    """Admit a request: without secrets and invisible characters, under the id it will have."""
+    request, redacted = admit(request, opened.ports.policy.placeholder)
+    _check_expiry(request, now)
+    public_id = request.id or f"mem-{opened.ports.clock.new_id()}"
+    if (inferred := _infer_kind(opened, request)) is not None:
+        request = replace(request, kind=inferred)
+    memory = request.memory(public_id, now, caller)
+    stable = request.id is not None
+    return Draft(memory=memory, stable=stable, redacted=redacted, inferred=inferred)
+
+
+def sealed_ahead(
+    opened: OpenScope, one: Draft, vector: bytes | None, degraded: tuple[str, ...] = ()
+) -> Draft:
+    """The draft with its vector, sealed before the transaction begins."""
+    try:
+        ahead = opened.seal(one.memory, opened.epoch(Collection.MEMORY), vector)
+    except KeyMissing:
+        ahead = None  # only the head can tell which key is the present one
+    return replace(one, vector=vector, degraded=degraded, ahead=ahead)
+
 
 def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     """Write a memory; durable when this returns, and only once per key."""
-    clock = opened.ports.clock
-    now = clock.now()
-    request, redacted = admit(request, opened.ports.policy.placeholder)
-    _check_expiry(request, now)
-    public_id = request.id or f"mem-{clock.new_id()}"
-    memory = request.memory(public_id, now, caller)
-    vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
-    try:  # before the transaction begins, in the epoch as last seen
-        ahead = opened.seal(memory, opened.epoch(Collection.MEMORY), vector)
-    except KeyMissing:
-        ahead = None  # another process rotated that key away since: only the head can tell
+    one = draft(opened, request, caller, opened.ports.clock.now())
+    vector: bytes | None = None
+    degraded: tuple[str, ...] = ()
+    if opened.ports.embedder.costly:  # else its vectors are made with the index
+        text = wording(one.memory.content, one.memory.tags)
+        vector, degraded = embedding.vector_of(opened, text)
+    one = sealed_ahead(opened, one, vector, degraded)
 
-    def store(tx: Tx) -> Retained:
-        stable = request.id is not None
-        if receipt := _replayed(opened, tx, memory.id, memory.key, stable=stable):
-            return receipt
-        sessions.spend(opened, tx, caller.allowances)
-        # No more trusted than what its session has read and than what it was derived from.
-        origin = sessions.trusted(opened, tx, memory.provenance.session, memory.origin)
-        sources = [read_live(opened, tx, source) for source in memory.sources]
-        origin = lowest([origin, *(source.origin for source in sources)])
-        # What is derived late, from a value that was corrected meanwhile, is hidden as well.
-        outdated = any(not source.current for source in sources)
-        epoch, sealed = tx.head().memory.epoch, ahead
-        if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin or outdated:
-            told = replace(memory, origin=origin, retired_at=now if outdated else None)
-            sealed = opened.seal(told, epoch, vector)
-        opened.trail.record(tx, "retain", caller.actor, (sealed.row.id,))
-        opened.write_row(tx, Collection.MEMORY, sealed)
-        for source in memory.sources:
-            tx.link(opened.row_id(source), sealed.row.id)
-        if outdated:
-            derivation.hide_new(opened, tx, memory)
-        return Retained(id=memory.id, redacted=redacted, degraded=degraded, hidden=int(outdated))
+    def work(tx: Tx) -> Retained:
+        receipt, row_id = store(opened, tx, one, caller)
+        if row_id is not None:
+            opened.trail.record(tx, "retain", caller.actor, (row_id,))
+        return receipt
 
-    receipt = opened.write(store)
+    receipt = opened.write(work)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
     return receipt
+
+
+def _infer_kind(opened: OpenScope, request: Retain) -> Kind | None:
+    """The kind that a text without one reads like; None where one is given, or it is a fact.
+
+    Only of what the owners tell: what a speaker said in a conversation is no wish of theirs.
+    """
+    distiller = opened.ports.distiller
+    said = request.speaker is not None or request.position is not None
+    if request.kind or said or request.origin not in _OWNERS or distiller is None:
+        return None
+    kind = distiller.kind(request.content)
+    return None if kind is Kind.FACT else kind
+
+
+def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retained, bytes | None]:
+    """Write a draft; its receipt, and its row id unless it is known or was forgotten.
+
+    What it raises has changed nothing, so that the others of a batch can be written.
+    """
+    memory = one.memory
+    if receipt := _replayed(opened, tx, memory.id, memory.key, stable=one.stable):
+        return receipt, None
+    # No more trusted than what its session has read and than what it was derived from.
+    origin, session = memory.origin, memory.provenance.session
+    if session is not None:
+        origin = sessions.trusted(opened, tx, session, origin)
+    sources = [read_live(opened, tx, source) for source in memory.sources]
+    if sources:
+        origin = lowest([origin, *(source.origin for source in sources)])
+    # What is derived late, from a value that was corrected meanwhile, is hidden as well.
+    outdated = any(not source.current for source in sources)
+    if caller.allowances:
+        sessions.spend(opened, tx, caller.allowances)
+    inferred = one.inferred if origin in _OWNERS else None
+    epoch, sealed = tx.head().memory.epoch, one.ahead
+    if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin or outdated:
+        told = replace(memory, origin=origin, retired_at=memory.recorded_at if outdated else None)
+        if inferred is not one.inferred:
+            told = replace(told, kind=Kind.FACT)
+        sealed = opened.seal(told, epoch, one.vector)
+    row = opened.write_row(tx, Collection.MEMORY, sealed)
+    for source in memory.sources:
+        tx.link(opened.row_id(source), row.id)
+    if outdated:
+        derivation.hide_new(opened, tx, memory)
+    receipt = Retained(
+        id=memory.id,
+        number=row.born,
+        redacted=one.redacted,
+        degraded=one.degraded,
+        hidden=int(outdated),
+        inferred=inferred,
+    )
+    return receipt, row.id
 
 
 def _check_expiry(request: Retain | Supersede, now: datetime) -> None:
@@ -86,7 +163,7 @@ def _replayed(
         known = tx.row(Collection.MEMORY, row_id)
     if known is None:
         return None
-    return Retained(id=opened.unseal(known).id, outcome=Outcome.KNOWN)
+    return Retained(id=opened.unseal(known).id, number=known.born, outcome=Outcome.KNOWN)
 
 
 def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained:
@@ -124,7 +201,9 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
         hidden = derivation.refresh(opened, tx, notes, retired)
         notes.write(tx)
         opened.trail.record(tx, "supersede", caller.actor, (old_row.id, new_row.id))
-        return Retained(id=new.id, redacted=redacted, degraded=degraded, hidden=hidden)
+        return Retained(
+            id=new.id, number=new_row.born, redacted=redacted, degraded=degraded, hidden=hidden
+        )
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.SUPERSEDE_COMMITTED)

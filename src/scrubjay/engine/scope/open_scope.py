@@ -209,6 +209,11 @@ def derived(view: View, source: bytes) -> list[Row]:
     return [row for row in rows if row is not None]
 
 
+def earlier_versions(row_id: bytes) -> bytes:
+    """The name under which lineage has the version before a row that purge erased."""
+    return row_id[::-1]
+
+
 class OpenScope:
     """One open scope; thread-safe."""
 
@@ -291,7 +296,8 @@ class OpenScope:
 
     def epoch(self, collection: Collection) -> int:
         """The epoch of a collection as last seen; every write checks it against the head."""
-        return self._seen.at(collection).epoch
+        epoch: int = getattr(self._seen, collection.value).epoch
+        return epoch
 
     @property
     def due(self) -> Due:
@@ -619,8 +625,9 @@ class OpenScope:
                         f"The data file of {self.scope} was lost, and is empty.",
                         hint="Restore a backup; one that was cut off can be repeated.",
                     )
-        self._seen = head
-        self.kept.noticed(head.memory.erased_seq)
+        before, self._seen = self._seen, head
+        if head.memory.erased_seq > before.memory.erased_seq:
+            self.kept.noticed(head.memory.erased_seq)
 
     def check_current(self) -> None:
         """StoreError if the file was rolled back, except for a restore."""

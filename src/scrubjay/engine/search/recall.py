@@ -212,6 +212,7 @@ def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | No
         likeness=likeness,
         terms=match.terms,
         nats=match.nats,
+        shared=match.shared,
     )
     allowed = _allowed(snapshot, request, searched[0].opened.ports.clock.now())
     if request.worded:
