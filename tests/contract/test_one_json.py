@@ -100,6 +100,7 @@ COMMANDS: dict[str, list[str]] = {
     "reindex": ["reindex"],
     "document": ["documents", "show", "f/a"],
     "conversation": ["conversations", "show", "c"],
+    "conversations": ["conversations", "list"],
     "delete_conversation": ["conversations", "delete", "c", "--yes"],
     "move": ["documents", "move", "f", "g", "--tree"],
     "remove": ["documents", "remove", "f/a", "--yes"],
@@ -116,7 +117,14 @@ COMMANDS: dict[str, list[str]] = {
     "destroy": ["destroy", "--yes"],
 }
 """The command of each verb; ids and a receipt are put in."""
-NO_COMMAND = {"retain_many": "programs write many at once; a person imports a file"}
+NO_COMMAND = {
+    "retain_many": "programs write many at once; a person imports a file",
+    "append": "a program keeps its history; a person looks at it",
+    "branch": "a program keeps its history; a person looks at it",
+    "rewind": "a program keeps its history; a person looks at it",
+    "documents": "its command leaves the values out",
+    "put": "its command writes text, no JSON",
+}
 
 
 MASKS = {
