@@ -14,6 +14,7 @@ from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from scrubjay.model.memory import Kind
+from scrubjay.model.results import Exhibit
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
 from scrubjay.model.turns import Extracted, Piece, Turn
 
@@ -207,6 +208,9 @@ class Store(Protocol):
 
     def check(self, address: str) -> Sequence[str]:
         """What is structurally wrong with the scope's file, one sentence each."""
+
+    def inspect(self, address: str) -> Exhibit:
+        """The scope's file as seen without a key; NotFound if the scope does not exist."""
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
         """Every byte kept for the scope, and the catalog's, as (place, bytes) pieces.

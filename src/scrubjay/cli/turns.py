@@ -13,7 +13,8 @@ from scrubjay.cli.parser import ANEW, JSON, SCOPE, Option, command, fields
 from scrubjay.cli.render import Output, local, piece
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.requests import BROWSE_LIMIT, Filter
+from scrubjay.model.filters import Filter
+from scrubjay.model.requests import BROWSE_LIMIT
 from scrubjay.model.results import Outcome, Stopped
 from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT, Record, State
 

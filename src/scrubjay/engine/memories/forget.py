@@ -232,8 +232,9 @@ def _resolve(opened: OpenScope, request: Forget) -> list[bytes]:
 
     def look(view: View) -> list[bytes]:
         ids = [row.id for row, memory in opened.memories(view) if request.matches(memory)]
+        if not request.tags:
+            ids += [row.id for row, turn in opened.turns(view) if request.matches(turn)]
         if (before := request.before) is not None:
-            ids += [row.id for row, turn in opened.turns(view) if turn.at < before]
             ids += [row.id for row, one in held(opened, view) if _written(one) < before]
         return ids
 
@@ -281,6 +282,13 @@ def of_session(opened: OpenScope, view: View, session: str) -> Doomed:
     if (record := conversations.find(opened, view, session)) is not None:
         found.entries[record.id] = record
     return found
+
+
+def missing(opened: OpenScope, view: View, ids: Iterable[str]) -> list[str]:
+    """The ids of which there is no memory and no turn, and never was one."""
+    rows = {id: opened.row_id(id) for id in ids}
+    there, buried = present(view, rows.values()).ids, view.buried(rows.values())
+    return [id for id, row_id in rows.items() if row_id not in there and row_id not in buried]
 
 
 def present(view: View, ids: Iterable[bytes]) -> Doomed:

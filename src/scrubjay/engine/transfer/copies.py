@@ -17,9 +17,16 @@ from scrubjay.engine.scope.open_scope import LOOKUP, OpenScope, Ports, day, slot
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit
-from scrubjay.model.conversations import Entry
+from scrubjay.model.conversations import Conversation, Entry
 from scrubjay.model.documents import Document
-from scrubjay.model.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
+from scrubjay.model.errors import (
+    Conflict,
+    Destroyed,
+    Forbidden,
+    InvalidRequest,
+    KeyMissing,
+    WrongKey,
+)
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, lowest
 from scrubjay.model.requests import Caller, Export, Load, Restore
@@ -36,8 +43,11 @@ Spoken = TypeVar("Spoken", Entry, Document)
 
 
 def export(opened: OpenScope, request: Export, actor: Actor) -> Exported:
-    """Every memory that is not erased, superseded ones too, as JSON or as a sealed bundle."""
-    content = opened.read(lambda view: _collect(opened, view))
+    """Every memory that is not erased, superseded ones too, as JSON or as a sealed bundle.
+
+    With `where`, those memories and turns that have the metadata.
+    """
+    content = opened.read(lambda view: _collect(opened, view, request))
     opened.note_read("export", actor)
     opened.flush_reads()
     number = len(content.memories)
@@ -53,11 +63,16 @@ def export(opened: OpenScope, request: Export, actor: Actor) -> Exported:
     return Exported(content=raw, memories=number, key=shown)
 
 
-def _collect(opened: OpenScope, view: View) -> bundle.Content:
-    memories = sorted((m for _, m in opened.memories(view)), key=lambda memory: memory.number)
-    said = sorted((turn for _, turn in opened.turns(view)), key=lambda turn: turn.place)
-    talks, entries = conversations.everything(opened, view)
-    held = sorted(documents.documents(opened, view), key=lambda one: one[0].born)
+def _collect(opened: OpenScope, view: View, request: Export) -> bundle.Content:
+    found = (memory for _, memory in opened.memories(view) if request.holds(memory))
+    memories = sorted(found, key=lambda memory: memory.number)
+    kept = (turn for _, turn in opened.turns(view) if request.holds(turn))
+    said = sorted(kept, key=lambda turn: turn.place)
+    talks, entries, papers = list[Conversation](), list[Entry](), list[Document]()
+    if not request.where:  # it is about memories and turns
+        talks, entries = conversations.everything(opened, view)
+        rows = sorted(documents.documents(opened, view), key=lambda one: one[0].born)
+        papers = [replace(one, revision="") for _, one in rows]
     return bundle.Content(
         scope=opened.scope,
         made_at=opened.ports.clock.now().isoformat(),
@@ -65,7 +80,7 @@ def _collect(opened: OpenScope, view: View) -> bundle.Content:
         turns=tuple(said),
         conversations=tuple(talks),
         entries=tuple(entries),
-        documents=tuple(replace(one, revision="") for _, one in held),
+        documents=tuple(papers),
     )
 
 
@@ -219,7 +234,7 @@ def backup(
 
     def collect(view: View) -> bundle.Content:
         return replace(
-            _collect(opened, view),
+            _collect(opened, view, Export()),
             lookup=ports.keyring.get(opened.address, LOOKUP),
             tombstones=tuple(view.tombstones()),
             audit=tuple((row.cell, row.mac) for row in view.audit(0, _ALL)),
@@ -268,7 +283,9 @@ def restore(ports: Ports, scope: Scope, request: Restore, caller: Caller) -> Loa
         given = key is not None or passphrase is not None
         secret = None if given else ports.keyring.get(address, f"backup.{name}")
     except (KeyMissing, InvalidRequest) as error:
-        raise KeyMissing(
+        # One that is noted here should be in the keyring; of any other the caller has the key.
+        known = any(one.name == name for one in ports.store.catalog.backups(address))
+        raise (KeyMissing if known else WrongKey)(
             "The key of this backup is not in the keyring.",
             hint="Give the key printed when the backup was made.",
         ) from error
