@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.client import Client as Client
     from scrubjay.client import connect as connect
     from scrubjay.handle import AsyncJay as AsyncJay
+    from scrubjay.handle import HomeEngine
     from scrubjay.handle import Jay as Jay
-    from scrubjay.handle import SharedEngine
     from scrubjay.handle import open as open
     from scrubjay.model.batches import BatchReceipt as BatchReceipt
     from scrubjay.model.batches import Refusal as Refusal
@@ -100,7 +100,7 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.turns import Timeline as Timeline
     from scrubjay.model.turns import Turn as Turn
 
-    Engine = SharedEngine
+    Engine = HomeEngine
 
 __version__ = "0.1.0"
 
@@ -131,7 +131,7 @@ _HOMES = {
     "scrubjay.handle": "AsyncJay Jay open",
 }
 _NAMES = {name: (home, name) for home, names in _HOMES.items() for name in names.split()}
-_NAMES["Engine"] = ("scrubjay.handle", "SharedEngine")
+_NAMES["Engine"] = ("scrubjay.handle", "HomeEngine")
 
 __all__ = sorted(_NAMES)  # noqa: PLE0605 - the table above has each name once
 

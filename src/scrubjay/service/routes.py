@@ -193,9 +193,13 @@ class RestEndpoint(HttpEndpoint[Response]):
     def authorize(self, request: Request, holder: Key) -> Scope | None:
         """Check the grant; the scope is that of the header or of the key."""
         grant = self.operation.grant
-        if grant is not None and grant not in holder.grants:
+        if grant is not None and grant not in holder.granted():
             raise Forbidden(f"This key lacks the grant {grant}.", hint="Use a key that has it.")
-        return self.service.scope_of(request, holder) if self.operation.verb.scoped else KEYS
+        if not self.operation.verb.scoped:
+            return KEYS
+        scope = self.service.scope_of(request, holder)
+        self.service.access(holder).check_covered(scope, grant)
+        return scope
 
     async def receive(self, request: Request, take: Take) -> bytes:
         """The body, if it is JSON; a query has none."""

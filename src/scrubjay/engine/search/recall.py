@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Final
 
 import numpy as np
 
@@ -30,15 +29,7 @@ from scrubjay.model.origin import excess
 from scrubjay.model.requests import INJECTED, Caller, Recall
 from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.rows import Freeze
-
-_WORD: Final = 4
-"""Approximate characters per token in an alphabet; in other scripts each is a token."""
-
-
-def tokens(text: str) -> int:
-    """Approximate number of tokens of a text."""
-    ascii_chars = sum(char.isascii() for char in text) if not text.isascii() else len(text)
-    return -(-ascii_chars // _WORD) + len(text) - ascii_chars
+from scrubjay.model.text import tokens
 
 
 def fit(hits: Sequence[Hit], request: Recall, *, capped: bool) -> list[Hit]:
