@@ -92,6 +92,10 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.results import Rotated as Rotated
     from scrubjay.model.results import Session as Session
     from scrubjay.model.results import Stopped as Stopped
+    from scrubjay.model.retention import Duplicates as Duplicates
+    from scrubjay.model.retention import KindLimit as KindLimit
+    from scrubjay.model.retention import Limit as Limit
+    from scrubjay.model.retention import Retention as Retention
     from scrubjay.model.rows import Freeze as Freeze
     from scrubjay.model.scope import Scope as Scope
     from scrubjay.model.turns import Moment as Moment
@@ -124,6 +128,7 @@ _HOMES = {
         "ExtractionStatus Hit Loaded Outcome Page Preview Purged Recalled Reindexed "
         "Report Retained Rotated Session Stopped"
     ),
+    "scrubjay.model.retention": "Duplicates KindLimit Limit Retention",
     "scrubjay.model.rows": "Freeze",
     "scrubjay.model.scope": "Scope",
     "scrubjay.model.turns": "Moment Recorded State Timeline Turn",

@@ -482,6 +482,17 @@ class ErasingContract:
         assert handle.revoke(session="bad").verb == "revoke"
         assert _texts(handle.browse()) == ["Alice lives in Rome"]
 
+    def test_a_retention_is_set_read_and_kept_to(self, handle: Handle) -> None:
+        assert handle.retention().limits == ()
+        policy = handle.set_retention(limits=[{"kind": "fact", "number": 2}], turns={"days": 9})
+        assert handle.retention() == policy
+        assert (policy.limits[0].number, policy.turns.days) == (2, 9)
+        for number in range(4):
+            handle.retain(f"memory {number}")
+        assert _texts(handle.browse()) == ["memory 3", "memory 2"]
+        with pytest.raises(InvalidRequest):
+            handle.set_retention(limits=[{"kind": "fact", "number": 0}])
+
     def test_a_purge_says_what_it_took(self, handle: Handle) -> None:
         handle.supersede(handle.retain("old").id, "new")
         assert handle.purge(superseded_days=0).superseded == 1

@@ -413,6 +413,13 @@ class Purged(Result, frozen=True, kw_only=True):
     superseded: Annotated[
         int, Meta(description="How many long superseded memories were erased.")
     ] = 0
+    retired: Annotated[
+        int, Meta(description="How many memories past the number or age of their kind were erased.")
+    ] = 0
+    idle: Annotated[
+        int, Meta(description="How many memories were erased that were not recalled for long.")
+    ] = 0
+    turns: Annotated[int, Meta(description="How many turns past their limits were erased.")] = 0
     dropped: Annotated[
         int,
         Meta(

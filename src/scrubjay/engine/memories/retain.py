@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import derivation, sessions
+from scrubjay.engine.memories import retention
 from scrubjay.engine.memories.read import not_here, read_live
 from scrubjay.engine.scope.open_scope import OpenScope, Sealed
 from scrubjay.engine.scope.scope_values import Notes
@@ -19,7 +20,7 @@ from scrubjay.model.memory import Edition, Kind, Memory, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Amend, Caller, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
-from scrubjay.model.rows import Collection, Freeze
+from scrubjay.model.rows import Collection, Due, Freeze
 from scrubjay.ports import Failpoint, Tx
 
 _OWNERS = frozenset({Origin.USER, Origin.OPERATOR})
@@ -118,13 +119,20 @@ def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retain
     if caller.allowances:
         sessions.spend(opened, tx, caller.allowances)
     inferred = one.inferred if origin in _OWNERS else None
-    epoch, sealed = tx.head().memory.epoch, one.ahead
-    if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin or outdated:
+    epoch, sealed, told = tx.head().memory.epoch, one.ahead, memory
+    if origin is not memory.origin or outdated:
         told = replace(memory, origin=origin, retired_at=memory.recorded_at if outdated else None)
         if inferred is not one.inferred:
             told = replace(told, kind=Kind.FACT)
+        sealed = None
+    if (old := retention.same_before(opened, tx, told)) is not None:
+        told = replace(told, supersedes=old.id, pinned=told.pinned or old.pinned)
+        ended = replace(old, superseded_by=told.id, retired_at=told.recorded_at)
+        opened.put(tx, replace(ended, version=old.version + 1))
+        sealed = None
+    if sealed is None or sealed.row.epoch != epoch:
         sealed = opened.seal(told, epoch, one.vector)
-    row = opened.write_row(tx, Collection.MEMORY, sealed)
+    row = opened.write_memory(tx, told, sealed)
     for source in memory.sources:
         tx.link(opened.row_id(source), row.id)
     if outdated:
@@ -163,6 +171,14 @@ def _replayed(
         known = tx.row(Collection.MEMORY, row_id)
     if known is None:
         return None
+    if known.key is not None and known.key == hashed:
+        memory = opened.unseal(known)
+        if opened.limits.retires(tx, memory):
+            # Past a limit and only not purged yet: it may be told again, as a new memory.
+            opened.erase_memory(tx, known, memory)
+            tx.bury([known.id])
+            opened.leave_due(tx, Due.PUSH)
+            return None
     return Retained(id=opened.unseal(known).id, number=known.born, outcome=Outcome.KNOWN)
 
 

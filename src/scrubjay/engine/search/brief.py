@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.search.open_index import OpenIndex, Peek
+from scrubjay.engine.search.open_index import OpenIndex, Peek, past_limits
 from scrubjay.engine.search.segment import KINDS, ORIGINS
 from scrubjay.model import block
 from scrubjay.model.clean import one_line
@@ -40,7 +40,10 @@ def brief(opened: OpenScope, indexed: OpenIndex, request: BriefRequest, caller: 
         if opened.frozen is Freeze.ALL:
             raise Frozen(f"The scope {opened.scope} is frozen, the brief included.")
         held, fresh = indexed.ready.columns(), indexed.ready.fresh()
+        limits = indexed.limits
     current = np.isinf(held.retired) & (held.expires > now.timestamp())
+    if limits is not None:
+        current &= ~past_limits(held, limits, now)
     # `place` for every approval, pin, kind and origin, looked up for all rows at once.
     every = product((False, True), (False, True), KINDS, ORIGINS)
     table = [place(kind, origin, approved=yes, pinned=pin) for yes, pin, kind, origin in every]
@@ -55,7 +58,8 @@ def brief(opened: OpenScope, indexed: OpenIndex, request: BriefRequest, caller: 
         memory = entry.memory
         approved = memory.approved is not None
         where = place(memory.kind, memory.origin, approved=approved, pinned=memory.pinned)
-        if where != NEVER and memory.current and not memory.expired(now):
+        past = limits is not None and limits.retired(memory, now)
+        if where != NEVER and memory.current and not past and not memory.expired(now):
             candidates.append((where, -memory.number, entry.row_id))
     candidates.sort()
     chosen = [

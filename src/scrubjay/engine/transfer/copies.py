@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.ledger import backlog, conversations, derivation, documents, turns
-from scrubjay.engine.memories import receipts
+from scrubjay.engine.memories import receipts, retention
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.audit_trail import LOST
 from scrubjay.engine.scope.open_scope import LOOKUP, OpenScope, Ports, day, slots
@@ -239,6 +239,7 @@ def backup(
             tombstones=tuple(view.tombstones()),
             audit=tuple((row.cell, row.mac) for row in view.audit(0, _ALL)),
             extraction=backlog.carried(opened, view),
+            retention=None if (limits := opened.limits.read(view)) is None else limits.policy,
         )
 
     content = opened.read(collect)
@@ -383,6 +384,8 @@ def _restore(
     _merge_later(opened, tx, rest, caller, clean=caller.ceiling is not None)
     if content.extraction is not None:
         backlog.adopt(opened, tx, content.extraction, empty=empty)
+    if content.retention is not None and caller.ceiling is None:
+        retention.adopt(opened, tx, content.retention)
     opened.leave_due(tx, Due.PUSH)
     opened.trail.record(tx, "restore", caller.actor, number=loaded.loaded)
     return replace(loaded, forgotten=loaded.forgotten + left_out)
