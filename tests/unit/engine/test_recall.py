@@ -418,7 +418,9 @@ def test_of_nine_turns_the_present_address_comes_first_and_then_the_old_one(
     engine: Engine, session: str | None
 ) -> None:
     for number, turn in enumerate(NINE):
-        spoken = {"session": session, "position": number, "speaker": "user"} if session else {}
+        spoken: dict[str, Any] = (
+            {"session": session, "position": number, "speaker": "user"} if session else {}
+        )
         retain(engine, turn, said_at=MONDAY + timedelta(days=number), **spoken)
     found = said(engine, "Where do I live?", asked_at=MONDAY + timedelta(days=30))
     assert found[:2] == [NINE[5], NINE[1]]

@@ -341,7 +341,9 @@ def _last_statement(coverage: Floats, columns: RankColumns) -> Places:
     equal = np.flatnonzero((coverage >= EQUAL * most) & ~columns.asks)
     if len(equal) < 2:
         return equal[:0]
-    return equal[columns.time[equal] == np.fmax.reduce(columns.time[equal])][-1:]
+    times = columns.time[equal]
+    last: Places = equal[times == np.fmax.reduce(times)][-1:]
+    return last
 
 
 def _keep_about(masks: dict[str, Mask], evidence: Evidence) -> None:
