@@ -413,6 +413,17 @@ class ReadingContract:
         assert _texts(handle.browse(**wanted)) == ["tea at work"]
         assert _texts(hit.memory for hit in handle.recall("tea", **wanted)) == ["tea at work"]
 
+    def test_a_category_is_filtered_by_and_a_memory_has_at_most_one(self, handle: Handle) -> None:
+        handle.retain("tea at home", tags=["category:drinks", "home"])
+        handle.retain("tea at work", tags=["category:office"])
+        assert _texts(handle.browse(category="drinks")) == ["tea at home"]
+        hits = handle.recall("tea", category="office")
+        assert _texts(hit.memory for hit in hits) == ["tea at work"]
+        assert handle.count(category="drinks") == 1
+        with pytest.raises(InvalidRequest, match="category"):
+            handle.retain("tea", tags=["category:a", "category:b"])
+        assert handle.retain_many([{"content": "x", "tags": ["category:a", "category:b"]}]).refused
+
     def test_pages_are_turned_with_their_cursor(self, handle: Handle) -> None:
         for number in range(5):
             handle.retain(f"memory {number}")
