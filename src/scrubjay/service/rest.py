@@ -38,7 +38,7 @@ _PAGING: Final = {
 }
 _TAGS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("recall", "memories", "memories:batch", "brief"), "memories"),
-    **dict.fromkeys(("turns", "timeline", "sessions", "extract", "extraction"), "turns"),
+    **dict.fromkeys(("turns", "timeline", "sessions", "extract", "extraction", "jobs"), "turns"),
     **dict.fromkeys(("forget", "revoke"), "erase"),
     **dict.fromkeys(("quarantine",), "trust"),
     **dict.fromkeys(("key", "keys"), "keys"),
@@ -113,6 +113,9 @@ _RESOURCES: Final[Mapping[str, Resource]] = {
     "extract": Resource(example={"limit": 10}),
     "extraction": Resource("get /extraction"),
     "pause_extraction": Resource("post /extraction", example={"paused": True}),
+    "work": Resource("post /jobs/work", example={"limit": 10, "kinds": ["consolidation"]}),
+    "jobs": Resource("get /jobs"),
+    "allow_jobs": Resource("post /jobs", example={"kinds": ["extraction", "consolidation"]}),
     "verify_audit": Resource("post /verify/audit"),
     "verify_erased": Resource("post /verify/erased"),
     "receipts": Resource("get /receipts"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from scrubjay.engine.open_scopes import LazyModule, OpenScopes
+from scrubjay.model.jobs import AllowJobs, JobKind, JobStatus, Work, Worked
 from scrubjay.model.origin import Origin
 from scrubjay.model.requests import (
     AGENT,
@@ -26,9 +27,10 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record, Recorded, Timeline, Turn
 
 if TYPE_CHECKING:
-    from scrubjay.engine.ledger import extraction, sessions, turns
+    from scrubjay.engine.ledger import extraction, jobs, sessions, turns
 else:
     extraction = LazyModule("ledger.extraction")
+    jobs = LazyModule("ledger.jobs")
     sessions = LazyModule("ledger.sessions")
     turns = LazyModule("ledger.turns")
 
@@ -136,9 +138,29 @@ class LedgerVerbs(OpenScopes):
     def pause_extraction(
         self, scope: Scope, request: PauseExtraction = PauseExtraction(), caller: Caller = USER
     ) -> ExtractionStatus:
-        """Pause or resume extraction of this scope."""
+        """Pause or resume extraction and all other jobs of this scope."""
         opened = self._begin(scope)
         status = extraction.pause(opened, paused=request.paused, actor=caller.actor)
         if not request.paused:
             self._tell(scope)
+        return status
+
+    def work(self, scope: Scope, request: Work = Work(), caller: Caller = SYSTEM) -> Worked:
+        """Do the jobs that are due: extraction, consolidation, derivation; each under a lease.
+
+        Without a model, rules consolidate what they can; `derived_by` says so.
+        """
+        return jobs.work(self._begin(scope), request, actor=caller.actor)
+
+    def jobs(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> JobStatus:
+        """State of the jobs: what is allowed, waits and runs, and the tokens of the day."""
+        return jobs.status(self._look(scope))
+
+    def allow_jobs(
+        self, scope: Scope, request: AllowJobs = AllowJobs(), caller: Caller = USER
+    ) -> JobStatus:
+        """Set which kinds of jobs run by themselves in this scope; without it, extraction only."""
+        kinds = tuple(JobKind(kind) for kind in dict.fromkeys(request.kinds))
+        status = jobs.allow(self._begin(scope), kinds, actor=caller.actor)
+        self._tell(scope)
         return status
