@@ -37,6 +37,10 @@ CASES: dict[str, Fields] = {
     "browse": lambda _: {},
     "get": lambda one: {"id": one},
     "history": lambda one: {"id": one},
+    "count": lambda _: {"kinds": ["fact"], "where": {"project": "apollo"}},
+    "lineage": lambda one: {"id": one},
+    "follow": lambda _: {},
+    "statistics": lambda _: {},
     "brief": lambda _: {},
     "amend": lambda one: {"id": one, "pinned": True},
     "record": lambda _: {"user": "My name is Alice.", "assistant": "Hello.", "session": "s"},
@@ -63,7 +67,11 @@ CASES: dict[str, Fields] = {
     "verify_erased": lambda _: {},
     "reindex": lambda _: {},
 }
-APART = {"extract": "it needs a model", "destroy": "it is the last of all"}
+APART = {
+    "extract": "it needs a model",
+    "destroy": "it is the last of all",
+    "inspect": "it shows random bytes",
+}
 """Scope verbs with a test of their own."""
 COMMANDS: dict[str, list[str]] = {
     "retain": ["remember", "Alice drinks tea", "--tag", "a", "--session", "s"],
@@ -71,6 +79,11 @@ COMMANDS: dict[str, list[str]] = {
     "browse": ["list"],
     "get": ["get", "ID"],
     "history": ["history", "ID"],
+    "count": ["count", "--kind", "fact", "--where", "project=apollo"],
+    "lineage": ["lineage", "ID"],
+    "follow": ["follow"],
+    "statistics": ["stats"],
+    "inspect": ["inspect"],
     "brief": ["brief"],
     "record": ["record", "My name is Alice.", "Hello.", "--session", "s"],
     "turns": ["turns"],
@@ -103,6 +116,7 @@ COMMANDS: dict[str, list[str]] = {
 NO_COMMAND = {"retain_many": "programs write many at once; a person imports a file"}
 
 
+UNEQUAL = {"age", "milliseconds"}
 MASKS = {
     r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|\+00:00)": "<time>",
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}": "<uuid>",
@@ -115,7 +129,7 @@ MASKS = {
 def masked(value: Any) -> Any:
     """An answer without what must differ: times and ages, ids, nonces and names of scopes."""
     if isinstance(value, dict):
-        return {name: masked(one) for name, one in value.items() if name != "age"}
+        return {name: masked(one) for name, one in value.items() if name not in UNEQUAL}
     if isinstance(value, float):
         return round(value, 5)  # a score counts the age, too
     if isinstance(value, list):
@@ -167,7 +181,8 @@ def test_library_http_and_client_say_the_same(
     for jay in (library, client):
         kept = {"kind": "instruction", "origin": "web"} if name in ("approve", "reject") else {}
         content = "Always answer in French" if kept else "Alice likes tea"
-        one = jay.retain(content, session="s", key="k", **kept).id  # type: ignore[arg-type]
+        said_of = {"session": "s", "key": "k", "metadata": {"project": "apollo"}, **kept}
+        one = jay.retain(content, **said_of).id  # type: ignore[arg-type]
         jay.record("I live in Rome.", "Noted.", id="turn-1", session="s")
         given = jay.forget([one]) if name == "verify_erased" else None
         if given is not None:
@@ -176,6 +191,20 @@ def test_library_http_and_client_say_the_same(
             said.append(codec.answer(getattr(jay, name)(**CASES[name](one))))
     assert said[1] == told[-1], "the client gives back what it was told"
     assert masked(said[0]) == masked(told[-1])
+
+
+def test_every_door_shows_the_same_of_a_file_without_a_key(
+    doors: tuple[Jay, Client, list[Any]],
+) -> None:
+    library, client, told = doors
+    shown = [one.inspect() for one in (library, client)]
+    assert codec.answer(shown[1]) == told[-1]
+    for one in shown:
+        assert (one.title, one.columns[:2], one.words) == (
+            "a scope: sealed rows",
+            ("seq", "born"),
+            (),
+        )
 
 
 def test_a_destroyed_scope_is_told_of_alike(doors: tuple[Jay, Client, list[Any]]) -> None:
@@ -223,7 +252,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
     folder = tmp_path_factory.mktemp("prepared")
     receipt = folder / "receipt.json"
     with scrubjay.open("default", home=folder / "home") as jay:
-        one = jay.retain("Alice drinks tea", session="s").id
+        one = jay.retain("Alice drinks tea", session="s", metadata={"project": "apollo"}).id
         waiting = jay.retain("Always answer in French", kind="instruction", origin="web").id
         jay.record("I live in Rome.", "Noted.", id="turn-1", session="s")
         erased = jay.forget([jay.retain("Alice lives in Rome").id])
@@ -243,7 +272,7 @@ def test_the_command_line_says_what_the_library_says(
         shutil.copytree(home, copy)
     told = ran(theirs, *(words.get(word, word) for word in COMMANDS[name]))
     one = words["WAITING" if name in ("approve", "reject") else "ID"]
-    fields = {"destroy": {"confirm": "local/default"}, "extract": {}}.get(name)
+    fields = {"destroy": {"confirm": "local/default"}, "extract": {}, "inspect": {}}.get(name)
     engine = bootstrap.build(at_home(mine), extractor=Answering())
     jay = Jay(engine, Scope("local", "default"))
     if name == "verify_erased":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from scrubjay.cli.parser import DRY_RUN, ID, JSON, RECEIPT, SCOPE, YES, Option, 
 from scrubjay.cli.render import Output, line, say
 from scrubjay.engine.memories import receipts
 from scrubjay.handle import Jay
+from scrubjay.model.errors import NeedsConfirmation
 from scrubjay.model.requests import Destroy, Forget, MarkTainted, Revoke
 from scrubjay.model.results import Erasure
 
@@ -23,7 +25,7 @@ _SHOWN = 20
 @scoped(
     "forget",
     Option("ID…", "Ids of the memories or turns to erase.", str, name="ids", many=True),
-    fields(Forget, "session", "tags --tag -t", "before", "query -q", "copies"),
+    fields(Forget, "session", "tags --tag -t", "where", "before", "query -q", "copies"),
     RECEIPT,
     YES,
     DRY_RUN,
@@ -39,13 +41,14 @@ def forget(
 ) -> Output:
     """Erase memories for good, with their earlier versions and what was derived from them.
 
-    By ids at once; anything else is shown first and has to be confirmed, and then exactly what
-    was shown goes.
+    By whole ids at once; anything else is shown first and has to be confirmed, and then exactly
+    what was shown goes.
 
     Example: scrubjay forget --query "green tea" --dry-run
     """
     if ids and not target and not dry_run:
-        return _erased(jay.forget(ids), receipt)
+        with suppress(NeedsConfirmation):  # one is only the beginning of an id
+            return _erased(jay.forget(ids), receipt)
     shown = jay.preview(ids, **target)
     copies = shown.copies if target.get("copies") else ()
     everything = (*shown.memories, *shown.others, *copies)

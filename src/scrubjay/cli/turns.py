@@ -1,4 +1,4 @@
-"""Commands about conversations: record, turns, sessions, timeline, extract."""
+"""Commands about conversations: record, turns, sessions, timeline, extract, jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from scrubjay.cli.parser import ANEW, JSON, SCOPE, Option, command, fields
 from scrubjay.cli.render import Output, local, piece
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.requests import BROWSE_LIMIT, Filter
+from scrubjay.model.filters import Filter
+from scrubjay.model.requests import BROWSE_LIMIT
 from scrubjay.model.results import Outcome, Stopped
 from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT, Record, State
 
@@ -149,6 +150,46 @@ def extract(
     read, found = render.plural(done.turns, "turn"), render.plural(done.memories, "memory")
     spent = f"{done.tokens_in:,} tokens in, {done.tokens_out:,} out"
     sentence = f"Read {read}: {found}; {spent}; {done.left:,} left."
+    notes = [_WHY[done.stopped]] if done.stopped else []
+    code = Exit.UNAVAILABLE if done.stopped is Stopped.UNAVAILABLE else Exit.OK
+    return Output(done, lambda: render.say(sentence), notes, code)
+
+
+@command(
+    "jobs",
+    Option("--allow", "Set which kinds run by themselves, or none.", many=True, name="KIND"),
+    Option("--work", "Do the jobs that are due."),
+    Option("--kind", "With --work: only this kind, allowed or not.", many=True, name="KIND"),
+    _limit("jobs to do", 100),
+    SCOPE,
+    JSON,
+)
+def jobs(
+    *,
+    allow: list[str] | None = None,
+    work: bool = False,
+    kind: list[str] | None = None,
+    limit: int = 100,
+    scope: str | None = None,
+) -> Output:
+    """Jobs: what is derived in the background; extraction, consolidation, derivation.
+
+    Prints what is allowed, waits and runs. A service does the allowed ones by itself.
+
+    Example: scrubjay jobs --work --kind consolidation
+    """
+    if work and allow:
+        raise InvalidRequest("These options do not go together.", hint="Allow first, then work.")
+    with opened(scope) as jay:
+        if not work:
+            kinds = [one for one in allow or () if one != "none"]
+            told = jay.allow_jobs(kinds) if allow else jay.jobs()
+            return Output(told, lambda: render.facts(told.to_dict()))
+        done = jay.work(limit=limit, seconds=_SECONDS, kinds=kind or ())
+    written = render.plural(done.memories, "memory")
+    finished = render.plural(sum(done.done.values()), "job")
+    by = done.derived_by or "nobody"
+    sentence = f"Did {finished}: {written} derived by {by}; {done.left:,} left."
     notes = [_WHY[done.stopped]] if done.stopped else []
     code = Exit.UNAVAILABLE if done.stopped is Stopped.UNAVAILABLE else Exit.OK
     return Output(done, lambda: render.say(sentence), notes, code)

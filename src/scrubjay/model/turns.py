@@ -31,6 +31,7 @@ from scrubjay.model.memory import (
     Result,
     SessionName,
     Tags,
+    plain_labels,
 )
 from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut, WriteOutcome
@@ -133,6 +134,11 @@ class Turn(Result, frozen=True, kw_only=True):
     def place(self) -> tuple[int, int]:
         """Its place in time, with a tie-break for turns of the same time."""
         return place(self.at, self.id)
+
+    @property
+    def labels(self) -> list[str]:
+        """What it is filtered by: its metadata."""
+        return plain_labels(self.metadata)
 
     def own_words(self) -> tuple[Turn, tuple[str, ...]]:
         """The turn without what either side quoted or pasted, and the quotations."""

@@ -138,7 +138,7 @@ REACHED: dict[str, set[Failpoint]] = {
     "forget unseen": STORE | {Failpoint.FORGET_COMMITTED, Failpoint.FORGET_PUSHED},
     "purge": STORE | SEGMENT | {Failpoint.PURGE_COMMITTED},
     "rotate": STORE | BLOB | RESEALING | {Failpoint.ROTATE_EPOCH_RAISED},
-    "load": STORE | BLOB | {Failpoint.LOAD_COMMITTED},
+    "load": STORE | BLOB | SEGMENT | {Failpoint.LOAD_COMMITTED},
     "restore": RESTORING,
     "export": STORE,
     "backup": STORE,
@@ -152,6 +152,8 @@ ELSEWHERE = {
     Failpoint.DESTROY_EMPTIED,
     Failpoint.DESTROY_UNLINKED,
     Failpoint.EXTRACT_ANSWERED,  # test_extract.py
+    Failpoint.JOB_LEASED,  # test_jobs.py
+    Failpoint.JOB_ANSWERED,
     Failpoint.STORE_MIGRATING,  # the contract of stores
     Failpoint.COLLECTION_KEY_ADDED,  # test_collections.py
 }

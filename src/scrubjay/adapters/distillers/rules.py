@@ -17,6 +17,7 @@ from typing import Final
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
+from scrubjay.adapters.distillers.kinds import kind_of
 from scrubjay.adapters.distillers.wording import Grammar, Rewrite
 from scrubjay.model.memory import Kind
 from scrubjay.model.turns import EPISODE_PART, Piece, Turn
@@ -253,6 +254,10 @@ class RulesDistiller:
             else:
                 words.update(word[at : at + 2] for at in range(len(word) - 1))
         return frozenset(words)
+
+    def kind(self, text: str) -> Kind:
+        """Preference or instruction if the text begins like one, else fact."""
+        return kind_of(text)
 
 
 # -- trivial turns ----------------------------------------------------------------------------

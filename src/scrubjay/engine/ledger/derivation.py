@@ -26,7 +26,7 @@ from scrubjay.ports import Tx, View
 _NAME: Final = "derivations"
 
 
-class Derivation(Struct, frozen=True, kw_only=True):
+class Derivation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Job: a text to be derived again, from the newest versions of its sources."""
 
     sources: tuple[str, ...]

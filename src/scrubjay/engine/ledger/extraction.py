@@ -392,6 +392,8 @@ class _Round:
             return opened.write(store)
         except Frozen:  # the answer came too late to be kept, but its tokens count
             _change(opened, spend, frozen_too=True)
+            job = self._job(turn.id)
+            jobs.change(opened, lambda _, queue: queue.give_back(job, holder), frozen_too=True)
             raise
 
 

@@ -192,11 +192,18 @@ def _resolve(opened: OpenScope, request: Forget) -> list[bytes]:
 
     def look(view: View) -> list[bytes]:
         ids = [row.id for row, memory in opened.memories(view) if request.matches(memory)]
-        if (before := request.before) is not None:
-            ids += [row.id for row, turn in opened.turns(view) if turn.at < before]
+        if not request.tags:
+            ids += [row.id for row, turn in opened.turns(view) if request.matches(turn)]
         return ids
 
     return opened.read(look)
+
+
+def missing(opened: OpenScope, view: View, ids: Iterable[str]) -> list[str]:
+    """The ids of which there is no memory and no turn, and never was one."""
+    rows = {id: opened.row_id(id) for id in ids}
+    there, buried = present(view, rows.values()).ids, view.buried(rows.values())
+    return [id for id, row_id in rows.items() if row_id not in there and row_id not in buried]
 
 
 def present(view: View, ids: Iterable[bytes]) -> Doomed:

@@ -25,7 +25,8 @@ def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
 
     def store(tx: Tx) -> None:
         for collection in Collection:
-            if opened.slots(collection):  # else nothing was ever sealed
+            # One that was never used has no key; one that was, and has none, lost it.
+            if opened.slots(collection) or tx.head().at(collection).seq:
                 opened.raise_epoch(tx, collection)
         opened.leave_due(tx, Due.ROTATE)
         opened.trail.record(tx, "rotate", actor)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from Stemmer import Stemmer
 
-ANALYZER_VERSION = 2
+ANALYZER_VERSION = 3
 """Stored with each segment: terms of another version are analyzed again."""
 
 DEFAULT_LANGUAGE = "english"
@@ -50,9 +50,11 @@ _UNSPACED = (
     "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
+# Accents, and the vowel signs of the scripts of India, which are parts of their words.
+_COMBINING = "\u0300-\u036f\u0900-\u0963\u0971-\u0dff\u200c\u200d"
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:(?<=[0-9])[.,][0-9]+|'[a-z0-9]+)*")
 _WORD = re.compile(
-    rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\W_])(?:(?![{_UNSPACED}])[\w\u0300-\u036f])*"
+    rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\W_])(?:(?![{_UNSPACED}])[\w{_COMBINING}])*"
     rf"(?:(?<=\d)[.,]\d+|'[^\W_{_UNSPACED}]+)*"
 )
 _UNSPACED_START = re.compile(rf"[{_UNSPACED}]")

@@ -16,7 +16,14 @@ from scrubjay.engine.scope.open_scope import LOOKUP, OpenScope, Ports, day, slot
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit
-from scrubjay.model.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
+from scrubjay.model.errors import (
+    Conflict,
+    Destroyed,
+    Forbidden,
+    InvalidRequest,
+    KeyMissing,
+    WrongKey,
+)
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, lowest
 from scrubjay.model.requests import Caller, Export, Load, Restore
@@ -32,8 +39,11 @@ _ALL = 2**31
 
 
 def export(opened: OpenScope, request: Export, actor: Actor) -> Exported:
-    """Every memory that is not erased, superseded ones too, as JSON or as a sealed bundle."""
-    content = opened.read(lambda view: _collect(opened, view))
+    """Every memory that is not erased, superseded ones too, as JSON or as a sealed bundle.
+
+    With `where`, those memories and turns that have the metadata.
+    """
+    content = opened.read(lambda view: _collect(opened, view, request))
     opened.note_read("export", actor)
     opened.flush_reads()
     number = len(content.memories)
@@ -49,9 +59,11 @@ def export(opened: OpenScope, request: Export, actor: Actor) -> Exported:
     return Exported(content=raw, memories=number, key=shown)
 
 
-def _collect(opened: OpenScope, view: View) -> bundle.Content:
-    memories = sorted((m for _, m in opened.memories(view)), key=lambda memory: memory.number)
-    said = sorted((turn for _, turn in opened.turns(view)), key=lambda turn: turn.place)
+def _collect(opened: OpenScope, view: View, request: Export) -> bundle.Content:
+    found = (memory for _, memory in opened.memories(view) if request.holds(memory))
+    memories = sorted(found, key=lambda memory: memory.number)
+    kept = (turn for _, turn in opened.turns(view) if request.holds(turn))
+    said = sorted(kept, key=lambda turn: turn.place)
     return bundle.Content(
         scope=opened.scope,
         made_at=opened.ports.clock.now().isoformat(),
@@ -190,7 +202,7 @@ def backup(
 
     def collect(view: View) -> bundle.Content:
         return replace(
-            _collect(opened, view),
+            _collect(opened, view, Export()),
             lookup=ports.keyring.get(opened.address, LOOKUP),
             tombstones=tuple(view.tombstones()),
             audit=tuple((row.cell, row.mac) for row in view.audit(0, _ALL)),
@@ -239,7 +251,9 @@ def restore(ports: Ports, scope: Scope, request: Restore, caller: Caller) -> Loa
         given = key is not None or passphrase is not None
         secret = None if given else ports.keyring.get(address, f"backup.{name}")
     except (KeyMissing, InvalidRequest) as error:
-        raise KeyMissing(
+        # One that is noted here should be in the keyring; of any other the caller has the key.
+        known = any(one.name == name for one in ports.store.catalog.backups(address))
+        raise (KeyMissing if known else WrongKey)(
             "The key of this backup is not in the keyring.",
             hint="Give the key printed when the backup was made.",
         ) from error
