@@ -157,9 +157,11 @@ def extract(
 
 @command(
     "jobs",
-    Option("--allow", "Set which kinds run by themselves, or none.", many=True, name="KIND"),
+    Option("--allow", "Set a kind that runs by itself, or none.", str, metavar="KIND", many=True),
     Option("--work", "Do the jobs that are due."),
-    Option("--kind", "With --work: only this kind, allowed or not.", many=True, name="KIND"),
+    Option(
+        "--kind", "With --work: only this kind, allowed or not.", str, metavar="KIND", many=True
+    ),
     _limit("jobs to do", 100),
     SCOPE,
     JSON,

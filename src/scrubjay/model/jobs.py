@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
@@ -31,7 +31,7 @@ class JobKind(StrEnum):
 
 
 if TYPE_CHECKING:
-    Kinds = tuple[JobKind | str, ...]
+    Kinds = Sequence[JobKind | str]
 else:
     Kinds = tuple[JobKind, ...]
 DerivedBy = Annotated[

@@ -301,7 +301,7 @@ def test_two_processes_that_read_one_turn_give_one_set_of_memories(
     nested = list[Extraction]()
 
     def think(_: object) -> None:
-        home.clock.advance(minutes=5)
+        home.clock.shift(timedelta(seconds=300))
         model.thinking = None
         model.notes = [note("The other one finds this."), note("And that as well.")]
         nested.append(extract(other))
@@ -321,7 +321,7 @@ def test_a_process_that_dies_with_the_answer_has_the_turn_read_again(home: Memor
     with pytest.raises(SimulatedCrash):
         extract(engine)
     assert extract(home.engine()).turns == 0  # until the lease is over
-    home.clock.advance(minutes=5)
+    home.clock.advance(seconds=300)
     assert extract(home.engine()).memories == 1
 
 
