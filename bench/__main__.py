@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Final
 
 from bench import (
+    batches,
     carapace,
     cold,
     growth,
@@ -32,6 +33,8 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
     "cpu": retain.cpu,
     "bytes": retain.written,
     "writers": writers.run,
+    "batches": batches.many,
+    "caps": batches.caps,
     "growth": growth.run,
     "rotation": rotation.run,
     "cold": cold.run,

@@ -7,9 +7,9 @@ from typing import Final
 
 from bench.measure import Figure, alternate, timed
 from bench.report import Line, Section, duration, spread
-from scrubjay.guard.clean import clean, one_line
 from scrubjay.guard.secrets import redact, rules
 from scrubjay.model import echo
+from scrubjay.model.clean import clean, one_line
 
 _SIZE: Final = 2048
 _PROSE: Final = (

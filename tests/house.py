@@ -11,9 +11,10 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import median
 from typing import NamedTuple
+
+from tools.house_counts import Function, Source
 
 MODULE_LINES = 800
 FUNCTION_LINES = 80
@@ -36,8 +37,6 @@ MACHINE_PATH = re.compile(r"(?<![\w.~*-])/(?:work|root)/")
 REGISTRY = re.compile(r"https?://\S*/simple\b")
 PIP_SOURCE = re.compile(r"://|\bpypi\.|^\s*(-i|-f|--\S*index\S*|--find-links)\b|(^|\s)/\w")
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
 
 class Finding(NamedTuple):
     """One breach of one rule: where, and what to do about it."""
@@ -50,25 +49,8 @@ class Finding(NamedTuple):
         return f"{self.file}:{self.line}: {self.advice}"
 
 
-@dataclass(frozen=True)
-class Module:
-    """One module; its path is relative to the package."""
-
-    path: str
-    text: str
-
-    @cached_property
-    def tree(self) -> ast.Module:
-        return ast.parse(self.text)
-
-    @cached_property
-    def functions(self) -> list[Function]:
-        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
-
-    @property
-    def part(self) -> str:
-        """The first folder or module below the package: what the layers are made of."""
-        return self.path.split("/")[0].removesuffix(".py")
+class Module(Source):
+    """One module, as the rules see it."""
 
     def lives_in(self, *homes: str) -> bool:
         return self.path.startswith(homes)
@@ -228,14 +210,14 @@ def hidden_imports(module: Module) -> Iterator[Finding]:
 
     The command line is the top layer: it may import everything, so it can hide nothing.
     """
-    if module.part == "cli":
+    if module.room == "cli":
         return
     guards = [node for node in ast.walk(module.tree) if isinstance(node, ast.If)]
     for guard in guards:
         if not ast.unparse(guard.test).endswith("TYPE_CHECKING") or module.path == "__init__.py":
             continue
         for _, name, line in _imports(guard):
-            if name.startswith("scrubjay.") and name.split(".")[1] != module.part:
+            if name.startswith("scrubjay.") and name.split(".")[1] != module.room:
                 yield module.finding(line, f"{name}: import it at run time, where layers are seen")
 
 

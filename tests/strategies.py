@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from scrubjay.guard.clean import clean
+from scrubjay.model.clean import clean
 from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Retain

@@ -71,8 +71,8 @@ _WHY_BEHIND = (
     "Why: facts are asked for in other words, so the vectors decide. All of theirs come from "
     "MiniLM, a transformer; our default has a table of words, which needs no model and is some "
     "hundred times as fast. With the same vectors, or the extra `encoder`, ours is ahead where no "
-    "line above says otherwise; where one does, our weight of shared words costs more than it "
-    "gives, because these questions share hardly any."
+    "line above says otherwise; where one does, our weight of shared words probably costs more "
+    "than it gives, because these questions share hardly any."
 )
 OTHER_SETS = "## R@10 on other sets"
 METHOD = "## How it was measured"
@@ -243,7 +243,8 @@ _CONTESTS = (
         what="RAM MB",
         figure=lambda row: row.ram_mb,
         reason="scopes are searched in memory, beside the tables of near words and, by default, "
-        "of token vectors; SqliteStore leaves its vectors in the file.",
+        "of token vectors; SqliteStore leaves its vectors in the file. The encoder's network takes "
+        "another 130 MB.",
     ),
     _Contest(
         what="delete ms",

@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.client import Client as Client
     from scrubjay.client import connect as connect
     from scrubjay.handle import AsyncJay as AsyncJay
+    from scrubjay.handle import HomeEngine
     from scrubjay.handle import Jay as Jay
-    from scrubjay.handle import SharedEngine
     from scrubjay.handle import open as open
     from scrubjay.model.batches import BatchReceipt as BatchReceipt
     from scrubjay.model.batches import Refusal as Refusal
@@ -86,6 +86,10 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.results import Rotated as Rotated
     from scrubjay.model.results import Session as Session
     from scrubjay.model.results import Stopped as Stopped
+    from scrubjay.model.retention import Duplicates as Duplicates
+    from scrubjay.model.retention import KindLimit as KindLimit
+    from scrubjay.model.retention import Limit as Limit
+    from scrubjay.model.retention import Retention as Retention
     from scrubjay.model.rows import Freeze as Freeze
     from scrubjay.model.scope import Scope as Scope
     from scrubjay.model.turns import Moment as Moment
@@ -94,7 +98,7 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.turns import Timeline as Timeline
     from scrubjay.model.turns import Turn as Turn
 
-    Engine = SharedEngine
+    Engine = HomeEngine
 
 __version__ = "0.1.0"
 
@@ -115,6 +119,7 @@ _HOMES = {
         "ExtractionStatus Hit Loaded Outcome Page Preview Purged Recalled Reindexed "
         "Report Retained Rotated Session Stopped"
     ),
+    "scrubjay.model.retention": "Duplicates KindLimit Limit Retention",
     "scrubjay.model.rows": "Freeze",
     "scrubjay.model.scope": "Scope",
     "scrubjay.model.turns": "Moment Recorded State Timeline Turn",
@@ -122,7 +127,7 @@ _HOMES = {
     "scrubjay.handle": "AsyncJay Jay open",
 }
 _NAMES = {name: (home, name) for home, names in _HOMES.items() for name in names.split()}
-_NAMES["Engine"] = ("scrubjay.handle", "SharedEngine")
+_NAMES["Engine"] = ("scrubjay.handle", "HomeEngine")
 
 __all__ = sorted(_NAMES)  # noqa: PLE0605 - the table above has each name once
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, cast
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from scrubjay.engine import Engine
@@ -31,6 +31,7 @@ from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import (
     SYSTEM,
     AuditRequest,
+    BriefRequest,
     Browse,
     Caller,
     Extract,
@@ -43,7 +44,7 @@ from scrubjay.model.requests import (
     Retain,
     Supersede,
 )
-from scrubjay.model.results import AuditEvent, Erasure, Extraction, Recalled, Report
+from scrubjay.model.results import AuditEvent, Brief, Erasure, Extraction, Recalled, Report
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
 from scrubjay.ports import Clock
@@ -91,6 +92,12 @@ class Grant(StrEnum):
     """Send turns to the model that is configured; apart from admin, which makes no such key."""
 
 
+ScopeGrants = Mapping[str, tuple[Grant, ...]]
+_BY_SCOPE: Final = (
+    "Permissions in further scopes, each with its own, such as read in `team/x`, write in `me/y`."
+)
+
+
 class Key(Result, frozen=True, kw_only=True):
     """An API key without its secret: scopes, permissions and expiry."""
 
@@ -107,6 +114,7 @@ class Key(Result, frozen=True, kw_only=True):
         tuple[Grant, ...],
         Meta(description="Permissions: the groups of verbs the key may be used for."),
     ]
+    by_scope: Annotated[ScopeGrants, Meta(description=_BY_SCOPE)] = field(default_factory=dict)
     actor: Annotated[Actor, Meta(description="The actor of every call made with the key.")] = (
         Actor.AGENT
     )
@@ -122,17 +130,32 @@ class Key(Result, frozen=True, kw_only=True):
     ] = None
 
     def covers(self, scope: Scope) -> bool:
-        """Whether the key covers a scope."""
-        if scope.tenant == SYSTEM_TENANT:
-            return False
-        return any(one in (ANY, f"{scope.tenant}/{ANY}", str(scope)) for one in self.scopes)
+        """Whether the key covers a scope: it allows something there."""
+        return bool(self.granted(scope))
+
+    @property
+    def all_scopes(self) -> tuple[str, ...]:
+        """Every scope it covers, as patterns."""
+        return tuple(dict.fromkeys((*self.scopes, *self.by_scope)))
+
+    def granted(self, scope: Scope | None = None) -> frozenset[Grant]:
+        """Its permissions in a scope; without one, those it has anywhere."""
+        if scope is None:
+            return frozenset(self.grants).union(*self.by_scope.values())
+        return frozenset() if scope.tenant == SYSTEM_TENANT else self.granted_over(str(scope))
+
+    def granted_over(self, pattern: str) -> frozenset[Grant]:
+        """Its permissions in all of the scopes that a pattern stands for."""
+        around = {pattern, ANY} if pattern == ANY else {pattern, ANY, _tenant(pattern)}
+        own = [self.grants] if around & set(self.scopes) else []
+        further = [grants for one, grants in self.by_scope.items() if one in around]
+        return frozenset[Grant]().union(*own, *further)
 
     @property
     def only_scope(self) -> Scope | None:
         """Its only scope, if it covers exactly one."""
-        if len(self.scopes) == 1 and ANY not in self.scopes[0]:
-            return Scope.parse(self.scopes[0])
-        return None
+        one, *others = self.all_scopes
+        return None if others or ANY in one else Scope.parse(one)
 
 
 class Issued(Result, frozen=True, kw_only=True):
@@ -174,6 +197,7 @@ class Keys:
         name: str,
         scopes: Iterable[str],
         grants: Iterable[Grant | str] = (Grant.READ, Grant.WRITE),
+        by_scope: Mapping[str, Iterable[Grant | str]] | None = None,
         actor: Actor | str = Actor.AGENT,
         origin: Origin | str | None = None,
         expires_at: datetime | None = None,
@@ -188,11 +212,17 @@ class Keys:
         expires: datetime | None = text.check("expires_at", text.Time | None, expires_at)
         if expires is not None and expires <= now:
             raise InvalidRequest("The key would have expired already.")
+        patterns, further = _patterns(scopes), _scope_grants(by_scope or {})
+        if not patterns and not further:
+            raise InvalidRequest(
+                "A key names the scopes it is for.", hint="For example acme/alice."
+            )
         key = Key(
             id=_word(self._clock.random(5)),
             name=name,
-            scopes=_patterns(scopes),
-            grants=_grants(grants),
+            scopes=patterns,
+            grants=_grants(grants) if patterns else (),
+            by_scope=further,
             actor=who,
             origin=text.check("origin", Origin, origin or own_origin(who)),
             created_at=now,
@@ -299,11 +329,12 @@ class CreateKey(text.CheckedRequest, frozen=True, kw_only=True):
     scopes: Annotated[
         tuple[str, ...],
         Meta(description="Scopes the key covers: `tenant/owner`, `tenant/*`, or `*` for all."),
-    ]
+    ] = ()
     grants: Annotated[
         tuple[Grant, ...],
-        Meta(description="Permissions: the groups of verbs the key may be used for."),
+        Meta(description="Permissions in `scopes`: the groups of verbs the key may be used for."),
     ] = (Grant.READ, Grant.WRITE)
+    by_scope: Annotated[ScopeGrants, Meta(description=_BY_SCOPE)] = field(default_factory=dict)
     as_actor: Annotated[Actor, Meta(description="The actor of every call made with the key.")] = (
         Actor.AGENT
     )
@@ -346,10 +377,13 @@ class Access:
             return fields
         return {**fields, "origin": lowered(self.holder, fields.get("origin"))}
 
-    def check_covered(self, scope: Scope) -> None:
-        """Refuse a scope that the key does not cover, whether it exists or not."""
-        if not self.holder.covers(scope):
+    def check_covered(self, scope: Scope, grant: Grant | None = None) -> None:
+        """Refuse a scope that the key does not cover, or not for this, whether it exists or not."""
+        granted = self.holder.granted(scope)
+        if not granted:
             raise Forbidden("This key does not cover that scope.", hint="Use a key made for it.")
+        if grant is not None and grant not in granted:
+            raise Forbidden(f"This key lacks the grant {grant}.", hint="Use a key that has it.")
 
     def at_once(self, scope: Scope, fields: Mapping[str, Any]) -> Short | None:
         """A short recall for the event loop; None if it would take long or wait."""
@@ -358,11 +392,19 @@ class Access:
 
     def recall(self, scope: Scope, request: Recall, caller: Caller) -> Recalled:
         """The memories that answer a question, best first."""
-        for other in request.others:
-            self.check_covered(other)
-            self._engine.open(other, create=False)
+        self._check_others(request.others)
         seconds = min(request.seconds or RECALL_SECONDS, RECALL_SECONDS)
         return self._engine.recall(scope, replace(request, seconds=seconds), caller)
+
+    def brief(self, scope: Scope, request: BriefRequest, caller: Caller) -> Brief:
+        """The brief for a session's first prompt: `.entries`, and as `.markdown`."""
+        self._check_others(request.others)
+        return self._engine.brief(scope, request, caller)
+
+    def _check_others(self, scopes: Iterable[Scope]) -> None:
+        for other in scopes:
+            self.check_covered(other, Grant.READ)
+            self._engine.open(other, create=False)
 
     def audit(self, scope: Scope, request: AuditRequest, caller: Caller) -> tuple[AuditEvent, ...]:
         """The audit trail after a count, oldest first; for people, not for agents."""
@@ -403,7 +445,7 @@ class Access:
 
     def open(self, scope: Scope, request: OpenRequest, caller: Caller) -> Scope:
         """Create the scope unless it exists; a destroyed one only with `anew`."""
-        if request.anew and Grant.ADMIN not in self.holder.grants:
+        if request.anew and Grant.ADMIN not in self.holder.granted(scope):
             raise Forbidden("Only a key with the grant admin can create a destroyed scope again.")
         self._engine.open(scope, anew=request.anew)
         return scope
@@ -426,6 +468,7 @@ class Access:
             self.holder,
             scopes=request.scopes,
             grants=request.grants,
+            by_scope=request.by_scope,
             actor=request.as_actor,
             expires_at=request.expires_at,
         )
@@ -434,6 +477,7 @@ class Access:
             name=request.name,
             scopes=request.scopes,
             grants=request.grants,
+            by_scope=request.by_scope,
             actor=request.as_actor,
             origin=own if request.origin is None else lowered(self.holder, request.origin),
             expires_at=until,
@@ -459,13 +503,20 @@ def narrowed(
     grants: Iterable[Grant | str],
     actor: Actor,
     expires_at: datetime | None,
+    by_scope: Mapping[str, Iterable[Grant | str]] | None = None,
 ) -> datetime | None:
     """Expiry of a key made with another key; Forbidden if it would allow more."""
-    patterns, wanted = _patterns(scopes), _grants(grants)
-    if not set(wanted) <= set(issuer.grants):
+    wanted = [(one, _grants(grants)) for one in _patterns(scopes)]
+    wanted += _scope_grants(by_scope or {}).items()
+    if any(not set(some) <= issuer.granted() for _, some in wanted):
         raise Forbidden("A key cannot grant what its maker was not granted.")
-    if not all(_within(pattern, issuer) for pattern in patterns):
-        raise Forbidden("A key cannot cover scopes its maker does not.")
+    for pattern, some in wanted:
+        # Keys are made only for scopes in which the maker is an administrator.
+        there = issuer.granted_over(pattern)
+        if Grant.ADMIN not in there:
+            raise Forbidden("A key cannot cover scopes its maker does not.")
+        if not set(some) <= there:
+            raise Forbidden("A key cannot grant what its maker was not granted.")
     if _RANKS.index(actor) > _RANKS.index(issuer.actor):
         raise Forbidden(f"A key of actor {issuer.actor} cannot create one for actor {actor}.")
     if expires_at is None or issuer.expires_at is None:
@@ -474,15 +525,13 @@ def narrowed(
 
 
 def within(key: Key, issuer: Key) -> bool:
-    """Whether a key covers no more than another."""
-    return all(_within(pattern, issuer) for pattern in key.scopes)
+    """Whether a key covers no more than the scopes another administers."""
+    return all(Grant.ADMIN in issuer.granted_over(pattern) for pattern in key.all_scopes)
 
 
-def _within(pattern: str, issuer: Key) -> bool:
-    if ANY in issuer.scopes:
-        return True
-    tenant = f"{pattern.partition('/')[0]}/{ANY}"
-    return pattern in issuer.scopes or (pattern != ANY and tenant in issuer.scopes)
+def _tenant(pattern: str) -> str:
+    """The pattern of all scopes of a tenant."""
+    return f"{pattern.partition('/')[0]}/{ANY}"
 
 
 def lowered(key: Key, asked: Origin | None) -> Origin:
@@ -494,12 +543,13 @@ def lowered(key: Key, asked: Origin | None) -> Origin:
 
 
 def _patterns(scopes: Iterable[str]) -> tuple[str, ...]:
-    found = tuple(
+    return tuple(
         dict.fromkeys(_pattern(one) for one in text.check("scopes", tuple[str, ...], scopes))
     )
-    if not found:
-        raise InvalidRequest("A key names the scopes it is for.", hint="For example acme/alice.")
-    return found
+
+
+def _scope_grants(given: Mapping[str, Iterable[Grant | str]]) -> dict[str, tuple[Grant, ...]]:
+    return {_pattern(one): _grants(grants) for one, grants in given.items()}
 
 
 def _pattern(one: str) -> str:
@@ -534,6 +584,7 @@ def _record(key: Key, secret: str) -> dict[str, Json]:
         "created_at": key.created_at.isoformat() if key.created_at else None,
         "scopes": cast(Json, list(key.scopes)),
         "grants": cast(Json, [grant.value for grant in key.grants]),
+        "by_scope": {one: [grant.value for grant in some] for one, some in key.by_scope.items()},
         "actor": key.actor.value,
         "origin": key.origin.value,
         "digest": cast(Json, list(_digest(key.id, secret))),
@@ -547,6 +598,7 @@ def _read(memory: Memory) -> tuple[str, tuple[Key, bytes]]:
         name=record["name"],
         scopes=tuple(record["scopes"]),
         grants=tuple(map(Grant, record["grants"])),
+        by_scope={one: tuple(map(Grant, some)) for one, some in record.get("by_scope", {}).items()},
         actor=Actor(record["actor"]),
         origin=Origin(record["origin"]),
         created_at=datetime.fromisoformat(record["created_at"]),

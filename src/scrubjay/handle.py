@@ -32,7 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class SharedEngine:
+class HomeEngine:
     """`scrubjay.Engine`: all scopes of one home, which share its catalog, keys and indexes.
 
     Files of idle scopes are closed, and opened again when needed.
@@ -84,9 +84,6 @@ class SharedEngine:
         self._engine.close()
 
 
-SharedEngine.__name__ = SharedEngine.__qualname__ = "Engine"  # what people call it
-
-
 def open(
     scope: str = "default",
     *,
@@ -102,7 +99,7 @@ def open(
     created, unless `create` is false; a destroyed one only with `anew`.
     """
     Scope.parse(scope)  # before anything is made
-    engine = SharedEngine(home, passphrase=passphrase, actor=actor)
+    engine = HomeEngine(home, passphrase=passphrase, actor=actor)
     try:
         jay = engine.scope(scope, create=create, anew=anew)
     except BaseException:  # seam: nothing may stay open when opening fails, whatever it was

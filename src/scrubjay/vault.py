@@ -56,6 +56,7 @@ class Purpose(StrEnum):
     APPROVAL = "approval"
     AUDIT = "audit"
     CHAIN = "chain"
+    RETENTION = "retention"
     ADDRESS = "address"
     NAME = "name"
     RECEIPT = "receipt"

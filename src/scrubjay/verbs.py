@@ -22,6 +22,7 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
 from scrubjay.model.jobs import AllowJobs, Work
 from scrubjay.model.requests import Caller, NoFields
+from scrubjay.model.retention import SetRetention
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
 
@@ -170,6 +171,10 @@ class Verbs:
     freeze = Verb(requests.FreezeRequest, Engine.freeze, Grant.ADMIN, writes=True, idempotent=True)
     purge = Verb(
         requests.Purge, Engine.purge, Grant.ADMIN, writes=True, idempotent=True, heavy=True
+    )
+    retention = Verb(NoFields, Engine.retention)
+    set_retention = Verb(
+        SetRetention, Engine.set_retention, Grant.ADMIN, writes=True, idempotent=True, heavy=True
     )
     rotate = Verb(NoFields, Engine.rotate, Grant.ADMIN, writes=True, heavy=True)
     extract = Verb(requests.Extract, Engine.extract, Grant.EXTRACT, writes=True, heavy=True)

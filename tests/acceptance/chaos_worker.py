@@ -1,6 +1,6 @@
 """One of many processes on a home where everything goes wrong; it writes down what it was told.
 
-python -m tests.acceptance.chaos_worker HOME LEDGER NAME SEED
+python -m tests.acceptance.chaos_worker HOME LEDGER NAME SEED PIPE
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import random
 import sys
 import time
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -43,8 +44,8 @@ def build(home: Path, clock: SystemClock | None = None) -> Engine:
     return bootstrap.build(place, clock=clock)
 
 
-def work(home: Path, ledger: int, name: str, chance: random.Random) -> None:
-    """Carry out verbs until somebody ends this process."""
+def work(home: Path, ledger: int, name: str, chance: random.Random, pipe: int) -> None:
+    """Carry out verbs until somebody ends this process; the pipe gets a byte for each."""
     clock, engine, mine, number = JumpingClock(), None, dict[str, str](), 0
     while True:
         number += 1
@@ -72,12 +73,14 @@ def work(home: Path, ledger: int, name: str, chance: random.Random) -> None:
             told["error"] = error.code
         told["seconds"] = time.monotonic() - begun
         os.write(ledger, json.dumps(told).encode() + b"\n")
+        with suppress(BlockingIOError):  # nobody waits for that many
+            os.write(pipe, b".")
         if engine is not None and chance.random() < 0.05:
             engine.close()
             engine = None
 
 
 if __name__ == "__main__":
-    place, file, who, seed = sys.argv[1:]
+    place, file, who, seed, pipe = sys.argv[1:]
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    work(Path(place), os.open(file, flags, 0o600), who, random.Random(f"{seed}/{who}"))
+    work(Path(place), os.open(file, flags, 0o600), who, random.Random(f"{seed}/{who}"), int(pipe))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import select
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -28,8 +29,7 @@ from tests.acceptance.test_disk_full import Tmpfs
 
 ROOT = Path(__file__).parents[2]
 PROCESSES = 12
-STOP_SECONDS = 1.5
-BOUND = 4 * LOCK_SECONDS + STOP_SECONDS + 12
+BOUND = 4 * LOCK_SECONDS + 14
 """How long a verb may take: its waits, a stop of its own process, and a machine that is busy."""
 ALLOWED = {"store_busy", "store_full", "store_error", "key_missing"}
 
@@ -59,6 +59,8 @@ class Crowd:
         self._names = count()
         self._seed = seed
         self._filling = Tmpfs(disk)
+        self._done, self._told = os.pipe()
+        os.set_blocking(self._told, False)
         self._working = [self._start() for _ in range(PROCESSES)]
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -66,10 +68,21 @@ class Crowd:
         command = [sys.executable, "-m", "tests.acceptance.chaos_worker"]
         with (self._outside / f"{name}.err").open("wb") as errors:
             return subprocess.Popen(
-                [*command, self.home, self._outside / f"{name}.jsonl", name, str(self._seed)],
+                [
+                    *command,
+                    *(self.home, self._outside / f"{name}.jsonl", name),
+                    *(str(self._seed), str(self._told)),
+                ],
                 cwd=ROOT,
                 stderr=errors,
+                pass_fds=[self._told],
             )
+
+    def wait_for(self, verbs: int) -> None:
+        """Wait until the processes have ended so many verbs, well or with an error."""
+        while verbs > 0:
+            assert select.select([self._done], [], [], BOUND)[0], "nobody gets anything done"
+            verbs -= len(os.read(self._done, verbs))
 
     def mishap(self) -> None:
         """A process is killed, and one more thing goes wrong, which is right again afterwards."""
@@ -90,26 +103,26 @@ class Crowd:
         stopped = self._chance.sample(self._working, 2)
         for one in stopped:
             one.send_signal(signal.SIGSTOP)
-        time.sleep(self._chance.uniform(0.1, STOP_SECONDS))
+        self.wait_for(self._chance.randrange(PROCESSES))
         for one in stopped:
             one.send_signal(signal.SIGCONT)
 
     def _keys_away(self) -> None:
         (self.home / "keys").rename(self._disk / "aside")
-        time.sleep(0.2)
+        self.wait_for(PROCESSES)
         assert not (self.home / "keys" / "key").exists(), "keys were made up"
         shutil.rmtree(self.home / "keys", ignore_errors=True)
         (self._disk / "aside").rename(self.home / "keys")
 
     def _fill(self) -> None:
         self._filling.fill()
-        time.sleep(0.4)
+        self.wait_for(2 * PROCESSES)
         self._filling.free()
 
     def _read_only(self) -> None:
         remount = ["mount", "-o", "remount,ro", str(self._disk)]
         if subprocess.run(remount, capture_output=True, check=False).returncode == 0:
-            time.sleep(0.3)
+            self.wait_for(2 * PROCESSES)
         subprocess.run(["mount", "-o", "remount,rw", str(self._disk)], check=True)
 
     def end(self) -> None:
@@ -117,6 +130,8 @@ class Crowd:
         for one in self._working:
             one.kill()
             one.wait()
+        os.close(self._told)
+        os.close(self._done)
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """What all processes wrote down, each in its order."""
@@ -142,11 +157,10 @@ def test_whatever_happens_nothing_is_lost_doubled_or_back(
     engine.close()
     crowd = Crowd(disk, tmp_path, seed, mounted=mounted)
     try:
-        time.sleep(3)
-        until = time.monotonic() + (300 if more else 15)
-        while time.monotonic() < until:
+        crowd.wait_for(10 * PROCESSES)
+        for _ in range(600 if more else 30):
             crowd.mishap()
-            time.sleep(0.1)
+            crowd.wait_for(3 * PROCESSES)
     finally:
         crowd.end()
     assert crowd.tracebacks() == []

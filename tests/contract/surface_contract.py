@@ -327,6 +327,17 @@ class ReadingContract:
         assert _texts(handle.browse(**wanted)) == ["tea at work"]
         assert _texts(hit.memory for hit in handle.recall("tea", **wanted)) == ["tea at work"]
 
+    def test_a_category_is_filtered_by_and_a_memory_has_at_most_one(self, handle: Handle) -> None:
+        handle.retain("tea at home", tags=["category:drinks", "home"])
+        handle.retain("tea at work", tags=["category:office"])
+        assert _texts(handle.browse(category="drinks")) == ["tea at home"]
+        hits = handle.recall("tea", category="office")
+        assert _texts(hit.memory for hit in hits) == ["tea at work"]
+        assert handle.count(category="drinks") == 1
+        with pytest.raises(InvalidRequest, match="category"):
+            handle.retain("tea", tags=["category:a", "category:b"])
+        assert handle.retain_many([{"content": "x", "tags": ["category:a", "category:b"]}]).refused
+
     def test_pages_are_turned_with_their_cursor(self, handle: Handle) -> None:
         for number in range(5):
             handle.retain(f"memory {number}")
@@ -395,6 +406,17 @@ class ErasingContract:
         handle.supersede(old, "Alice lives in Oz", session="bad")
         assert handle.revoke(session="bad").verb == "revoke"
         assert _texts(handle.browse()) == ["Alice lives in Rome"]
+
+    def test_a_retention_is_set_read_and_kept_to(self, handle: Handle) -> None:
+        assert handle.retention().limits == ()
+        policy = handle.set_retention(limits=[{"kind": "fact", "number": 2}], turns={"days": 9})
+        assert handle.retention() == policy
+        assert (policy.limits[0].number, policy.turns.days) == (2, 9)
+        for number in range(4):
+            handle.retain(f"memory {number}")
+        assert _texts(handle.browse()) == ["memory 3", "memory 2"]
+        with pytest.raises(InvalidRequest):
+            handle.set_retention(limits=[{"kind": "fact", "number": 0}])
 
     def test_a_purge_says_what_it_took(self, handle: Handle) -> None:
         handle.supersede(handle.retain("old").id, "new")

@@ -23,9 +23,9 @@ from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.conversation import messages, replay
 from scrubjay.engine.search import analysis, question
 from scrubjay.engine.transfer import bundle
-from scrubjay.guard.clean import clean, defang, one_line
 from scrubjay.guard.secrets import redact
 from scrubjay.model import records, turns
+from scrubjay.model.clean import clean, defang, one_line
 from scrubjay.model.errors import InvalidRequest, SealBroken
 from scrubjay.model.origin import Actor
 from scrubjay.service.rest import OPERATIONS

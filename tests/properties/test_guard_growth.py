@@ -8,8 +8,8 @@ from time import process_time
 import pytest
 
 from scrubjay.guard.admission import admit
-from scrubjay.guard.clean import clean, defang, one_line
 from scrubjay.guard.secrets import redact, rules
+from scrubjay.model.clean import clean, defang, one_line
 from scrubjay.model.requests import Retain
 
 SHORT, TIMES = 8 * 1024, 8

@@ -50,7 +50,7 @@ THEMES: Final = (
     Theme("Erase", "erasure", "forget purge destroy rotate"),
     Theme("Trust", "erasure", "revoke taint quarantine"),
     Theme("Copy", "transfer", "export import backup restore"),
-    Theme("Care", "maintenance", "freeze unfreeze reindex verify audit receipts scopes"),
+    Theme("Care", "maintenance", "freeze unfreeze retention reindex verify audit receipts scopes"),
     Theme("Care", "turns", "extract jobs"),
     Theme("Care", "doctor", "doctor"),
     Theme("Set up", "setup", "vault config completion"),

@@ -1,9 +1,11 @@
-"""Commands that keep a scope in order: freeze, reindex, verify, audit, receipts, scopes."""
+"""Commands that keep a scope in order: freeze, retention, reindex, verify, audit, scopes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from scrubjay import files
 from scrubjay.cli import render
@@ -13,7 +15,9 @@ from scrubjay.cli.parser import JSON, SCOPE, Option, command
 from scrubjay.cli.render import Output, say
 from scrubjay.engine.memories import receipts
 from scrubjay.handle import Jay
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.results import Report
+from scrubjay.model.retention import Duplicates, Limit
 
 
 class FreezeLevel(StrEnum):
@@ -47,6 +51,58 @@ def unfreeze(jay: Jay) -> Output:
     """
     before = jay.unfreeze()
     return Output(before, lambda: say(f"Frozen: none (was: {before})."))
+
+
+@scoped(
+    "retention",
+    Option("--keep", "Cap of a kind, or of turns: fact=500.", str, many=True, metavar="KIND=N"),
+    Option("--days", "Age limit of a kind or turns: episode=90.", str, many=True, metavar="KIND=N"),
+    Option("--idle", "Idle limit of a kind in days: fact=365.", str, many=True, metavar="KIND=N"),
+    Option("--duplicates", "What becomes of repeats: keep or latest.", Duplicates),
+    Option("--none", "Lift every limit."),
+)  # fmt: skip
+def retention(
+    jay: Jay,
+    *,
+    keep: Sequence[str] = (),
+    days: Sequence[str] = (),
+    idle: Sequence[str] = (),
+    duplicates: Duplicates | None = None,
+    none: bool = False,
+) -> Output:
+    """Show how long a scope keeps what, or set it anew with any of the options.
+
+    Example: scrubjay retention --keep fact=500 --days episode=90
+    """
+    if not (keep or days or idle or duplicates or none):
+        policy = jay.retention()
+    else:
+        found: dict[str, dict[str, int]] = {}
+        for field, given in (("number", keep), ("days", days), ("idle_days", idle)):
+            for one in given:
+                kind, _, number = one.partition("=")
+                if not number.isdecimal():
+                    raise InvalidRequest(f"{one} is no limit.", hint="For example fact=500.")
+                found.setdefault(kind.strip(), {})[field] = int(number)
+        turns = found.pop("turns", None)
+        limits: Any = [{"kind": kind, **limit} for kind, limit in found.items()]
+        policy = jay.set_retention(
+            limits=limits,
+            turns=None if turns is None else Limit(**turns),
+            duplicates=duplicates or Duplicates.KEEP,
+        )
+    lines = {one.kind.value: one for one in policy.limits} | {"turns": policy.turns}
+    told = {name: _limit(one) for name, one in lines.items() if one is not None}
+    return Output(policy, lambda: render.facts(told | {"duplicates": str(policy.duplicates)}))
+
+
+def _limit(one: Limit) -> str:
+    said = (
+        (one.number, "at most {:,}"),
+        (one.days, "{:,} days"),
+        (one.idle_days, "{:,} days unused"),
+    )
+    return ", ".join(text.format(value) for value, text in said if value is not None)
 
 
 @scoped("reindex")

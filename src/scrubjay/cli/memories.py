@@ -205,7 +205,7 @@ class BriefFormat(StrEnum):
 
 @scoped(
     "brief",
-    fields(BriefRequest, "limit -n", "max_chars"),
+    fields(BriefRequest, "limit -n", "max_chars", "scopes --also"),
     Option(
         "--format", "Output format; claude-md puts it between the marks of --inject.", BriefFormat,
         name="form", default="markdown",

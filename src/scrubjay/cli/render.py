@@ -70,7 +70,7 @@ def plain(text: str) -> str:
     """The text for a terminal: without escape sequences and invisible characters."""
     if text.isascii() and text.isprintable():
         return text
-    from scrubjay.guard.clean import clean
+    from scrubjay.model.clean import clean
 
     return clean(text)
 

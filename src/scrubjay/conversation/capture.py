@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from scrubjay.conversation import messages
-from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import redact
 from scrubjay.model import echo
+from scrubjay.model.clean import clean
 from scrubjay.model.text import TURN_BYTES
 
 

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from scrubjay.engine import Engine
-from scrubjay.guard.clean import one_line
 from scrubjay.model import echo
+from scrubjay.model.clean import one_line
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin, excess

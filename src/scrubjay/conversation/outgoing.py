@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from scrubjay.guard import PLACEHOLDER
-from scrubjay.guard.clean import clean, one_line
 from scrubjay.guard.secrets import redact
+from scrubjay.model import block
+from scrubjay.model.clean import clean, one_line
 from scrubjay.model.memory import Json, Memory
 
 __all__ = ["clean", "one_line", "render_brief", "sanitize"]
@@ -38,6 +39,4 @@ def sanitize(value: Json, placeholder: str = PLACEHOLDER) -> tuple[Any, list[str
 
 def render_brief(memories: Sequence[Memory], now: datetime) -> str:
     """The brief as Markdown in the layout of a host whose agent is the only writer."""
-    from scrubjay.engine.search import brief  # loads numpy
-
-    return brief.render(memories, now, apart=False)
+    return block.brief(memories, now, seed=True)

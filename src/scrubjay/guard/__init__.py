@@ -1,4 +1,4 @@
-"""What may enter and leave: `clean` (Unicode), `secrets` (redaction), `admission`, `budget`."""
+"""What may enter and leave: `secrets` (redaction), `admission`, `budget`."""
 
 from typing import Final
 

@@ -80,8 +80,8 @@ def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Ma
 @cache
 def _filters() -> tuple[_Pure, Callable[[str, str], Redacted]]:
     """Both filters; their patterns are compiled by the first write, not by every command."""
-    from scrubjay.guard.clean import clean
     from scrubjay.guard.secrets import redact
+    from scrubjay.model.clean import clean
 
     return clean, redact
 

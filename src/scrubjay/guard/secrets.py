@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from msgspec import Struct
 
 from scrubjay.guard import PLACEHOLDER
-from scrubjay.guard.clean import clean
+from scrubjay.model.clean import clean
 from scrubjay.model.errors import InvalidRequest
 
 _CARD_ISSUERS: Final = (

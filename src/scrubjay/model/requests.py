@@ -352,10 +352,7 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
     ] = None
 
     def __post_init__(self) -> None:
-        named = (self.scopes,) if isinstance(self.scopes, str | Scope) else self.scopes
-        if named and isinstance(named, Iterable):
-            parsed = (one if isinstance(one, Scope) else Scope.parse(one) for one in named)
-            force_setattr(self, "scopes", tuple(parsed))
+        _parse_scopes(self)
         Filter.__post_init__(self)
         zone(self.timezone)
 
@@ -379,6 +376,15 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         return tuple(one for one in self.scopes if isinstance(one, Scope))
 
 
+def _parse_scopes(request: Recall | BriefRequest) -> None:
+    """The further scopes of a request, which may be one, and by their names."""
+    given = request.scopes
+    named = (given,) if isinstance(given, str | Scope) else given
+    if named and isinstance(named, Iterable):
+        parsed = (one if isinstance(one, Scope) else Scope.parse(one) for one in named)
+        force_setattr(request, "scopes", tuple(parsed))
+
+
 class BriefRequest(CheckedRequest, frozen=True, kw_only=True):
     """Ask for the brief: the memories to put before a session's first prompt."""
 
@@ -387,6 +393,18 @@ class BriefRequest(CheckedRequest, frozen=True, kw_only=True):
         Positive,
         Meta(description="Size budget: characters of content all entries together may have."),
     ] = 10_000
+    scopes: Annotated[
+        Scopes, Meta(description="Further scopes whose memories are in it, too.")
+    ] = ()
+
+    def __post_init__(self) -> None:
+        _parse_scopes(self)
+        CheckedRequest.__post_init__(self)
+
+    @property
+    def others(self) -> tuple[Scope, ...]:
+        """The further scopes."""
+        return tuple(one for one in self.scopes if isinstance(one, Scope))
 
 
 class _WithIds(CheckedRequest, frozen=True):

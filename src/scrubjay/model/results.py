@@ -171,6 +171,15 @@ class Recalled(Result, frozen=True, kw_only=True):
     ] = 0
     milliseconds: Annotated[float, Meta(description="How long the search took.")] = 0.0
 
+    def markdown(self, max_tokens: int | None = None) -> str:
+        """The hits as a block for a prompt, one line each with kind, origin and date.
+
+        Lines beyond the tokens are left out, and untrusted ones beyond their share.
+        """
+        from scrubjay.model import block
+
+        return block.recalled((hit.memory for hit in self.hits), max_tokens)
+
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
 
@@ -188,6 +197,10 @@ class Brief(Result, frozen=True, kw_only=True):
         tuple[Memory, ...],
         Meta(description="The memories of the brief: pinned, behavioral, then facts."),
     ]
+    scopes: Annotated[
+        tuple[Scope, ...],
+        Meta(description="The scope of each entry, if further scopes were asked for; else empty."),
+    ] = ()
     omitted: Annotated[int, Meta(description="How many more memories the limits left out.")] = 0
     total: Annotated[
         int,
@@ -393,6 +406,13 @@ class Purged(Result, frozen=True, kw_only=True):
     superseded: Annotated[
         int, Meta(description="How many long superseded memories were erased.")
     ] = 0
+    retired: Annotated[
+        int, Meta(description="How many memories past the number or age of their kind were erased.")
+    ] = 0
+    idle: Annotated[
+        int, Meta(description="How many memories were erased that were not recalled for long.")
+    ] = 0
+    turns: Annotated[int, Meta(description="How many turns past their limits were erased.")] = 0
     dropped: Annotated[
         int,
         Meta(

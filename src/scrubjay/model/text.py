@@ -279,6 +279,16 @@ _PLAIN_WORDS: Final = {
 }
 
 
+_CHARS_PER_TOKEN: Final = 4
+"""Approximate characters per token in an alphabet; in other scripts each is a token."""
+
+
+def tokens(text: str) -> int:
+    """Approximate number of tokens of a text."""
+    ascii_chars = sum(char.isascii() for char in text) if not text.isascii() else len(text)
+    return -(-ascii_chars // _CHARS_PER_TOKEN) + len(text) - ascii_chars
+
+
 def key_name(key: str) -> str:
     """The part of an idempotency key that names a write.
 

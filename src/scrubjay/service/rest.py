@@ -116,6 +116,11 @@ _RESOURCES: Final[Mapping[str, Resource]] = {
     "restore": Resource(most_bytes=64 * MEGABYTE, example={"content": "e30="}),
     "freeze": Resource(example={"level": "writes"}),
     "purge": Resource(example={"superseded_days": 30}),
+    "retention": Resource("get /retention"),
+    "set_retention": Resource(
+        "post /retention",
+        example={"limits": [{"kind": "fact", "number": 500}], "duplicates": "latest"},
+    ),
     "extract": Resource(example={"limit": 10}),
     "extraction": Resource("get /extraction"),
     "pause_extraction": Resource("post /extraction", example={"paused": True}),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -18,8 +19,9 @@ from scrubjay import codec
 from scrubjay.access import KEYS, Access, Key
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.batches import RetainedMany
-from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
+from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound, ScrubjayError
 from scrubjay.model.memory import Edition, Memory
+from scrubjay.model.overview import Changes
 from scrubjay.model.requests import Get
 from scrubjay.model.results import Exported, Outcome, Page, Recalled, Retained
 from scrubjay.model.scope import Scope
@@ -159,6 +161,14 @@ def _file(exported: Exported) -> Response:
     return Pieces(exported.content, media_type=kind, headers=headers)
 
 
+EVENTS: Final = "text/event-stream"
+STREAM_SECONDS: Final = 20.0
+"""How long a stream of events lasts at most; `Prefer: wait=5` asks for less."""
+STREAMS: Final = 64
+"""How many streams there are at most; a further one is refused."""
+_POLL: Final = 0.25
+_LAST_EVENT: Final = re.compile(rf"{_COUNT}\.{_COUNT}")
+_WAIT: Final = re.compile(r"\bwait=([0-9]{1,3})\b")
 _SHORT: Final = 2048
 """Maximum body size of a request that runs on the event loop."""
 HEADER: Final = "idempotency-key"
@@ -185,6 +195,8 @@ class RestEndpoint(HttpEndpoint[Response]):
         super().__init__(service, operation)
         self._wanted = operation.loose
         self._form = codec.form(operation.name, self._wanted)
+        self.streams = 0
+        """How many streams of events are open."""
 
     async def authenticate(self, request: Request) -> Key:
         """Authenticate by API key or by a token of the issuer."""
@@ -193,9 +205,13 @@ class RestEndpoint(HttpEndpoint[Response]):
     def authorize(self, request: Request, holder: Key) -> Scope | None:
         """Check the grant; the scope is that of the header or of the key."""
         grant = self.operation.grant
-        if grant is not None and grant not in holder.grants:
+        if grant is not None and grant not in holder.granted():
             raise Forbidden(f"This key lacks the grant {grant}.", hint="Use a key that has it.")
-        return self.service.scope_of(request, holder) if self.operation.verb.scoped else KEYS
+        if not self.operation.verb.scoped:
+            return KEYS
+        scope = self.service.scope_of(request, holder)
+        self.service.access(holder).check_covered(scope, grant)
+        return scope
 
     async def receive(self, request: Request, take: Take) -> bytes:
         """The body, if it is JSON; a query has none."""
@@ -224,6 +240,11 @@ class RestEndpoint(HttpEndpoint[Response]):
 
     def perform(self, visit: Visit, span: Span) -> Response:
         """Decode the body, perform the verb, encode the answer."""
+        if self.operation.name == "follow" and EVENTS in visit.request.headers.get("accept", ""):
+            self.service.ready(visit.scope or KEYS, create=False)
+            if self.streams >= STREAMS:
+                raise Problem(503, "busy", f"There are {STREAMS} streams already.")
+            return EventStream(self, visit, self._values(visit))
         return self._work(visit, span, self.service.access(visit.holder), self._values(visit))
 
     def _work(self, visit: Visit, span: Span, reach: Access, values: Values) -> Response:
@@ -273,6 +294,11 @@ class RestEndpoint(HttpEndpoint[Response]):
         except UnicodeDecodeError as error:
             raise Problem(400, "malformed", "The body is not UTF-8.") from error
         values |= {name: request.path_params[name] for name in operation.path_names}
+        last = request.headers.get("last-event-id") if operation.name == "follow" else None
+        if last is not None:
+            if (place := _LAST_EVENT.fullmatch(last.strip())) is None:
+                raise Problem(400, "malformed", "That is no Last-Event-ID of this stream.")
+            values |= {"after": int(place[1]), "min_seq": int(place[2])}
         if operation.paged:
             cursor, below = values.pop("cursor", None), values.pop(BELOW, None)
             if cursor is not None:
@@ -280,6 +306,59 @@ class RestEndpoint(HttpEndpoint[Response]):
             elif below is not None:
                 values["cursor"] = below
         return values
+
+
+class EventStream(Response):
+    """The change feed as server-sent events, for a bounded time; Last-Event-ID resumes it.
+
+    The key is checked again before each look, so that a revoked one sees no further change.
+    """
+
+    def __init__(self, endpoint: RestEndpoint, visit: Visit, values: Values) -> None:
+        super().__init__(media_type=EVENTS, headers={"Cache-Control": "no-store"})
+        self._endpoint = endpoint
+        self._visit = visit
+        self._values = values
+
+    async def __call__(self, _scope: Asgi, _receive: Receive, send: Send) -> None:
+        """Send the changes as they come."""
+        self._endpoint.streams += 1
+        wait = _WAIT.search(self._visit.request.headers.get("prefer", ""))
+        seconds = min(float(wait[1]) if wait else STREAM_SECONDS, STREAM_SECONDS)
+        headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    told = await self._look()
+                    if body := b"".join(_events(told)):
+                        await send({"type": "http.response.body", "body": body, "more_body": True})
+                    self._values |= {"after": told.seq, "min_seq": told.min_seq}
+                    if not told.changes:
+                        await asyncio.sleep(_POLL)
+        except (TimeoutError, ScrubjayError, Problem):
+            pass  # the client asks again, and is then told what is wrong
+        finally:
+            self._endpoint.streams -= 1
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _look(self) -> Changes:
+        endpoint, request = self._endpoint, self._visit.request
+        holder = await endpoint.authenticate(request)
+        scope = endpoint.authorize(request, holder) or KEYS
+        service, verb = endpoint.service, endpoint.operation.verb
+        told: Changes = await service.bridge.read(
+            lambda: perform(service.access(holder), verb, scope, self._values)
+        )
+        return told
+
+
+def _events(told: Changes) -> Iterator[bytes]:
+    if told.anew:
+        yield b"event: reset\ndata: {}\n\n"
+    for one in told.changes:
+        data = msgspec.json.encode(codec.plain(one))
+        yield b"id: %d.%d\nevent: change\ndata: %s\n\n" % (one.seq, told.min_seq, data)
 
 
 def _check_known(visit: Visit, reach: Access, receipt: Retained, once: str | None) -> None:

@@ -400,6 +400,60 @@ def test_a_statement_comes_before_the_question_asked_before_and_a_standing_wish(
     assert found[-1] == turns[-1]
 
 
+NINE = (
+    "Always answer in one sentence.",
+    "I live in Lyon, close to the river.",
+    "Where do I live?",
+    "What should I cook tonight?",
+    "My sister Ana is a nurse.",
+    "I moved to Nantes last month.",
+    "Do I live near a lake?",
+    "How is the weather?",
+    "Please never use emojis.",
+)
+
+
+@pytest.mark.parametrize("session", ["s", None])
+def test_of_nine_turns_the_present_address_comes_first_and_then_the_old_one(
+    engine: Engine, session: str | None
+) -> None:
+    for number, turn in enumerate(NINE):
+        spoken: dict[str, Any] = (
+            {"session": session, "position": number, "speaker": "user"} if session else {}
+        )
+        retain(engine, turn, said_at=MONDAY + timedelta(days=number), **spoken)
+    found = said(engine, "Where do I live?", asked_at=MONDAY + timedelta(days=30))
+    assert found[:2] == [NINE[5], NINE[1]]
+
+
+def test_a_turn_that_only_asks_never_comes_before_one_that_states(engine: Engine) -> None:
+    for number, turn in enumerate(NINE):
+        retain(engine, turn, session="s", position=number, speaker="user", kind=Kind.EPISODE)
+    for question in ("Where do I live?", "What is my sister's job?", "Is the weather nice?"):
+        asks = [turn.endswith("?") for turn in said(engine, question)]
+        assert asks == sorted(asks), question
+
+
+@pytest.mark.parametrize("later", [timedelta(0), timedelta(days=40)])
+def test_of_two_statements_about_one_thing_the_later_one_comes_first(
+    engine: Engine, later: timedelta
+) -> None:
+    facts = ("My phone number is 555-1234.", "I bought a bike.", "My phone number is 555-9876.")
+    for number, fact in enumerate(facts):
+        retain(engine, fact, said_at=MONDAY + number * later)
+    assert said(engine, "What is my phone number?")[:2] == [facts[2], facts[0]]
+
+
+def test_what_stands_beside_the_answer_does_not_count_where_it_has_nothing_to_do_with_it(
+    engine: Engine,
+) -> None:
+    turns = ("The boiler is serviced by Hansen.", "Bananas!", "Ask about the heating in winter.")
+    for number, turn in enumerate(turns):
+        retain(engine, turn, session="s", position=number, speaker="user", kind=Kind.EPISODE)
+    retain(engine, "Hansen also repairs heating pumps.", session="t", kind=Kind.EPISODE)
+    assert said(engine, "Who looks after the boiler?")[-1] == "Bananas!"
+
+
 def test_scopes_searched_together_are_weighed_together(engine: Engine) -> None:
     for number in range(30):
         retain(engine, f"The green tea of cup {number} was bitter.")

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import redact, rules
+from scrubjay.model.clean import clean
 from tests.unit.guard.contexts import CONTEXTS, Context
 from tests.unit.guard.made_up import fill
 

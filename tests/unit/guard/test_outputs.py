@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import redact
+from scrubjay.model.clean import clean
 from tests.unit.guard.ordinary import ordinary
 from tests.unit.guard.outputs import outputs
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrubjay.guard import PLACEHOLDER
-from scrubjay.guard.clean import clean
 from scrubjay.guard.secrets import OVERLAP, WINDOW, Rule, redact, rules
+from scrubjay.model.clean import clean
 from scrubjay.model.errors import InvalidRequest
 from tests.unit.guard.harmless import harmless
 from tests.unit.guard.leaks import Leak, shaped_leaks, vendor_leaks

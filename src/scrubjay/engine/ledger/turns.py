@@ -286,7 +286,7 @@ class TurnLedger(LedgerView):
                 self._tx.link(turn_row, other)  # what others made of it still has a source
             if row.blob is not None:
                 self._opened.leave_due(self._tx, Due.SWEEP)
-            self._tx.erase(Collection.MEMORY, row.id, drop_day=self._opened.drop_day())
+            self._opened.erase_memory(self._tx, row, memory)
 
     def _memory(self, turn: Turn, piece: Piece) -> Memory:
         whole = piece.kind is Kind.EPISODE

@@ -26,7 +26,7 @@ from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import manifest
 from scrubjay.model.echo import SHORTEST, SentenceMatcher, plain_words, sentences
 from scrubjay.model.errors import Busy, Conflict, Full, InvalidRequest, NeedsConfirmation
-from scrubjay.model.memory import Edition, Kind, wording
+from scrubjay.model.memory import Edition, Kind, Memory, wording
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Caller, Forget
 from scrubjay.model.results import CopiedSentence, ErasedCell, Erasure, Preview
@@ -430,9 +430,9 @@ def take(
     if not doomed:
         return taken
     memories = [opened.unseal_sound(row) for row in doomed.memories.values()]
-    for row in doomed.memories.values():
+    for row, memory in zip(doomed.memories.values(), memories, strict=True):
         taken.cells += opened.erased_cells(Collection.MEMORY, row)
-        erase_row(opened, tx, row)
+        erase_row(opened, tx, row, memory)
     if doomed.memories:
         opened.raise_epoch(tx, Collection.MEMORY)
     opened.leave_due(tx, Due.ROTATE | Due.PUSH | (Due.SWEEP if doomed.long else Due.NOTHING))
@@ -445,10 +445,12 @@ def take(
     return taken
 
 
-def erase_row(opened: OpenScope, tx: Tx, row: Row) -> None:
-    """Erase one row and tombstone its id and its key."""
-    tx.erase(Collection.MEMORY, row.id, drop_day=opened.drop_day())
-    tx.bury([row.id] if row.key is None else [row.id, row.key])
+def erase_row(
+    opened: OpenScope, tx: Tx, row: Row, memory: Memory | None, *, keyed: bool = True
+) -> None:
+    """Erase one row and tombstone its id and, if `keyed`, its key: it cannot be told again."""
+    opened.erase_memory(tx, row, memory)
+    tx.bury([row.id] if row.key is None or not keyed else [row.id, row.key])
 
 
 def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Erasure:

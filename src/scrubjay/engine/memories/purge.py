@@ -11,9 +11,10 @@ from datetime import timedelta
 from functools import partial
 
 from scrubjay.engine.ledger import derivation, turns
+from scrubjay.engine.memories import retention
 from scrubjay.engine.memories.forget import erase_row, present
 from scrubjay.engine.scope import due_work
-from scrubjay.engine.scope.open_scope import OpenScope, day, earlier_versions, living
+from scrubjay.engine.scope.open_scope import OpenScope, day, derived, earlier_versions, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import manifest
 from scrubjay.engine.transfer.copies import strike
@@ -25,6 +26,8 @@ from scrubjay.ports import Failpoint, Tx, View
 
 _BATCH = 256
 _ALL = 2**31
+_FOR_GOOD = frozenset({"expired", "superseded"})
+"""What leaves a tombstone of its key, too; what is past a limit may be told again."""
 
 
 def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Purged:
@@ -48,10 +51,20 @@ def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Pu
             for one in Collection
         )
 
+    finders = (
+        ("expired", expired),
+        ("superseded", superseded),
+        ("retired", partial(retention.past_limits, opened, now=now)),
+        ("idle", partial(retention.past_use, opened, now=now)),
+    )
     counts = {
-        verb: _erase(opened, opened.read(find), f"purge.{verb}", actor)
-        for verb, find in (("expired", expired), ("superseded", superseded))
+        verb: _erase(opened, opened.read(find), f"purge.{verb}", actor, keyed=verb in _FOR_GOOD)
+        for verb, find in finders
     }
+    if counts["retired"]:
+        retention.note_purged(opened)
+    spoken = opened.read(partial(retention.past_turns, opened, now=now))
+    counts["turns"] = _erase_turns(opened, spoken, actor)
     dropped = opened.write(drop, erasing=True)
     ports.reach(Failpoint.PURGE_COMMITTED)
     backups = ports.store.catalog.backups(opened.address)
@@ -68,7 +81,9 @@ def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Pu
     return Purged(**counts, dropped=dropped, backups=len(over))
 
 
-def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
+def _erase(
+    opened: OpenScope, ids: list[bytes], verb: str, actor: Actor, *, keyed: bool = True
+) -> int:
     """Erase in small transactions, so that other writers never wait long."""
 
     def store(batch: list[bytes], tx: Tx) -> int:
@@ -81,8 +96,8 @@ def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
         links = _lineage(opened, tx, (*spoken, *(row.id for row in rows)), memories)
         if spoken and turns.erase(opened, tx, spoken.values(), (), derive=False):
             opened.leave_due(tx, Due.ROTATE)
-        for row in rows:
-            erase_row(opened, tx, row)
+        for row, memory in zip(rows, memories, strict=True):
+            erase_row(opened, tx, row, memory, keyed=keyed)
         for source, other in _useful(tx, links):
             tx.link(source, other)
         notes, sound = Notes(opened, tx), [memory for memory in memories if memory]
@@ -94,6 +109,29 @@ def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
         if any(row.blob for row in rows):
             opened.leave_due(tx, Due.SWEEP)
         return len(rows)
+
+    count = 0
+    for at in range(0, len(ids), _BATCH):
+        count += opened.write(partial(store, ids[at : at + _BATCH]), erasing=True)
+        opened.ports.reach(Failpoint.PURGE_COMMITTED)
+    return count
+
+
+def _erase_turns(opened: OpenScope, ids: list[bytes], actor: Actor) -> int:
+    """Erase turns with their episodes, which are their text; what else came of them stays."""
+
+    def store(batch: list[bytes], tx: Tx) -> int:
+        spoken = present(tx, batch).turns
+        found = [(row, opened.unseal_sound(row)) for one in spoken for row in derived(tx, one)]
+        episodes = [(row, m) for row, m in found if m is not None and m.kind is Kind.EPISODE]
+        if spoken and turns.erase(opened, tx, spoken.values(), (), derive=False):
+            opened.leave_due(tx, Due.ROTATE)
+        for row, memory in episodes:
+            erase_row(opened, tx, row, memory, keyed=False)
+        if spoken:
+            opened.leave_due(tx, Due.PUSH | Due.SWEEP)
+            opened.trail.record(tx, "purge.turns", actor, [*spoken], number=len(spoken))
+        return len(spoken)
 
     count = 0
     for at in range(0, len(ids), _BATCH):

@@ -27,7 +27,12 @@ def get(
     opened: OpenScope, public_id: str, *, as_of: datetime | None = None, actor: Actor = Actor.USER
 ) -> Memory:
     """One memory by id, superseded or not; NotFound if it is unknown, forgotten or expired."""
-    memory = opened.read(lambda view: opened.peek(view, public_id))
+
+    def look(view: View) -> Memory | None:
+        found = opened.peek(view, public_id)
+        return None if found is None else opened.limits.seen(view, found)
+
+    memory = opened.read(look)
     opened.note_read("get", actor)
     if memory is not None and as_of is not None and not memory.visible(as_of):
         memory = None
@@ -67,7 +72,7 @@ def browse(opened: OpenScope, request: Browse, *, actor: Actor = Actor.USER) -> 
                     continue
                 if full and row.born < kept[0][0]:
                     continue
-                memory = opened.unseal(row)
+                memory = opened.limits.seen(view, opened.unseal(row))
                 if request.accepts(memory, now):
                     place = (row.born, memory)
                     heapreplace(kept, place) if full else heappush(kept, place)

@@ -9,17 +9,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import derivation, sessions
+from scrubjay.engine.memories import retention
 from scrubjay.engine.memories.read import not_here, read_live
 from scrubjay.engine.scope.open_scope import OpenScope, Sealed
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, KeyMissing, Stale
-from scrubjay.model.memory import Edition, Kind, Memory, wording
+from scrubjay.model.memory import Edition, Kind, Memory, check_category, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Amend, Caller, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
-from scrubjay.model.rows import Collection, Freeze
+from scrubjay.model.rows import Collection, Due, Freeze
 from scrubjay.ports import Failpoint, Tx
 
 _OWNERS = frozenset({Origin.USER, Origin.OPERATOR})
@@ -44,7 +45,7 @@ class Draft(Struct, frozen=True, kw_only=True):
 def draft(opened: OpenScope, request: Retain, caller: Caller, now: datetime) -> Draft:
     """Admit a request: without secrets and invisible characters, under the id it will have."""
     request, redacted = admit(request, opened.ports.policy.placeholder)
-    _check_expiry(request, now)
+    _check_terms(request, now)
     public_id = request.id or f"mem-{opened.ports.clock.new_id()}"
     if (inferred := _infer_kind(opened, request)) is not None:
         request = replace(request, kind=inferred)
@@ -118,13 +119,20 @@ def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retain
     if caller.allowances:
         sessions.spend(opened, tx, caller.allowances)
     inferred = one.inferred if origin in _OWNERS else None
-    epoch, sealed = tx.head().memory.epoch, one.ahead
-    if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin or outdated:
+    epoch, sealed, told = tx.head().memory.epoch, one.ahead, memory
+    if origin is not memory.origin or outdated:
         told = replace(memory, origin=origin, retired_at=memory.recorded_at if outdated else None)
         if inferred is not one.inferred:
             told = replace(told, kind=Kind.FACT)
+        sealed = None
+    if (old := retention.same_before(opened, tx, told)) is not None:
+        told = replace(told, supersedes=old.id, pinned=told.pinned or old.pinned)
+        ended = replace(old, superseded_by=told.id, retired_at=told.recorded_at)
+        opened.put(tx, replace(ended, version=old.version + 1))
+        sealed = None
+    if sealed is None or sealed.row.epoch != epoch:
         sealed = opened.seal(told, epoch, one.vector)
-    row = opened.write_row(tx, Collection.MEMORY, sealed)
+    row = opened.write_memory(tx, told, sealed)
     for source in memory.sources:
         tx.link(opened.row_id(source), row.id)
     if outdated:
@@ -140,7 +148,9 @@ def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retain
     return receipt, row.id
 
 
-def _check_expiry(request: Retain | Supersede, now: datetime) -> None:
+def _check_terms(request: Retain | Supersede, now: datetime) -> None:
+    if request.tags:
+        check_category(request.tags)
     if request.expires_at is not None and request.expires_at <= now:
         raise InvalidRequest("The memory would have expired already.")
 
@@ -163,6 +173,14 @@ def _replayed(
         known = tx.row(Collection.MEMORY, row_id)
     if known is None:
         return None
+    if known.key is not None and known.key == hashed:
+        memory = opened.unseal(known)
+        if opened.limits.retires(tx, memory):
+            # Past a limit and only not purged yet: it may be told again, as a new memory.
+            opened.erase_memory(tx, known, memory)
+            tx.bury([known.id])
+            opened.leave_due(tx, Due.PUSH)
+            return None
     return Retained(id=opened.unseal(known).id, number=known.born, outcome=Outcome.KNOWN)
 
 
@@ -171,7 +189,7 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
     clock = opened.ports.clock
     public_id, now = f"mem-{clock.new_id()}", clock.now()
     request, redacted = admit(request, opened.ports.policy.placeholder)
-    _check_expiry(request, now)
+    _check_terms(request, now)
     vector, degraded = embedding.vector_of(opened, wording(request.content, request.tags or ()))
 
     def store(tx: Tx) -> Retained:

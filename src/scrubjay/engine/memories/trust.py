@@ -31,7 +31,9 @@ def quarantined(opened: OpenScope, *, actor: Actor) -> tuple[Memory, ...]:
         lambda view: [
             memory
             for _, memory in opened.memories(view)
-            if memory.quarantined and memory.current and not memory.expired(now)
+            if memory.quarantined
+            and opened.limits.seen(view, memory).current
+            and not memory.expired(now)
         ]
     )
     opened.note_read("quarantine", actor)

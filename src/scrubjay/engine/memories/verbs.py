@@ -17,6 +17,7 @@ from scrubjay.model.memory import Edition, Memory, abbreviated
 from scrubjay.model.overview import Changes, Lineage
 from scrubjay.model.requests import (
     ALL,
+    NOTHING,
     SYSTEM,
     USER,
     Amend,
@@ -30,6 +31,7 @@ from scrubjay.model.requests import (
     History,
     LineageRequest,
     Listing,
+    NoFields,
     Purge,
     Recall,
     Reject,
@@ -38,6 +40,7 @@ from scrubjay.model.requests import (
     Supersede,
 )
 from scrubjay.model.results import Erasure, Page, Preview, Purged, Retained
+from scrubjay.model.retention import Retention, SetRetention
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 
@@ -46,9 +49,11 @@ if TYPE_CHECKING:
     from scrubjay.engine.memories import forget as forgetting
     from scrubjay.engine.memories import purge as purging
     from scrubjay.engine.memories import retain as retaining
+    from scrubjay.engine.memories import retention as limiting
 else:
     batch = LazyModule("memories.batch")
     forgetting = LazyModule("memories.forget")
+    limiting = LazyModule("memories.retention")
     purging = LazyModule("memories.purge")
     retaining = LazyModule("memories.retain")
     trust = LazyModule("memories.trust")
@@ -186,6 +191,21 @@ class MemoryVerbs(SearchVerbs):
     def purge(self, scope: Scope, request: Purge = Purge(), caller: Caller = SYSTEM) -> Purged:
         """Delete memories that are expired, long superseded or long forgotten."""
         return purging.purge(self._begin(scope), request.superseded_days, actor=caller.actor)
+
+    def retention(
+        self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
+    ) -> Retention:
+        """The retention of the scope: limits by kind, and what becomes of repeats."""
+        return limiting.retention(self._look(scope), caller.actor)
+
+    def set_retention(
+        self, scope: Scope, request: SetRetention = SetRetention(), caller: Caller = USER
+    ) -> Retention:
+        """Set the retention, in place of what was set; without fields nothing is limited.
+
+        Memories past a number or an age are retired: they are out of sight, and purge erases them.
+        """
+        return limiting.set_retention(self._begin(scope), request, caller)
 
     def quarantined(
         self, scope: Scope, request: Listing = ALL, caller: Caller = USER

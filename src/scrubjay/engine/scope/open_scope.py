@@ -17,8 +17,10 @@ from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.scope.audit_trail import AuditTrail
+from scrubjay.engine.scope.limits import ScopeLimits
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
 from scrubjay.model import records, turns
+from scrubjay.model.echo import plain_words
 from scrubjay.model.errors import (
     Busy,
     Destroyed,
@@ -32,6 +34,7 @@ from scrubjay.model.errors import (
 )
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import ErasedCell
+from scrubjay.model.retention import Duplicates
 from scrubjay.model.rows import CatalogEntry, Collection, Due, Freeze, Head, Row
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import key_name
@@ -229,6 +232,7 @@ class OpenScope:
         self._session_mac = Mac(vault.derive(lookup, Purpose.SESSION, scope))
         self._approval_mac = Mac(vault.derive(lookup, Purpose.APPROVAL, scope))
         self.trail = AuditTrail.of(lookup, scope, ports.clock)
+        self.limits = ScopeLimits(lookup, scope, ports.clock)
         self._sealers: dict[tuple[Collection, Purpose, int], Sealer] = {}
         self._mutex = threading.Lock()
         self._reads: Counter[tuple[str, str]] = Counter()
@@ -256,6 +260,11 @@ class OpenScope:
     def session_hash(self, session: str) -> bytes:
         """Keyed hash of a session name."""
         return self._session_mac.short(session)
+
+    def said_hash(self, memory: Memory) -> bytes:
+        """Keyed hash of what a memory says, in plain words, as copies are compared."""
+        # No session has such a name, so that it cannot be taken for one.
+        return self._session_mac.short(f"\0said\0{memory.kind}\0{plain_words(memory.content)}")
 
     def sign(self, memory: Memory) -> str:
         """Signature of an approval: an HMAC over the text of a memory."""
@@ -443,7 +452,21 @@ class OpenScope:
             if old.blob is not None:  # of the version that is replaced, once the new one is durable
                 self.leave_due(tx, Due.SWEEP)
         sealed = self.seal(memory, tx.head().memory.epoch, vector)
-        return self.write_row(tx, Collection.MEMORY, sealed)
+        return self.write_memory(tx, memory, sealed)
+
+    def write_memory(self, tx: Tx, memory: Memory, sealed: Sealed) -> Row:
+        """Write the row of a memory, and let the limits of the scope follow."""
+        row = self.write_row(tx, Collection.MEMORY, sealed)
+        state = self.limits.follow(tx, memory, row.born)
+        if state is not None and state.policy.duplicates is Duplicates.LATEST and memory.current:
+            tx.link(self.said_hash(memory), row.id)
+        return row
+
+    def erase_memory(self, tx: Tx, row: Row, memory: Memory | None) -> None:
+        """Erase the row of a memory; one that does not open may stay counted below a cap."""
+        tx.erase(Collection.MEMORY, row.id, drop_day=self.drop_day())
+        if memory is not None:
+            self.limits.follow(tx, memory, row.born, erased=True)
 
     def put_body(
         self,

@@ -153,7 +153,8 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
             continue
         stems = dict.fromkeys(_stem(word, language) for language in stemmed)
         term = next(iter(stems))
-        near = {**near_terms(word), **dict.fromkeys(stems, 1.0)}
+        anew = map(_stem, _languages()["restated"].get(word, "").split(), repeat(spoken))
+        near = {**near_terms(word), **dict.fromkeys(anew, 1.0), **dict.fromkeys(stems, 1.0)}
         compounding = not COMPOUNDING.isdisjoint(stemmed)
         if compounding and len(term) >= SHORTEST_PART and term.isalpha():
             # Compounds the word is a part of, and the words that may be parts of it.

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 
 import numpy as np
 
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import manifest, segment
 from scrubjay.engine.search.manifest import Manifest
-from scrubjay.engine.search.postings import Floats
+from scrubjay.engine.search.postings import Floats, Mask
 from scrubjay.engine.search.scope_index import ScopeIndex, Snapshot
-from scrubjay.engine.search.segment import IndexEntry, Vectors
+from scrubjay.engine.search.segment import KINDS, Columns, IndexEntry, Vectors
 from scrubjay.model.errors import (
     Busy,
     Changed,
@@ -24,6 +25,7 @@ from scrubjay.model.errors import (
     SealBroken,
 )
 from scrubjay.model.memory import Memory, wording
+from scrubjay.model.retention import RetentionState
 from scrubjay.model.rows import Collection, Row
 from scrubjay.ports import Result, View
 
@@ -57,6 +59,8 @@ class OpenIndex:
         self.bare = 0
         """How many memories are without a vector because the embedder failed."""
         self.used = False
+        self.limits: RetentionState | None = None
+        """The retention of the scope, as of the last catch-up."""
 
     @property
     def size(self) -> int:
@@ -99,6 +103,7 @@ class OpenIndex:
     def _follow(self, view: View, deadline: float | None, *, lenient: bool = False) -> int:
         position = view.head().memory
         index = self.index
+        self.limits = self.opened.limits.read(view)
         # It may have missed erasures nobody can tell any more, or be one of rows that were lost.
         # What was dropped before the index was begun it never held, however far it has come since.
         if (
@@ -224,11 +229,12 @@ class OpenIndex:
     def _peeking(self, view: View, *, lenient: bool = False) -> Peek:
         """Reader of the memories of one state, through the plaintext cache."""
         kept, seq = self.opened.kept, view.head().memory.seq
+        limits = self.opened.limits
 
         def peek(row_id: bytes) -> Memory | None:
             memory = kept.get(row_id, seq)
             if memory is not None:
-                return memory
+                return limits.seen(view, memory)
             row = view.row(Collection.MEMORY, row_id)
             if row is None or row.erased or row_id in self.broken:
                 return None
@@ -240,9 +246,21 @@ class OpenIndex:
                 self.broken.add(row_id)
                 return None
             kept.put(row_id, memory, seq)
-            return memory
+            return limits.seen(view, memory)
 
         return peek
+
+
+def past_limits(held: Columns, limits: RetentionState, now: datetime) -> Mask:
+    """Mask of the rows that are past the number or the age of their kind."""
+    mask: Mask = np.zeros(len(held), np.bool_)
+    for limit in limits.policy.limits:
+        queue = limits.queues.get(limit.kind)
+        past = held.born < (0 if queue is None else queue.before)
+        if limit.days is not None:
+            past |= held.recorded <= (now - timedelta(days=limit.days)).timestamp()
+        mask |= past & (held.kind == KINDS.index(limit.kind))
+    return mask & ~held.pinned
 
 
 def kept_vector(opened: OpenScope, row: Row) -> Floats | None:

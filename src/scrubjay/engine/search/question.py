@@ -51,6 +51,8 @@ class ParsedQuery:
     """Codes of the speakers it asks about, by name or by role; may include NONE."""
     named: bool = False
     """Whether it names one of these speakers: then it is about this scope."""
+    own: bool = False
+    """Whether it is in the first person and names nobody here: then it likely is."""
     assistants: frozenset[int] = frozenset()
     """Codes of the speakers that are assistants: their words are no preferences of the user."""
     windows: tuple[Window, ...] = ()
@@ -84,6 +86,7 @@ def parse(
     return ParsedQuery(
         asked=asked,
         named=named,
+        own=not named and bool(pattern("question", "first_person").search(question)),
         assistants=assistants,
         windows=tuple(windows(question, asked_at, latest, zone)),
         asked_at=asked_at,

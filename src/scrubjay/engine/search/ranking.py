@@ -53,6 +53,10 @@ class Weights:
     """Penalty for a text under 120 characters, logarithmic."""
     question: float = -0.33
     """The row is a question itself."""
+    bare: float = -24.0
+    """The row is a short question: it states nothing, so it comes after all that do."""
+    newest: float = 0.8
+    """The last statement of those that hold as much of the question as any."""
     instruction: float = 2.15
     """The row is an instruction, and the question asks for help now."""
     preference: float = 1.57
@@ -66,7 +70,7 @@ class Weights:
     distrust: float = -0.5
     """Distance of the origin from the most trusted one."""
     pinned: float = 0.1
-    echo: float = -8.0
+    echo: float = -16.0
     """Is the question itself, asked before."""
     holds: float = 0.0
     """Coverage to the power of 1.5: a trivial match counts little, a nearly full one much."""
@@ -93,6 +97,7 @@ ALONE = replace(
     session=0.0,
     short=0.0,
     preference=0.0,
+    newest=2.0,
 )
 """Of a memory without a session: its best match by words is often a trivial one."""
 
@@ -102,6 +107,8 @@ ALONE = replace(
 QUOTABLE = 250
 """Length up to which a turn passes its whole evidence to its neighbors."""
 SHORT = 120
+BARE = 70
+"""Length up to which a question holds no statement besides."""
 LEAST = 5
 """Lower bound of the length of a turn."""
 
@@ -174,6 +181,7 @@ def arrange(
     manner = {
         "short": np.maximum(np.float32(np.log(SHORT)) - size, 0),
         "question": asks.astype(np.float32),
+        "bare": (asks & (length <= BARE)).astype(np.float32),
     }
     if importance is not None:
         manner["importance"] = importance - np.float32(0.5)
@@ -233,6 +241,12 @@ SPREAD = 0.5
 """Cosines that differ by less than this are not spread over all of 0..1: they hardly differ."""
 BROAD = 0.5
 """A time range with a larger share of all rows is ignored."""
+AGREES = 0.05
+"""The least cosine by which a row without a word of the question agrees with it at all."""
+STATED = 0.5
+"""The least coverage by which a row states what is asked for."""
+EQUAL = 0.99
+"""The share of the best coverage that counts as the same."""
 ABOUT = 0.05
 """The least share of the question's information by which a standing wish is about it."""
 ALIKE = 0.2
@@ -288,13 +302,18 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
         found["session"] = best.take(columns.session_of)
     found["nearby"] = np.maximum(around * columns.gate - coverage, 0)
     masks = _aims(query, columns)
-    if "instruction" in masks:
-        # However standing, a wish counts only where it has anything to do with the question.
-        about = coverage >= ABOUT
-        if evidence.meaning is not None:
-            about |= evidence.meaning >= ALIKE
-        for name in ("instruction", "preference"):
-            masks[name] &= about
+    if evidence.meaning is not None:
+        # Who said it and what stands beside it count where the row itself agrees at all.
+        agrees = (coverage > 0) | (evidence.meaning > AGREES)
+        for name in ("answers", "session", "nearby"):
+            found[name] = found[name] * agrees
+        if "speaker" in masks:
+            masks["speaker"] &= agrees
+    last = _last_statement(coverage, columns)
+    if len(last):
+        found["newest"] = np.zeros(len(coverage), np.float32)
+        found["newest"][last] = 1
+    _keep_about(masks, evidence)
     found |= {name: mask.astype(np.float32) for name, mask in masks.items()}
     if "dated" in found and any(window.exact for window in query.windows):
         found["dated"] *= np.float32(EXACT)
@@ -309,6 +328,32 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
         age = np.log(np.fmax(days, 0) + np.float32(1)) / np.float32(np.log1p(OLD_DAYS))
         found["age"] = np.minimum(age, 1)
     return found
+
+
+def _last_statement(coverage: Floats, columns: RankColumns) -> Places:
+    """The last of several statements about one thing, which holds; of equal times the last written.
+
+    They are about one thing where they hold as much of the question, and that is much.
+    """
+    most = float(coverage.max(initial=0))
+    if most < STATED:
+        return np.empty(0, np.intp)
+    equal = np.flatnonzero((coverage >= EQUAL * most) & ~columns.asks)
+    if len(equal) < 2:
+        return equal[:0]
+    times = columns.time[equal]
+    last: Places = equal[times == np.fmax.reduce(times)][-1:]
+    return last
+
+
+def _keep_about(masks: dict[str, Mask], evidence: Evidence) -> None:
+    """Of standing wishes, keep those that have anything to do with the question."""
+    if "instruction" in masks:
+        about = evidence.coverage >= ABOUT
+        if evidence.meaning is not None:
+            about |= evidence.meaning >= ALIKE
+        for name in ("instruction", "preference"):
+            masks[name] &= about
 
 
 def _passed(values: Floats, columns: RankColumns) -> Floats:
@@ -417,9 +462,17 @@ def rank(
     return ranked
 
 
-GATE = {"bias": -7.74, "likeness": 15.4, "shared": 3.8, "rows": -1.06, "terms": 2.62, "named": 8.54}
+GATE = {
+    "bias": -7.25,
+    "likeness": 15.1,
+    "shared": 3.72,
+    "rows": -1.01,
+    "terms": 1.3,
+    "named": 10.4,
+    "own": 3.46,
+}
 """Log-odds that a scope holds an answer at all, by the best of the hits."""
-HIT = {"bias": -1.03, "behind": 0.342, "likeness": 0.238, "nats": 0.078, "place": -0.848}
+HIT = {"bias": -1.19, "behind": 0.324, "likeness": 0.303, "nats": 0.083, "place": -0.845}
 """Log-odds that one of its hits is that answer; docs/evaluation.md says how both were found."""
 GUESSED = 0.5
 """The likeness of a row that holds all the words, where there are no vectors to compare."""
@@ -452,7 +505,8 @@ def relevance(
     first = slice(CALIBRATED)
     shared = 0.0 if evidence.shared is None else float(evidence.shared[chosen[first]].max())
     gate = GATE["bias"] + GATE["likeness"] * float(alike[first].max())
-    gate += GATE["shared"] * math.log1p(shared) + GATE["named"] * query.named
+    gate += GATE["shared"] * math.log1p(shared)
+    gate += GATE["named"] * query.named + GATE["own"] * query.own
     gate += GATE["rows"] * math.log(max(len(sums), FEWEST_ROWS))
     gate += GATE["terms"] * math.log(max(evidence.terms, 1))
     place = _PLACES[np.minimum(np.arange(len(rows)), CALIBRATED - 1)]

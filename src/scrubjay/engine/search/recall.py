@@ -11,14 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Final
 
 import numpy as np
 
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import question, ranking
 from scrubjay.engine.search.analysis import recognize, wanted, words
-from scrubjay.engine.search.open_index import OpenIndex, Peek
+from scrubjay.engine.search.open_index import OpenIndex, Peek, past_limits
 from scrubjay.engine.search.postings import Floats, Mask
 from scrubjay.engine.search.question import ParsedQuery
 from scrubjay.engine.search.ranking import Evidence, Ranked
@@ -30,15 +29,7 @@ from scrubjay.model.origin import excess
 from scrubjay.model.requests import INJECTED, Caller, Recall
 from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.rows import Freeze
-
-_WORD: Final = 4
-"""Approximate characters per token in an alphabet; in other scripts each is a token."""
-
-
-def tokens(text: str) -> int:
-    """Approximate number of tokens of a text."""
-    ascii_chars = sum(char.isascii() for char in text) if not text.isascii() else len(text)
-    return -(-ascii_chars // _WORD) + len(text) - ascii_chars
+from scrubjay.model.text import tokens
 
 
 def fit(hits: Sequence[Hit], request: Recall, *, capped: bool) -> list[Hit]:
@@ -222,7 +213,12 @@ def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | No
         nats=match.nats,
         shared=match.shared,
     )
-    allowed = _allowed(snapshot, request, searched[0].opened.ports.clock.now())
+    now = searched[0].opened.ports.clock.now()
+    allowed = _allowed(snapshot, request, now)
+    for one in searched if request.as_of is None and not request.superseded else ():
+        if (limits := one.indexed.limits) is not None:
+            part = slice(one.base, one.base + len(one.held))
+            allowed[part] &= ~past_limits(one.held, limits, now)
     searching = int(np.count_nonzero(allowed))
     if request.worded:
         allowed &= evidence.words > 0

@@ -156,7 +156,11 @@ class SearchVerbs(OpenScopes):
         """The brief for a session's first prompt: `.entries`, and as `.markdown`."""
         from scrubjay.engine.search import brief  # loads numpy, which many never need
 
-        return self._with_index(scope, lambda one: brief.brief(one.opened, one, request, caller))
+        parts = {
+            name: self._with_index(name, lambda one: brief.brief(one.opened, one, request, caller))
+            for name in dict.fromkeys((scope, *request.others))
+        }
+        return brief.joined(parts, request) if len(parts) > 1 else parts[scope]
 
     def count(self, scope: Scope, request: Filter = EVERYTHING, caller: Caller = USER) -> int:
         """How many memories a filter accepts."""

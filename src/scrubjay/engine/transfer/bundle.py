@@ -21,6 +21,7 @@ from scrubjay.model import turns
 from scrubjay.model.errors import InvalidRequest, SealBroken, WrongKey
 from scrubjay.model.memory import Json, Memory
 from scrubjay.model.records import EXPORT, EXPORT_VERSION, export_record, from_record
+from scrubjay.model.retention import Retention
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Turn
 from scrubjay.vault import KEY_BYTES, SALT_BYTES, Cost, Purpose, Random, Sealer, stretch
@@ -58,6 +59,7 @@ class Content(Struct, frozen=True, kw_only=True):
     tombstones: tuple[bytes, ...] = ()
     audit: tuple[tuple[bytes, bytes], ...] = ()
     extraction: Mapping[str, Json] | None = None
+    retention: Retention | None = None
 
 
 # -- readable JSON ------------------------------------------------------------------------
@@ -203,6 +205,8 @@ def _lines(content: Content) -> Iterator[Json]:
         yield {"type": "audit", "cell": base64.b64encode(cell).decode(), "mac": mac.hex()}
     if content.extraction is not None:
         yield {"type": "extraction", "extraction": dict(content.extraction)}
+    if content.retention is not None:
+        yield {"type": "retention", "retention": msgspec.to_builtins(content.retention)}
     yield {"type": "end", "memories": len(content.memories)}
 
 
@@ -297,6 +301,7 @@ def _parse(lines: list[dict[str, Any]]) -> Content:
         by_type.setdefault(line["type"], []).append(line)
     memories = (line["memory"] for line in by_type.get("memory", ()))
     said = (line["turn"] for line in by_type.get("turn", ()))
+    set_once = by_type.get("retention", ())
     return Content(
         scope=_scope(first),
         made_at=first["made_at"],
@@ -309,6 +314,7 @@ def _parse(lines: list[dict[str, Any]]) -> Content:
             for line in by_type.get("audit", [])
         ),
         extraction=next((dict(line["extraction"]) for line in by_type.get("extraction", ())), None),
+        retention=next((msgspec.convert(line["retention"], Retention) for line in set_once), None),
     )
 
 

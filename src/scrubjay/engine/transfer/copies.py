@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.ledger import backlog, derivation, turns
-from scrubjay.engine.memories import receipts
+from scrubjay.engine.memories import receipts, retention
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.audit_trail import LOST
 from scrubjay.engine.scope.open_scope import LOOKUP, OpenScope, Ports, day, slots
@@ -207,6 +207,7 @@ def backup(
             tombstones=tuple(view.tombstones()),
             audit=tuple((row.cell, row.mac) for row in view.audit(0, _ALL)),
             extraction=backlog.carried(opened, view),
+            retention=None if (limits := opened.limits.read(view)) is None else limits.policy,
         )
 
     content = opened.read(collect)
@@ -341,6 +342,8 @@ def _restore(
     loaded = _merge(opened, tx, memories, said, caller)
     if content.extraction is not None:
         backlog.adopt(opened, tx, content.extraction, empty=empty)
+    if content.retention is not None and caller.ceiling is None:
+        retention.adopt(opened, tx, content.retention)
     opened.leave_due(tx, Due.PUSH)
     opened.trail.record(tx, "restore", caller.actor, number=loaded.loaded)
     return replace(loaded, forgotten=loaded.forgotten + left_out)

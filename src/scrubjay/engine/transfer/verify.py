@@ -59,6 +59,7 @@ def _verify(opened: OpenScope) -> Report:
             if (kept := living(view, collection, row_id)) is not None:
                 problems.append(f"{collection} row {kept.seq} is tombstoned, but not erased.")
         problems += turns.check_line(opened, view)
+        problems += opened.limits.check(view)
         return checked, problems + manifest.check(opened, view)
 
     checked, problems = opened.read(look)

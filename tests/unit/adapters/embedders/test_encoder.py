@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import scrubjay
 from scrubjay import bootstrap, settings
 from scrubjay.adapters.embedders import encoder
 from scrubjay.adapters.embedders.encoder import DIMENSIONS, EncoderEmbedder
@@ -71,3 +72,18 @@ def test_of_a_long_text_the_network_reads_the_beginning(embedder: EncoderEmbedde
     begin = "чай " * (encoder.CHARS // 4)
     short, long = embedder.embed([begin, begin + "кофе " * 10_000])
     assert np.allclose(short, long, atol=1e-5)
+
+
+def test_a_switch_is_told_until_reindex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with scrubjay.open("alice", home=tmp_path) as jay:
+        jay.retain("Je suis infirmière à l'hôpital.")
+        jay.retain("Le train part à huit heures.")
+        jay.reindex()
+    monkeypatch.setenv("SCRUBJAY_EMBEDDER", "encoder")
+    with scrubjay.open("alice", home=tmp_path) as jay:
+        (told,) = jay.recall("Was ist mein Beruf?").degraded
+        assert told == "2 memories have vectors of another embedder; run reindex."
+        jay.reindex()
+        answer = jay.recall("Was ist mein Beruf?")
+        assert answer.degraded == ()
+        assert answer[0].memory.content == "Je suis infirmière à l'hôpital."

@@ -16,6 +16,7 @@ from scrubjay.model.origin import UNTRUSTED_SHARE, Origin
 from scrubjay.model.requests import Recall
 from scrubjay.model.results import Hit
 from scrubjay.model.scope import Scope
+from scrubjay.model.text import tokens
 
 ALICE = Scope("local", "alice")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,7 +43,7 @@ def _fit(hits: list[Hit], *, capped: bool = True, **limits: Any) -> list[Hit]:
     [("", 0), ("tea", 1), ("four", 1), ("fiver", 2), ("茶", 1), ("緑茶", 2), ("a茶", 2), ("ä", 1)],
 )
 def test_four_letters_or_one_other_character_make_a_token(text: str, count: int) -> None:
-    assert recall.tokens(text) == count
+    assert tokens(text) == count
 
 
 def test_without_limits_the_first_come_back_in_their_order() -> None:
@@ -134,7 +135,7 @@ def test_whatever_the_hits_every_limit_holds(
     contents = [hit.memory.content for hit in chosen]
     assert len(chosen) <= limit
     assert max_bytes is None or sum(len(text.encode()) for text in contents) <= max_bytes
-    assert max_tokens is None or sum(map(recall.tokens, contents)) <= max_tokens
+    assert max_tokens is None or sum(map(tokens, contents)) <= max_tokens
     untrusted = sum(len(hit.memory.content) for hit in chosen if not hit.memory.trusted)
     assert not capped or untrusted <= UNTRUSTED_SHARE * sum(map(len, contents))
     order = iter(hits)

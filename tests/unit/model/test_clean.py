@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.guard.clean import MOST_MARKS, clean, defang, one_line
+from scrubjay.model.clean import MOST_MARKS, clean, defang, one_line
 
 ZWNJ, ZWJ = "\u200c", "\u200d"
 WOMAN, LAPTOP, HEART, FIRE, FLAG, RAINBOW = "👩", "💻", "❤", "🔥", "🏳", "🌈"

@@ -1,0 +1,169 @@
+"""retention: read and set the limits of a scope, and find what purge erases for them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from msgspec.structs import replace
+
+from scrubjay.engine.scope.open_scope import OpenScope, changes, derived
+from scrubjay.model.memory import Memory
+from scrubjay.model.origin import Actor
+from scrubjay.model.requests import Caller
+from scrubjay.model.retention import (
+    CapQueue,
+    Duplicates,
+    Limit,
+    Retention,
+    RetentionState,
+    SetRetention,
+)
+from scrubjay.model.rows import Collection
+from scrubjay.ports import Tx, View
+
+BATCH: Final = 256
+"""How many retired memories purge waits for, at most a day: an erasure rewrites segments."""
+
+
+def retention(opened: OpenScope, actor: Actor) -> Retention:
+    """The retention of a scope, as it was set."""
+    state = opened.read(opened.limits.read)
+    opened.note_read("retention", actor)
+    return Retention() if state is None else state.policy
+
+
+def set_retention(opened: OpenScope, request: SetRetention, caller: Caller) -> Retention:
+    """Set the retention; what is beyond a cap is retired at once, the oldest first.
+
+    The memories are read before the transaction, and only what is newer inside it.
+    """
+    policy = Retention(
+        limits=tuple(request.limits), turns=request.turns, duplicates=Duplicates(request.duplicates)
+    )
+    seen = Census(opened, policy)
+    opened.read(seen.follow)
+
+    def store(tx: Tx) -> Retention:
+        before = opened.limits.read(tx)
+        seen.write(tx)
+        if (Retention() if before is None else before.policy) != policy:
+            opened.trail.record(tx, "set_retention", caller.actor)
+        return policy
+
+    return opened.write(store)
+
+
+def adopt(opened: OpenScope, tx: Tx, policy: Retention) -> None:
+    """Take over the retention of a backup, unless one is set here."""
+    if opened.limits.read(tx) is None:
+        Census(opened, policy).write(tx)
+
+
+class Census:
+    """The memories in sight, by row id: which of them count below a cap, and what each says."""
+
+    def __init__(self, opened: OpenScope, policy: Retention) -> None:
+        self._opened, self._policy = opened, policy
+        self._caps = {one.kind: one.number for one in policy.limits if one.number is not None}
+        self._latest = policy.duplicates is Duplicates.LATEST
+        self._seen: dict[bytes, tuple[Memory, bytes]] = {}
+        self._upto = 0
+
+    def follow(self, view: View) -> None:
+        """Take in the changes since the last look."""
+        for row in (
+            changes(view, Collection.MEMORY, self._upto) if self._caps or self._latest else ()
+        ):
+            self._seen.pop(row.id, None)
+            memory = None if row.erased else self._opened.unseal_sound(row)
+            if memory is not None and memory.current:
+                said = self._opened.said_hash(memory) if self._latest else b""
+                self._seen[row.id] = (replace(memory, content="", metadata={}), said)
+        self._upto = view.head().memory.seq
+
+    def write(self, tx: Tx) -> None:
+        """Write the retention, with the queues of its caps and the hashes of what is said."""
+        self.follow(tx)
+        state = RetentionState(policy=self._policy, queues=dict.fromkeys(self._caps, CapQueue()))
+        now = self._opened.ports.clock.now()
+        counted = sorted(self._seen.items(), key=lambda one: one[1][0].number)
+        for row_id, (memory, said) in counted:
+            state = state.following(memory, memory.number, erased=False, now=now)
+            if said:
+                tx.link(said, row_id)
+        self._opened.limits.write(tx, None if self._policy == Retention() else state)
+
+
+def same_before(opened: OpenScope, tx: Tx, memory: Memory) -> Memory | None:
+    """The memory that a new one takes the place of, where only the latest is kept.
+
+    It says the same, is of the same kind, and is trusted no more. One that something was derived
+    from stays: what was derived would lose its source.
+    """
+    state = opened.limits.read(tx)
+    if state is None or state.policy.duplicates is Duplicates.KEEP or not memory.current:
+        return None
+    for row in derived(tx, opened.said_hash(memory)):
+        old = opened.unseal_sound(row)
+        if old is None or not old.current or old.origin.trust > memory.origin.trust:
+            continue
+        if not tx.derived(row.id):
+            return old
+    return None
+
+
+def past_limits(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
+    """The retired memories, if there are enough of them, or one has waited for a day."""
+    state = opened.limits.read(view)
+    if state is None or not any(one.number or one.days for one in state.policy.limits):
+        return []
+    found = [
+        (row.id, memory)
+        for row, memory in opened.memories(view)
+        if memory.current and state.retired(memory, now)
+    ]
+    if len(found) < BATCH and not any(state.waited(memory, now) for _, memory in found):
+        return []
+    return [row_id for row_id, _ in found]
+
+
+def note_purged(opened: OpenScope) -> None:
+    """Note that no retired memory waits for its erasure any more."""
+
+    def store(tx: Tx) -> None:
+        if (state := opened.limits.read(tx)) is not None:
+            queues = {kind: replace(queue, since=None) for kind, queue in state.queues.items()}
+            opened.limits.write(tx, replace(state, queues=queues))
+
+    opened.write(store, erasing=True)
+
+
+def past_use(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
+    """The memories that were neither written nor recalled within the idle limit of their kind."""
+    state = opened.limits.read(view)
+    limits = (
+        {} if state is None else {one.kind: one for one in state.policy.limits if one.idle_days}
+    )
+
+    def idle(memory: Memory) -> bool:
+        limit = limits.get(memory.kind)
+        return limit is not None and limit.idle(memory.recorded_at, now)
+
+    rows = opened.memories(view) if limits else ()
+    return [row.id for row, memory in rows if memory.current and not memory.pinned and idle(memory)]
+
+
+def past_turns(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
+    """The turns past the number or the age of turns, oldest first."""
+    state = opened.limits.read(view)
+    limit = None if state is None else state.policy.turns
+    if limit is None or limit == Limit():
+        return []
+    said = sorted(((turn, row) for row, turn in opened.turns(view)), key=lambda one: one[0].place)
+    beyond = max(0, len(said) - limit.number) if limit.number is not None else 0
+    return [
+        row.id
+        for place, (turn, row) in enumerate(said)
+        if place < beyond or limit.expired(turn.at, now)
+    ]
