@@ -21,9 +21,9 @@ from scrubjay.model.errors import (
     InvalidRequest,
     NeedsConfirmation,
     NotFound,
-    SealBroken,
     Stale,
     StoreError,
+    WrongKey,
 )
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin
@@ -564,7 +564,7 @@ class CareContract:
         locked = handle.export(sealed=True, passphrase="three jays")
         assert (locked.memories, locked.key) == (1, None)
         assert handle.load(locked.content, passphrase="three jays").known == 1
-        with pytest.raises(SealBroken):
+        with pytest.raises(WrongKey):
             handle.load(locked.content, passphrase="three crows")
         with pytest.raises(InvalidRequest):
             handle.load(b"no export")
