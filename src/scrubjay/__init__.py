@@ -26,6 +26,16 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.batches import BatchReceipt as BatchReceipt
     from scrubjay.model.batches import Refusal as Refusal
     from scrubjay.model.batches import RetainedMany as RetainedMany
+    from scrubjay.model.conversations import Appended as Appended
+    from scrubjay.model.conversations import Conversation as Conversation
+    from scrubjay.model.conversations import ConversationPage as ConversationPage
+    from scrubjay.model.conversations import Entry as Entry
+    from scrubjay.model.conversations import NewEntry as NewEntry
+    from scrubjay.model.conversations import Transcript as Transcript
+    from scrubjay.model.documents import Document as Document
+    from scrubjay.model.documents import DocumentPage as DocumentPage
+    from scrubjay.model.documents import Removed as Removed
+    from scrubjay.model.documents import Stored as Stored
     from scrubjay.model.errors import Busy as Busy
     from scrubjay.model.errors import Changed as Changed
     from scrubjay.model.errors import Conflict as Conflict
@@ -105,6 +115,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "scrubjay.access": "Grant Issued Key",
     "scrubjay.model.batches": "BatchReceipt Refusal RetainedMany",
+    "scrubjay.model.conversations": (
+        "Appended Conversation ConversationPage Entry NewEntry Transcript"
+    ),
+    "scrubjay.model.documents": "Document DocumentPage Removed Stored",
     "scrubjay.model.errors": (
         "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "
         "Full InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "

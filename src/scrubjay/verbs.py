@@ -16,6 +16,8 @@ from msgspec import Struct
 from scrubjay import access, codec
 from scrubjay.access import Access, Grant
 from scrubjay.engine import Engine
+from scrubjay.model import conversations as talks
+from scrubjay.model import documents as papers
 from scrubjay.model import requests
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import InvalidRequest
@@ -159,6 +161,19 @@ class Verbs:
     turns = Verb(requests.TurnsRequest, Engine.turns)
     timeline = Verb(requests.TimelineRequest, Engine.timeline)
     sessions = Verb(requests.SessionsRequest, Engine.sessions)
+    append = Verb(talks.Append, Engine.append, Grant.WRITE, writes=True, creates=True)
+    conversation = Verb(talks.ReadConversation, Engine.conversation)
+    conversations = Verb(talks.ListConversations, Engine.conversations)
+    branch = Verb(talks.Branch, Engine.branch, Grant.WRITE, writes=True)
+    rewind = Verb(talks.Rewind, Engine.rewind, Grant.WRITE, writes=True)
+    delete_conversation = Verb(
+        talks.DeleteConversation, Engine.delete_conversation, Grant.FORGET, writes=True
+    )
+    put = Verb(papers.Put, Engine.put, Grant.WRITE, writes=True, creates=True)
+    document = Verb(papers.ReadDocument, Engine.document)
+    documents = Verb(papers.ListDocuments, Engine.documents)
+    move = Verb(papers.Move, Engine.move, Grant.WRITE, writes=True)
+    remove = Verb(papers.Remove, Engine.remove, Grant.WRITE, writes=True)
     forget = Verb(requests.Forget, Engine.forget, Grant.FORGET, writes=True, idempotent=True)
     preview = Verb(requests.Forget, Engine.preview, Grant.FORGET)
     revoke = Verb(requests.Revoke, Engine.revoke, Grant.FORGET, writes=True, idempotent=True)

@@ -46,6 +46,7 @@ THEMES: Final = (
     Theme("Remember", "turns", "record"),
     Theme("Look", "memories", "recall list count get history lineage follow brief"),
     Theme("Look", "turns", "turns sessions timeline"),
+    Theme("Keep", "collections", "conversations documents"),
     Theme("Look", "statistics", "stats inspect"),
     Theme("Erase", "erasure", "forget purge destroy rotate"),
     Theme("Trust", "erasure", "revoke taint quarantine"),
@@ -59,6 +60,8 @@ THEMES: Final = (
     Theme("Measure", "evaluation", "eval"),
 )
 GROUPS: Final = {
+    "conversations": "Conversations: message histories of agents.",
+    "documents": "Documents: text and JSON under paths.",
     "quarantine": "Quarantine: untrusted memories that steer agents and wait for review.",
     "vault": "Keyring: what opens the keys, a key file or a passphrase.",
     "config": "Settings, and where each value comes from.",
