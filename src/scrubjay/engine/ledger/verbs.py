@@ -6,9 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from scrubjay.engine.open_scopes import LazyModule, OpenScopes
-<<<<<<< HEAD
-from scrubjay.model.jobs import AllowJobs, JobKind, JobStatus, Work, Worked
-=======
 from scrubjay.model.conversations import (
     Append,
     Appended,
@@ -32,7 +29,7 @@ from scrubjay.model.documents import (
     Removed,
     Stored,
 )
->>>>>>> main
+from scrubjay.model.jobs import AllowJobs, JobKind, JobStatus, Work, Worked
 from scrubjay.model.origin import Origin
 from scrubjay.model.requests import (
     AGENT,
@@ -53,12 +50,8 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record, Recorded, Timeline, Turn
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from scrubjay.engine.ledger import extraction, jobs, sessions, turns
-=======
-    from scrubjay.engine.ledger import conversations, documents, extraction, sessions, turns
+    from scrubjay.engine.ledger import conversations, documents, extraction, jobs, sessions, turns
     from scrubjay.engine.memories import forget as forgetting
->>>>>>> main
 else:
     conversations = LazyModule("ledger.conversations")
     documents = LazyModule("ledger.documents")
