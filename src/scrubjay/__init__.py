@@ -59,6 +59,10 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.errors import StoreError as StoreError
     from scrubjay.model.errors import Timeout as Timeout
     from scrubjay.model.errors import WrongKey as WrongKey
+    from scrubjay.model.jobs import JobKind as JobKind
+    from scrubjay.model.jobs import JobStatus as JobStatus
+    from scrubjay.model.jobs import RunningJob as RunningJob
+    from scrubjay.model.jobs import Worked as Worked
     from scrubjay.model.memory import Kind as Kind
     from scrubjay.model.memory import Memory as Memory
     from scrubjay.model.memory import Provenance as Provenance
@@ -120,6 +124,7 @@ _HOMES = {
         "Full InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
         "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout WrongKey"
     ),
+    "scrubjay.model.jobs": "JobKind JobStatus RunningJob Worked",
     "scrubjay.model.memory": "Kind Memory Provenance",
     "scrubjay.model.origin": "Actor Origin",
     "scrubjay.model.overview": "Change Changes Lineage Relative Statistics",

@@ -27,6 +27,7 @@ from scrubjay.model import text
 from scrubjay.model.conversations import Append, Appended, NewEntry
 from scrubjay.model.documents import Put
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
+from scrubjay.model.jobs import Work, Worked
 from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import (
@@ -427,6 +428,11 @@ class Access:
         """Send waiting turns to the model, within the deadline of a request."""
         seconds = min(request.seconds, Extract().seconds)
         return self._engine.extract(scope, replace(request, seconds=seconds), caller)
+
+    def work(self, scope: Scope, request: Work, caller: Caller) -> Worked:
+        """Do the jobs that are due, within the deadline of a request."""
+        seconds = min(request.seconds, Work().seconds)
+        return self._engine.work(scope, replace(request, seconds=seconds), caller)
 
     def forget_one(
         self,

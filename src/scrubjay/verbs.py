@@ -22,6 +22,7 @@ from scrubjay.model import requests
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
+from scrubjay.model.jobs import AllowJobs, Work
 from scrubjay.model.requests import Caller, NoFields
 from scrubjay.model.retention import SetRetention
 from scrubjay.model.scope import Scope
@@ -200,6 +201,9 @@ class Verbs:
         writes=True,
         idempotent=True,
     )
+    work = Verb(Work, Engine.work, Grant.EXTRACT, writes=True, heavy=True)
+    jobs = Verb(NoFields, Engine.jobs, Grant.ADMIN)
+    allow_jobs = Verb(AllowJobs, Engine.allow_jobs, Grant.ADMIN, writes=True, idempotent=True)
     verify_audit = Verb(NoFields, Engine.verify_audit, Grant.ADMIN, heavy=True)
     receipts = Verb(requests.Listing, Engine.receipts, beyond=True)
     audit = Verb(requests.AuditRequest, Engine.audit)

@@ -21,9 +21,9 @@ from scrubjay.model.errors import (
     InvalidRequest,
     NeedsConfirmation,
     NotFound,
-    SealBroken,
     Stale,
     StoreError,
+    WrongKey,
 )
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin
@@ -148,7 +148,7 @@ class LedgerContract:
         receipt = handle.record("I prefer green tea.", "Noted.", session="s1")
         derived = {memory.id: memory for memory in handle.browse(session="s1")}
         assert set(receipt.memories) == set(derived)
-        assert "I prefer green tea." in [memory.content for memory in derived.values()]
+        assert "User prefers green tea." in [memory.content for memory in derived.values()]
 
     def test_the_same_id_records_once_and_no_id_is_another_turn(self, handle: Handle) -> None:
         outcomes = [handle.record("Tell me of Rome.", id="turn-1").outcome for _ in range(2)]
@@ -564,7 +564,7 @@ class CareContract:
         locked = handle.export(sealed=True, passphrase="three jays")
         assert (locked.memories, locked.key) == (1, None)
         assert handle.load(locked.content, passphrase="three jays").known == 1
-        with pytest.raises(SealBroken):
+        with pytest.raises(WrongKey):
             handle.load(locked.content, passphrase="three crows")
         with pytest.raises(InvalidRequest):
             handle.load(b"no export")
@@ -592,6 +592,25 @@ class CareContract:
         assert handle.extraction().paused
         assert not handle.pause_extraction(paused=False).paused
         assert (handle.extraction().waiting, handle.extraction().tokens_in) == (0, 0)
+
+    def test_jobs_run_by_themselves_only_if_the_scope_allows_them(self, handle: Handle) -> None:
+        assert handle.jobs().allowed == ("extraction",)
+        assert handle.allow_jobs(["consolidation"]).allowed == ("consolidation",)
+        assert handle.jobs().waiting == {"consolidation": 0}
+        with pytest.raises(InvalidRequest):
+            handle.allow_jobs(["dreams"])
+
+    def test_without_a_model_rules_consolidate_and_say_so(self, handle: Handle) -> None:
+        handle.retain("I live in Rome with two cats.", kind="episode")
+        done = handle.work(kinds=["consolidation"])
+        assert (done.done, done.memories, done.left) == ({"consolidation": 1}, 1, 0)
+        assert done.derived_by.startswith("rules")
+        (fact,) = handle.browse(kinds=["fact"]).memories
+        assert (fact.content, fact.tags) == (
+            "User lives in Rome with two cats.",
+            ("category:fact",),
+        )
+        assert handle.work(kinds=["consolidation"]).done == {}
 
     def test_without_a_model_an_extraction_is_refused(self, handle: Handle) -> None:
         assert not handle.extraction().configured

@@ -14,12 +14,13 @@ from typing import Any
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 import scrubjay
 from scrubjay import Client, Grant, Jay, bootstrap, codec, connect
 from scrubjay.model.requests import Caller
 from scrubjay.model.scope import Scope
-from scrubjay.settings import at_home
+from scrubjay.settings import ExtractionSettings, at_home
 from scrubjay.verbs import VERBS
 from tests.acceptance.talk import Answering
 from tests.serving import serving
@@ -75,6 +76,9 @@ CASES: dict[str, Fields] = {
     "rotate": lambda _: {},
     "extraction": lambda _: {},
     "pause_extraction": lambda _: {},
+    "jobs": lambda _: {},
+    "allow_jobs": lambda _: {"kinds": ["consolidation"]},
+    "work": lambda _: {},
     "verify_audit": lambda _: {},
     "audit": lambda _: {},
     "forget": lambda one: {"ids": [one]},
@@ -131,6 +135,9 @@ COMMANDS: dict[str, list[str]] = {
     "extraction": ["extract", "--status"],
     "pause_extraction": ["extract", "--pause"],
     "extract": ["extract"],
+    "jobs": ["jobs"],
+    "allow_jobs": ["jobs", "--allow", "consolidation"],
+    "work": ["jobs", "--work"],
     "verify_audit": ["audit", "verify"],
     "receipts": ["receipts"],
     "verify_erased": ["verify", "--erased", "RECEIPT"],
@@ -308,7 +315,9 @@ def test_the_command_line_says_what_the_library_says(
     told = ran(theirs, *(words.get(word, word) for word in COMMANDS[name]))
     one = words["WAITING" if name in ("approve", "reject") else "ID"]
     fields = {"destroy": {"confirm": "local/default"}, "extract": {}, "inspect": {}}.get(name)
-    engine = bootstrap.build(at_home(mine), extractor=Answering())
+    # The model by its name in the results, and never asked.
+    named = ExtractionSettings(url="http://127.0.0.1:9/v1", model="m")
+    engine = bootstrap.build(replace(at_home(mine), extraction=named))
     jay = Jay(engine, Scope("local", "default"))
     if name == "verify_erased":
         said = codec.answer(jay.verify(Path(words["RECEIPT"])))

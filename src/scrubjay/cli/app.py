@@ -52,7 +52,7 @@ THEMES: Final = (
     Theme("Trust", "erasure", "revoke taint quarantine"),
     Theme("Copy", "transfer", "export import backup restore"),
     Theme("Care", "maintenance", "freeze unfreeze retention reindex verify audit receipts scopes"),
-    Theme("Care", "turns", "extract"),
+    Theme("Care", "turns", "extract jobs"),
     Theme("Care", "doctor", "doctor"),
     Theme("Set up", "setup", "vault config completion"),
     Theme("Plug in", "carapace", "tool carapace"),

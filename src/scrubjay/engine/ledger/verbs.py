@@ -29,6 +29,7 @@ from scrubjay.model.documents import (
     Removed,
     Stored,
 )
+from scrubjay.model.jobs import AllowJobs, JobKind, JobStatus, Work, Worked
 from scrubjay.model.origin import Origin
 from scrubjay.model.requests import (
     AGENT,
@@ -49,13 +50,14 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record, Recorded, Timeline, Turn
 
 if TYPE_CHECKING:
-    from scrubjay.engine.ledger import conversations, documents, extraction, sessions, turns
+    from scrubjay.engine.ledger import conversations, documents, extraction, jobs, sessions, turns
     from scrubjay.engine.memories import forget as forgetting
 else:
     conversations = LazyModule("ledger.conversations")
     documents = LazyModule("ledger.documents")
     forgetting = LazyModule("memories.forget")
     extraction = LazyModule("ledger.extraction")
+    jobs = LazyModule("ledger.jobs")
     sessions = LazyModule("ledger.sessions")
     turns = LazyModule("ledger.turns")
 
@@ -233,9 +235,29 @@ class LedgerVerbs(OpenScopes):
     def pause_extraction(
         self, scope: Scope, request: PauseExtraction = PauseExtraction(), caller: Caller = USER
     ) -> ExtractionStatus:
-        """Pause or resume extraction of this scope."""
+        """Pause or resume extraction and all other jobs of this scope."""
         opened = self._begin(scope)
         status = extraction.pause(opened, paused=request.paused, actor=caller.actor)
         if not request.paused:
             self._tell(scope)
+        return status
+
+    def work(self, scope: Scope, request: Work = Work(), caller: Caller = SYSTEM) -> Worked:
+        """Do the jobs that are due: extraction, consolidation, derivation; each under a lease.
+
+        Without a model, rules consolidate what they can; `derived_by` says so.
+        """
+        return jobs.work(self._begin(scope), request, actor=caller.actor)
+
+    def jobs(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> JobStatus:
+        """State of the jobs: what is allowed, waits and runs, and the tokens of the day."""
+        return jobs.status(self._look(scope))
+
+    def allow_jobs(
+        self, scope: Scope, request: AllowJobs = AllowJobs(), caller: Caller = USER
+    ) -> JobStatus:
+        """Set which kinds of jobs run by themselves in this scope; without it, extraction only."""
+        kinds = tuple(JobKind(kind) for kind in dict.fromkeys(request.kinds))
+        status = jobs.allow(self._begin(scope), kinds, actor=caller.actor)
+        self._tell(scope)
         return status
