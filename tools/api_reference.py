@@ -118,7 +118,18 @@ def _said(hint: Any) -> str:
     text = bare.__name__ if isinstance(bare, type) and not hasattr(bare, "__args__") else str(bare)
     for prefix in ("scrubjay.model.", "scrubjay.engine.transfer.", "collections.abc.", "typing."):
         text = text.replace(prefix, "")
-    for module in ("memory", "results", "rows", "scope", "turns", "origin", "copies", "datetime"):
+    for module in (
+        "memory",
+        "conversations",
+        "documents",
+        "results",
+        "rows",
+        "scope",
+        "turns",
+        "origin",
+        "copies",
+        "datetime",
+    ):
         text = text.replace(f"{module}.", "")
     return text.replace("NoneType", "None")
 

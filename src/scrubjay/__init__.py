@@ -26,6 +26,16 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.batches import BatchReceipt as BatchReceipt
     from scrubjay.model.batches import Refusal as Refusal
     from scrubjay.model.batches import RetainedMany as RetainedMany
+    from scrubjay.model.conversations import Appended as Appended
+    from scrubjay.model.conversations import Conversation as Conversation
+    from scrubjay.model.conversations import ConversationPage as ConversationPage
+    from scrubjay.model.conversations import Entry as Entry
+    from scrubjay.model.conversations import NewEntry as NewEntry
+    from scrubjay.model.conversations import Transcript as Transcript
+    from scrubjay.model.documents import Document as Document
+    from scrubjay.model.documents import DocumentPage as DocumentPage
+    from scrubjay.model.documents import Removed as Removed
+    from scrubjay.model.documents import Stored as Stored
     from scrubjay.model.errors import Busy as Busy
     from scrubjay.model.errors import Changed as Changed
     from scrubjay.model.errors import Conflict as Conflict
@@ -49,6 +59,10 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.errors import StoreError as StoreError
     from scrubjay.model.errors import Timeout as Timeout
     from scrubjay.model.errors import WrongKey as WrongKey
+    from scrubjay.model.jobs import JobKind as JobKind
+    from scrubjay.model.jobs import JobStatus as JobStatus
+    from scrubjay.model.jobs import RunningJob as RunningJob
+    from scrubjay.model.jobs import Worked as Worked
     from scrubjay.model.memory import Kind as Kind
     from scrubjay.model.memory import Memory as Memory
     from scrubjay.model.memory import Provenance as Provenance
@@ -101,11 +115,16 @@ __version__ = "0.1.0"
 _HOMES = {
     "scrubjay.access": "Grant Issued Key",
     "scrubjay.model.batches": "BatchReceipt Refusal RetainedMany",
+    "scrubjay.model.conversations": (
+        "Appended Conversation ConversationPage Entry NewEntry Transcript"
+    ),
+    "scrubjay.model.documents": "Document DocumentPage Removed Stored",
     "scrubjay.model.errors": (
         "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "
         "Full InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
         "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout WrongKey"
     ),
+    "scrubjay.model.jobs": "JobKind JobStatus RunningJob Worked",
     "scrubjay.model.memory": "Kind Memory Provenance",
     "scrubjay.model.origin": "Actor Origin",
     "scrubjay.model.overview": "Change Changes Lineage Relative Statistics",

@@ -24,7 +24,10 @@ from scrubjay.engine.memories import receipts
 from scrubjay.engine.search.verbs import Short
 from scrubjay.guard.admission import check_claim
 from scrubjay.model import text
+from scrubjay.model.conversations import Append, Appended, NewEntry
+from scrubjay.model.documents import Put
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
+from scrubjay.model.jobs import Work, Worked
 from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import (
@@ -62,7 +65,7 @@ RECALL_SECONDS: Final = 20.0
 FEW_HITS: Final = 20
 """Maximum limit of a short recall, which runs on the event loop."""
 _OPERATOR: Final = Caller(actor=Actor.OPERATOR)
-_SPOKEN: Final = (Retain, Supersede, Record)
+_SPOKEN: Final = (Retain, Supersede, Record, Append, Put)
 """Requests whose origin is no more trusted than the key."""
 _TAG: Final = "api-key"
 _SIGNING: Final = "signing-secret"
@@ -395,6 +398,13 @@ class Access:
         seconds = min(request.seconds or RECALL_SECONDS, RECALL_SECONDS)
         return self._engine.recall(scope, replace(request, seconds=seconds), caller)
 
+    def append(self, scope: Scope, request: Append, caller: Caller) -> Appended:
+        """Add entries to a conversation; none of them is more trusted than the key."""
+        for entry in request.entries:
+            if isinstance(entry, NewEntry) and entry.origin is not None:
+                lowered(self.holder, Origin(entry.origin))
+        return self._engine.append(scope, request, caller)
+
     def brief(self, scope: Scope, request: BriefRequest, caller: Caller) -> Brief:
         """The brief for a session's first prompt: `.entries`, and as `.markdown`."""
         self._check_others(request.others)
@@ -418,6 +428,11 @@ class Access:
         """Send waiting turns to the model, within the deadline of a request."""
         seconds = min(request.seconds, Extract().seconds)
         return self._engine.extract(scope, replace(request, seconds=seconds), caller)
+
+    def work(self, scope: Scope, request: Work, caller: Caller) -> Worked:
+        """Do the jobs that are due, within the deadline of a request."""
+        seconds = min(request.seconds, Work().seconds)
+        return self._engine.work(scope, replace(request, seconds=seconds), caller)
 
     def forget_one(
         self,

@@ -13,6 +13,7 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
+from scrubjay.model.jobs import Consolidated, Restated
 from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
@@ -349,9 +350,10 @@ class Distiller(Protocol):
 
 
 class Extractor(Protocol):
-    """Turns to what a model finds in them beyond what is noted already.
+    """A language model: what it finds in turns and episodes, and texts it derives again.
 
-    Safe for use by several threads; sends nothing but the turn and what is noted of it. Raises
+    Safe for use by several threads; sends nothing but what it is given, as material and never as
+    instructions. Raises
     ExtractorError when the model is unavailable or the deadline passes, and no other error. An
     answer nobody can read is not usable, and still costs its tokens.
     """
@@ -364,6 +366,16 @@ class Extractor(Protocol):
         self, turn: Turn, noted: Sequence[str], *, deadline: float | None = None
     ) -> Extracted:
         """At most `MODEL_PIECES`, as `model-0` and so on; no episode, nothing said by the user."""
+
+    def consolidate(
+        self, episodes: Sequence[str], *, deadline: float | None = None
+    ) -> Consolidated:
+        """Lasting facts that episodes tell, with the numbers of their episodes, from 1."""
+
+    def restate(
+        self, kind: Kind, sources: Sequence[str], *, deadline: float | None = None
+    ) -> Restated:
+        """One text of a kind that says what its sources say, and no more."""
 
 
 class Clock(Protocol):
@@ -399,6 +411,8 @@ class Failpoint(StrEnum):
     ROTATE_RESEALED = "rotate.resealed"
     ROTATE_SLOT_DELETED = "rotate.slot-deleted"
     EXTRACT_ANSWERED = "extract.answered"
+    JOB_LEASED = "job.leased"
+    JOB_ANSWERED = "job.answered"
     PURGE_COMMITTED = "purge.committed"
     DESTROY_KEYS_DELETED = "destroy.keys-deleted"
     DESTROY_EMPTIED = "destroy.emptied"

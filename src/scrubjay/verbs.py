@@ -16,10 +16,13 @@ from msgspec import Struct
 from scrubjay import access, codec
 from scrubjay.access import Access, Grant
 from scrubjay.engine import Engine
+from scrubjay.model import conversations as talks
+from scrubjay.model import documents as papers
 from scrubjay.model import requests
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
+from scrubjay.model.jobs import AllowJobs, Work
 from scrubjay.model.requests import Caller, NoFields
 from scrubjay.model.retention import SetRetention
 from scrubjay.model.scope import Scope
@@ -158,6 +161,19 @@ class Verbs:
     turns = Verb(requests.TurnsRequest, Engine.turns)
     timeline = Verb(requests.TimelineRequest, Engine.timeline)
     sessions = Verb(requests.SessionsRequest, Engine.sessions)
+    append = Verb(talks.Append, Engine.append, Grant.WRITE, writes=True, creates=True)
+    conversation = Verb(talks.ReadConversation, Engine.conversation)
+    conversations = Verb(talks.ListConversations, Engine.conversations)
+    branch = Verb(talks.Branch, Engine.branch, Grant.WRITE, writes=True)
+    rewind = Verb(talks.Rewind, Engine.rewind, Grant.WRITE, writes=True)
+    delete_conversation = Verb(
+        talks.DeleteConversation, Engine.delete_conversation, Grant.FORGET, writes=True
+    )
+    put = Verb(papers.Put, Engine.put, Grant.WRITE, writes=True, creates=True)
+    document = Verb(papers.ReadDocument, Engine.document)
+    documents = Verb(papers.ListDocuments, Engine.documents)
+    move = Verb(papers.Move, Engine.move, Grant.WRITE, writes=True)
+    remove = Verb(papers.Remove, Engine.remove, Grant.WRITE, writes=True)
     forget = Verb(requests.Forget, Engine.forget, Grant.FORGET, writes=True, idempotent=True)
     preview = Verb(requests.Forget, Engine.preview, Grant.FORGET)
     revoke = Verb(requests.Revoke, Engine.revoke, Grant.FORGET, writes=True, idempotent=True)
@@ -185,6 +201,9 @@ class Verbs:
         writes=True,
         idempotent=True,
     )
+    work = Verb(Work, Engine.work, Grant.EXTRACT, writes=True, heavy=True)
+    jobs = Verb(NoFields, Engine.jobs, Grant.ADMIN)
+    allow_jobs = Verb(AllowJobs, Engine.allow_jobs, Grant.ADMIN, writes=True, idempotent=True)
     verify_audit = Verb(NoFields, Engine.verify_audit, Grant.ADMIN, heavy=True)
     receipts = Verb(requests.Listing, Engine.receipts, beyond=True)
     audit = Verb(requests.AuditRequest, Engine.audit)

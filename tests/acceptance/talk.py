@@ -9,6 +9,7 @@ from pathlib import Path
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import NotFound
+from scrubjay.model.jobs import Consolidated, Insight, Restated
 from scrubjay.model.memory import Kind
 from scrubjay.model.requests import Extract, Get, TurnsRequest
 from scrubjay.model.scope import Scope
@@ -32,6 +33,23 @@ class Answering:
             part=_PART, kind=Kind.FACT, content=f"What matters is {digest}.", said_by_user=False
         )
         return Extracted(pieces=(piece,), tokens_in=1, tokens_out=1)
+
+    def consolidate(
+        self, episodes: Sequence[str], *, deadline: float | None = None
+    ) -> Consolidated:
+        del deadline
+        digests = [hashlib.sha256(one.encode()).hexdigest() for one in episodes]
+        insights = tuple(
+            Insight(category="lesson", content=f"The lesson is {digest}.", of=(number,))
+            for number, digest in enumerate(digests, 1)
+        )
+        return Consolidated(insights=insights, tokens_in=1, tokens_out=1)
+
+    def restate(
+        self, kind: Kind, sources: Sequence[str], *, deadline: float | None = None
+    ) -> Restated:
+        del deadline
+        return Restated(text=f"{kind}: {' '.join(sources)}", tokens_in=1, tokens_out=1)
 
 
 class Talk:

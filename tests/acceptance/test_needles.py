@@ -1,4 +1,4 @@
-"""Two hundred words are planted; after every verb, no byte of any file says one of them."""
+"""Over two hundred words are planted; after every verb, no byte of any file says one of them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.conversations import Append, Branch, DeleteConversation, Rewind
+from scrubjay.model.documents import Move, Put, Remove
 from scrubjay.model.requests import (
     Amend,
     BriefRequest,
@@ -39,7 +41,7 @@ from tests.acceptance import needles
 from tests.acceptance.opening import count_segments, words_left
 from tests.support.engines import Crashes, SimulatedCrash
 
-NEEDLES = 200
+NEEDLES = 212
 SCOPES = 4
 MEMORIES = 4
 EAGER = Policy(segment_rows=0)
@@ -128,11 +130,41 @@ class Story:
                 self._retain(scope)
                 yield "retain"
             yield self._recall(scope)
+        yield from self._keeping(self._scopes[3])
         yield from self._amending(*self._scopes[:2])
         yield from self._erasing(*self._scopes[:2])
         yield from self._copying(*self._scopes[1:3])
         yield from self._crashing(self._scopes[2])
         yield from self._destroying(*self._scopes[:2])
+
+    def _keeping(self, scope: Scope) -> Iterator[str]:
+        """Conversations and documents, from their first write to the last of their erasing."""
+        engine, name = self._engine, self._word()
+        bodies = [{self._word(): self._word()}, {"long": self._word() * 5_000}]
+        request = Append(
+            name,
+            [{"body": body} for body in bodies],
+            title=self._word(),
+            metadata={self._word(): self._word()},
+        )
+        engine.append(scope, request)
+        yield "append"
+        engine.branch(scope, Branch(name, into=self._word()))
+        engine.rewind(scope, Rewind(name, at=1))
+        yield "branch and rewind"
+        path = (self._word(), "a")
+        engine.put(scope, Put(path, {self._word(): self._word()}, session=name, indexed=True))
+        yield "put"
+        engine.move(scope, Move(path, to=(self._word(), "b")))
+        yield self._recall(scope)
+        engine.delete_conversation(scope, DeleteConversation(name))
+        yield "delete_conversation"
+        for document in engine.documents(scope).documents:
+            engine.remove(scope, Remove(document.name))
+            yield "remove"
+        engine.rotate(scope)
+        assert engine.verify(scope).sound
+        yield "rotate"
 
     # -- the verbs -------------------------------------------------------------------------
 

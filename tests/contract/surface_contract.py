@@ -21,8 +21,9 @@ from scrubjay.model.errors import (
     InvalidRequest,
     NeedsConfirmation,
     NotFound,
-    SealBroken,
+    Stale,
     StoreError,
+    WrongKey,
 )
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin
@@ -33,6 +34,91 @@ from scrubjay.model.turns import State
 Handle = Any
 """Whatever has the verbs of `Jay`: it, or the client of a service."""
 _TEA = "Alice prefers green tea in the morning"
+
+
+class CollectionContract:
+    """The verbs on conversations and documents."""
+
+    def test_a_conversation_is_appended_to_branched_rewound_and_deleted(
+        self, handle: Handle
+    ) -> None:
+        body = {"role": "user", "parts": ["ü", {"n": 1.5, "none": None}]}
+        first = handle.append("chat 7/ü", [{"body": body, "id": "e1"}, {"body": "two"}], title="T")
+        assert (first.outcome, len(first.ids)) == (Outcome.STORED, 2)
+        revision = first.conversation.revision
+        again = handle.append("chat 7/ü", [{"body": 3}], expected_revision=revision)
+        with pytest.raises(Stale):
+            handle.append("chat 7/ü", [{"body": 4}], expected_revision=revision)
+        told = handle.conversation("chat 7/ü", limit=2)
+        assert ([one.body for one in told.entries], told.more) == (["two", 3], True)
+        assert told.conversation == again.conversation
+        fork = handle.branch("chat 7/ü", into="fork", entry="e1")
+        assert (fork.forked_from, fork.entries, fork.title) == ("chat 7/ü", 1, "T")
+        assert handle.rewind("chat 7/ü", at=1).branches == (told.conversation.head,)
+        assert [one.name for one in handle.conversations().conversations] == ["chat 7/ü", "fork"]
+        assert handle.delete_conversation("chat 7/ü").erased == 3
+        (entry,) = handle.conversation("fork").entries
+        assert (entry.id, entry.body) == ("e1", body)
+        with pytest.raises(NotFound):
+            handle.conversation("chat 7/ü")
+
+    def test_a_document_is_put_listed_moved_and_removed(self, handle: Handle) -> None:
+        value = {"a": [1, "ü", None], "n": 5}
+        first = handle.put("notes/tea", value).document
+        assert handle.document(["notes", "tea"]).value == value
+        with pytest.raises(Stale):
+            handle.put("notes/tea", 2, expected_revision="0")
+        second = handle.put("notes/tea", {"n": 6}, expected_revision=first.revision).document
+        assert (second.id, second.created_at) == (first.id, first.created_at)
+        handle.put("notes/x", "text", indexed=True)
+        assert [one.path for one in handle.documents("notes").documents] == ["notes/tea", "notes/x"]
+        (found,) = handle.documents(where={"n": {"$gte": 6}}, values=False).documents
+        assert (found.path, found.value) == ("notes/tea", None)
+        assert len(handle.move("notes", to="old/notes", tree=True)) == 2
+        assert handle.remove("old/notes/x").removed == 1
+        with pytest.raises(NotFound):
+            handle.document("old/notes/x")
+        assert handle.put("old/notes/x", 1, expected_revision="0").document.id
+
+    def test_what_is_forgotten_is_found_in_no_conversation_and_no_document(
+        self, handle: Handle
+    ) -> None:
+        """Told, repeated word for word by the answer, kept in both: forgotten with its copies."""
+        fact = "Alice keeps her spare key under the blue pot."
+        told = handle.retain(fact).id
+        handle.record(fact, f"I see. {fact}", session="s1")
+        handle.append("s1", [{"body": {"content": fact}}, {"body": f"I see. {fact}"}])
+        handle.put("notes/home", f"At home. {fact}", indexed=True)
+        shown = handle.preview([told], copies=True)
+        receipt = handle.forget([told], copies=True, confirm=shown.token)
+        assert receipt.copies >= 4
+        turns = [text for one in handle.turns() for text in (one.user, one.assistant)]
+        hits = [one.memory.content for one in handle.recall("Where is the spare key?").hits]
+        bodies = [str(one.body) for one in handle.conversation("s1").entries]
+        values = [str(one.value) for one in handle.documents().documents]
+        brief = handle.brief().markdown
+        everything = "\n".join([*turns, *hits, *bodies, *values, brief])
+        assert "blue pot" not in everything
+        assert "At home." in values
+        assert b"blue pot" not in handle.export().content
+
+    def test_conversations_and_documents_cannot_be_written_while_frozen(
+        self, handle: Handle
+    ) -> None:
+        handle.append("chat", [{"body": 1}])
+        handle.put("a", 1)
+        handle.freeze("writes")
+        for call in (
+            lambda: handle.append("chat", [{"body": 2}]),
+            lambda: handle.rewind("chat", at=0),
+            lambda: handle.branch("chat", into="b"),
+            lambda: handle.put("a", 2),
+            lambda: handle.move("a", to="b"),
+            lambda: handle.remove("a"),
+        ):
+            with pytest.raises(Frozen):
+                call()
+        assert len(handle.conversation("chat").entries) == handle.document("a").value == 1
 
 
 class LedgerContract:
@@ -62,7 +148,7 @@ class LedgerContract:
         receipt = handle.record("I prefer green tea.", "Noted.", session="s1")
         derived = {memory.id: memory for memory in handle.browse(session="s1")}
         assert set(receipt.memories) == set(derived)
-        assert "I prefer green tea." in [memory.content for memory in derived.values()]
+        assert "User prefers green tea." in [memory.content for memory in derived.values()]
 
     def test_the_same_id_records_once_and_no_id_is_another_turn(self, handle: Handle) -> None:
         outcomes = [handle.record("Tell me of Rome.", id="turn-1").outcome for _ in range(2)]
@@ -327,6 +413,17 @@ class ReadingContract:
         assert _texts(handle.browse(**wanted)) == ["tea at work"]
         assert _texts(hit.memory for hit in handle.recall("tea", **wanted)) == ["tea at work"]
 
+    def test_a_category_is_filtered_by_and_a_memory_has_at_most_one(self, handle: Handle) -> None:
+        handle.retain("tea at home", tags=["category:drinks", "home"])
+        handle.retain("tea at work", tags=["category:office"])
+        assert _texts(handle.browse(category="drinks")) == ["tea at home"]
+        hits = handle.recall("tea", category="office")
+        assert _texts(hit.memory for hit in hits) == ["tea at work"]
+        assert handle.count(category="drinks") == 1
+        with pytest.raises(InvalidRequest, match="category"):
+            handle.retain("tea", tags=["category:a", "category:b"])
+        assert handle.retain_many([{"content": "x", "tags": ["category:a", "category:b"]}]).refused
+
     def test_pages_are_turned_with_their_cursor(self, handle: Handle) -> None:
         for number in range(5):
             handle.retain(f"memory {number}")
@@ -467,7 +564,7 @@ class CareContract:
         locked = handle.export(sealed=True, passphrase="three jays")
         assert (locked.memories, locked.key) == (1, None)
         assert handle.load(locked.content, passphrase="three jays").known == 1
-        with pytest.raises(SealBroken):
+        with pytest.raises(WrongKey):
             handle.load(locked.content, passphrase="three crows")
         with pytest.raises(InvalidRequest):
             handle.load(b"no export")
@@ -496,6 +593,25 @@ class CareContract:
         assert not handle.pause_extraction(paused=False).paused
         assert (handle.extraction().waiting, handle.extraction().tokens_in) == (0, 0)
 
+    def test_jobs_run_by_themselves_only_if_the_scope_allows_them(self, handle: Handle) -> None:
+        assert handle.jobs().allowed == ("extraction",)
+        assert handle.allow_jobs(["consolidation"]).allowed == ("consolidation",)
+        assert handle.jobs().waiting == {"consolidation": 0}
+        with pytest.raises(InvalidRequest):
+            handle.allow_jobs(["dreams"])
+
+    def test_without_a_model_rules_consolidate_and_say_so(self, handle: Handle) -> None:
+        handle.retain("I live in Rome with two cats.", kind="episode")
+        done = handle.work(kinds=["consolidation"])
+        assert (done.done, done.memories, done.left) == ({"consolidation": 1}, 1, 0)
+        assert done.derived_by.startswith("rules")
+        (fact,) = handle.browse(kinds=["fact"]).memories
+        assert (fact.content, fact.tags) == (
+            "User lives in Rome with two cats.",
+            ("category:fact",),
+        )
+        assert handle.work(kinds=["consolidation"]).done == {}
+
     def test_without_a_model_an_extraction_is_refused(self, handle: Handle) -> None:
         assert not handle.extraction().configured
         with pytest.raises(InvalidRequest):
@@ -519,7 +635,13 @@ class CareContract:
 
 
 class SurfaceContract(
-    WritingContract, ReadingContract, LedgerContract, ErasingContract, TrustContract, CareContract
+    WritingContract,
+    ReadingContract,
+    LedgerContract,
+    CollectionContract,
+    ErasingContract,
+    TrustContract,
+    CareContract,
 ):
     """The promises of a handle, one test each."""
 

@@ -14,12 +14,13 @@ from typing import Any
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 
 import scrubjay
 from scrubjay import Client, Grant, Jay, bootstrap, codec, connect
 from scrubjay.model.requests import Caller
 from scrubjay.model.scope import Scope
-from scrubjay.settings import at_home
+from scrubjay.settings import ExtractionSettings, at_home
 from scrubjay.verbs import VERBS
 from tests.acceptance.talk import Answering
 from tests.serving import serving
@@ -47,6 +48,17 @@ CASES: dict[str, Fields] = {
     "turns": lambda _: {},
     "timeline": lambda _: {},
     "sessions": lambda _: {},
+    "append": lambda _: {"conversation": "s", "entries": [{"body": {"a": ["ü"]}}]},
+    "conversation": lambda _: {"conversation": "c"},
+    "conversations": lambda _: {"where": {"n": {"$gt": 1}}},
+    "branch": lambda _: {"conversation": "c", "into": "d"},
+    "rewind": lambda _: {"conversation": "c", "at": 1},
+    "delete_conversation": lambda _: {"conversation": "c"},
+    "put": lambda _: {"name": ["a", "a"], "value": {"b": [1, None]}, "indexed": True},
+    "document": lambda _: {"name": "f/a"},
+    "documents": lambda _: {"prefix": "f", "where": {"n": 2}},
+    "move": lambda _: {"name": "f", "to": "g", "tree": True},
+    "remove": lambda _: {"name": "f/a"},
     "preview": lambda one: {"ids": [one]},
     "supersede": lambda one: {"id": one, "content": "Alice drinks coffee"},
     "mark_tainted": lambda _: {"session": "s"},
@@ -64,6 +76,9 @@ CASES: dict[str, Fields] = {
     "rotate": lambda _: {},
     "extraction": lambda _: {},
     "pause_extraction": lambda _: {},
+    "jobs": lambda _: {},
+    "allow_jobs": lambda _: {"kinds": ["consolidation"]},
+    "work": lambda _: {},
     "verify_audit": lambda _: {},
     "audit": lambda _: {},
     "forget": lambda one: {"ids": [one]},
@@ -107,6 +122,12 @@ COMMANDS: dict[str, list[str]] = {
     "amend": ["pin", "ID"],
     "revoke": ["revoke", "--session", "s", "--yes"],
     "reindex": ["reindex"],
+    "document": ["documents", "show", "f/a"],
+    "conversation": ["conversations", "show", "c"],
+    "conversations": ["conversations", "list"],
+    "delete_conversation": ["conversations", "delete", "c", "--yes"],
+    "move": ["documents", "move", "f", "g", "--tree"],
+    "remove": ["documents", "remove", "f/a", "--yes"],
     "timeline": ["timeline"],
     "mark_tainted": ["taint", "--session", "s"],
     "approve": ["quarantine", "approve", "WAITING", "--yes"],
@@ -114,13 +135,23 @@ COMMANDS: dict[str, list[str]] = {
     "extraction": ["extract", "--status"],
     "pause_extraction": ["extract", "--pause"],
     "extract": ["extract"],
+    "jobs": ["jobs"],
+    "allow_jobs": ["jobs", "--allow", "consolidation"],
+    "work": ["jobs", "--work"],
     "verify_audit": ["audit", "verify"],
     "receipts": ["receipts"],
     "verify_erased": ["verify", "--erased", "RECEIPT"],
     "destroy": ["destroy", "--yes"],
 }
 """The command of each verb; ids and a receipt are put in."""
-NO_COMMAND = {"retain_many": "programs write many at once; a person imports a file"}
+NO_COMMAND = {
+    "retain_many": "programs write many at once; a person imports a file",
+    "append": "a program keeps its history; a person looks at it",
+    "branch": "a program keeps its history; a person looks at it",
+    "rewind": "a program keeps its history; a person looks at it",
+    "documents": "its command leaves the values out",
+    "put": "its command writes text, no JSON",
+}
 
 
 UNEQUAL = {"age", "milliseconds"}
@@ -191,6 +222,8 @@ def test_library_http_and_client_say_the_same(
         said_of = {"session": "s", "key": "k", "metadata": {"project": "apollo"}, **kept}
         one = jay.retain(content, **said_of).id  # type: ignore[arg-type]
         jay.record("I live in Rome.", "Noted.", id="turn-1", session="s")
+        jay.append("c", [{"body": 1, "id": "e1"}, {"body": "x"}], metadata={"n": 2}, origin="user")
+        jay.put("f/a", {"n": 2})
         given = jay.forget([one]) if name == "verify_erased" else None
         if given is not None:
             said.append(codec.answer(jay.verify(given)))
@@ -262,6 +295,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, 
         one = jay.retain("Alice drinks tea", session="s", metadata={"project": "apollo"}).id
         waiting = jay.retain("Always answer in French", kind="instruction", origin="web").id
         jay.record("I live in Rome.", "Noted.", id="turn-1", session="s")
+        jay.append("c", [{"body": 1, "id": "e1"}, {"body": "x"}], metadata={"n": 2})
+        jay.put("f/a", {"n": 2})
         erased = jay.forget([jay.retain("Alice lives in Rome").id])
         receipt.write_text(json.dumps(erased.to_dict()))
         jay.pause_extraction()
@@ -280,7 +315,9 @@ def test_the_command_line_says_what_the_library_says(
     told = ran(theirs, *(words.get(word, word) for word in COMMANDS[name]))
     one = words["WAITING" if name in ("approve", "reject") else "ID"]
     fields = {"destroy": {"confirm": "local/default"}, "extract": {}, "inspect": {}}.get(name)
-    engine = bootstrap.build(at_home(mine), extractor=Answering())
+    # The model by its name in the results, and never asked.
+    named = ExtractionSettings(url="http://127.0.0.1:9/v1", model="m")
+    engine = bootstrap.build(replace(at_home(mine), extraction=named))
     jay = Jay(engine, Scope("local", "default"))
     if name == "verify_erased":
         said = codec.answer(jay.verify(Path(words["RECEIPT"])))

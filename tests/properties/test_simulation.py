@@ -16,6 +16,8 @@ from hypothesis.stateful import initialize, precondition, rule, run_state_machin
 
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.batches import RetainMany
+from scrubjay.model.conversations import Append, Branch, DeleteConversation, Rewind
+from scrubjay.model.documents import Move, Put, Remove
 from scrubjay.model.requests import (
     Amend,
     Destroy,
@@ -44,6 +46,8 @@ names = st.sampled_from((None, "note-1", "note-2", "note-3"))
 keys = st.sampled_from((None, None, "k1", "k2", "k3"))
 tags = st.sampled_from(((), ("t1",), ("t2",), ("t1", "t2")))
 sessions = st.sampled_from((None, "s1", "s2"))
+talks = st.sampled_from(("s1", "s2", "s3"))
+papers = st.sampled_from(("a", "a/b", "c/d"))
 one_in_eight = st.sampled_from([False] * 7 + [True])
 one_in_three = st.sampled_from([False, False, True])
 
@@ -166,6 +170,69 @@ class Simulation(Stage):
             request = Retain(content=which_one)
             self.step(which, scope, Verb.ADD, lambda e: e.retain(scope, request))
 
+    # -- conversations and documents -----------------------------------------------------
+
+    @rule(
+        which=engines, scope=scopes, name=talks, repeated=st.sampled_from((None, *REPEATED)),
+        large=one_in_eight, dies=deaths("retain", "blob", "collection"),
+    )  # fmt: skip
+    def append(
+        self,
+        which: int,
+        scope: Scope,
+        *,
+        name: str,
+        repeated: str | None,
+        large: bool,
+        dies: Failpoint | None,
+    ) -> None:
+        bodies = [{"said": self.say(large=large)}, f"Well. {repeated or self.say()}! And so on."]
+        request = Append(name, [{"body": body} for body in bodies])
+        self.step(which, scope, Verb.OTHER, lambda e: e.append(scope, request), dies=dies)
+
+    @rule(which=engines, scope=scopes, name=talks, at=st.integers(0, 3), into=talks)
+    def turn_back(self, which: int, scope: Scope, name: str, at: int, into: str) -> None:
+        if name == into:
+            self.step(which, scope, Verb.OTHER, lambda e: e.rewind(scope, Rewind(name, at=at)))
+        else:
+            request = Branch(name, into=into, at=at)
+            self.step(which, scope, Verb.OTHER, lambda e: e.branch(scope, request))
+
+    @rule(which=engines, scope=scopes, name=talks, dies=deaths("forget", "rotate"))
+    def delete(self, which: int, scope: Scope, name: str, dies: Failpoint | None) -> None:
+        request = DeleteConversation(name)
+        self.step(
+            which, scope, Verb.OTHER, lambda e: e.delete_conversation(scope, request), dies=dies
+        )
+
+    @rule(
+        which=engines, scope=scopes, name=papers, session=sessions, large=one_in_eight,
+        repeated=st.sampled_from((None, *REPEATED)), dies=deaths("retain", "blob", "collection"),
+    )  # fmt: skip
+    def put(
+        self,
+        which: int,
+        scope: Scope,
+        *,
+        name: str,
+        session: str | None,
+        large: bool,
+        repeated: str | None,
+        dies: Failpoint | None,
+    ) -> None:
+        value = {"text": [self.say(large=large), f"Yes. {repeated or 'No'}. So."]}
+        request = Put(name, value, session=session)
+        self.step(which, scope, Verb.OTHER, lambda e: e.put(scope, request), dies=dies)
+
+    @rule(which=engines, scope=scopes, name=papers, to=papers, tree=st.booleans())
+    def move(self, which: int, scope: Scope, name: str, to: str, tree: bool) -> None:
+        if name == to:
+            request = Remove(name, tree=tree)
+            self.step(which, scope, Verb.OTHER, lambda e: e.remove(scope, request))
+        else:
+            moving = Move(name, to=to, tree=tree)
+            self.step(which, scope, Verb.OTHER, lambda e: e.move(scope, moving))
+
     # -- erasing -----------------------------------------------------------------------
 
     @rule(
@@ -196,6 +263,8 @@ class Simulation(Stage):
         if outcome.ok:
             seen = self.worlds[0].snapshot(scope)
             sentences = {text.upper() for text in texts.intersection(REPEATED)}
+            held = "\n".join(seen.held)
+            assert not any(text in held for text in texts.intersection(REPEATED))
             left = [told for told in seen.turns.values() if any(s in told for s in sentences)]
             assert not left, "a turn still says what was forgotten with its copies"
 

@@ -21,7 +21,9 @@ from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Engine, Policy, Ports
+from scrubjay.engine.ledger import conversations, documents
 from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.model import cells
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.memory import Memory
 from scrubjay.model.rows import Head
@@ -116,10 +118,18 @@ class Snapshot:
     head: Head
     memories: dict[str, Memory]
     turns: dict[str, str]
+    held: tuple[str, ...]
+    """Conversations, entries and documents as they are in their cells."""
     tombstones: frozenset[bytes]
     pushed: frozenset[bytes]
     slots: tuple[str, ...]
     blobs: tuple[str, ...]
+
+
+def _held(opened: OpenScope, view: View) -> tuple[str, ...]:
+    talks, entries = conversations.everything(opened, view)
+    papers = [one for _, one in documents.documents(opened, view)]
+    return tuple(cells.encode(one).decode() for one in (*talks, *entries, *papers))
 
 
 class World(ABC):
@@ -207,6 +217,7 @@ class World(ABC):
                 head=view.head(),
                 memories={memory.id: memory for _, memory in opened.memories(view)},
                 turns={turn.id: turn.assistant for _, turn in opened.turns(view)},
+                held=_held(opened, view),
                 tombstones=frozenset(view.tombstones()),
                 pushed=ports.store.catalog.tombstones(opened.address),
                 slots=tuple(ports.keyring.purposes(opened.address)),

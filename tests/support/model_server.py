@@ -41,6 +41,10 @@ class ModelServer:
     thinking: Callable[[dict[str, Any]], object] | None = None
     """Called with a turn between its question and its answer."""
     turns: list[dict[str, Any]] = field(default_factory=list)
+    batches: list[list[str]] = field(default_factory=list)
+    """The texts it was given together: episodes, or sources of a text."""
+    says: Callable[[list[str]], str] = lambda texts: "fact: " + " ".join(texts)
+    """What it writes about them."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     closing: threading.Event = field(default_factory=threading.Event)
@@ -55,9 +59,17 @@ class ModelServer:
         """Where it speaks the dialect of Anthropic."""
         return f"http://127.0.0.1:{self.port}"
 
+    def _of_many(self, path: str, material: list[dict[str, Any]]) -> dict[str, Any]:
+        texts = [one["text"] for one in material]
+        self.batches.append(texts)
+        text = self.says(texts)
+        return _anthropic(text) if path == "/v1/messages" else _openai(text)
+
     def answer(self, path: str, asked: dict[str, Any]) -> bytes:
         """The answer to a question, in the dialect of the path."""
         turn = json.loads(asked["messages"][-1]["content"])
+        if isinstance(turn, list):
+            return json.dumps(self._of_many(path, turn)).encode()
         self.turns.append(turn)
         if self.thinking is not None:
             self.thinking(turn)
@@ -67,14 +79,17 @@ class ModelServer:
         return json.dumps(_anthropic(told) if path == "/v1/messages" else _openai(told)).encode()
 
 
-def _openai(told: dict[str, Any]) -> dict[str, Any]:
-    message = {"role": "assistant", "content": json.dumps(told)}
+def _openai(told: dict[str, Any] | str) -> dict[str, Any]:
+    content = told if isinstance(told, str) else json.dumps(told)
+    message = {"role": "assistant", "content": content}
     usage = {"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT}
     return {"object": "chat.completion", "choices": [{"message": message}], "usage": usage}
 
 
-def _anthropic(told: dict[str, Any]) -> dict[str, Any]:
+def _anthropic(told: dict[str, Any] | str) -> dict[str, Any]:
     used = {"type": "tool_use", "name": "note_memories", "input": told}
+    if isinstance(told, str):
+        used = {"type": "text", "text": told}
     usage = {"input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT}
     return {"type": "message", "content": [used], "stop_reason": "tool_use", "usage": usage}
 

@@ -46,12 +46,13 @@ THEMES: Final = (
     Theme("Remember", "turns", "record"),
     Theme("Look", "memories", "recall list count get history lineage follow brief"),
     Theme("Look", "turns", "turns sessions timeline"),
+    Theme("Keep", "collections", "conversations documents"),
     Theme("Look", "statistics", "stats inspect"),
     Theme("Erase", "erasure", "forget purge destroy rotate"),
     Theme("Trust", "erasure", "revoke taint quarantine"),
     Theme("Copy", "transfer", "export import backup restore"),
     Theme("Care", "maintenance", "freeze unfreeze retention reindex verify audit receipts scopes"),
-    Theme("Care", "turns", "extract"),
+    Theme("Care", "turns", "extract jobs"),
     Theme("Care", "doctor", "doctor"),
     Theme("Set up", "setup", "vault config completion"),
     Theme("Plug in", "carapace", "tool carapace"),
@@ -59,6 +60,8 @@ THEMES: Final = (
     Theme("Measure", "evaluation", "eval"),
 )
 GROUPS: Final = {
+    "conversations": "Conversations: message histories of agents.",
+    "documents": "Documents: text and JSON under paths.",
     "quarantine": "Quarantine: untrusted memories that steer agents and wait for review.",
     "vault": "Keyring: what opens the keys, a key file or a passphrase.",
     "config": "Settings, and where each value comes from.",

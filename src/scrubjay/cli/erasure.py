@@ -48,7 +48,7 @@ def forget(
     """
     if ids and not target and not dry_run:
         with suppress(NeedsConfirmation):  # one is only the beginning of an id
-            return _erased(jay.forget(ids), receipt)
+            return erased(jay.forget(ids), receipt)
     shown = jay.preview(ids, **target)
     copies = shown.copies if target.get("copies") else ()
     everything = (*shown.memories, *shown.others, *copies)
@@ -65,10 +65,10 @@ def forget(
         with_them += f", {len(copies):,} that say the same, and {sentences} of turns"
     number = render.plural(len(shown.memories), "memory")
     confirm(f"This erases {number} for good{with_them}.", yes=yes)
-    return _erased(jay.forget(ids, **target, confirm=shown.token), receipt)
+    return erased(jay.forget(ids, **target, confirm=shown.token), receipt)
 
 
-def _erased(receipt: Erasure, path: Path | None) -> Output:
+def erased(receipt: Erasure, path: Path | None) -> Output:
     """The receipt in sentences; it is written to its file first, if one is named."""
     if path is not None:
         files.write(path, f"{receipts.to_json(receipt)}\n".encode())
@@ -109,7 +109,7 @@ def revoke(
     deed = f"This erases all that the {', '.join(named)} wrote, and what was derived from it."
     if len(named) == 1:
         confirm(deed, yes=yes)
-    return _erased(jay.revoke(**target), receipt)
+    return erased(jay.revoke(**target), receipt)
 
 
 @scoped("taint", fields(MarkTainted, "session", "origin"))
@@ -154,7 +154,7 @@ def reject(jay: Jay, id: str, *, receipt: Path | None = None, yes: bool = False)
     Example: scrubjay quarantine reject mem-3f0c --yes
     """
     confirm(f"This erases {id} for good.", yes=yes)
-    return _erased(jay.reject(id), receipt)
+    return erased(jay.reject(id), receipt)
 
 
 # -- whole scopes ------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def destroy(
         deed = f"This destroys everything of {name}, for good."
         if there:
             confirm(deed, yes=yes, word=name)
-        return _erased(engine.destroy(chosen, Destroy(confirm=name)), receipt)
+        return erased(engine.destroy(chosen, Destroy(confirm=name)), receipt)
 
 
 @scoped("rotate")

@@ -1,4 +1,4 @@
-"""Commands about conversations: record, turns, sessions, timeline, extract."""
+"""Commands about conversations: record, turns, sessions, timeline, extract, jobs."""
 
 from __future__ import annotations
 
@@ -150,6 +150,48 @@ def extract(
     read, found = render.plural(done.turns, "turn"), render.plural(done.memories, "memory")
     spent = f"{done.tokens_in:,} tokens in, {done.tokens_out:,} out"
     sentence = f"Read {read}: {found}; {spent}; {done.left:,} left."
+    notes = [_WHY[done.stopped]] if done.stopped else []
+    code = Exit.UNAVAILABLE if done.stopped is Stopped.UNAVAILABLE else Exit.OK
+    return Output(done, lambda: render.say(sentence), notes, code)
+
+
+@command(
+    "jobs",
+    Option("--allow", "Set a kind that runs by itself, or none.", str, metavar="KIND", many=True),
+    Option("--work", "Do the jobs that are due."),
+    Option(
+        "--kind", "With --work: only this kind, allowed or not.", str, metavar="KIND", many=True
+    ),
+    _limit("jobs to do", 100),
+    SCOPE,
+    JSON,
+)
+def jobs(
+    *,
+    allow: list[str] | None = None,
+    work: bool = False,
+    kind: list[str] | None = None,
+    limit: int = 100,
+    scope: str | None = None,
+) -> Output:
+    """Jobs: what is derived in the background; extraction, consolidation, derivation.
+
+    Prints what is allowed, waits and runs. A service does the allowed ones by itself.
+
+    Example: scrubjay jobs --work --kind consolidation
+    """
+    if work and allow:
+        raise InvalidRequest("These options do not go together.", hint="Allow first, then work.")
+    with opened(scope) as jay:
+        if not work:
+            kinds = [one for one in allow or () if one != "none"]
+            told = jay.allow_jobs(kinds) if allow else jay.jobs()
+            return Output(told, lambda: render.facts(told.to_dict()))
+        done = jay.work(limit=limit, seconds=_SECONDS, kinds=kind or ())
+    written = render.plural(done.memories, "memory")
+    finished = render.plural(sum(done.done.values()), "job")
+    by = done.derived_by or "nobody"
+    sentence = f"Did {finished}: {written} derived by {by}; {done.left:,} left."
     notes = [_WHY[done.stopped]] if done.stopped else []
     code = Exit.UNAVAILABLE if done.stopped is Stopped.UNAVAILABLE else Exit.OK
     return Output(done, lambda: render.say(sentence), notes, code)

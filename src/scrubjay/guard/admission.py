@@ -17,6 +17,8 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from scrubjay.guard import PLACEHOLDER
+from scrubjay.model.conversations import Conversation, Entry
+from scrubjay.model.documents import Document
 from scrubjay.model.errors import Forbidden, InvalidRequest
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Origin
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from scrubjay.guard.secrets import Redacted
 
 _Pure = Callable[[str], str]
-Written = TypeVar("Written", Retain, Supersede, Memory, Turn, Piece)
+Written = TypeVar("Written", Retain, Supersede, Memory, Turn, Piece, Entry, Conversation, Document)
+_WHOLE: Final = frozenset({"content", "body", "value"})
+"""Fields that may become empty."""
 IDENTIFIERS: Final = {
     "id": "it is looked up by the whole of it",
     "key": "a repeated write is known by it",
@@ -41,6 +45,14 @@ IDENTIFIERS: Final = {
     "superseded_by": "the id of a memory",
     "approved": "a signature, made here",
     "part": "made here, and the id of a memory is derived from it",
+    "parent": "the id of an entry",
+    "head": "the id of an entry",
+    "branches": "the ids of entries",
+    "forked_at": "the id of an entry",
+    "forked_from": "the name of a conversation",
+    "conversation": "the name of a conversation, which is also that of its session",
+    "name": "a conversation or document is looked up by the whole of it",
+    "revision": "compared as a whole, and given by the program that writes",
 }
 """The fields of text that are stored as they came, each with the reason; all others are cleaned."""
 
@@ -117,7 +129,7 @@ def _cleaned_fields(written: Struct, pure: _Pure) -> Struct:
         cleaned = _cleaned(value, pure)
         if isinstance(value, tuple):
             cleaned = tuple(dict.fromkeys(one for one in cleaned if one.strip()))
-        elif cleaned == "" and name != "content":
+        elif cleaned == "" and name not in _WHOLE:
             cleaned = next(one.default for one in fields(written) if one.name == name)
         if cleaned != value:
             changed[name] = cleaned

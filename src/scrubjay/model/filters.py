@@ -10,7 +10,7 @@ from msgspec import Meta, field
 from msgspec.structs import force_setattr
 
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.memory import Json, Kind, Memory, label, plain_labels
+from scrubjay.model.memory import CATEGORY, CategoryName, Json, Kind, Memory, label, plain_labels
 from scrubjay.model.origin import Origin, OriginArg
 from scrubjay.model.text import TAGS, CheckedRequest, Name, Tag, Time
 
@@ -66,6 +66,10 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
         OriginSet,
         Meta(description="Origins to match: a memory must have one of them; empty for all."),
     ] = frozenset()
+    category: Annotated[
+        CategoryName | None,
+        Meta(description="Category to match: the name in a tag `category:<name>`; None for all."),
+    ] = None
     channel: Annotated[Name | None, Meta(description="Channel to match; None for all.")] = None
     where: Where = field(default_factory=dict)
     session: Annotated[
@@ -99,6 +103,12 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
         named = [] if self.channel is None else [label("channel", self.channel)]
         return metadata_labels(self.where).union(named)
 
+    @property
+    def wanted_tags(self) -> frozenset[str]:
+        """The tags a memory must have, that of its category included."""
+        named = () if self.category is None else (f"{CATEGORY}{self.category}",)
+        return frozenset((*self.tags, *named))
+
     def accepts(self, memory: Memory, now: datetime) -> bool:
         """Whether the memory matches."""
         if self.as_of is not None:
@@ -110,7 +120,7 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
     def _matches(self, memory: Memory) -> bool:
         return (
             (not self.kinds or memory.kind in self.kinds)
-            and (not self.tags or frozenset(self.tags) <= frozenset(memory.tags))
+            and self.wanted_tags <= frozenset(memory.tags)
             and (not self.origins or memory.origin in self.origins)
             and (self.session is None or memory.provenance.session == self.session)
             and (self.since is None or memory.said_at >= self.since)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from msgspec import Meta, Struct
 
 from scrubjay.model import text
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor, Origin
 
 if TYPE_CHECKING:
@@ -74,6 +75,19 @@ def plain_labels(metadata: Mapping[str, Json]) -> list[str]:
     """The labels of metadata: of its plain values, not of lists and objects."""
     plain = (pair for pair in metadata.items() if not isinstance(pair[1], list | dict | tuple))
     return [label("metadata", name, value) for name, value in plain]
+
+
+CATEGORY = "category:"
+"""A tag that begins with this names the category of a memory; it has at most one."""
+CategoryName = Annotated[str, Meta(min_length=1, max_length=128 - len(CATEGORY), pattern=r"\S")]
+
+
+def check_category(tags: Iterable[str]) -> None:
+    """InvalidRequest if several tags name a category."""
+    if sum(tag.startswith(CATEGORY) for tag in tags) > 1:
+        raise InvalidRequest(
+            "tags: a memory has at most one category.", hint="Keep one tag `category:<name>`."
+        )
 
 
 # Fields that several Structs have, each declared once with its help.

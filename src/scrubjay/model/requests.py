@@ -69,6 +69,9 @@ AS_IT_IS = datetime.max.replace(tzinfo=UTC)
 # A caller may write a word for a member of an enum, and any sequence for a tuple: a type checker
 # knows these, and finds a word that is not known. What a request holds is what the codec made.
 if TYPE_CHECKING:
+    from scrubjay.model.conversations import Entry
+    from scrubjay.model.documents import Document
+
     LevelArg = Freeze | Literal["none", "writes", "all"]
     TagList = Sequence[str]
     Ids = Sequence[str]
@@ -502,7 +505,7 @@ class Revoke(CheckedRequest, frozen=True, kw_only=True):
         if sum(one is not None for one in (self.session, self.channel, self.key)) != 1:
             raise InvalidRequest("Revoke takes exactly one target: a session, a channel or a key.")
 
-    def matches(self, where: Provenance | Turn) -> bool:
+    def matches(self, where: Provenance | Turn | Entry | Document) -> bool:
         """Whether it came by the channel, or by the key."""
         if self.key is not None:
             return where.key_id == self.key

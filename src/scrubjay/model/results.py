@@ -331,7 +331,7 @@ class Erasure(Result, frozen=True, kw_only=True):
     ] = 0
     already: Annotated[int, Meta(description="How many of the named were erased before.")] = 0
     copies: Annotated[
-        int, Meta(description="How many copies were erased, or cut out of turns.")
+        int, Meta(description="How many copies were erased, or cut out of other texts.")
     ] = 0
     again: Annotated[
         int,
@@ -363,9 +363,9 @@ class Erasure(Result, frozen=True, kw_only=True):
 
 
 class CopiedSentence(Result, frozen=True, kw_only=True):
-    """A sentence of a turn that says what is to be forgotten."""
+    """A sentence of a turn, entry or document that says what is to be forgotten."""
 
-    turn: Annotated[str, Meta(description="The id of the turn.")]
+    turn: Annotated[str, Meta(description="The id of the turn, entry, conversation or document.")]
     text: Annotated[str, Meta(description="The sentence in plain words, as it is compared.")]
 
 
@@ -388,8 +388,15 @@ class Preview(Result, frozen=True, kw_only=True):
     ] = ()
     sentences: Annotated[
         tuple[CopiedSentence, ...],
-        Meta(description="The same sentence in turns; cut out only with `copies`."),
+        Meta(
+            description="The same sentence in turns, conversations and documents; cut out only "
+            "with `copies`."
+        ),
     ] = ()
+    entries: Annotated[
+        int, Meta(description="How many entries of conversations, and conversations, go along.")
+    ] = 0
+    documents: Annotated[int, Meta(description="How many documents go along.")] = 0
     near: Annotated[
         tuple[Memory, ...],
         Meta(description="The nearest other memories: they may say it in other words, and stay."),

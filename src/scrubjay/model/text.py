@@ -30,6 +30,10 @@ NAME_CHARS = 512
 TAGS = 64
 SOURCES = 256
 _MOST_BYTES = "most_bytes"
+_JSON = "json"
+"""In the `extra` of a field: it holds any JSON value of at most so many bytes."""
+_REPEATS = "repeats"
+"""In the `extra` of a list: what stands in it twice is kept twice."""
 _BLANK: Final = r"\S"
 _ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$(?!\n)"
 _STAMPED_KEY = re.compile(r"(once-[0-9a-f]{32})-[0-9a-f]{32}")
@@ -105,9 +109,10 @@ _PLAIN: Final = frozenset(
 """Types that need no look at the abstract classes, which takes longer than the whole conversion."""
 
 
-def _convert(
-    given: Mapping[str, Any], form: type[Struct], most: Mapping[str, int]
-) -> dict[str, Any]:
+_Extras = Mapping[str, Mapping[str, Any]]
+
+
+def _convert(given: Mapping[str, Any], form: type[Struct], extras: _Extras) -> dict[str, Any]:
     listed = {
         name: value
         if type(value) in _PLAIN or not isinstance(value, Iterator | KeysView | ValuesView)
@@ -118,12 +123,15 @@ def _convert(
         made = msgspec.convert(listed, form, builtin_types=(datetime, bytes))
     except ValidationError as error:
         raise refusal(form, error) from error
-    return {name: _settled(name, getattr(made, name), most) for name in listed}
+    return {name: _settled(name, getattr(made, name), extras.get(name, _NONE)) for name in listed}
+
+
+_NONE: Final[Mapping[str, Any]] = {}
 
 
 @lru_cache(maxsize=256)
-def _form(kind: type[Struct]) -> tuple[type[Struct], Mapping[str, int]]:
-    """A Struct with the same fields and no `__post_init__`, and its limits in bytes."""
+def _form(kind: type[Struct]) -> tuple[type[Struct], _Extras]:
+    """A Struct with the same fields and no `__post_init__`, and the limits no `Meta` knows."""
     hints = get_type_hints(kind, include_extras=True)
     needed, optional = list[Any](), list[Any]()
     for one in fields(kind):
@@ -138,11 +146,11 @@ def _form(kind: type[Struct]) -> tuple[type[Struct], Mapping[str, int]]:
 
 
 @lru_cache(maxsize=64)
-def _single(name: str, hint: Any) -> tuple[type[Struct], Mapping[str, int]]:
+def _single(name: str, hint: Any) -> tuple[type[Struct], _Extras]:
     return _made("Value", [(name, hint)])
 
 
-def _made(title: str, wanted: list[Any]) -> tuple[type[Struct], Mapping[str, int]]:
+def _made(title: str, wanted: list[Any]) -> tuple[type[Struct], _Extras]:
     form = msgspec.defstruct(title, wanted, kw_only=True, forbid_unknown_fields=True)
     metas = (
         (name, one.extra)
@@ -150,19 +158,21 @@ def _made(title: str, wanted: list[Any]) -> tuple[type[Struct], Mapping[str, int
         for one in getattr(hint, "__metadata__", ())
         if isinstance(one, Meta) and one.extra
     )
-    return form, {name: extra[_MOST_BYTES] for name, extra in metas if _MOST_BYTES in extra}
+    return form, dict(metas)
 
 
-def _settled(name: str, value: Any, most: Mapping[str, int]) -> Any:
+def _settled(name: str, value: Any, extra: Mapping[str, Any]) -> Any:
     """A converted value as it is kept; InvalidRequest for what no `Meta` refuses."""
     match value:
         case str():
             size = len(_utf8(name, value))
-            if size > most.get(name, size):
+            if size > (most := extra.get(_MOST_BYTES, size)):
                 raise InvalidRequest(
-                    f"{name}: it has {size:,} bytes; at most {most[name]:,} are kept.",
+                    f"{name}: it has {size:,} bytes; at most {most:,} are kept.",
                     hint="Split it into several.",
                 )
+        case _ if _JSON in extra:
+            _check_json(name, value, extra[_MOST_BYTES])
         case datetime():
             try:
                 return value.astimezone(UTC)
@@ -174,9 +184,10 @@ def _settled(name: str, value: Any, most: Mapping[str, int]) -> Any:
             for one in value:
                 if isinstance(one, str):
                     _utf8(name, one)
-            return tuple(dict.fromkeys(value)) if isinstance(value, tuple) else value
+            once = isinstance(value, tuple) and _REPEATS not in extra
+            return tuple(dict.fromkeys(value)) if once else value
         case dict() if value:
-            _check_json(name, value)
+            _check_json(name, value, METADATA_BYTES)
     return value
 
 
@@ -190,15 +201,15 @@ def _utf8(name: str, value: str) -> bytes:
         ) from error
 
 
-def _check_json(name: str, value: Mapping[str, Any]) -> None:
+def _check_json(name: str, value: Any, most: int) -> None:
     try:
         written = json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidRequest(f"{name}: it must be plain JSON values.") from error
     if _depth(value) > METADATA_DEPTH:
         raise InvalidRequest(f"{name}: it may be nested at most {METADATA_DEPTH} levels deep.")
-    if len(_utf8(name, written)) > METADATA_BYTES:
-        raise InvalidRequest(f"{name}: it may have at most {METADATA_BYTES:,} bytes as JSON.")
+    if len(_utf8(name, written)) > most:
+        raise InvalidRequest(f"{name}: it may have at most {most:,} bytes as JSON.")
 
 
 def _depth(value: object) -> int:

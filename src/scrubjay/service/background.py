@@ -1,4 +1,4 @@
-"""Background extraction: one thread, so that no request waits for a language model.
+"""Background jobs: one thread, so that no request waits for a language model.
 
 Every recorded turn wakes it. Periodically it checks all scopes, for turns that another process
 recorded, and for scopes whose daily tokens were used up.
@@ -13,7 +13,7 @@ from typing import Final
 
 from scrubjay.engine import Engine
 from scrubjay.model.errors import ScrubjayError
-from scrubjay.model.requests import Extract
+from scrubjay.model.jobs import JobKind, Work
 from scrubjay.model.results import Stopped
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock
@@ -21,7 +21,7 @@ from scrubjay.service.telemetry import Metrics
 
 STOP_SECONDS: Final = 2.0
 """How long shutdown waits for a running model request; then it is abandoned."""
-_SLICE: Final = Extract(limit=8, seconds=5.0)
+_SLICE: Final = Work(limit=8, seconds=5.0)
 _log = logging.getLogger(__name__)
 
 
@@ -104,10 +104,10 @@ class Background:
             self._pending.update(dict.fromkeys(scopes))
 
     def _work(self, scope: Scope) -> None:
-        """Send a few turns to the model; exponential backoff while it is unavailable."""
+        """Do a few jobs; exponential backoff while the model is unavailable."""
         add = self._metrics.add
         try:
-            done = self._engine.extract(scope, _SLICE)
+            done = self._engine.work(scope, _SLICE)
         except ScrubjayError as error:
             # Frozen, destroyed, or a store that is busy or full: the turns wait in the store.
             _log.warning("extraction.left_waiting", extra={"code": error.code})
@@ -118,15 +118,14 @@ class Background:
             return
         add("memory_extraction_tokens_total", done.tokens_in, direction="in")
         add("memory_extraction_tokens_total", done.tokens_out, direction="out")
-        add("memory_extraction_turns_total", done.turns)
+        add("memory_extraction_turns_total", done.done.get(JobKind.EXTRACTION, 0))
         add("memory_extraction_memories_total", done.memories)
-        add("memory_extraction_repeats_total", done.repeats)
         add("memory_extraction_failures_total", done.failed)
         self._left[scope] = done.left
         self._metrics.show("memory_extraction_waiting", sum(self._left.values()))
         if done.left and done.stopped in (None, Stopped.UNAVAILABLE):
             self.wake(scope)
-        if done.turns:
+        if done.done:
             self._failures = 0
         if done.stopped is Stopped.UNAVAILABLE:
             self._failures += 1

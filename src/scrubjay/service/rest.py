@@ -37,9 +37,11 @@ _PAGING: Final = {
     ),
 }
 _TAGS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("conversations",), "conversations"),
+    **dict.fromkeys(("documents",), "documents"),
     **dict.fromkeys(("recall", "memories", "memories:batch", "brief"), "memories"),
     **dict.fromkeys(("count", "follow"), "memories"),
-    **dict.fromkeys(("turns", "timeline", "sessions", "extract", "extraction"), "turns"),
+    **dict.fromkeys(("turns", "timeline", "sessions", "extract", "extraction", "jobs"), "turns"),
     **dict.fromkeys(("forget", "revoke"), "erase"),
     **dict.fromkeys(("quarantine",), "trust"),
     **dict.fromkeys(("key", "keys"), "keys"),
@@ -66,6 +68,10 @@ _TURN: Final = {
     "id": "turn-1", "user": "I prefer green tea.", "assistant": "Noted.", "session": "chat-7",
 }  # fmt: skip
 _CHAT: Final = {"session": "chat-7"}
+_TALK: Final = {
+    "conversation": "chat-7", "entries": [{"body": {"role": "user", "content": "Tea, please."}}],
+}  # fmt: skip
+_PAPER: Final = {"name": "notes/tea.md", "value": "Steep for three minutes."}
 _ONE: Final = "/memories/{id}"
 _RESOURCES: Final[Mapping[str, Resource]] = {
     "recall": Resource(
@@ -101,6 +107,21 @@ _RESOURCES: Final[Mapping[str, Resource]] = {
     "timeline": Resource("get /timeline"),
     "sessions": Resource("get /sessions"),
     "brief": Resource("get /brief"),
+    "append": Resource("post /conversations/append", 201, 8 * MEGABYTE, example=_TALK),
+    "conversation": Resource("post /conversations/read", example={"conversation": "chat-7"}),
+    "conversations": Resource("post /conversations/list", example={"limit": 20}),
+    "branch": Resource(
+        "post /conversations/branch", 201, example={"conversation": "chat-7", "into": "chat-8"}
+    ),
+    "rewind": Resource("post /conversations/rewind", example={"conversation": "chat-7", "at": 2}),
+    "delete_conversation": Resource(
+        "post /conversations/delete", example={"conversation": "chat-7"}
+    ),
+    "put": Resource("post /documents/put", 201, 8 * MEGABYTE, example=_PAPER),
+    "document": Resource("post /documents/read", example={"name": "notes/tea.md"}),
+    "documents": Resource("post /documents/list", example={"prefix": "notes"}),
+    "move": Resource("post /documents/move", example={"name": "notes/tea.md", "to": "tea.md"}),
+    "remove": Resource("post /documents/remove", example={"name": "notes/tea.md"}),
     "forget": Resource(span="delete_memory", example=_CHAT),
     "preview": Resource("post /forget/preview", example={"query": "green tea"}),
     "revoke": Resource(span="delete_memory", example=_CHAT),
@@ -124,6 +145,9 @@ _RESOURCES: Final[Mapping[str, Resource]] = {
     "extract": Resource(example={"limit": 10}),
     "extraction": Resource("get /extraction"),
     "pause_extraction": Resource("post /extraction", example={"paused": True}),
+    "work": Resource("post /jobs/work", example={"limit": 10, "kinds": ["consolidation"]}),
+    "jobs": Resource("get /jobs"),
+    "allow_jobs": Resource("post /jobs", example={"kinds": ["extraction", "consolidation"]}),
     "verify_audit": Resource("post /verify/audit"),
     "verify_erased": Resource("post /verify/erased"),
     "receipts": Resource("get /receipts"),

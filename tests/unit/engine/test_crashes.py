@@ -152,6 +152,8 @@ ELSEWHERE = {
     Failpoint.DESTROY_EMPTIED,
     Failpoint.DESTROY_UNLINKED,
     Failpoint.EXTRACT_ANSWERED,  # test_extract.py
+    Failpoint.JOB_LEASED,  # test_jobs.py
+    Failpoint.JOB_ANSWERED,
     Failpoint.STORE_MIGRATING,  # the contract of stores
     Failpoint.COLLECTION_KEY_ADDED,  # test_collections.py
 }

@@ -62,7 +62,7 @@ DAMAGES: list[tuple[str, Damage, str]] = [
     ("no format", drop("format"), "format"),
     ("another format", put("format", "mem0"), "format"),
     ("no version", drop("version"), "version"),
-    ("a later version", put("version", 2), "version"),
+    ("a later version", put("version", 3), "version"),
     ("no scope", drop("scope"), "scope"),
     ("a bad scope", put("scope", "a/b/c"), "scope"),
     ("no memories", drop("memories"), "memories"),

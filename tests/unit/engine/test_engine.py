@@ -9,6 +9,14 @@ import pytest
 
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.batches import RetainMany
+from scrubjay.model.conversations import (
+    Append,
+    Branch,
+    DeleteConversation,
+    ReadConversation,
+    Rewind,
+)
+from scrubjay.model.documents import Move, Put, ReadDocument, Remove
 from scrubjay.model.errors import Busy, Full, StoreError
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import (
@@ -53,6 +61,19 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "turns": lambda engine: engine.turns(ALICE, TurnsRequest(1)),
     "sessions": lambda engine: engine.sessions(ALICE),
     "timeline": lambda engine: engine.timeline(ALICE, TimelineRequest(1)),
+    "append": lambda engine: engine.append(ALICE, Append("c", ({"body": 1},))),
+    "conversation": lambda engine: engine.conversation(ALICE, ReadConversation("c")),
+    "conversations": lambda engine: engine.conversations(ALICE),
+    "branch": lambda engine: engine.branch(ALICE, Branch("c", into="d")),
+    "rewind": lambda engine: engine.rewind(ALICE, Rewind("c", at=0)),
+    "delete_conversation": lambda engine: engine.delete_conversation(
+        ALICE, DeleteConversation("c")
+    ),
+    "put": lambda engine: engine.put(ALICE, Put("a", 1)),
+    "document": lambda engine: engine.document(ALICE, ReadDocument("a")),
+    "documents": lambda engine: engine.documents(ALICE),
+    "move": lambda engine: engine.move(ALICE, Move("a", to="b")),
+    "remove": lambda engine: engine.remove(ALICE, Remove("a")),
     "supersede": lambda engine: engine.supersede(ALICE, Supersede(id="a", content="a")),
     "amend": lambda engine: engine.amend(ALICE, Amend(id="a", pinned=True)),
     "freeze": lambda engine: engine.freeze(ALICE),

@@ -276,7 +276,7 @@ def test_a_turn_that_waits_leaves_no_name_behind_when_it_is_forgotten(
 # -- two at once, and ends in between -------------------------------------------------------------
 
 
-def test_two_processes_that_read_one_turn_give_one_set_of_memories(
+def test_a_turn_that_one_process_reads_is_not_sent_by_another(
     home: MemoryHome, model: ModelServer
 ) -> None:
     one, other = home.engine(), home.engine()
@@ -284,6 +284,24 @@ def test_two_processes_that_read_one_turn_give_one_set_of_memories(
     nested = list[Extraction]()
 
     def think(_: object) -> None:
+        nested.append(extract(other))
+
+    model.thinking = think
+    mine = extract(one)
+    assert (mine.memories, nested[0].memories, nested[0].left) == (1, 0, 1)
+    assert (len(model.turns), one.extraction(ALICE).done) == (1, 1)
+
+
+def test_two_processes_that_read_one_turn_give_one_set_of_memories(
+    home: MemoryHome, model: ModelServer
+) -> None:
+    """The first one took longer than its lease."""
+    one, other = home.engine(), home.engine()
+    record(one, 1, BOAT)
+    nested = list[Extraction]()
+
+    def think(_: object) -> None:
+        home.clock.shift(timedelta(seconds=300))
         model.thinking = None
         model.notes = [note("The other one finds this."), note("And that as well.")]
         nested.append(extract(other))
@@ -302,6 +320,8 @@ def test_a_process_that_dies_with_the_answer_has_the_turn_read_again(home: Memor
     home.crashes.at(Failpoint.EXTRACT_ANSWERED)
     with pytest.raises(SimulatedCrash):
         extract(engine)
+    assert extract(home.engine()).turns == 0  # until the lease is over
+    home.clock.advance(seconds=300)
     assert extract(home.engine()).memories == 1
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from scrubjay.engine import Engine, Policy
-from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound
+from scrubjay.model.errors import InvalidRequest, NotFound, WrongKey
 from scrubjay.model.requests import Amend, Backup, Purge, Restore, Retain
 from scrubjay.model.results import Outcome, Purged
 from scrubjay.model.rows import Due
@@ -160,7 +160,7 @@ def test_the_key_of_a_backup_goes_the_day_after_it_expired(
     home.clock.advance(1 * DAY)
     assert engine.purge(ALICE).backups == 1
     assert home.store.catalog.backups(address(home)) == []
-    with pytest.raises(KeyMissing):
+    with pytest.raises(WrongKey):
         engine.restore(ALICE, Restore(raw))
 
 

@@ -61,6 +61,7 @@ def test_past_a_number_the_oldest_of_the_kind_are_out_of_sight_everywhere(engine
     assert recalled(engine) == ["memory 2", "memory 3", "memory of another kind"]
     assert sorted(briefed(engine)) == ["memory 2", "memory 3", "memory of another kind"]
     assert engine.get(ALICE, Get(context)).current
+    assert (engine.count(ALICE), engine.statistics(ALICE).live) == (3, 3)
 
 
 def test_an_index_that_is_open_follows_the_cap_without_a_change_of_rows(engine: Engine) -> None:

@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from scrubjay import codec
 from scrubjay.guard.admission import IDENTIFIERS, admit
+from scrubjay.model.conversations import Conversation, Entry
+from scrubjay.model.documents import Document
 from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.requests import Retain, Supersede
 from scrubjay.model.turns import Piece, Turn
@@ -24,7 +26,12 @@ BARE: dict[type[Any], dict[str, Any]] = {
     Retain: {"content": "tea"},
     Supersede: {"id": "mem-1", "content": "tea"},
     Piece: {"part": "model-0", "kind": Kind.FACT, "content": "tea"},
-}
+    Entry: {"id": "ent-1", "body": {}, "at": NOW, "conversation": "c"},
+    Conversation: {
+        "id": "conv-1", "name": "c", "revision": "1", "created_at": NOW, "updated_at": NOW,
+    },
+    Document: {"id": "doc-1", "name": ("a",), "created_at": NOW, "updated_at": NOW},
+}  # fmt: skip
 
 
 def parts(hint: Any) -> Iterator[Any]:
@@ -40,6 +47,8 @@ def texts(kind: type[Struct]) -> Iterator[tuple[str, Any]]:
         found = set(parts(hint))
         if Mapping in found:
             yield name, {SECRET: [{"a": SECRET}], "pair": (SECRET,)}
+        elif Any in found:
+            yield name, {SECRET: [{"a": SECRET}], "text": f"it is {SECRET}"}
         elif str in found:
             yield name, (SECRET,) if tuple in found else SECRET
 
@@ -62,12 +71,15 @@ def test_every_text_is_cleaned_or_is_an_identifier(
 def test_the_texts_of_a_memory_and_a_turn_are_all_known_to_this_test() -> None:
     cleaned = {
         kind: {name for name, _ in texts(kind)} - IDENTIFIERS.keys()
-        for kind in (Memory, Provenance, Turn)
+        for kind in (Memory, Provenance, Turn, Entry, Conversation, Document)
     }
     assert cleaned == {
         Memory: {"content", "tags", "speaker", "metadata"},
         Provenance: {"reason"},
         Turn: {"user", "assistant", "metadata"},
+        Entry: {"body"},
+        Conversation: {"title", "metadata"},
+        Document: {"value"},
     }
 
 

@@ -48,7 +48,9 @@ def test_the_verbs_a_repeat_would_change_something_for_are_keyed_or_never_repeat
     keyed = {one.name for one in OPERATIONS if one.keyed}
     assert keyed == {"retain", "supersede"}
     once = {"reject", "backup", "rotate", "extract", "create_key"}
-    assert writing - keyed == once | {"retain_many"}, "the items of a batch have keys of their own"
+    named = {"append", "branch", "rewind", "delete_conversation", "put", "move", "remove"}
+    """They have ids of their own, or an expected revision."""
+    assert writing - keyed == once | named | {"retain_many"}, "items of a batch have their own keys"
 
 
 def test_a_key_with_another_body_is_refused(alice: Caller) -> None:

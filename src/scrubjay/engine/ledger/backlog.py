@@ -13,11 +13,10 @@ from msgspec import Struct, convert, to_builtins
 
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.model.jobs import ATTEMPTS
 from scrubjay.model.memory import Json
 from scrubjay.ports import Tx, View
 
-ATTEMPTS: Final = 3
-"""Number of unreadable answers after which a turn is given up."""
 _NAME: Final = "extraction"
 
 
@@ -59,15 +58,9 @@ class Backlog(Struct, kw_only=True):
         """Whether the turn still waits: no other process finished it."""
         return seq > self.cursor or turn_id in self.again
 
-    def settle(self, seq: int, turn_id: str) -> None:
-        """Remove a finished turn."""
-        self.cursor = max(self.cursor, seq)
-        self.again.pop(turn_id, None)
-
-    def fail(self, seq: int, turn_id: str, *, counted: bool) -> None:
+    def fail(self, turn_id: str, *, counted: bool) -> None:
         """Move a turn to the end of the queue, or give it up after too many attempts."""
-        attempts = self.again.get(turn_id, 0) + counted
-        self.settle(seq, turn_id)
+        attempts = self.again.pop(turn_id, 0) + counted
         if attempts >= ATTEMPTS:
             self.failed += 1
         else:

@@ -14,7 +14,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scrubjay.engine.ledger import jobs
 from scrubjay.engine.ledger.backlog import Backlog
+from scrubjay.engine.ledger.jobs import JobQueue
 from scrubjay.engine.ledger.timeline import Line
 from scrubjay.engine.ledger.turns import TurnLedger, distill
 from scrubjay.engine.scope.open_scope import OpenScope, changes, day, derived, living
@@ -30,10 +32,11 @@ from scrubjay.model.errors import (
     NotFound,
     SealBroken,
 )
+from scrubjay.model.jobs import JobKind
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Extraction, ExtractionStatus, Stopped
-from scrubjay.model.rows import Collection, Freeze, Row
+from scrubjay.model.rows import Collection, Row
 from scrubjay.model.turns import (
     MODEL_PART,
     MODEL_PIECES,
@@ -99,8 +102,7 @@ def extract(
         raise InvalidRequest(
             "No model is configured.", hint="Set extraction.url and extraction.model."
         )
-    if opened.read(lambda view: view.head().frozen) is not Freeze.NONE:
-        raise Frozen(f"The scope {opened.scope} is frozen.")  # before a token is spent
+    jobs.check_writable(opened)
     if again:
 
         def begin_again(tx: Tx, backlog: Backlog) -> bool:
@@ -135,7 +137,7 @@ def status(opened: OpenScope) -> ExtractionStatus:
         return ExtractionStatus(
             configured=opened.ports.extractor is not None,
             paused=backlog.paused,
-            waiting=_waiting(opened, view),
+            waiting=waiting(opened, view),
             done=backlog.done,
             failed=backlog.failed,
             memories=backlog.memories,
@@ -149,7 +151,7 @@ def status(opened: OpenScope) -> ExtractionStatus:
     return opened.read(look)
 
 
-def _waiting(opened: OpenScope, view: View) -> int:
+def waiting(opened: OpenScope, view: View) -> int:
     """Number of waiting turns, counted by rows, since some may be erased."""
     backlog = Backlog.of(Notes(opened, view))
     fresh = sum(not row.erased for row in changes(view, _TURN, backlog.cursor))
@@ -199,13 +201,15 @@ class _Round:
                 stopped = Stopped.SPENT
             elif (chosen := self._choose()) is None:
                 break
-            elif not self._read(chosen):
+            elif (holder := self._lease(chosen)) is None:
+                continue  # another process was faster
+            elif not self._read(chosen, holder):
                 stopped = Stopped.UNAVAILABLE
             if stopped or clock.monotonic() >= until:
                 break
         if self._passed > self._backlog().cursor or self._moot:
             _change(opened, self._leave)
-        left = opened.read(lambda view: _waiting(opened, view))
+        left = opened.read(lambda view: waiting(opened, view))
         return replace(self._done, stopped=stopped, left=left)
 
     def _backlog(self) -> Backlog:
@@ -232,13 +236,15 @@ class _Round:
 
     def _next(self, view: View, *, strict: bool) -> _Chosen | None:
         """The next turn to read: new ones first, so that a failing one blocks no other."""
-        backlog = Backlog.of(Notes(self._opened, view))
+        notes = Notes(self._opened, view)
+        backlog = Backlog.of(notes)
         for row in changes(view, _TURN, max(backlog.cursor, self._passed)):
             if (chosen := self._look(view, row, backlog, strict=strict)) is not None:
                 return chosen
             self._passed = row.seq
+        queue, now = JobQueue.of(notes), self._opened.ports.clock.now()
         for turn_id in backlog.again:
-            if turn_id in self._tried:
+            if turn_id in self._tried or not queue.is_free(self._job(turn_id), now):
                 continue
             found = view.row(_TURN, self._opened.row_id(turn_id))
             chosen = self._look(view, found, backlog, strict=strict) if found else None
@@ -268,10 +274,39 @@ class _Round:
 
     # -- reading it ----------------------------------------------------------------------
 
-    def _read(self, chosen: _Chosen) -> bool:
+    def _job(self, turn_id: str) -> str:
+        return jobs.job_name(self._opened, JobKind.EXTRACTION, turn_id)
+
+    def _lease(self, chosen: _Chosen) -> str | None:
+        """Take the turn for this process; returns the holder of the lease, None if it is taken.
+
+        From then on the turn is among those to read again: the cursor passes it, and if this
+        process dies, another one reads it when the lease is over.
+        """
+        job, turn_id = self._job(chosen.turn.id), chosen.turn.id
+        self._tried.add(turn_id)
+
+        def store(tx: Tx) -> str | None:
+            notes = Notes(self._opened, tx)
+            queue, backlog = JobQueue.of(notes), Backlog.of(notes)
+            free = queue.is_free(job, self._opened.ports.clock.now())
+            if not free or not backlog.waits(chosen.seq, turn_id):
+                return None
+            backlog.cursor = max(backlog.cursor, chosen.seq)
+            backlog.again.setdefault(turn_id, 0)
+            holder = queue.take(self._opened, job)
+            backlog.put(notes)
+            queue.put(notes)
+            notes.write(tx)
+            return holder
+
+        holder = self._opened.write(store)
+        self._opened.ports.reach(Failpoint.JOB_LEASED)
+        return holder
+
+    def _read(self, chosen: _Chosen, holder: str) -> bool:
         """Send one turn and write the result; returns whether the model was available."""
         ports = self._opened.ports
-        self._tried.add(chosen.turn.id)
         deadline = ports.clock.monotonic() + ports.policy.extract_seconds
         own, _ = chosen.turn.own_words()  # a model would vouch for what was only quoted
         try:
@@ -283,17 +318,21 @@ class _Round:
             counted = self._done.turns > 0
             self._done = replace(self._done, failed=self._done.failed + 1)
 
-            def give_way(_: Tx, backlog: Backlog) -> bool:
-                waits = backlog.waits(chosen.seq, chosen.turn.id)
-                if waits:
-                    backlog.fail(chosen.seq, chosen.turn.id, counted=counted)
-                return waits
+            def give_way(tx: Tx) -> None:
+                notes = Notes(self._opened, tx)
+                queue, backlog = JobQueue.of(notes), Backlog.of(notes)
+                mine = queue.give_back(self._job(chosen.turn.id), holder)
+                if mine and chosen.turn.id in backlog.again:
+                    backlog.fail(chosen.turn.id, counted=counted)
+                backlog.put(notes)
+                queue.put(notes)
+                notes.write(tx)
 
-            _change(self._opened, give_way)
+            self._opened.write(give_way)
             return False
         ports.reach(Failpoint.EXTRACT_ANSWERED)
         pieces, repeats = sift(answer.pieces, chosen.noted, ports.policy.placeholder)
-        written = self._keep(chosen, answer, pieces, repeats)
+        written = self._keep(chosen, holder, answer, pieces, repeats)
         done = self._done
         self._done = replace(
             done,
@@ -307,7 +346,12 @@ class _Round:
         return True
 
     def _keep(
-        self, chosen: _Chosen, answer: Extracted, pieces: Sequence[Piece], repeats: int
+        self,
+        chosen: _Chosen,
+        holder: str,
+        answer: Extracted,
+        pieces: Sequence[Piece],
+        repeats: int,
     ) -> int:
         """Write the memories, unless the turn may no longer be read; returns their number."""
         opened, turn = self._opened, chosen.turn
@@ -323,8 +367,11 @@ class _Round:
             ledger = TurnLedger(opened, tx)
             backlog = Backlog.of(ledger.notes)
             spend(tx, backlog)
+            queue = JobQueue.of(ledger.notes)
+            waits = queue.give_back(self._job(turn.id), holder) and turn.id in backlog.again
+            queue.put(ledger.notes)
             written: list[bytes] = []
-            if backlog.waits(chosen.seq, turn.id) and answer.usable:
+            if waits and answer.usable:
                 if _may_read(opened, tx, turn) and not tx.buried([opened.row_id(turn.id)]):
                     if chosen.seq <= backlog.redo:  # in place of what was found earlier
                         ledger.withdraw(turn, model_ids(turn.id))
@@ -332,9 +379,9 @@ class _Round:
                 backlog.done += 1
                 backlog.memories += len(written)
                 backlog.repeats += repeats
-                backlog.settle(chosen.seq, turn.id)
-            elif backlog.waits(chosen.seq, turn.id):
-                backlog.fail(chosen.seq, turn.id, counted=True)
+                del backlog.again[turn.id]
+            elif waits:
+                backlog.fail(turn.id, counted=True)
             backlog.put(ledger.notes)
             names = (opened.row_id(turn.id), *written)
             opened.trail.record(tx, "extract", self._actor, names, number=len(written))
@@ -345,6 +392,8 @@ class _Round:
             return opened.write(store)
         except Frozen:  # the answer came too late to be kept, but its tokens count
             _change(opened, spend, frozen_too=True)
+            job = self._job(turn.id)
+            jobs.change(opened, lambda _, queue: queue.give_back(job, holder), frozen_too=True)
             raise
 
 

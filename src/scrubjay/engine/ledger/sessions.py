@@ -29,16 +29,33 @@ def mark_tainted(
     opened: OpenScope, session: str, origin: Origin = Origin.WEB, *, actor: Actor
 ) -> Origin:
     """Taint a session: it has read text of this origin; returns the least trusted one so far."""
+    return opened.write(lambda tx: taint(opened, tx, session, origin, actor=actor))
 
-    def store(tx: Tx) -> Origin:
-        state = _state(opened, tx, session)
-        seen = lowest([origin, Origin(str(state.get("tainted", origin.value)))])
-        if state.get("tainted") != seen.value:
-            _write(opened, tx, session, {**state, "tainted": seen.value})
-            opened.trail.record(tx, f"taint.{seen.value}", actor)
-        return seen
 
-    return opened.write(store)
+def taint(opened: OpenScope, tx: Tx, session: str, origin: Origin, *, actor: Actor) -> Origin:
+    """Taint a session in a transaction; returns the least trusted origin it has read."""
+    state = _state(opened, tx, session)
+    seen = lowest([origin, Origin(str(state.get("tainted", origin.value)))])
+    if state.get("tainted") != seen.value:
+        _write(opened, tx, session, {**state, "tainted": seen.value})
+        opened.trail.record(tx, f"taint.{seen.value}", actor)
+    return seen
+
+
+def note_resumed(
+    opened: OpenScope, session: str | None, origins: Iterable[Origin], *, actor: Actor
+) -> None:
+    """Taint a session that was given stored text to go on with, if some of it is untrusted.
+
+    Also in a frozen scope: what the session writes later must not be trusted more.
+    """
+    untrusted = [origin for origin in origins if not origin.trusted]
+    if session is None or not untrusted:
+        return
+    least = lowest(untrusted)
+    seen = opened.read(lambda view: tainted(opened, view, session))
+    if seen is None or seen.trust > least.trust:
+        opened.write(lambda tx: taint(opened, tx, session, least, actor=actor), frozen_too=True)
 
 
 def trusted(opened: OpenScope, view: View, session: str | None, origin: Origin) -> Origin:

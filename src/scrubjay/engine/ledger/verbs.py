@@ -6,6 +6,30 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from scrubjay.engine.open_scopes import LazyModule, OpenScopes
+from scrubjay.model.conversations import (
+    Append,
+    Appended,
+    Branch,
+    Conversation,
+    ConversationPage,
+    DeleteConversation,
+    ListConversations,
+    ReadConversation,
+    Rewind,
+    Transcript,
+)
+from scrubjay.model.documents import (
+    Document,
+    DocumentPage,
+    ListDocuments,
+    Move,
+    Put,
+    ReadDocument,
+    Remove,
+    Removed,
+    Stored,
+)
+from scrubjay.model.jobs import AllowJobs, JobKind, JobStatus, Work, Worked
 from scrubjay.model.origin import Origin
 from scrubjay.model.requests import (
     AGENT,
@@ -21,14 +45,19 @@ from scrubjay.model.requests import (
     TimelineRequest,
     TurnsRequest,
 )
-from scrubjay.model.results import Extraction, ExtractionStatus, Outcome, Session
+from scrubjay.model.results import Erasure, Extraction, ExtractionStatus, Outcome, Session
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record, Recorded, Timeline, Turn
 
 if TYPE_CHECKING:
-    from scrubjay.engine.ledger import extraction, sessions, turns
+    from scrubjay.engine.ledger import conversations, documents, extraction, jobs, sessions, turns
+    from scrubjay.engine.memories import forget as forgetting
 else:
+    conversations = LazyModule("ledger.conversations")
+    documents = LazyModule("ledger.documents")
+    forgetting = LazyModule("memories.forget")
     extraction = LazyModule("ledger.extraction")
+    jobs = LazyModule("ledger.jobs")
     sessions = LazyModule("ledger.sessions")
     turns = LazyModule("ledger.turns")
 
@@ -65,6 +94,76 @@ class LedgerVerbs(OpenScopes):
             end=turns.end(request.before, request.before_id),
             actor=caller.actor,
         )
+
+    def append(self, scope: Scope, request: Append, caller: Caller = AGENT) -> Appended:
+        """Add entries to a conversation, and make it if it is not there; durable on return.
+
+        `expected_revision` is an optimistic lock: Stale if it was written to since.
+        """
+        return conversations.append(self._begin(scope), request, caller)
+
+    def conversation(
+        self, scope: Scope, request: ReadConversation, caller: Caller = USER
+    ) -> Transcript:
+        """Read a history: the last entries of a conversation, or those up to one entry.
+
+        Long entries may come fewer at a time than the limit. Untrusted ones taint the session.
+        """
+        return conversations.read(self._look(scope), request, actor=caller.actor)
+
+    def conversations(
+        self,
+        scope: Scope,
+        request: ListConversations = ListConversations(),
+        caller: Caller = USER,
+    ) -> ConversationPage:
+        """List conversations, the last written first, without opening their entries."""
+        return conversations.listed(self._look(scope), request, actor=caller.actor)
+
+    def branch(self, scope: Scope, request: Branch, caller: Caller = AGENT) -> Conversation:
+        """Begin a new conversation with the history of another one, whose entries it shares."""
+        return conversations.branch(self._begin(scope), request, caller)
+
+    def rewind(self, scope: Scope, request: Rewind, caller: Caller = AGENT) -> Conversation:
+        """Continue a conversation from an earlier entry; what is left stays stored as a branch."""
+        return conversations.rewind(self._begin(scope), request, caller)
+
+    def delete_conversation(
+        self, scope: Scope, request: DeleteConversation, caller: Caller = USER
+    ) -> Erasure:
+        """Erase a conversation for good, with the entries that no other one shares.
+
+        Its session's memories and turns stay: forget erases all of a session.
+        """
+        return forgetting.delete_conversation(self._begin(scope), request, caller)
+
+    def put(self, scope: Scope, request: Put, caller: Caller = USER) -> Stored:
+        """Write a document under a name, new or in place of the one that is there.
+
+        `expected_revision` is an optimistic lock: Stale if it was written to since.
+        """
+        return documents.put(self._begin(scope), request, caller)
+
+    def document(self, scope: Scope, request: ReadDocument, caller: Caller = USER) -> Document:
+        """Read one document by its name."""
+        return documents.read(self._look(scope), request, actor=caller.actor)
+
+    def documents(
+        self, scope: Scope, request: ListDocuments = ListDocuments(), caller: Caller = USER
+    ) -> DocumentPage:
+        """List the documents of a folder that match a filter, in the order of their names."""
+        return documents.listed(self._look(scope), request, actor=caller.actor)
+
+    def move(self, scope: Scope, request: Move, caller: Caller = USER) -> tuple[Document, ...]:
+        """Give a document, or a folder of them, another name, which must be free."""
+        return documents.move(self._begin(scope), request, caller)
+
+    def remove(self, scope: Scope, request: Remove, caller: Caller = USER) -> Removed:
+        """Remove a document, or a folder of them; the name may be used again.
+
+        Its row is erased. Only forget deletes the keys as well, and gives a receipt.
+        """
+        return documents.remove(self._begin(scope), request, caller)
 
     def timeline(
         self, scope: Scope, request: TimelineRequest = TimelineRequest(), caller: Caller = USER
@@ -136,9 +235,29 @@ class LedgerVerbs(OpenScopes):
     def pause_extraction(
         self, scope: Scope, request: PauseExtraction = PauseExtraction(), caller: Caller = USER
     ) -> ExtractionStatus:
-        """Pause or resume extraction of this scope."""
+        """Pause or resume extraction and all other jobs of this scope."""
         opened = self._begin(scope)
         status = extraction.pause(opened, paused=request.paused, actor=caller.actor)
         if not request.paused:
             self._tell(scope)
+        return status
+
+    def work(self, scope: Scope, request: Work = Work(), caller: Caller = SYSTEM) -> Worked:
+        """Do the jobs that are due: extraction, consolidation, derivation; each under a lease.
+
+        Without a model, rules consolidate what they can; `derived_by` says so.
+        """
+        return jobs.work(self._begin(scope), request, actor=caller.actor)
+
+    def jobs(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> JobStatus:
+        """State of the jobs: what is allowed, waits and runs, and the tokens of the day."""
+        return jobs.status(self._look(scope))
+
+    def allow_jobs(
+        self, scope: Scope, request: AllowJobs = AllowJobs(), caller: Caller = USER
+    ) -> JobStatus:
+        """Set which kinds of jobs run by themselves in this scope; without it, extraction only."""
+        kinds = tuple(JobKind(kind) for kind in dict.fromkeys(request.kinds))
+        status = jobs.allow(self._begin(scope), kinds, actor=caller.actor)
+        self._tell(scope)
         return status

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from itertools import chain
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from scrubjay.engine.ledger import derivation, sessions, turns
+from scrubjay.engine.ledger import conversations, derivation, documents, sessions, turns
 from scrubjay.engine.ledger.turns import Rest
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.memories.read import not_here
@@ -24,9 +26,12 @@ from scrubjay.engine.scope.open_scope import (
 )
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import manifest
+from scrubjay.model import cells
+from scrubjay.model.conversations import Conversation, DeleteConversation, Entry, rest_of
+from scrubjay.model.documents import Document
 from scrubjay.model.echo import SHORTEST, SentenceMatcher, plain_words, sentences
 from scrubjay.model.errors import Busy, Conflict, Full, InvalidRequest, NeedsConfirmation
-from scrubjay.model.memory import Edition, Kind, Memory, wording
+from scrubjay.model.memory import Edition, Json, Kind, Memory, wording
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Caller, Forget
 from scrubjay.model.results import CopiedSentence, ErasedCell, Erasure, Preview
@@ -42,27 +47,50 @@ _log = logging.getLogger(__name__)
 
 
 class Doomed(Struct):
-    """Rows to erase: memories and turns, by their ids."""
+    """Rows to erase, by their ids."""
 
     memories: dict[bytes, Row] = {}
     turns: dict[bytes, Row] = {}
-    rests: dict[bytes, Rest] = {}
-    """What remains of those turns that a sentence is only cut out of."""
+    entries: dict[bytes, Row] = {}
+    """Entries of conversations, and conversations."""
+    documents: dict[bytes, Row] = {}
+    rests: dict[bytes, Rest | Entry | Conversation | Document] = {}
+    """What remains of those that a sentence is only cut out of."""
     gone: list[bytes] = []
     """Ids without a row. Purge may have taken one, and left what was derived from it."""
 
     def __len__(self) -> int:
-        return len(self.memories) + len(self.turns)
+        return len(self.ids)
+
+    @property
+    def by_collection(self) -> dict[Collection, dict[bytes, Row]]:
+        """The rows of each collection."""
+        return {
+            Collection.MEMORY: self.memories,
+            Collection.TURN: self.turns,
+            Collection.CONVERSATION: self.entries,
+            Collection.DOCUMENT: self.documents,
+        }
 
     @property
     def long(self) -> bool:
         """Whether the body of one of them is in a blob."""
-        return any(row.blob for row in (*self.memories.values(), *self.turns.values()))
+        return any(row.blob for rows in self.by_collection.values() for row in rows.values())
 
     @property
     def ids(self) -> tuple[bytes, ...]:
         """The ids of all of them."""
-        return (*self.memories, *self.turns)
+        return (*self.memories, *self.turns, *self.entries, *self.documents)
+
+    def joined(self, other: Doomed) -> Doomed:
+        """All rows of both."""
+        return Doomed(
+            self.memories | other.memories,
+            self.turns | other.turns,
+            self.entries | other.entries,
+            self.documents | other.documents,
+            gone=[*self.gone, *other.gone],
+        )
 
 
 class Copies(Doomed):
@@ -125,7 +153,7 @@ def forget(
         doomed, copies = closure(opened, tx, named), Copies()
         if request.copies:
             doomed, copies = _doomed(opened, tx, request, named, before)
-            named = Doomed(named.memories | copies.memories, named.turns | copies.turns)
+            named = named.joined(copies)
         _check_confirmed(opened, request, doomed, copies)
         taken = take(opened, tx, doomed, named, verb="forget", actor=caller.actor)
         taken.already, taken.copies = already, len(copies)
@@ -137,6 +165,22 @@ def forget(
         return taken
 
     return carry_out(opened, erase, "forget")
+
+
+def delete_conversation(opened: OpenScope, request: DeleteConversation, caller: Caller) -> Erasure:
+    """Erase a conversation and the entries that no other one shares; nothing else of its session.
+
+    Its name may be used again.
+    """
+
+    def erase(tx: Tx) -> Taken:
+        rows = conversations.deletable(opened, tx, request.conversation, request.expected_revision)
+        doomed = Doomed(entries=rows)
+        taken = take(opened, tx, doomed, doomed, verb="delete_conversation", actor=caller.actor)
+        sessions.spend(opened, tx, caller.allowances)
+        return taken
+
+    return carry_out(opened, erase, "delete_conversation")
 
 
 def preview(opened: OpenScope, request: Forget, caller: Caller) -> Preview:
@@ -152,6 +196,8 @@ def preview(opened: OpenScope, request: Forget, caller: Caller) -> Preview:
             memories=tuple(opened.unseal(row) for row in rows if row.id in named.memories),
             others=tuple(opened.unseal(row) for row in rows if row.id not in known),
             token=_token(opened, doomed),
+            entries=len(doomed.entries) - len(doomed.entries.keys() & doomed.rests.keys()),
+            documents=len(doomed.documents) - len(doomed.documents.keys() & doomed.rests.keys()),
             copies=tuple(map(opened.unseal, copies.memories.values())),
             sentences=tuple(copies.sentences),
         )
@@ -169,14 +215,7 @@ def _resolve(opened: OpenScope, request: Forget) -> list[bytes]:
     if request.ids:
         return [opened.row_id(public_id) for public_id in request.ids]
     if request.session is not None:
-        session = opened.session_hash(request.session)
-        return opened.read(
-            lambda view: [
-                row.id
-                for collection in (Collection.MEMORY, Collection.TURN)
-                for row in view.rows_of_session(collection, session)
-            ]
-        )
+        return opened.read(lambda view: list(of_session(opened, view, str(request.session)).ids))
     if request.query is not None:
         # Loads stemmers, which other targets do not need.
         from scrubjay.engine.search.analysis import holds
@@ -187,6 +226,7 @@ def _resolve(opened: OpenScope, request: Forget) -> list[bytes]:
             lambda view: [
                 *(r.id for r, m in opened.memories(view) if test(wording(m.content, m.tags))),
                 *(r.id for r, t in opened.turns(view) if test(wording(t.user, [t.assistant]))),
+                *(r.id for r, one in held(opened, view) if test(_wording(one))),
             ]
         )
 
@@ -194,9 +234,54 @@ def _resolve(opened: OpenScope, request: Forget) -> list[bytes]:
         ids = [row.id for row, memory in opened.memories(view) if request.matches(memory)]
         if not request.tags:
             ids += [row.id for row, turn in opened.turns(view) if request.matches(turn)]
+        if (before := request.before) is not None:
+            ids += [row.id for row, one in held(opened, view) if _written(one) < before]
         return ids
 
     return opened.read(look)
+
+
+Held = Entry | Conversation | Document
+
+
+def held(opened: OpenScope, view: View) -> Iterator[tuple[Row, Held]]:
+    """Every entry, conversation and document that opens, with its row."""
+    for row in changes(view, Collection.CONVERSATION):
+        one = None if row.erased else conversations.opened_row(opened, row)
+        if one is not None:
+            yield row, one
+    for row in changes(view, Collection.DOCUMENT):
+        document = None if row.erased else documents.sound_document(opened, row)
+        if document is not None:
+            yield row, document
+
+
+def _texts(one: Held) -> Json:
+    """The parts of it that hold texts, by their names."""
+    if isinstance(one, Conversation):
+        return {"title": one.title, "metadata": dict(one.metadata)}
+    return {"body": one.body} if isinstance(one, Entry) else {"value": one.value}
+
+
+def _wording(one: Held) -> str:
+    return cells.words(_texts(one))
+
+
+def _written(one: Held) -> datetime:
+    """When it was written last; a conversation goes with its last entry, never by its age."""
+    if isinstance(one, Conversation):
+        return datetime.max.replace(tzinfo=UTC)
+    return one.at if isinstance(one, Entry) else one.updated_at
+
+
+def of_session(opened: OpenScope, view: View, session: str) -> Doomed:
+    """What a session wrote, and the conversation of its name."""
+    found, hashed = Doomed(), opened.session_hash(session)
+    for collection, rows in found.by_collection.items():
+        rows.update((row.id, row) for row in view.rows_of_session(collection, hashed))
+    if (record := conversations.find(opened, view, session)) is not None:
+        found.entries[record.id] = record
+    return found
 
 
 def missing(opened: OpenScope, view: View, ids: Iterable[str]) -> list[str]:
@@ -210,26 +295,26 @@ def present(view: View, ids: Iterable[bytes]) -> Doomed:
     """The rows that exist and are not erased."""
     found = Doomed()
     for row_id in ids:
-        if row := living(view, Collection.MEMORY, row_id):
-            found.memories[row_id] = row
-        if row := living(view, Collection.TURN, row_id):
-            found.turns[row_id] = row
-        if row_id not in found.memories and row_id not in found.turns:
+        for collection, rows in found.by_collection.items():
+            if row := living(view, collection, row_id):
+                rows[row_id] = row
+        if not any(row_id in rows for rows in found.by_collection.values()):
             found.gone.append(row_id)
     return found
 
 
 def _with_rests(opened: OpenScope, view: View, request: Forget, ids: list[bytes]) -> list[bytes]:
-    """The ids, and those of what remains of turns that were cut: it is erased with the turn."""
+    """The ids, and those of what remains of turns and others that were cut: it goes with them."""
     found, waiting = list(ids), list(request.ids)
     while waiting:
-        rest = rest_id(waiting.pop())
-        row_id = opened.row_id(rest)
-        if living(view, Collection.TURN, row_id) is not None:
-            found.append(row_id)
-        elif not view.buried([row_id]):
-            continue
-        waiting.append(rest)
+        known = waiting.pop()
+        for rest in {rest_id(known), rest_of(known)}:
+            row_id = opened.row_id(rest)
+            if len(present(view, [row_id])):
+                found.append(row_id)
+            elif not view.buried([row_id]):
+                continue
+            waiting.append(rest)
     return found
 
 
@@ -240,7 +325,7 @@ def _doomed(
     doomed = closure(opened, view, named)
     copies = find_copies(opened, view, named, doomed, before)
     if request.copies:
-        both = Doomed(named.memories | copies.memories, named.turns, gone=named.gone)
+        both = named.joined(Doomed(copies.memories))
         doomed = closure(opened, view, both, cut=copies)
     return doomed, copies
 
@@ -289,7 +374,40 @@ def find_copies(
         found.rests[row.id] = turns.rest_of(
             opened, view, turn, user=user, assistant=assistant, named=named.memories
         )
+    for row in rows(Collection.CONVERSATION, before.entries if before else ()):
+        passed = row.erased or row.id in doomed.entries or row.id in found.entries
+        one = None if passed else conversations.opened_row(opened, row)
+        if one is not None and _cut_copies(found, row, one, matcher, parts):
+            found.entries[row.id] = row
+    for row in rows(Collection.DOCUMENT, before.documents if before else ()):
+        passed = row.erased or row.id in doomed.documents or row.id in found.documents
+        document = None if passed else documents.sound_document(opened, row)
+        if document is not None and _cut_copies(found, row, document, matcher, parts):
+            found.documents[row.id] = row
     return found
+
+
+def _cut_copies(
+    found: Copies, row: Row, one: Held, matcher: SentenceMatcher, parts: Mapping[str, int]
+) -> bool:
+    """Cut what is found out of every text of an entry, conversation or document."""
+    said: list[str] = []
+
+    def without(text: str) -> str:
+        rest, sentences = matcher.cut(text)
+        said.extend(sentences)
+        return rest
+
+    changed = cells.texts(_texts(one), without)
+    if not said or not isinstance(changed, dict):
+        return False
+    origin = Origin.AGENT if isinstance(one, Conversation) else one.origin
+    found.trusted_more |= any(origin.trust > parts[sentence] for sentence in said)
+    found.sentences += [CopiedSentence(turn=one.id, text=sentence) for sentence in said]
+    if isinstance(one, Conversation):
+        changed["title"] = changed["title"] or None
+    found.rests[row.id] = replace(one, id=rest_of(one.id), **changed)
+    return True
 
 
 def _told(opened: OpenScope, view: View, named: Doomed) -> tuple[dict[str, int], dict[str, int]]:
@@ -329,7 +447,7 @@ def closure(
     episode, and with the turns that only repeated it. Without `versions`, only derived rows are
     added. Lineage leads through rows that purge erased.
     """
-    found, passed = Doomed(dict(named.memories), dict(named.turns)), set(named.gone)
+    found, passed = named.joined(Doomed()), set(named.gone)
 
     def follow(ids: Iterable[bytes], *, earlier: bool) -> None:
         waiting = list(ids)
@@ -359,13 +477,17 @@ def closure(
         spoken = present(view, (opened.row_id(one) for m in episodes for one in m.sources)).turns
         if spoken:
             found.turns |= turns.with_repeats(opened, view, spoken)
+    for row in list(found.entries.values()):
+        if conversations.is_record(row):
+            found.entries |= conversations.unshared(opened, view, row)
     copies = cut or Copies()
-    for row_id, row in copies.turns.items():
-        if row_id not in found.turns:
-            found.turns[row_id], found.rests[row_id] = row, copies.rests[row_id]
-    for turn in found.turns:
+    for collection, rows in found.by_collection.items():
+        for row_id, row in copies.by_collection[collection].items():
+            if row_id not in rows and collection is not Collection.MEMORY:
+                rows[row_id], found.rests[row_id] = row, copies.rests[row_id]
+    for source in (*found.turns, *found.documents):
         # What another turn said before stays: it is the latest again.
-        follow(add(view.derived(turn)), earlier=False)
+        follow(add(view.derived(source)), earlier=False)
     return found
 
 
@@ -403,9 +525,9 @@ def _known(tx: Tx, request: Forget, ids: list[bytes], *, turns_only: bool) -> tu
     Refuses an unknown id, unless `unseen` ones are allowed.
     """
     found, already = present(tx, ids), 0
-    buried, there = tx.buried(ids), {*found.memories, *found.turns}
+    buried, there = tx.buried(ids), set(found.ids)
     if turns_only:
-        found.memories.clear()
+        found = Doomed(turns=found.turns)
     for place, row_id in enumerate(ids):
         if row_id in there:
             continue
@@ -440,7 +562,24 @@ def take(
     notes = Notes(opened, tx)
     taken.again = derivation.erased(opened, tx, notes, sound, named.memories)
     taken.cells += turns.erase(opened, tx, doomed.turns.values(), sound, notes=notes)
-    turns.put_rests(opened, tx, doomed.rests.values())
+    rests = doomed.rests
+    turns.put_rests(opened, tx, [one for one in rests.values() if isinstance(one, Rest)])
+    for collection in (Collection.CONVERSATION, Collection.DOCUMENT):
+        rows = doomed.by_collection[collection]
+        for row in rows.values():
+            taken.cells += opened.erased_cells(collection, row)
+        if rows:
+            opened.raise_epoch(tx, collection)
+    conversations.erase(
+        opened,
+        tx,
+        doomed.entries,
+        {row_id: rests[row_id] for row_id in doomed.entries if row_id in rests},
+    )
+    documents.erase(opened, tx, doomed.documents.values())
+    for one in rests.values():
+        if isinstance(one, Document):
+            documents.put_rest(opened, tx, one)
     opened.trail.record(tx, verb, actor, doomed.ids, number=len(doomed))
     return taken
 

@@ -16,7 +16,7 @@ from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, KeyMissing, Stale
-from scrubjay.model.memory import Edition, Kind, Memory, wording
+from scrubjay.model.memory import Edition, Kind, Memory, check_category, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Amend, Caller, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
@@ -45,7 +45,7 @@ class Draft(Struct, frozen=True, kw_only=True):
 def draft(opened: OpenScope, request: Retain, caller: Caller, now: datetime) -> Draft:
     """Admit a request: without secrets and invisible characters, under the id it will have."""
     request, redacted = admit(request, opened.ports.policy.placeholder)
-    _check_expiry(request, now)
+    _check_terms(request, now)
     public_id = request.id or f"mem-{opened.ports.clock.new_id()}"
     if (inferred := _infer_kind(opened, request)) is not None:
         request = replace(request, kind=inferred)
@@ -148,7 +148,9 @@ def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retain
     return receipt, row.id
 
 
-def _check_expiry(request: Retain | Supersede, now: datetime) -> None:
+def _check_terms(request: Retain | Supersede, now: datetime) -> None:
+    if request.tags:
+        check_category(request.tags)
     if request.expires_at is not None and request.expires_at <= now:
         raise InvalidRequest("The memory would have expired already.")
 
@@ -187,7 +189,7 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
     clock = opened.ports.clock
     public_id, now = f"mem-{clock.new_id()}", clock.now()
     request, redacted = admit(request, opened.ports.policy.placeholder)
-    _check_expiry(request, now)
+    _check_terms(request, now)
     vector, degraded = embedding.vector_of(opened, wording(request.content, request.tags or ()))
 
     def store(tx: Tx) -> Retained:

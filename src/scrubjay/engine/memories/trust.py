@@ -9,10 +9,20 @@ from msgspec.structs import replace
 
 from scrubjay.engine.ledger import derivation
 from scrubjay.engine.ledger.derivation import outdated
-from scrubjay.engine.memories.forget import Doomed, Taken, carry_out, closure, forget, take
+from scrubjay.engine.memories.forget import (
+    Taken,
+    carry_out,
+    closure,
+    forget,
+    held,
+    of_session,
+    present,
+    take,
+)
 from scrubjay.engine.memories.read import read_live
 from scrubjay.engine.scope.open_scope import OpenScope, living
 from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.model.conversations import Conversation
 from scrubjay.model.errors import Conflict, Forbidden
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, Origin
@@ -87,14 +97,17 @@ def revoke(opened: OpenScope, request: Revoke, caller: Caller) -> Erasure:
 
     def erase(tx: Tx) -> Taken:
         if request.session is not None:
-            session = opened.session_hash(request.session)
-            written = list(tx.rows_of_session(Collection.MEMORY, session))
-            spoken = list(tx.rows_of_session(Collection.TURN, session))
+            named = of_session(opened, tx, request.session)
         else:
             memories, turns = opened.memories(tx), opened.turns(tx)
-            written = [row for row, memory in memories if request.matches(memory.provenance)]
-            spoken = [row for row, turn in turns if request.matches(turn)]
-        named = Doomed({row.id: row for row in written}, {row.id: row for row in spoken})
+            written = [row.id for row, memory in memories if request.matches(memory.provenance)]
+            written += [row.id for row, turn in turns if request.matches(turn)]
+            written += [
+                row.id
+                for row, one in held(opened, tx)
+                if not isinstance(one, Conversation) and request.matches(one)
+            ]
+            named = present(tx, written)
         doomed = closure(opened, tx, named, versions=False)
         revived = _close_ranks(opened, tx, doomed.memories)
         taken = take(opened, tx, doomed, named, verb="revoke", actor=caller.actor)

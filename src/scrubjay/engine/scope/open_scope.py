@@ -476,7 +476,8 @@ class OpenScope:
         body: bytes,
         *,
         session: bytes | None = None,
-    ) -> None:
+        key: bytes | None = None,
+    ) -> Row:
         """Seal a body in the present epoch and write it as the next version of a row."""
         known = tx.row(collection, row_id)
         if known is not None and known.blob is not None:
@@ -484,11 +485,13 @@ class OpenScope:
         version = 1 if known is None else known.version + 1
         position = tx.head().at(collection)
         if not position.seq:  # the first row: only a new scope's own collections have a key
-            key, name = self.ports.clock.random(KEY_BYTES), slot(collection, position.epoch)
-            self.ports.keyring.add(self.address, name, key)
+            first, name = self.ports.clock.random(KEY_BYTES), slot(collection, position.epoch)
+            self.ports.keyring.add(self.address, name, first)
             self.ports.reach(Failpoint.COLLECTION_KEY_ADDED)
-        row = Row(id=row_id, version=version, epoch=position.epoch, cell=None, session=session)
-        self.write_row(tx, collection, self.seal_body(collection, row, body))
+        row = Row(
+            id=row_id, version=version, epoch=position.epoch, cell=None, session=session, key=key
+        )
+        return self.write_row(tx, collection, self.seal_body(collection, row, body))
 
     def write_row(self, tx: Tx, collection: Collection, sealed: Sealed) -> Row:
         """Write a row that was sealed in the present epoch."""

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from scrubjay.engine.search.open_index import OpenIndex, Peek
+from scrubjay.engine.search.open_index import OpenIndex, Peek, past_limits
 from scrubjay.engine.search.scope_index import moment
 from scrubjay.engine.search.segment import KINDS, ORIGINS, Columns
 from scrubjay.model.errors import InvalidRequest
@@ -35,7 +35,11 @@ def columns(indexed: OpenIndex) -> Columns:
 def count(indexed: OpenIndex, request: Filter, actor: Actor) -> int:
     """How many memories a filter accepts."""
     now = indexed.opened.ports.clock.now()
-    found = int(columns(indexed).accepted(request, now).sum())
+    held = columns(indexed)
+    mask = held.accepted(request, now)
+    if indexed.limits is not None and request.as_of is None and not request.superseded:
+        mask &= ~past_limits(held, indexed.limits, now)
+    found = int(mask.sum())
     indexed.opened.note_read("count", actor)
     return found
 
@@ -46,6 +50,8 @@ def statistics(indexed: OpenIndex, zone: tzinfo, actor: Actor) -> Statistics:
     held = columns(indexed)
     held = held.pick(held.expires > now.timestamp())
     live = held.pick(np.isinf(held.retired))
+    if indexed.limits is not None:
+        live = live.pick(~past_limits(live, indexed.limits, now))
     this = now.astimezone(zone).date()
     mondays = [this - timedelta(weeks=back, days=this.weekday()) for back in range(WEEKS)]
     weeks = dict.fromkeys(reversed([one.isoformat() for one in mondays]), 0)

@@ -287,8 +287,8 @@ class Columns:
                 mask &= np.isinf(self.retired)
         if request.kinds:
             mask &= np.isin(self.kind, [KINDS.index(Kind(kind)) for kind in request.kinds])
-        if request.tags:
-            mask &= self.tagged(request.tags)
+        if tags := request.wanted_tags:
+            mask &= self.tagged(tags)
         if request.origins:
             mask &= np.isin(self.origin, [ORIGINS.index(Origin(one)) for one in request.origins])
         if request.session is not None:

@@ -11,13 +11,16 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from scrubjay import vault
-from scrubjay.model import turns
+from scrubjay.model import cells, turns
+from scrubjay.model.conversations import Conversation, Entry
+from scrubjay.model.documents import Document
 from scrubjay.model.errors import InvalidRequest, SealBroken, WrongKey
 from scrubjay.model.memory import Json, Memory
 from scrubjay.model.records import EXPORT, EXPORT_VERSION, export_record, from_record
@@ -28,6 +31,8 @@ from scrubjay.vault import KEY_BYTES, SALT_BYTES, Cost, Purpose, Random, Sealer,
 
 BUNDLE: Final = "scrubjay-bundle"
 VERSION: Final = EXPORT_VERSION
+LATER: Final = 2
+"""The version of a file with conversations or documents, which older code would leave out."""
 KDF: Final = "argon2id"
 _HEADER_LIMIT: Final = 1024
 
@@ -55,11 +60,29 @@ class Content(Struct, frozen=True, kw_only=True):
     made_at: str
     memories: tuple[Memory, ...]
     turns: tuple[Turn, ...] = ()
+    conversations: tuple[Conversation, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    documents: tuple[Document, ...] = ()
     lookup: bytes | None = None
     tombstones: tuple[bytes, ...] = ()
     audit: tuple[tuple[bytes, bytes], ...] = ()
     extraction: Mapping[str, Json] | None = None
     retention: Retention | None = None
+
+    @property
+    def version(self) -> int:
+        """The version of the file that carries it."""
+        return LATER if self.conversations or self.entries or self.documents else VERSION
+
+    @property
+    def later(self) -> dict[str, list[Json]]:
+        """The records that only a file of the later version has, by their names."""
+        held = {
+            "conversations": self.conversations,
+            "entries": self.entries,
+            "documents": self.documents,
+        }
+        return {name: list(map(cells.to_record, ones)) for name, ones in held.items() if ones}
 
 
 # -- readable JSON ------------------------------------------------------------------------
@@ -69,12 +92,13 @@ def to_json(content: Content) -> bytes:
     """The memories as one readable document."""
     document = {
         "format": EXPORT,
-        "version": VERSION,
+        "version": content.version,
         "scope": str(content.scope),
         "made_at": content.made_at,
         "count": len(content.memories),
         "memories": [export_record(memory) for memory in content.memories],
         "turns": [turns.to_record(turn) for turn in content.turns],
+        **content.later,
     }
     return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
 
@@ -104,10 +128,36 @@ def from_json(raw: bytes) -> Content:
         made_at=str(document.get("made_at")),
         memories=memories,
         turns=tuple(_read_all("turns[{}]", said, turns.from_record).values()),
+        **_read_later({name: document.get(name, []) for name in _LATER}, "{}[{{}}]", 0),
     )
 
 
-Held = TypeVar("Held", Memory, Turn)
+Held = TypeVar("Held", Memory, Turn, Conversation, Entry, Document)
+_LATER: Final[Mapping[str, Any]] = {
+    "conversations": Conversation,
+    "entries": Entry,
+    "documents": Document,
+}
+
+
+def _read_later(records: Mapping[str, Any], place: str, start: int) -> dict[str, Any]:
+    """Conversations, entries and documents; an entry may not follow itself, however far back."""
+    found = dict[str, Any]()
+    for name, kind in _LATER.items():
+        if not isinstance(records[name], list):
+            raise _damaged(name, "they are no list")
+        read = partial(cells.from_record, kind)
+        found[name] = tuple(_read_all(place.format(name), records[name], read, start).values())
+    parents, sound = {one.id: one.parent for one in found["entries"]}, set[str]()
+    for number, entry in enumerate(found["entries"], start):
+        line, at = set[str](), entry.id
+        while at in parents and at not in sound:
+            if at in line:
+                raise _damaged(place.format("entries").format(number), "it follows itself")
+            line.add(at)
+            at = parents[at]
+        sound |= line
+    return found
 
 
 def _read_all(
@@ -153,7 +203,7 @@ def _broken_links(memories: dict[str, Memory]) -> Iterator[tuple[str, str]]:
 
 
 def _check_version(document: dict[str, Any]) -> None:
-    if document.get("version") != VERSION:
+    if document.get("version") not in (VERSION, LATER):
         raise InvalidRequest(
             "The file was made by another version of scrubjay.", hint="Upgrade scrubjay."
         )
@@ -181,10 +231,11 @@ def seal(
 ) -> bytes:
     """The content as a sealed bundle that opens only with `key`; `salted` is how it was derived."""
     derived = {} if salted is None else {KDF: msgspec.to_builtins(salted)}
-    header = json.dumps({"format": BUNDLE, "version": VERSION, "name": name, **derived})
+    version = content.version
+    header = json.dumps({"format": BUNDLE, "version": version, "name": name, **derived})
     sealer = Sealer(key, Purpose.BUNDLE, None, "bundle")
     body = "\n".join(json.dumps(line, ensure_ascii=False) for line in _lines(content)).encode()
-    stream = sealer.seal_stream(body, row_id=name.encode(), version=VERSION, random=random)
+    stream = sealer.seal_stream(body, row_id=name.encode(), version=version, random=random)
     return header.encode() + b"\n" + stream
 
 
@@ -199,6 +250,9 @@ def _lines(content: Content) -> Iterator[Json]:
         yield {"type": "memory", "memory": export_record(memory)}
     for turn in content.turns:
         yield {"type": "turn", "turn": turns.to_record(turn)}
+    for kind, ones in content.later.items():
+        for one in ones:
+            yield {"type": kind, "record": one}
     for tombstone in content.tombstones:
         yield {"type": "tombstone", "id": tombstone.hex()}
     for cell, mac in content.audit:
@@ -275,11 +329,11 @@ def secret_of(raw: bytes, key: str | None = None, passphrase: str | None = None)
 def unseal(raw: bytes, key: bytes) -> Content:
     """The content of a sealed bundle; InvalidRequest names the place that is damaged."""
     name = sealed_name(raw)
-    stream = raw.partition(b"\n")[2]
+    stream, version = raw.partition(b"\n")[2], _header_of(raw)["version"]
     sealer = Sealer(key, Purpose.BUNDLE, None, "bundle")
     chunks: list[bytes] = []
     try:
-        for chunk in sealer.unseal_stream(stream, row_id=name.encode(), version=VERSION):
+        for chunk in sealer.unseal_stream(stream, row_id=name.encode(), version=version):
             chunks.append(chunk)
     except SealBroken as error:
         if not chunks:
@@ -307,6 +361,11 @@ def _parse(lines: list[dict[str, Any]]) -> Content:
         made_at=first["made_at"],
         memories=_read_memories("memory {}", memories, start=1),
         turns=tuple(_read_all("turn {}", said, turns.from_record, start=1).values()),
+        **_read_later(
+            {name: [line["record"] for line in by_type.get(name, ())] for name in _LATER},
+            "{} {{}}",
+            1,
+        ),
         lookup=bytes.fromhex(first["lookup"]) if first["lookup"] else None,
         tombstones=tuple(bytes.fromhex(line["id"]) for line in by_type.get("tombstone", [])),
         audit=tuple(

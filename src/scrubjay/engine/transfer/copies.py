@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from scrubjay import vault
-from scrubjay.engine.ledger import backlog, derivation, turns
+from scrubjay.engine.ledger import backlog, conversations, derivation, documents, turns
 from scrubjay.engine.memories import receipts, retention
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.audit_trail import LOST
@@ -16,6 +17,8 @@ from scrubjay.engine.scope.open_scope import LOOKUP, OpenScope, Ports, day, slot
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit
+from scrubjay.model.conversations import Conversation, Entry
+from scrubjay.model.documents import Document
 from scrubjay.model.errors import (
     Conflict,
     Destroyed,
@@ -36,6 +39,7 @@ from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES, SALT_BYTES, Mac, Purpose
 
 _ALL = 2**31
+Spoken = TypeVar("Spoken", Entry, Document)
 
 
 def export(opened: OpenScope, request: Export, actor: Actor) -> Exported:
@@ -64,11 +68,19 @@ def _collect(opened: OpenScope, view: View, request: Export) -> bundle.Content:
     memories = sorted(found, key=lambda memory: memory.number)
     kept = (turn for _, turn in opened.turns(view) if request.holds(turn))
     said = sorted(kept, key=lambda turn: turn.place)
+    talks, entries, papers = list[Conversation](), list[Entry](), list[Document]()
+    if not request.where:  # it is about memories and turns
+        talks, entries = conversations.everything(opened, view)
+        rows = sorted(documents.documents(opened, view), key=lambda one: one[0].born)
+        papers = [replace(one, revision="") for _, one in rows]
     return bundle.Content(
         scope=opened.scope,
         made_at=opened.ports.clock.now().isoformat(),
         memories=tuple(memories),
         turns=tuple(said),
+        conversations=tuple(talks),
+        entries=tuple(entries),
+        documents=tuple(papers),
     )
 
 
@@ -84,6 +96,7 @@ def load(opened: OpenScope, request: Load, caller: Caller) -> Loaded:
 
     def store(tx: Tx) -> Loaded:
         loaded = _merge(opened, tx, memories, said, caller)
+        _merge_later(opened, tx, content, caller, clean=True)
         opened.trail.record(tx, "load", caller.actor, number=loaded.loaded)
         return loaded
 
@@ -139,6 +152,25 @@ def _merge(
             loaded += 1
     turns.load(opened, tx, said, memories)
     return Loaded(loaded=loaded, known=known, forgotten=forgotten)
+
+
+def _merge_later(
+    opened: OpenScope, tx: Tx, content: bundle.Content, caller: Caller, *, clean: bool
+) -> None:
+    """Write the conversations and documents that are new here; never what was forgotten here."""
+
+    def as_ours(one: Spoken) -> Spoken:
+        if clean:
+            one, _ = admit(one, opened.ports.policy.placeholder)
+        if caller.ceiling is not None:
+            one = replace(one, origin=lowest((caller.ceiling, one.origin)))
+        return one if caller.key is None else replace(one, key_id=caller.key)
+
+    talks = list(content.conversations)
+    if clean:
+        talks = [admit(one, opened.ports.policy.placeholder)[0] for one in talks]
+    conversations.load(opened, tx, talks, list(map(as_ours, content.entries)))
+    documents.load(opened, tx, map(as_ours, content.documents))
 
 
 def _in_line(opened: OpenScope, tx: Tx, memory: Memory, *, trusted: bool) -> Memory:
@@ -340,6 +372,16 @@ def _restore(
         memories = [_admitted(opened, memory) for memory in memories]
     empty = not tx.head().turn.seq
     loaded = _merge(opened, tx, memories, said, caller)
+    later = {
+        name: tuple(one for one in ones if of_id.short(one.id) not in buried)
+        for name, ones in (
+            ("conversations", content.conversations),
+            ("entries", content.entries),
+            ("documents", content.documents),
+        )
+    }
+    rest = replace(content, **later)
+    _merge_later(opened, tx, rest, caller, clean=caller.ceiling is not None)
     if content.extraction is not None:
         backlog.adopt(opened, tx, content.extraction, empty=empty)
     if content.retention is not None and caller.ceiling is None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, product
+from typing import Any, Final
 
-from scrubjay.engine.ledger import turns
+from scrubjay.engine.ledger import conversations, documents, turns
 from scrubjay.engine.scope.open_scope import (
     OpenScope,
     Ports,
@@ -22,6 +23,12 @@ from scrubjay.model.rows import Collection, Row
 from scrubjay.ports import View
 
 _TRIES = 3
+_READ: Final[Mapping[Collection, Callable[[OpenScope, Row], Any]]] = {
+    Collection.MEMORY: OpenScope.unseal,
+    Collection.TURN: OpenScope.unseal_turn,
+    Collection.CONVERSATION: conversations.opened_row,
+    Collection.DOCUMENT: documents.named_rightly,
+}
 
 
 def verify(opened: OpenScope) -> Report:
@@ -55,10 +62,11 @@ def _verify(opened: OpenScope) -> Report:
         missing = tombstones - opened.ports.store.catalog.tombstones(opened.address)
         if missing and not head.due:
             problems.append(f"{len(missing)} tombstones are not in the catalog.")
-        for row_id, collection in product(tombstones, (Collection.MEMORY, Collection.TURN)):
+        others = [one for one in Collection if one is not Collection.SESSION]
+        for row_id, collection in product(tombstones, others):
             if (kept := living(view, collection, row_id)) is not None:
                 problems.append(f"{collection} row {kept.seq} is tombstoned, but not erased.")
-        problems += turns.check_line(opened, view)
+        problems += turns.check_line(opened, view) + conversations.check(opened, view)
         problems += opened.limits.check(view)
         return checked, problems + manifest.check(opened, view)
 
@@ -87,12 +95,12 @@ def _check_row(
     try:
         opened.open_body(collection, row)
         opened.open_vector(row)
-        if collection not in (Collection.MEMORY, Collection.TURN):
+        if collection is Collection.SESSION:
             return
-        found = opened.unseal(row) if collection is Collection.MEMORY else opened.unseal_turn(row)
+        found = _READ[collection](opened, row)
         if isinstance(found, Memory):
             memories[found.id] = found
-        if opened.row_id(found.id) != row.id:
+        if found is None or opened.row_id(found.id) != row.id:
             yield f"{name} holds a {collection.value} with another id."
     except (SealBroken, NotFound, KeyMissing) as error:
         yield f"{name}: {error.message}"
