@@ -8,12 +8,14 @@ import pytest
 
 from scrubjay.access import KEYS, Access, Grant, Keys, everything
 from scrubjay.engine import Engine
+from scrubjay.model.conversations import ReadConversation
+from scrubjay.model.documents import ReadDocument
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Browse, Caller, Get, Load, Revoke
 from scrubjay.model.scope import Scope
-from scrubjay.verbs import Verbs, perform
+from scrubjay.verbs import VERBS, Verbs, perform
 from tests.support.engines import MemoryHome
 
 ALICE = Scope("acme", "alice")
@@ -205,3 +207,21 @@ def test_revoke_takes_exactly_one_target() -> None:
     for fields in ({}, {"key": "k", "channel": "c"}, {"key": "k", "session": "s"}):
         with pytest.raises(InvalidRequest, match="exactly one"):
             Revoke(**fields)
+
+
+def test_no_entry_and_no_document_is_trusted_more_than_its_key(keys: Keys, engine: Engine) -> None:
+    holder = keys.create(name="agent", scopes=["acme/alice"], actor="agent").key
+    reach, scope = Access(engine, keys, holder), ALICE
+    for verb, fields in (
+        ("append", {"conversation": "c", "entries": [{"body": 1, "origin": "user"}]}),
+        ("append", {"conversation": "c", "entries": [{"body": 1}], "origin": Origin.USER}),
+        ("put", {"name": "a", "value": 1, "origin": Origin.USER}),
+    ):
+        with pytest.raises(Forbidden):
+            perform(reach, VERBS[verb], scope, fields)
+    perform(reach, VERBS["append"], scope, {"conversation": "c", "entries": [{"body": 1}]})
+    perform(reach, VERBS["put"], scope, {"name": "a", "value": 1})
+    (entry,) = engine.conversation(scope, ReadConversation("c")).entries
+    document = engine.document(scope, ReadDocument("a"))
+    stamps = [(one.origin, one.key_id, one.actor) for one in (entry, document)]
+    assert stamps == [(Origin.AGENT, holder.id, Actor.AGENT)] * 2

@@ -44,6 +44,7 @@ from scrubjay.model.requests import (
     Retain,
     Revoke,
 )
+from scrubjay.model.retention import KindLimit, SetRetention
 from scrubjay.model.rows import Collection, Freeze
 from scrubjay.model.text import TURN_BYTES
 from tests.support.engines import MemoryHome, SimulatedCrash
@@ -276,6 +277,21 @@ def test_an_indexed_document_is_recalled_in_its_present_text_only(engine: Engine
     assert not any("gyokuro" in one for one in found(engine, "steep gyokuro"))
     engine.remove(ALICE, Remove("json"))
     assert found(engine, "sencha") == []
+    assert sound(engine)
+
+
+def test_the_pieces_of_a_document_count_below_a_cap_only_while_they_are_there(
+    engine: Engine,
+) -> None:
+    limits = (KindLimit(kind=Kind.EPISODE, number=2),)
+    engine.set_retention(ALICE, SetRetention(limits=limits))
+    for number in range(4):
+        put(engine, "a", f"The heron number {number} stands there.", indexed=True)
+        put(engine, "b", f"The egret number {number} flies away.", indexed=True)
+        assert len(browse(engine, limit=100)) == 2
+        assert sound(engine)
+    engine.remove(ALICE, Remove("a"))
+    assert [one.metadata["document"] for one in browse(engine, limit=100)] == ["b"]
     assert sound(engine)
 
 

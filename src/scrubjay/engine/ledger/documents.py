@@ -148,7 +148,7 @@ def prepare(opened: OpenScope, document: Document) -> Indexing:
 def _withdraw(opened: OpenScope, tx: Tx, row: Row) -> None:
     """Erase a memory that was derived from a document; the same text gets another id later."""
     opened.leave_due(tx, Due.PUSH | (Due.NOTHING if row.blob is None else Due.SWEEP))
-    tx.erase(Collection.MEMORY, row.id, drop_day=opened.drop_day())
+    opened.erase_memory(tx, row, opened.unseal_sound(row))
     tx.bury([row.id])
 
 
