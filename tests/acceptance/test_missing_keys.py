@@ -19,6 +19,14 @@ from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine
 from scrubjay.model import requests
 from scrubjay.model.batches import RetainMany
+from scrubjay.model.conversations import (
+    Append,
+    Branch,
+    DeleteConversation,
+    ReadConversation,
+    Rewind,
+)
+from scrubjay.model.documents import Move, Put, ReadDocument, Remove
 from scrubjay.model.errors import KeyMissing, NotFound
 from scrubjay.model.requests import NOTHING, USER, Browse, Destroy, NoFields, Retain
 from scrubjay.model.results import Outcome
@@ -41,6 +49,16 @@ GIVEN: dict[type[Struct], Struct] = {
     requests.Load: requests.Load(b"{}"),
     Retain: Retain("milk"),
     RetainMany: RetainMany([{"content": "milk"}]),
+    requests.LineageRequest: requests.LineageRequest("a"),
+    Append: Append("a", [{"body": "milk"}]),
+    Branch: Branch("a"),
+    ReadConversation: ReadConversation("a"),
+    Rewind: Rewind("a"),
+    DeleteConversation: DeleteConversation("a"),
+    Put: Put("a", "milk"),
+    ReadDocument: ReadDocument("a"),
+    Move: Move("a", "b"),
+    Remove: Remove("a"),
     NoFields: NOTHING,
 }
 """A request for each verb that cannot do without one."""

@@ -15,6 +15,7 @@ from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.conversations import Append, Branch, DeleteConversation, Rewind
 from scrubjay.model.documents import Move, Put, Remove
+from scrubjay.model.memory import Json
 from scrubjay.model.requests import (
     Amend,
     BriefRequest,
@@ -140,7 +141,7 @@ class Story:
     def _keeping(self, scope: Scope) -> Iterator[str]:
         """Conversations and documents, from their first write to the last of their erasing."""
         engine, name = self._engine, self._word()
-        bodies = [{self._word(): self._word()}, {"long": self._word() * 5_000}]
+        bodies: list[Json] = [{self._word(): self._word()}, {"long": self._word() * 5_000}]
         request = Append(
             name,
             [{"body": body} for body in bodies],

@@ -154,9 +154,9 @@ async def talk(store: ConversationStore, step: tuple[Any, ...]) -> Any:
     verb, name, *rest = step
     try:
         if verb == "extend":
-            known = await store.load(name) or Conversation(conversation_id=name)
-            known.messages.extend(map(message, rest[0]))
-            return len(await store.save(known, scope=rest[1]))
+            begun = await store.load(name) or Conversation(conversation_id=name)
+            begun.messages.extend(map(message, rest[0]))
+            return len(await store.save(begun, scope=rest[1]))
         if verb == "rewrite":
             known = await store.load(name)
             if known is None:
@@ -190,7 +190,12 @@ async def talk(store: ConversationStore, step: tuple[Any, ...]) -> Any:
 
 
 def texts(found: Conversation | None) -> list[str] | None:
-    return None if found is None else [str(one.parts[0].content) for one in found.messages]
+    return None if found is None else [text(one) for one in found.messages]
+
+
+def text(one: Any) -> str:
+    """The text of a message's first part; other kinds of parts are not used here."""
+    return str(one.parts[0].content)
 
 
 async def state(store: ConversationStore) -> list[Any]:
@@ -199,7 +204,7 @@ async def state(store: ConversationStore) -> list[Any]:
     for record in await store.list_conversations():
         line = texts(await store.load(record.conversation_id))
         tips = [tip for tip in record.branches if tip != record.head_id]
-        left = [[e.message.parts[0].content for e in await store.read_history(t)] for t in tips]
+        left = [[text(e.message) for e in await store.read_history(t)] for t in tips]
         origin = (record.forked_from, record.forked_at is None)
         told.append((record.conversation_id, record.scope, origin, line, left))
     return told

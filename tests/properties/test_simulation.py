@@ -18,6 +18,7 @@ from scrubjay.engine import Engine, Policy
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import Append, Branch, DeleteConversation, Rewind
 from scrubjay.model.documents import Move, Put, Remove
+from scrubjay.model.memory import Json
 from scrubjay.model.requests import (
     Amend,
     Destroy,
@@ -186,7 +187,7 @@ class Simulation(Stage):
         large: bool,
         dies: Failpoint | None,
     ) -> None:
-        bodies = [{"said": self.say(large=large)}, f"Well. {repeated or self.say()}! And so on."]
+        bodies: list[Json] = [{"said": self.say(large=large)}, f"Well. {repeated or self.say()}! And so on."]
         request = Append(name, [{"body": body} for body in bodies])
         self.step(which, scope, Verb.OTHER, lambda e: e.append(scope, request), dies=dies)
 
@@ -220,7 +221,7 @@ class Simulation(Stage):
         repeated: str | None,
         dies: Failpoint | None,
     ) -> None:
-        value = {"text": [self.say(large=large), f"Yes. {repeated or 'No'}. So."]}
+        value: Json = {"text": [self.say(large=large), f"Yes. {repeated or 'No'}. So."]}
         request = Put(name, value, session=session)
         self.step(which, scope, Verb.OTHER, lambda e: e.put(scope, request), dies=dies)
 

@@ -32,10 +32,10 @@ class InMemory(_Store):
     """`InMemoryStore`: nothing is kept when the process ends."""
 
     def __init__(self, folder: Path, vectors: Vectors) -> None:
-        from langgraph.store.memory import InMemoryStore  # type: ignore[import-not-found]
+        from langgraph.store.memory import InMemoryStore
 
         del folder
-        index = {"dims": DIMENSIONS, "embed": _embed_with(vectors), "fields": ["text"]}
+        index: Any = {"dims": DIMENSIONS, "embed": _embed_with(vectors), "fields": ["text"]}
         self._store = InMemoryStore(index=index)
 
     def version(self) -> str:
@@ -49,7 +49,7 @@ class Sqlite(_Store):
     """`SqliteStore`, with the vectors in sqlite-vec."""
 
     def __init__(self, folder: Path, vectors: Vectors) -> None:
-        from langgraph.store.sqlite import SqliteStore  # type: ignore[import-not-found]
+        from langgraph.store.sqlite import SqliteStore  # type: ignore[import-untyped]
 
         # Its documentation says `fields`; what it reads is `text_fields`.
         index = {"dims": DIMENSIONS, "embed": _embed_with(vectors), "text_fields": ["text"]}

@@ -111,7 +111,8 @@ def test_get_shows_the_text_and_what_is_known_of_it(cli: CommandLine) -> None:
 def test_the_brief_is_markdown_and_as_json_has_its_entries(cli: CommandLine) -> None:
     cli.remember("Alice prefers green tea", "--kind", "preference")
     text = cli.good("brief").out
-    assert "- [preference] Alice prefers green tea" in text
+    assert "- [preference, user, " in text
+    assert "] Alice prefers green tea\n" in text
     told = cli.good("brief", "--json").json
     assert told["markdown"] == text
     assert [entry["content"] for entry in told["entries"]] == ["Alice prefers green tea"]

@@ -186,7 +186,7 @@ def test_what_is_no_key_is_refused(engine: Engine, key: Any) -> None:
 
 def test_a_sealed_file_without_its_key_is_refused(engine: Engine) -> None:
     retain(engine, "tea")
-    with pytest.raises(KeyMissing):
+    with pytest.raises(WrongKey):
         engine.load(BOB, Load(engine.export(ALICE, Export(sealed=True)).content))
 
 

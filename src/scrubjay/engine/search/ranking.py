@@ -309,7 +309,7 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
             found[name] = found[name] * agrees
         if "speaker" in masks:
             masks["speaker"] &= agrees
-    last = _last_statement(coverage, columns)
+    last = _last_statement(evidence, columns)
     if len(last):
         found["newest"] = np.zeros(len(coverage), np.float32)
         found["newest"][last] = 1
@@ -330,15 +330,20 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
     return found
 
 
-def _last_statement(coverage: Floats, columns: RankColumns) -> Places:
+def _last_statement(evidence: Evidence, columns: RankColumns) -> Places:
     """The last of several statements about one thing, which holds; of equal times the last written.
 
-    They are about one thing where they hold as much of the question, and that is much.
+    They are about one thing where they hold as much of the question, and that is more than half of
+    its terms: a name alone is not what a question is about.
     """
+    coverage = evidence.coverage
     most = float(coverage.max(initial=0))
     if most < STATED:
         return np.empty(0, np.intp)
-    equal = np.flatnonzero((coverage >= EQUAL * most) & ~columns.asks)
+    states = (coverage >= EQUAL * most) & ~columns.asks
+    if evidence.shared is not None:
+        states &= 2 * evidence.shared > evidence.terms
+    equal = np.flatnonzero(states)
     if len(equal) < 2:
         return equal[:0]
     times = columns.time[equal]
