@@ -11,7 +11,7 @@ import pytest
 from scrubjay import vault
 from scrubjay.engine import Engine
 from scrubjay.engine.transfer import bundle
-from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, SealBroken
+from scrubjay.model.errors import Conflict, InvalidRequest, SealBroken, WrongKey
 from scrubjay.model.requests import Export, Load
 from scrubjay.vault import Purpose, Sealer
 from tests.support.engines import MemoryHome
@@ -186,7 +186,7 @@ def test_what_is_no_key_is_refused(engine: Engine, key: Any) -> None:
 
 def test_a_sealed_file_without_its_key_is_refused(engine: Engine) -> None:
     retain(engine, "tea")
-    with pytest.raises(KeyMissing):
+    with pytest.raises(WrongKey):
         engine.load(BOB, Load(engine.export(ALICE, Export(sealed=True)).content))
 
 
