@@ -11,7 +11,7 @@ import pytest
 from scrubjay import vault
 from scrubjay.engine import Engine
 from scrubjay.engine.transfer import bundle
-from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, SealBroken
+from scrubjay.model.errors import Conflict, InvalidRequest, SealBroken, WrongKey
 from scrubjay.model.requests import Export, Load
 from scrubjay.vault import Purpose, Sealer
 from tests.support.engines import MemoryHome
