@@ -187,7 +187,10 @@ class Simulation(Stage):
         large: bool,
         dies: Failpoint | None,
     ) -> None:
-        bodies: list[Json] = [{"said": self.say(large=large)}, f"Well. {repeated or self.say()}! And so on."]
+        bodies: list[Json] = [
+            {"said": self.say(large=large)},
+            f"Well. {repeated or self.say()}! And so on.",
+        ]
         request = Append(name, [{"body": body} for body in bodies])
         self.step(which, scope, Verb.OTHER, lambda e: e.append(scope, request), dies=dies)
 
