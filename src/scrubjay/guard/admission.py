@@ -128,7 +128,9 @@ def _cleaned_fields(written: Struct, pure: _Pure) -> Struct:
             continue
         cleaned = _cleaned(value, pure)
         if isinstance(value, tuple):
-            cleaned = tuple(dict.fromkeys(one for one in cleaned if one.strip()))
+            cleaned = tuple(cleaned)
+            if name == "tags":  # a list in free JSON may hold a text twice, or an empty one
+                cleaned = tuple(dict.fromkeys(one for one in cleaned if one.strip()))
         elif cleaned == "" and name not in _WHOLE:
             cleaned = next(one.default for one in fields(written) if one.name == name)
         if cleaned != value:

@@ -100,3 +100,13 @@ def test_what_is_clean_stays_the_same() -> None:
     memory = Memory(**BARE[Memory], tags=("drink",), metadata={"a": ["b", 1, None]})
     assert admit(memory) == (memory, {})
     assert admit(memory)[0] is memory
+
+
+def test_a_list_in_free_json_keeps_its_items_and_their_order() -> None:
+    """Only tags are a set: what a document holds is not the guard's to shorten."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    value: Any = ("a", "a", "", ["x", ""], {"y": ["", ""]}, 1, None)
+    document = Document(
+        id="doc-1", name=("users", "users"), value=value, created_at=now, updated_at=now
+    )
+    assert admit(document, "[REDACTED]")[0] == document
