@@ -311,7 +311,7 @@ def refused() -> Iterator[tuple[str, str, str]]:
         yield "receipt", f"{name}: {value}", json.dumps({**receipt, name: value})
     empty = {"scope": "tenant/owner", "made_at": AT, "memories": [], "count": 0}
     export = {"format": "scrubjay-export", "version": 1, **empty}
-    for name, value in (("format", "x"), ("version", 2), ("count", 1), ("memories", {}),
+    for name, value in (("format", "x"), ("version", 3), ("count", 1), ("memories", {}),
                         ("turns", {}), ("turns", [1]), ("scope", ""),
                         ("turns", [TURN, TURN])):  # fmt: skip
         yield "export", f"{name}: {json.dumps(value)}", json.dumps({**export, name: value})

@@ -12,7 +12,8 @@ from tests.acceptance.mix import Ledger, Mix
 from tests.acceptance.talk import Answering
 from tests.support.killing import Job, Tick, die_at, serve
 
-POLICY = Policy(drop_days=0, segment_rows=8)
+POLICY = Policy(drop_days=0, segment_rows=8, extract_seconds=0.001)
+"""A lease is over as soon as the next process looks: the model answers at once."""
 BATCH = 16
 """Rows sealed anew at once: few, so that a small scope is rotated in several transactions."""
 

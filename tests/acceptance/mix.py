@@ -15,6 +15,7 @@ from typing import Final
 from scrubjay.engine import Engine
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.batches import RetainMany
+from scrubjay.model.conversations import Append, ReadConversation
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.requests import (
     Amend,
@@ -347,6 +348,14 @@ class Mix:
         """A turn more in a scope of its own, and a model that reads what waits there."""
         self.number += 1
         self._talk.step(self.number)
+
+    def _converse(self) -> None:
+        """A conversation in a scope of its own: its first entry makes the collection's key."""
+        self.number += 1
+        scope, words = Scope.parse(f"acme/talk-{self.number}"), self._words(self.number)
+        self._engine.append(scope, Append("words", [{"body": words}]))
+        read = self._engine.conversation(scope, ReadConversation("words"))
+        assert [one.body for one in read.entries] == [words]
 
     # -- a scope of many short lives --------------------------------------------------------
 

@@ -25,6 +25,8 @@ FAILPOINTS = sorted(set(Failpoint) - {Failpoint.STORE_MIGRATING})
 """A migration is killed where the store's own tests have an old file to migrate."""
 FAVOURED = {
     "blob": "large",
+    "collection": "converse",
+    "job": "extract",
     "segment": "recall",
     "destroy": "mayfly",
     "create": "mayfly",

@@ -53,7 +53,7 @@ GIVEN: dict[type[Struct], Struct] = {
     Append: Append("a", [{"body": "milk"}]),
     Branch: Branch("a", into="b"),
     ReadConversation: ReadConversation("a"),
-    Rewind: Rewind("a"),
+    Rewind: Rewind("a", at=0),
     DeleteConversation: DeleteConversation("a"),
     Put: Put("a", "milk"),
     ReadDocument: ReadDocument("a"),

@@ -29,11 +29,13 @@ class LazyModule:
 
 
 if TYPE_CHECKING:
+    from scrubjay.engine.ledger import jobs
     from scrubjay.engine.scope import due_work
     from scrubjay.engine.scope import rotate as rotating
     from scrubjay.engine.search.open_index import OpenIndex
 else:
     due_work = LazyModule("scope.due_work")
+    jobs = LazyModule("ledger.jobs")
     rotating = LazyModule("scope.rotate")
 
 # -- the shelf of indexes --------------------------------------------------------------------------
@@ -238,6 +240,8 @@ class OpenScopes:
             if self._closed:
                 return
             for opened in self._opened.values():
+                if opened.leased:
+                    jobs.release(opened)
                 opened.close()
             self._closed = True
             self._opened.clear()

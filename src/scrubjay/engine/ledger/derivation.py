@@ -45,7 +45,8 @@ def leave_due(notes: Notes, jobs: Iterable[Derivation]) -> None:
     """Note exactly these as due, each once."""
     wanted = list(dict.fromkeys(jobs))
     if wanted != due(notes):
-        notes.put(_NAME, to_builtins(wanted) or None)
+        # `hidden` is written even where there is none, as it always was.
+        notes.put(_NAME, [to_builtins(job) | {"hidden": job.hidden} for job in wanted] or None)
 
 
 def hide_new(opened: OpenScope, tx: Tx, memory: Memory) -> None:

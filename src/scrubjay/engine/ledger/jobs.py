@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -18,16 +19,17 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.scope.open_scope import OpenScope, day
 from scrubjay.engine.scope.scope_values import Notes
-from scrubjay.model.errors import ExtractorError, Frozen
+from scrubjay.model.errors import ExtractorError, Frozen, ScrubjayError
 from scrubjay.model.jobs import ATTEMPTS, JobKind, JobStatus, RunningJob, Work, Worked
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Stopped
 from scrubjay.model.rows import Freeze
-from scrubjay.ports import Failpoint, Tx, View
+from scrubjay.ports import Failpoint, Tx, View, patience
 
 _NAME: Final = "jobs"
 _LEASES: Final = 3
 """A lease lasts this many times as long as a model may take for an answer."""
+_RELEASE_SECONDS: Final = 1.0
 _PASSED: Final = 256
 """Changes in vain after which the next look begins behind them."""
 _SKEW: Final = timedelta(seconds=5)
@@ -78,6 +80,7 @@ class JobQueue(Struct, kw_only=True):
         until = now + timedelta(seconds=_LEASES * opened.ports.policy.extract_seconds)
         self.leases = {name: one for name, one in self.leases.items() if one.lives(now)}
         self.leases[job] = Lease(holder=holder, since=now, until=until)
+        opened.leased[job] = holder
         return holder
 
     def give_back(self, job: str, holder: str) -> bool:
@@ -151,6 +154,25 @@ def change(
             notes.write(tx)
 
     opened.write(store, frozen_too=frozen_too)
+
+
+def release(opened: OpenScope) -> None:
+    """Give back the leases of an engine that is closed while a model thinks.
+
+    The next process need not wait for their end; the answer comes to nobody.
+    """
+    leased = opened.leased.items()
+
+    def held(view: View) -> bool:
+        leases = JobQueue.of(Notes(opened, view)).leases
+        return any(job in leases and leases[job].holder == holder for job, holder in leased)
+
+    def give_back(_: Tx, queue: JobQueue) -> bool:
+        return sum(queue.give_back(job, holder) for job, holder in leased) > 0
+
+    with suppress(ScrubjayError), patience(_RELEASE_SECONDS):  # else they end by themselves
+        if opened.read(held):
+            change(opened, give_back, frozen_too=True)
 
 
 def check_writable(opened: OpenScope) -> None:

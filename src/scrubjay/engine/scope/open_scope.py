@@ -246,6 +246,8 @@ class OpenScope:
         self._reached = 0
         self.kept = PlaintextCache(ports.policy.kept_bytes)
         self._progress: dict[Collection, tuple[int, int]] = {}
+        self.leased: dict[str, str] = {}
+        """Jobs that this process took a lease of, and the holder's name."""
 
     # -- hashes and sealers ------------------------------------------------------------
 
