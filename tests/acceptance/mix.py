@@ -6,6 +6,7 @@ import json
 import os
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -16,9 +17,11 @@ from scrubjay.engine import Engine
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import Append, ReadConversation
+from scrubjay.model.jobs import Work
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.requests import (
     Amend,
+    Browse,
     Destroy,
     Forget,
     Load,
@@ -348,6 +351,17 @@ class Mix:
         """A turn more in a scope of its own, and a model that reads what waits there."""
         self.number += 1
         self._talk.step(self.number)
+
+    def _consolidate(self) -> None:
+        """Episodes in a scope of their own: what was learned of each is there once."""
+        scope = Scope.parse("acme/lessons")
+        self.number += 1
+        episode = Retain(self._words(self.number), kind="episode", key=f"key-{self.number}")
+        self._engine.retain(scope, episode)
+        self._engine.work(scope, Work(kinds=["consolidation"]))
+        found = self._engine.browse(scope, Browse(kinds=["fact"], limit=10_000)).memories
+        told = Counter(one.content for one in found)
+        assert told and max(told.values()) == 1, told
 
     def _converse(self) -> None:
         """A conversation in a scope of its own: its first entry makes the collection's key."""

@@ -26,7 +26,7 @@ FAILPOINTS = sorted(set(Failpoint) - {Failpoint.STORE_MIGRATING})
 FAVOURED = {
     "blob": "large",
     "collection": "converse",
-    "job": "extract",
+    "job": "consolidate",
     "segment": "recall",
     "destroy": "mayfly",
     "create": "mayfly",
