@@ -88,10 +88,11 @@ class Tx(View, Protocol):
         written over, but is never made this way.
         """
 
-    def reseal(self, collection: Collection, row: Row) -> None:
-        """Exchange cell, vector, blob and epoch of an existing row; seq and version stay.
+    def reseal(self, collection: Collection, rows: Sequence[tuple[Row, Row]]) -> frozenset[bytes]:
+        """Exchange cell, vector, blob and epoch of rows, given as read and as they are to be.
 
-        Raises Conflict when the row is absent, erased, or of another version by now.
+        Seq and version stay. A row that is not as it was read (another version, epoch or vector,
+        erased, or gone) is passed over; returns the ids of those that were exchanged.
         """
 
     def erase(self, collection: Collection, row_id: bytes, *, drop_day: int) -> Row | None:
@@ -391,6 +392,7 @@ class Failpoint(StrEnum):
     ROTATE_SLOT_DELETED = "rotate.slot-deleted"
     EXTRACT_ANSWERED = "extract.answered"
     PURGE_COMMITTED = "purge.committed"
+    DESTROY_MARKED = "destroy.marked"
     DESTROY_KEYS_DELETED = "destroy.keys-deleted"
     DESTROY_EMPTIED = "destroy.emptied"
     DESTROY_UNLINKED = "destroy.unlinked"

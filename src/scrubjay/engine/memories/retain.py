@@ -12,7 +12,7 @@ from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
-from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, KeyMissing, Stale
+from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, Stale
 from scrubjay.model.memory import Edition, Memory, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Amend, Caller, Retain, Supersede
@@ -30,10 +30,7 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     public_id = request.id or f"mem-{clock.new_id()}"
     memory = request.memory(public_id, now, caller)
     vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
-    try:  # before the transaction begins, in the epoch as last seen
-        ahead = opened.seal(memory, opened.epoch(Collection.MEMORY), vector)
-    except KeyMissing:
-        ahead = None  # another process rotated that key away since: only the head can tell
+    ahead = opened.seal_ahead(memory, vector)
 
     def store(tx: Tx) -> Retained:
         stable = request.id is not None
@@ -46,14 +43,14 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
         origin = lowest([origin, *(source.origin for source in sources)])
         # What is derived late, from a value that was corrected meanwhile, is hidden as well.
         outdated = any(not source.current for source in sources)
-        epoch, sealed = tx.head().memory.epoch, ahead
-        if sealed is None or sealed.row.epoch != epoch or origin is not memory.origin or outdated:
+        epoch, row = tx.head().memory.epoch, ahead
+        if row is None or row.epoch != epoch or origin is not memory.origin or outdated:
             told = replace(memory, origin=origin, retired_at=now if outdated else None)
-            sealed = opened.seal(told, epoch, vector)
-        opened.trail.record(tx, "retain", caller.actor, (sealed.row.id,))
-        opened.write_row(tx, Collection.MEMORY, sealed)
+            row = opened.seal(told, epoch, vector)
+        opened.trail.record(tx, "retain", caller.actor, (row.id,))
+        opened.write_row(tx, Collection.MEMORY, row)
         for source in memory.sources:
-            tx.link(opened.row_id(source), sealed.row.id)
+            tx.link(opened.row_id(source), row.id)
         if outdated:
             derivation.hide_new(opened, tx, memory)
         return Retained(id=memory.id, redacted=redacted, degraded=degraded, hidden=int(outdated))
