@@ -140,7 +140,7 @@ class _Floor:
         rows = len(self._norms)
         scores = np.zeros(rows, np.float32)
         for term in set(terms(question, "english")):
-            found, counts = self._postings.find(term)
+            found, counts = self._postings.find([term])[0]
             rarity = np.float32(np.log1p((rows - len(found) + 0.5) / (len(found) + 0.5)))
             times = counts.astype(np.float32)
             scores[found] += rarity * times / (times + self._norms[found])

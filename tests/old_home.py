@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from scrubjay import Jay, Scope, bootstrap, settings
+from scrubjay.ports import Reach, pass_by
 from scrubjay.testing.clock import FakeClock
 
 VECTORS = Path(__file__).parent / "vectors"
@@ -48,11 +49,13 @@ def unpack(folder: Path) -> Path:
     return folder
 
 
-def open_home(folder: Path, scope: Scope, clock: FakeClock | None = None) -> Jay:
+def open_home(
+    folder: Path, scope: Scope, clock: FakeClock | None = None, reach: Reach = pass_by
+) -> Jay:
     """One scope of the home; the reader's clock stands still, so that ages do."""
     clock = clock or FakeClock("reader", start=READ_AT, step=timedelta())
     env = {"HOME": str(folder), "SCRUBJAY_BALLAST_MEGABYTES": "0"}
-    return Jay(bootstrap.build(settings.read(env, home=folder), clock=clock), scope)
+    return Jay(bootstrap.build(settings.read(env, home=folder), clock=clock, reach=reach), scope)
 
 
 # -- what is read --------------------------------------------------------------------------

@@ -131,11 +131,11 @@ Asked = TypeVar("Asked", bound=Struct)
 
 def request(kind: type[Asked], fields: Mapping[str, Any]) -> Asked:
     """A checked request; InvalidRequest if a field is wrong or unknown."""
-    if unknown := fields.keys() - set(kind.__struct_fields__):
-        raise InvalidRequest(f"There is no field {min(unknown)} in this request.")
     try:
         return kind(**fields)
     except TypeError as error:
+        if unknown := fields.keys() - set(kind.__struct_fields__):
+            raise InvalidRequest(f"There is no field {min(unknown)} in this request.") from error
         raise InvalidRequest(f"{error}.".replace("argument", "field")) from error
 
 

@@ -401,6 +401,7 @@ class Failpoint(StrEnum):
     LOAD_COMMITTED = "load.committed"
     RESTORE_KEYS_ADDED = "restore.keys-added"
     RESTORE_COMMITTED = "restore.committed"
+    COLLECTION_KEY_ADDED = "collection.key-added"
     STORE_BEFORE_COMMIT = "store.before-commit"
     STORE_AFTER_COMMIT = "store.after-commit"
     STORE_MIGRATING = "store.migrating"

@@ -112,16 +112,19 @@ class Verb(Generic[P, R]):
 
     def __call__(self, handle: Handle | AsyncHandle, /, *args: P.args, **fields: P.kwargs) -> R:
         """Perform it on a handle; InvalidRequest if a field is wrong, unknown or given twice."""
-        names = self.request.__match_args__
-        if len(args) > len(names):
-            raise InvalidRequest(
-                f"{self.name} takes {' and '.join(names) or 'nothing'} by position.",
-                hint="Give every other field by its name.",
-            )
-        given = dict(zip(names, args, strict=False))
-        if twice := given.keys() & fields.keys():
-            raise InvalidRequest(f"{min(twice)}: it is given by position and by name.")
-        result: R = handle._carry_out(self, codec.request(self.request, given | fields))
+        named: dict[str, Any] = fields
+        if args:
+            names = self.request.__match_args__
+            if len(args) > len(names):
+                raise InvalidRequest(
+                    f"{self.name} takes {' and '.join(names) or 'nothing'} by position.",
+                    hint="Give every other field by its name.",
+                )
+            given = dict(zip(names, args, strict=False))
+            if twice := given.keys() & fields.keys():
+                raise InvalidRequest(f"{min(twice)}: it is given by position and by name.")
+            named = given | fields
+        result: R = handle._carry_out(self, codec.request(self.request, named))
         return result
 
 

@@ -51,7 +51,7 @@ def _postings(raw: Iterable[bytes]) -> Iterator[Postings]:
 def _holds(part: Postings, word: str) -> bool:
     """Whether the word is a term, in whatever language its text was taken to be."""
     forms = {term for language in LANGUAGES for term in terms(word, language)[:1]}
-    return any(len(part.find(form)[0]) for form in forms)
+    return any(len(rows) for rows, _ in part.find(forms))
 
 
 def count_segments(engine: Engine, scope: Scope) -> int:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from scrubjay import Jay, Scope
+from scrubjay.adapters.stores.sqlite.schema import SCOPE
 from scrubjay.conversation.outgoing import render_brief
+from scrubjay.ports import Failpoint
 from tests import old_home
 from tests.old_home import EXPECTED, QUERIES, SCOPES
+from tests.support.killing import die_at
 
 
 @pytest.fixture(params=SCOPES, ids=str)
@@ -98,3 +104,28 @@ def test_an_old_home_can_be_written_corrected_and_forgotten_in(
     assert receipt.erased == len(expected["history"]) + 2
     assert jay.verify(receipt).sound
     assert jay.verify().problems == jay.verify_audit().problems == ()
+
+
+def versions(home: Path) -> set[int]:
+    """The schema versions of the scopes' files."""
+    files = (home / "data" / "scopes").glob("*.sqlite")
+    return {int(apsw.Connection(str(one)).pragma("user_version")) for one in files}
+
+
+def test_an_old_home_survives_a_kill_at_each_step_of_its_migration(tmp_path: Path) -> None:
+    home = old_home.unpack(tmp_path / "home")
+    (old,) = versions(home)
+    for step in range(1, SCOPE.version - old + 1):
+        for scope in SCOPES:
+            child = os.fork()
+            if child == 0:
+                reach = die_at(Failpoint.STORE_MIGRATING, step)
+                old_home.open_home(home, scope, reach=reach).verify()
+                os._exit(0)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+            assert old in versions(home)
+    for scope in SCOPES:
+        with old_home.open_home(home, scope) as jay:
+            jay.retain("The ferry leaves at eight")
+            assert jay.verify().problems == jay.verify_audit().problems == ()
+    assert versions(home) == {SCOPE.version}

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 import scrubjay
 from scrubjay import codec
-from scrubjay.engine.engine import OPEN_SCOPES
+from scrubjay.engine.open_scopes import OPEN_SCOPES
 from scrubjay.verbs import VERBS, Verb, Verbs
 
 MANY = 600

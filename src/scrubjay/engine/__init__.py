@@ -1,8 +1,14 @@
-"""The engine: one function per verb, and the class that holds the open scopes."""
+"""The engine: one method per verb, in one class per room, on any scope."""
 
 from __future__ import annotations
 
-from scrubjay.engine.engine import Engine
+from scrubjay.engine.ledger.verbs import LedgerVerbs
+from scrubjay.engine.memories.verbs import MemoryVerbs
 from scrubjay.engine.scope.open_scope import Policy, Ports
+from scrubjay.engine.transfer.verbs import TransferVerbs
 
 __all__ = ["Engine", "Policy", "Ports"]
+
+
+class Engine(MemoryVerbs, LedgerVerbs, TransferVerbs):
+    """All verbs on all scopes of one installation; thread-safe."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from enum import Enum
-from typing import Any, Final, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import fields, replace
@@ -19,6 +21,9 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Memory
 from scrubjay.model.requests import Retain, Supersede
 from scrubjay.model.turns import Piece, Turn
+
+if TYPE_CHECKING:
+    from scrubjay.guard.secrets import Redacted
 
 _Pure = Callable[[str], str]
 Written = TypeVar("Written", Retain, Supersede, Memory, Turn, Piece)
@@ -44,14 +49,13 @@ def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Ma
 
     Every text in it is cleaned, but for `IDENTIFIERS`; InvalidRequest if no content is left.
     """
-    from scrubjay.guard.clean import clean  # their patterns are compiled at first
-    from scrubjay.guard.secrets import redact
-
+    clean, redact = _filters()
     found: Counter[str] = Counter()
 
     def pure(text: str) -> str:
         redacted = redact(clean(text), placeholder)
-        found.update(redacted.found)
+        if redacted.found:
+            found.update(redacted.found)
         return redacted.text
 
     cleaned: Written = _cleaned(written, pure)
@@ -63,27 +67,42 @@ def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Ma
     return cleaned, dict(found)
 
 
+@cache
+def _filters() -> tuple[_Pure, Callable[[str, str], Redacted]]:
+    """Both filters; their patterns are compiled by the first write, not by every command."""
+    from scrubjay.guard.clean import clean
+    from scrubjay.guard.secrets import redact
+
+    return clean, redact
+
+
 def _cleaned(value: Any, pure: _Pure) -> Any:
     """The value with every text in it made pure, or the same if it was."""
     match value:
-        case Enum():
-            return value
         case str():
-            return pure(value)
+            return value if isinstance(value, Enum) else pure(value)
+        case float() | int() | datetime():  # they need no look at an abstract class
+            return value
         case list() | tuple():
             return [_cleaned(one, pure) for one in value]
-        case Mapping():
-            return {pure(name): _cleaned(one, pure) for name, one in value.items()}
         case Struct():
             return _cleaned_fields(value, pure)
+        case Mapping():
+            return {pure(name): _cleaned(one, pure) for name, one in value.items()}
     return value
+
+
+@cache
+def _free(kind: type[Struct]) -> tuple[str, ...]:
+    """The fields that are no identifiers."""
+    return tuple(name for name in kind.__struct_fields__ if name not in IDENTIFIERS)
 
 
 def _cleaned_fields(written: Struct, pure: _Pure) -> Struct:
     """A field of which nothing is left is as if it had not been given; content stays empty."""
     changed = dict[str, Any]()
-    for name in written.__struct_fields__:
-        if name in IDENTIFIERS or not (value := getattr(written, name)):
+    for name in _free(type(written)):
+        if not (value := getattr(written, name)):
             continue
         cleaned = _cleaned(value, pure)
         if isinstance(value, tuple):

@@ -10,6 +10,8 @@ import json
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
+
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Json, Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
@@ -88,8 +90,11 @@ def _provenance_record(provenance: Provenance) -> Record:
 
 
 def encode(memory: Memory) -> bytes:
-    """The bytes that go into a cell."""
-    return _compact(to_record(memory)).encode()
+    """The bytes that go into a cell: those of `json`, which writes floats in a form of its own."""
+    record = to_record(memory)
+    if "importance" in record or "metadata" in record:
+        return _compact(record).encode()
+    return msgspec.json.encode(record)  # the same bytes where there is no float
 
 
 def decode(cell: bytes, *, number: int, version: int) -> Memory:

@@ -186,14 +186,15 @@ class Retain(_WithContent, frozen=True, kw_only=True):
 
     def memory(self, public_id: str, recorded_at: datetime, caller: Caller) -> Memory:
         """The memory this request describes; its other fields have the names of a memory's."""
-        told = {name: getattr(self, name) for name in self.__struct_fields__}
-        where = {name: told.pop(name) for name in _PROVENANCE & told.keys()}
+        where = {name: getattr(self, name) for name in _PROVENANCE}
+        told = {name: getattr(self, name) for name in _TOLD}
         told |= {"id": public_id, "metadata": dict(self.metadata)}
         provenance = Provenance(actor=caller.actor, key_id=caller.key, **where)
         return Memory(**told, recorded_at=recorded_at, provenance=provenance)
 
 
-_PROVENANCE: Final = frozenset(Provenance.__struct_fields__)
+_PROVENANCE: Final = frozenset(Provenance.__struct_fields__) & {*Retain.__struct_fields__}
+_TOLD: Final = frozenset(Retain.__struct_fields__) - _PROVENANCE
 
 
 class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
@@ -324,7 +325,7 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
     def _matches(self, memory: Memory) -> bool:
         return (
             (not self.kinds or memory.kind in self.kinds)
-            and frozenset(self.tags) <= frozenset(memory.tags)
+            and (not self.tags or frozenset(self.tags) <= frozenset(memory.tags))
             and (not self.origins or memory.origin in self.origins)
             and (self.session is None or memory.provenance.session == self.session)
             and (self.since is None or memory.said_at >= self.since)
@@ -404,7 +405,7 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         named = (self.scopes,) if isinstance(self.scopes, str | Scope) else self.scopes
-        if isinstance(named, Iterable):
+        if named and isinstance(named, Iterable):
             parsed = (one if isinstance(one, Scope) else Scope.parse(one) for one in named)
             force_setattr(self, "scopes", tuple(parsed))
         Filter.__post_init__(self)

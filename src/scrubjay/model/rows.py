@@ -14,6 +14,8 @@ class Collection(StrEnum):
     MEMORY = "memory"
     TURN = "turn"
     SESSION = "session"
+    CONVERSATION = "conversation"
+    DOCUMENT = "document"
 
 
 class Freeze(StrEnum):
@@ -77,6 +79,8 @@ class Head(Struct, frozen=True, kw_only=True):
     memory: Position = Position()
     turn: Position = Position()
     session: Position = Position()
+    conversation: Position = Position()
+    document: Position = Position()
     frozen: Freeze = Freeze.NONE
     destroyed: bool = False
     audit_count: int = 0
@@ -92,13 +96,7 @@ class Head(Struct, frozen=True, kw_only=True):
 
     def moved(self, collection: Collection, position: Position) -> Head:
         """The head with one collection moved on."""
-        match collection:
-            case Collection.MEMORY:
-                return replace(self, memory=position)
-            case Collection.TURN:
-                return replace(self, turn=position)
-            case Collection.SESSION:
-                return replace(self, session=position)
+        return replace(self, **{collection.value: position})
 
 
 class AuditRow(Struct, frozen=True, kw_only=True):

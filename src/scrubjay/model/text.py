@@ -69,8 +69,13 @@ class CheckedRequest(Struct, frozen=True):
     """Base of requests: the fields are checked as one is made, however it is made."""
 
     def __post_init__(self) -> None:
-        given = {name: getattr(self, name) for name in self.__struct_fields__}
-        for name, value in checked(type(self), given).items():
+        # A default needs no check: what the caller left out costs a look at its name.
+        given = {
+            name: value
+            for name, default in _defaults(type(self))
+            if (value := getattr(self, name)) is not default
+        }
+        for name, value in checked(type(self), given).items() if given else ():
             if value is not given[name]:
                 force_setattr(self, name, value)
 
@@ -84,8 +89,14 @@ def check(name: str, hint: Any, value: Any) -> Any:
 
 
 def checked(kind: type[Struct], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a Struct in their types; InvalidRequest names the first that is wrong."""
+    """The given fields of a Struct in their types; InvalidRequest names the first wrong one."""
     return _convert(given, *_form(kind))
+
+
+@lru_cache(maxsize=256)
+def _defaults(kind: type[Struct]) -> tuple[tuple[str, Any], ...]:
+    """The fields of a Struct, each with its default, NODEFAULT if there is none."""
+    return tuple((one.name, one.default) for one in fields(kind))
 
 
 _PLAIN: Final = frozenset(
@@ -107,7 +118,7 @@ def _convert(
         made = msgspec.convert(listed, form, builtin_types=(datetime, bytes))
     except ValidationError as error:
         raise refusal(form, error) from error
-    return {name: _settled(name, getattr(made, name), most) for name in form.__struct_fields__}
+    return {name: _settled(name, getattr(made, name), most) for name in listed}
 
 
 @lru_cache(maxsize=256)
@@ -164,7 +175,7 @@ def _settled(name: str, value: Any, most: Mapping[str, int]) -> Any:
                 if isinstance(one, str):
                     _utf8(name, one)
             return tuple(dict.fromkeys(value)) if isinstance(value, tuple) else value
-        case dict():
+        case dict() if value:
             _check_json(name, value)
     return value
 

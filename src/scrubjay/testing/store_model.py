@@ -24,7 +24,8 @@ from scrubjay.ports import Store, Tx, View
 ANY: Final = 1_000
 _ids = st.sampled_from([bytes([number]) * 16 for number in range(1, 7)])
 _hashes = st.none() | st.sampled_from([b"x", b"y"])
-_collections = st.sampled_from([Collection.MEMORY, Collection.TURN])
+_COLLECTIONS: Final = (Collection.MEMORY, Collection.CONVERSATION, Collection.DOCUMENT)
+_collections = st.sampled_from(_COLLECTIONS)
 _days = st.integers(1, 5)
 _names = st.sampled_from(["one", "two"])
 _rows = st.builds(
@@ -176,6 +177,5 @@ _QUESTIONS: tuple[Callable[[View], object], ...] = (
     lambda view: view.buried([bytes([number]) * 16 for number in range(8)]),
     lambda view: [view.value(name) for name in ("one", "two")],
     lambda view: view.audit(1, 5),
-    *_about(Collection.MEMORY),
-    *_about(Collection.TURN),
+    *(question for collection in _COLLECTIONS for question in _about(collection)),
 )

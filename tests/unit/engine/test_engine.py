@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import pytest
 
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine import engine as checking
 from scrubjay.model.errors import Busy, Full, StoreError
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import (
@@ -84,13 +83,15 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "audit": lambda engine: engine.audit(ALICE),
     "verify_audit": lambda engine: engine.verify_audit(ALICE),
     "check_embedder": lambda engine: engine.check_embedder(),
+    "extract": lambda engine: engine.extract(ALICE),
+    "extraction": lambda engine: engine.extraction(ALICE),
+    "pause_extraction": lambda engine: engine.pause_extraction(ALICE),
 }
 
 
 def test_no_verb_is_left_out_here() -> None:
-    verbs = {**vars(Engine), **vars(checking.Checking)}
-    public = {name for name in verbs if not name.startswith("_")}
-    assert public == {*VERBS, "close", "full_score", "unreadable_scopes"}
+    public = {name for name in dir(Engine) if not name.startswith("_")}
+    assert public == {*VERBS, "close", "extracts", "full_score", "listen", "unreadable_scopes"}
 
 
 @pytest.mark.parametrize("verb", VERBS)

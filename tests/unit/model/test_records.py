@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind, Memory, Provenance
@@ -18,6 +18,21 @@ from tests.strategies import memories
 PLAIN = Memory(
     id="mem-1", kind=Kind.FACT, content="tea", recorded_at=datetime(2026, 5, 1, tzinfo=UTC)
 )
+
+
+@given(memories())
+def test_a_cell_has_the_bytes_of_the_standard_encoder(memory: Memory) -> None:
+    """Old code wrote them, and vectors publish them: a faster encoder may not write others."""
+    standard = json.dumps(to_record(memory), ensure_ascii=False, separators=(",", ":"))
+    assert encode(memory) == standard.encode()
+
+
+def test_every_character_is_written_as_the_standard_encoder_writes_it() -> None:
+    points = [*range(0x80), 0xA0, 0xAD, 0x2028, 0x2029, 0xFEFF, 0xFFFF, 0x1F600, 0x10FFFF]
+    memory = replace(PLAIN, content="".join(map(chr, points)))
+    standard = json.dumps(to_record(memory), ensure_ascii=False, separators=(",", ":"))
+    assert encode(memory) == standard.encode()
+
 
 WRONG: list[tuple[str, object]] = [
     ("id", None),

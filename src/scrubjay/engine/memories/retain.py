@@ -72,12 +72,14 @@ def _replayed(
 
     It is known by its key or, if the writer chose it (`stable`), by its id.
     """
-    row_id, hashed = opened.row_id(public_id), opened.key_hash(key)
-    names = [name for name in (row_id if stable else None, hashed) if name is not None]
-    if names and tx.buried(names):
+    row_id = opened.row_id(public_id) if stable else None
+    hashed = opened.key_hash(key)
+    if not (names := [name for name in (row_id, hashed) if name is not None]):
+        return None
+    if tx.buried(names):
         return Retained(id=public_id, outcome=Outcome.FORGOTTEN)
     known = tx.row_by_key(Collection.MEMORY, hashed) if hashed else None
-    if known is None and stable:
+    if known is None and row_id is not None:
         known = tx.row(Collection.MEMORY, row_id)
     if known is None:
         return None

@@ -117,8 +117,8 @@ def make(ports: Ports, scope: Scope, address: str, lookup: bytes | None = None) 
     """Create an empty scope: keys, then the file, then the catalog entry."""
     random, add = ports.clock.random, ports.keyring.add
     add(address, LOOKUP, lookup or random(KEY_BYTES))
-    for collection in Collection:
-        add(address, slot(collection, 1), random(KEY_BYTES))
+    for collection in (Collection.MEMORY, Collection.TURN, Collection.SESSION):
+        add(address, slot(collection, 1), random(KEY_BYTES))  # others get theirs when first used
     ports.reach(Failpoint.CREATE_KEYS_ADDED)
     ports.store.create(address)
     ports.reach(Failpoint.CREATE_STORED)

@@ -418,7 +418,7 @@ class OpenScope:
             version=memory.version,
             epoch=epoch,
             cell=None,
-            vector=self.seal_vector(vector, row_id, epoch),
+            vector=None if vector is None else self.seal_vector(vector, row_id, epoch),
             session=None if session is None else self.session_hash(session),
             key=self.key_hash(memory.key),
             expiry=None if memory.expires_at is None else day(memory.expires_at),
@@ -545,8 +545,10 @@ class OpenScope:
         if known is not None and known.blob is not None:
             self.leave_due(tx, Due.SWEEP)
         version = 1 if known is None else known.version + 1
-        epoch = tx.head().at(collection).epoch
-        row = Row(id=row_id, version=version, epoch=epoch, cell=None, session=session)
+        position = tx.head().at(collection)
+        if not position.seq:  # the first row: only a new scope's own collections have a key
+            self._require_slot(collection, position.epoch, Failpoint.COLLECTION_KEY_ADDED)
+        row = Row(id=row_id, version=version, epoch=position.epoch, cell=None, session=session)
         self.write_row(tx, collection, self.seal_body(collection, row, body))
 
     def write_row(self, tx: Tx, collection: Collection, row: Row) -> Row:
@@ -602,17 +604,20 @@ class OpenScope:
         head = tx.head()
         position = head.at(collection)
         epoch = epoch or position.epoch + 1
-        if (collection, epoch) not in self._secrets:
-            raise Need(partial(self.add_slot, collection, epoch))
+        self._require_slot(collection, epoch, Failpoint.ROTATE_SLOT_ADDED)
         tx.set_head(head.moved(collection, replace(position, epoch=epoch)))
 
-    def add_slot(self, collection: Collection, epoch: int) -> None:
-        """Add the key of an epoch to the keyring, ahead of the transaction that begins it."""
+    def _require_slot(self, collection: Collection, epoch: int, added: Failpoint) -> None:
+        """Begin an epoch in a transaction: its key is in the keyring by then."""
+        if (collection, epoch) not in self._secrets:
+            raise Need(partial(self._add_slot, collection, epoch, added))
+
+    def _add_slot(self, collection: Collection, epoch: int, added: Failpoint) -> None:
         key = self.ports.clock.random(KEY_BYTES)
         kept = self.ports.keyring.add(self.address, slot(collection, epoch), key)
         with self._mutex:
             self._secrets[collection, epoch] = kept
-        self.ports.reach(Failpoint.ROTATE_SLOT_ADDED)
+        self.ports.reach(added)
 
     # -- the guarded way to the rows ---------------------------------------------------
 
@@ -661,8 +666,10 @@ class OpenScope:
     def _attempt(
         self, work: Callable[[Tx], Result], ahead: Provisions, *, frozen_too: bool, erasing: bool
     ) -> Result:
-        with self._mutex:
-            taken, self._reads = self._reads, Counter()
+        taken: Counter[tuple[str, str]] | None = None
+        if self._reads:
+            with self._mutex:
+                taken, self._reads = self._reads, Counter()
 
         def guarded(tx: Tx) -> Result:
             head = tx.head()
@@ -674,7 +681,7 @@ class OpenScope:
             ahead.wanted.clear()
             self._local.provisions = ahead
             try:
-                for (verb, actor), number in sorted(taken.items()):
+                for (verb, actor), number in sorted(taken.items()) if taken else ():
                     self.trail.record(tx, verb, actor, number=number)
                 result = work(tx)
             finally:
@@ -686,8 +693,9 @@ class OpenScope:
         try:
             result = self.ports.store.write(self.address, guarded, erasing=erasing)
         except (ScrubjayError, Need) as error:
-            with self._mutex:
-                self._reads.update(taken)
+            if taken:
+                with self._mutex:
+                    self._reads.update(taken)
             if isinstance(error, NotFound):
                 self._explain_absence(error)
             raise

@@ -28,9 +28,10 @@ _BATCH_BYTES = 8 * 1024 * 1024
 
 def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
     """Give every collection a new epoch key and delete the old ones."""
+    used = [one for one in Collection if opened.slots(one)]  # in others nothing was ever sealed
 
     def store(tx: Tx) -> None:
-        for collection in Collection:
+        for collection in used:
             opened.raise_epoch(tx, collection)
         opened.leave_due(tx, Due.ROTATE)
         opened.trail.record(tx, "rotate", actor)
@@ -40,8 +41,7 @@ def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
     resealed = finish(opened)
     opened.ports.store.settle(opened.address)
     opened.copy_audit_head()
-    epochs = {collection.value: opened.epoch(collection) for collection in Collection}
-    return Rotated(resealed=resealed, epochs=epochs)
+    return Rotated(resealed=resealed, epochs={one.value: opened.epoch(one) for one in used})
 
 
 def finish(opened: OpenScope, *, seconds: float | None = None) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -57,8 +57,8 @@ class TermRows(Protocol):
     def lengths(self) -> Rows:
         """How many terms each row holds."""
 
-    def find(self, term: str) -> TermCounts:
-        """The rows that hold the term, ascending, and how often each does."""
+    def find(self, terms: Collection[str]) -> list[TermCounts]:
+        """For each term the rows that hold it, ascending, and how often each does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,14 +153,16 @@ class Postings:
         arrays = (self.keys, self.starts, self.rows, self.counts, self.lengths)
         return sum(array.nbytes for array in arrays)
 
-    def find(self, term: str) -> TermCounts:
-        """The rows that hold the term, ascending, and how often each does."""
-        wanted = np.uint64(key(term))
-        place = int(self.keys.searchsorted(wanted))
-        if place == len(self.keys) or self.keys[place] != wanted:
-            return _NOTHING
-        first, last = self.starts[place], self.starts[place + 1]
-        return self.rows[first:last], self.counts[first:last]
+    def find(self, terms: Collection[str]) -> list[TermCounts]:
+        """For each term the rows that hold it, ascending, and how often each does."""
+        wanted = np.fromiter(map(key, terms), np.uint64, len(terms))
+        places = self.keys.searchsorted(wanted)
+        known = np.flatnonzero(self.keys.take(places, mode="clip") == wanted)
+        found = [_NOTHING] * len(terms)
+        edges = zip(self.starts[places[known]], self.starts[places[known] + 1], strict=True)
+        for at, (first, last) in zip(known.tolist(), edges, strict=True):
+            found[at] = self.rows[first:last], self.counts[first:last]
+        return found
 
 
 def _differs(values: NDArray[Number]) -> Mask:
@@ -219,15 +221,18 @@ class Terms:
         and never counts as rarer than the wanted one, so it cannot outweigh the word itself.
         """
         scores, coverage = np.zeros(self.rows, np.float32), np.zeros(self.rows, np.float32)
-        known = {item.term for item in wanted}
+        known = dict.fromkeys(item.term for item in wanted)
+        asked = known | dict.fromkeys(term for item in wanted for term in item.near)
+        found = self.find(asked)
         whole = nats = 0.0
         for item in wanted:
-            own = self.find(item.term)
+            own = found[item.term]
             rarity = self.rarity(len(own[0]))
             near = [
-                (self.find(term), share) for term, share in item.near.items() if term not in known
+                (found[term], share)
+                for term, share in item.near.items()
+                if term not in known and len(found[term][0])
             ]
-            near = [(found, share) for found, share in near if len(found[0])]
             if not near and not len(own[0]):
                 continue
             rows, best, held = self.weigh(own, near, rarity)
@@ -239,17 +244,20 @@ class Terms:
         coverage = coverage / np.float32(whole) if whole else coverage
         return Match(scores, coverage, len(wanted), nats)
 
-    def find(self, term: str) -> TermCounts:
-        """The rows that hold the term, ascending, and how often each does."""
-        found = [
-            (rows + np.uint32(base) if base else rows, counts)
-            for part, base in zip(self.parts, self.bases, strict=False)
-            for rows, counts in (part.find(term),)
-            if len(rows)
-        ]
-        if len(found) == 1:
-            return found[0]
-        return _join([rows for rows, _ in found]), _join([counts for _, counts in found])
+    def find(self, terms: Collection[str]) -> dict[str, TermCounts]:
+        """By term the rows that hold it, ascending, and how often each does."""
+        found = dict.fromkeys(terms, _NOTHING)
+        for part, base in zip(self.parts, self.bases, strict=False):
+            for term, (rows, counts) in zip(terms, part.find(terms), strict=True):
+                if not len(rows):
+                    continue
+                moved = rows + np.uint32(base) if base else rows
+                held = found[term]
+                if len(held[0]):
+                    found[term] = np.append(held[0], moved), np.append(held[1], counts)
+                else:
+                    found[term] = moved, counts
+        return found
 
     def rarity(self, holding: int) -> float:
         """Inverse document frequency of a term that so many rows hold."""
@@ -274,5 +282,5 @@ class Terms:
 
     def _saturate(self, rows: Rows, counts: Counts) -> Floats:
         times = counts.astype(np.float32)
-        saturated: Floats = np.float32(K1 + 1) * times / (times + self.norms[rows])
+        saturated: Floats = np.float32(K1 + 1) * times / (times + self.norms.take(rows))
         return saturated

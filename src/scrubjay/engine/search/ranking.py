@@ -278,12 +278,12 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
         found["holds"] = coverage * np.sqrt(coverage)
     # What the turns around a row and its session add.
     held = _passed(coverage, columns)
-    around = np.maximum(held[columns.previous], held[columns.following])
-    passed = _passed(own, columns)[columns.previous]
+    around = np.maximum(held.take(columns.previous), held.take(columns.following))
+    passed = _passed(own, columns).take(columns.previous)
     found["answers"] = passed * columns.gate * columns.replies
     if len(own):
-        best = np.maximum.reduceat(own[columns.by_session], columns.session_starts)
-        found["session"] = best[columns.session_of]
+        best = np.maximum.reduceat(own.take(columns.by_session), columns.session_starts)
+        found["session"] = best.take(columns.session_of)
     found["nearby"] = np.maximum(around * columns.gate - coverage, 0)
     masks = _aims(query, columns)
     if "instruction" in masks:
@@ -382,28 +382,31 @@ def rank(
     sums = total(features, columns)
     if allowed is not None:
         sums = np.where(allowed, sums, -np.inf)
-    candidates = np.arange(len(sums))
     if limit < len(sums):
         # Ties at the edge are settled by row, so that the answer never depends on the partition.
         edge = np.partition(sums, len(sums) - limit)[len(sums) - limit]
         candidates = np.flatnonzero(sums >= edge)
+    else:
+        candidates = np.arange(len(sums))
     order = candidates[np.argsort(-sums[candidates], kind="stable")[:limit]]
-    rows = [int(row) for row in order if sums[row] > -np.inf]
+    order = order[sums[order] > -np.inf]
+    rows: list[int] = order.tolist()
     ceiling = WEIGHTS.ceiling
     parts: dict[int, dict[str, float]] = {row: {} for row in rows}
     for name, weight in columns.weights.items():
         if name in features:
             # In double precision, so that what is shown adds up and never rises.
-            share = weight[rows] if isinstance(weight, np.ndarray) else weight
-            shares = np.asarray(share, np.float64) / ceiling * features[name][rows]
+            share = weight[order] if isinstance(weight, np.ndarray) else weight
+            shares = np.float64(share) / ceiling * features[name].take(order)
             for row, part in zip(rows, shares.tolist(), strict=True):
                 if part:
                     parts[row][name] = part
     ranked = []
-    rows.sort(key=lambda row: (-sum(parts[row].values()), row))
+    scores = {row: sum(parts[row].values()) for row in rows}
+    rows.sort(key=lambda row: (-scores[row], row))
     likely = relevance(evidence, sums, rows)
     for row in rows:
-        score = sum(parts[row].values())
+        score = scores[row]
         bounded = min(max(score, 0.0), 1.0)
         if bounded != score:
             # What had to be cut off is a part of its own.
@@ -425,6 +428,9 @@ CALIBRATED = 10
 """How many places the fit looked at; later ones count as the last of them."""
 
 
+_PLACES = np.log1p(np.arange(CALIBRATED))
+
+
 def relevance(evidence: Evidence, sums: Floats, rows: Sequence[int]) -> dict[int, float]:
     """How likely each of the best rows, in their order, is to answer.
 
@@ -433,18 +439,19 @@ def relevance(evidence: Evidence, sums: Floats, rows: Sequence[int]) -> dict[int
     """
     if not rows:
         return {}
-    held = evidence.coverage[rows] * np.float32(evidence.nats)
+    chosen = np.array(rows)
+    held = evidence.coverage[chosen] * np.float32(evidence.nats)
     if evidence.likeness is None:
-        alike = np.float32(GUESSED) * evidence.coverage[rows]
+        alike = np.float32(GUESSED) * evidence.coverage[chosen]
     else:
-        alike = evidence.likeness[rows]
+        alike = evidence.likeness[chosen]
     first = slice(CALIBRATED)
     gate = GATE["bias"] + GATE["likeness"] * float(alike[first].max())
     gate += GATE["nats"] * math.log1p(float(held[first].max()))
     gate += GATE["rows"] * math.log(max(len(sums), FEWEST_ROWS))
     gate += GATE["terms"] * math.log(max(evidence.terms, 1))
-    place = np.log1p(np.minimum(np.arange(len(rows)), CALIBRATED - 1))
-    hit = HIT["bias"] + HIT["behind"] * (sums[rows] - sums[rows[0]]) + HIT["likeness"] * alike
+    place = _PLACES[np.minimum(np.arange(len(rows)), CALIBRATED - 1)]
+    hit = HIT["bias"] + HIT["behind"] * (sums[chosen] - sums[rows[0]]) + HIT["likeness"] * alike
     hit = hit + HIT["nats"] * np.minimum(held, MOST_NATS) + HIT["place"] * place
     odds = 1 / (1 + math.exp(-max(gate, -60.0))) / (1 + np.exp(-hit))
     return dict(zip(rows, odds.tolist(), strict=True))

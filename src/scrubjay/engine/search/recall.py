@@ -21,7 +21,7 @@ from scrubjay.engine.search.analysis import recognize, wanted, words
 from scrubjay.engine.search.open_index import OpenIndex, Peek
 from scrubjay.engine.search.postings import Floats, Mask
 from scrubjay.engine.search.question import ParsedQuery
-from scrubjay.engine.search.ranking import Evidence, RankColumns, Ranked
+from scrubjay.engine.search.ranking import Evidence, Ranked
 from scrubjay.engine.search.scope_index import Snapshot
 from scrubjay.engine.search.segment import KINDS, ORIGINS, Columns
 from scrubjay.model.errors import EmbedderError, Frozen
@@ -89,8 +89,6 @@ _AKIN = 0.3
 _DOUBTED = 0.9 * INJECTED
 """The most relevance of a memory nobody vouches for: below what is injected unasked, however well
 it is made to match."""
-_BEHAVIORAL = np.array([kind.behavioral for kind in KINDS])
-_TRUSTED = np.array([origin.trusted for origin in ORIGINS])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,16 +114,9 @@ class ScopeSearch:
 class Candidates:
     """Candidates of a recall: all rows of all scopes, with their scores."""
 
-    columns: Columns
-    arranged: RankColumns
+    snapshot: Snapshot
     evidence: Evidence
     allowed: Mask
-
-    @property
-    def vouched(self) -> Mask:
-        """Mask of the trusted rows."""
-        trusted: Mask = _TRUSTED[self.columns.origin] | self.columns.approved
-        return trusted
 
     @property
     def backed(self) -> bool:
@@ -133,12 +124,13 @@ class Candidates:
         about = self.evidence.words > 0
         if self.evidence.meaning is not None:
             about |= self.evidence.meaning >= _AKIN
-        return bool((self.allowed & self.vouched & about).any())
+        return bool((self.allowed & self.snapshot.vouched & about).any())
 
     def best(self, query: ParsedQuery, count: int, allowed: Mask | None = None) -> list[Ranked]:
         """The best rows among those the filter allows, or among some others."""
         chosen = self.allowed if allowed is None else allowed
-        return ranking.rank(query, self.arranged, self.evidence, limit=count, allowed=chosen)
+        arranged = self.snapshot.arranged
+        return ranking.rank(query, arranged, self.evidence, limit=count, allowed=chosen)
 
 
 def recall(
@@ -221,16 +213,16 @@ def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | No
         terms=match.terms,
         nats=match.nats,
     )
-    whole = snapshot.columns
-    allowed = _allowed(whole, request, searched[0].opened.ports.clock.now())
+    allowed = _allowed(snapshot, request, searched[0].opened.ports.clock.now())
     if request.worded:
         allowed &= evidence.words > 0
-    return Candidates(columns=whole, arranged=snapshot.arranged, evidence=evidence, allowed=allowed)
+    return Candidates(snapshot=snapshot, evidence=evidence, allowed=allowed)
 
 
-def _allowed(held: Columns, request: Recall, now: datetime) -> Mask:
+def _allowed(snapshot: Snapshot, request: Recall, now: datetime) -> Mask:
     """Mask of the rows the filter allows; decrypted memories are checked again, exactly."""
     mask: Mask
+    held = snapshot.columns
     if request.as_of is not None:
         moment = request.as_of.timestamp()
         mask = (held.recorded <= moment) & (held.retired > moment) & (held.expires > moment)
@@ -245,7 +237,7 @@ def _allowed(held: Columns, request: Recall, now: datetime) -> Mask:
     if request.origins:
         mask &= np.isin(held.origin, [ORIGINS.index(origin) for origin in request.origins])
     if not request.lifted:
-        mask &= _TRUSTED[held.origin] | held.approved | ~_BEHAVIORAL[held.kind]
+        mask &= snapshot.vouched | ~snapshot.behavioral
     if request.session is not None:
         mask &= (held.session == held.code(request.session)) & (held.session >= 0)
     if request.since is not None:
@@ -292,7 +284,7 @@ def rank(query: ParsedQuery, found: Candidates, limit: int, count: int) -> list[
     topical = found.evidence.coverage >= _TOPICAL
     if found.evidence.meaning is not None:
         topical |= found.evidence.meaning >= _AKIN
-    standing = found.allowed & topical & found.vouched & _BEHAVIORAL[found.columns.kind]
+    standing = found.allowed & topical & found.snapshot.vouched & found.snapshot.behavioral
     if limit <= _STANDING or not standing.any():
         return ranked
     first = {one.row for one in ranked[:limit]}
@@ -317,7 +309,8 @@ def _hits(
     limit = request.limit
     # Where trusted rows neither match nor could fill half of the answer, holding others back
     # would only hide them.
-    enough = 2 * int((found.allowed & found.vouched).sum()) >= limit
+    vouched = found.allowed & found.snapshot.vouched
+    enough = 2 * int(np.count_nonzero(vouched)) >= limit
     capped = not request.lifted and (enough or found.backed)
     ranked = rank(query, found, limit, limit)
     fitting = fit(_unseal(searched, request, ranked), request, capped=False)
@@ -327,12 +320,12 @@ def _hits(
         # More rows, with as many trusted ones among them as could fill the answer.
         ranked = rank(query, found, limit, limit + _SPARE)
         known = {one.row for one in ranked}
-        trusted = found.best(query, limit, found.allowed & found.vouched)
+        trusted = found.best(query, limit, vouched)
         ranked += [one for one in trusted if one.row not in known]
         fitting = fit(_unseal(searched, request, ranked), request, capped=capped)
     if also:
         # The best of those with the tags that are wanted besides, ranked by the same evidence.
-        tagged = found.best(query, limit, found.allowed & found.columns.tagged(also))
+        tagged = found.best(query, limit, found.allowed & found.snapshot.columns.tagged(also))
         there = {hit.memory.id for hit in fitting}
         hits = fit(_unseal(searched, request, tagged), request, capped=capped)
         fitting += [hit for hit in hits if hit.memory.id not in there]
@@ -349,11 +342,8 @@ def _unseal(
     now = searched[0].opened.ports.clock.now()
     hits: dict[int, Hit] = {}
     for one in searched:
-        ids = {
-            r.row: one.held.row_id[r.row - one.base].tobytes()
-            for r in ranked
-            if one.base <= r.row < one.base + len(one.held)
-        }
+        row_id, end = one.held.row_id, one.base + len(one.held)
+        ids = {r.row: row_id[r.row - one.base].tobytes() for r in ranked if one.base <= r.row < end}
 
         def peek_all(peek: Peek, ids: dict[int, bytes] = ids) -> dict[int, Memory | None]:
             return {row: peek(row_id) for row, row_id in ids.items()}

@@ -6,9 +6,10 @@ out of every segment written later. A question is ranked on an immutable snapsho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -26,7 +27,16 @@ from scrubjay.engine.search.postings import (
     Terms,
 )
 from scrubjay.engine.search.ranking import RankColumns
-from scrubjay.engine.search.segment import SIGNS, TRUST, Columns, IndexEntry, Segment, Vectors
+from scrubjay.engine.search.segment import (
+    KINDS,
+    ORIGINS,
+    SIGNS,
+    TRUST,
+    Columns,
+    IndexEntry,
+    Segment,
+    Vectors,
+)
 
 Vectorize = Callable[[Sequence[IndexEntry]], Floats]
 Rest = tuple[Postings, Vectors]
@@ -45,6 +55,8 @@ _NEAREST: Final = 0.2
 """Below this distance from the mean a direction is mostly rounding, and counts less."""
 _DENSE: Final = frozenset({"chinese", "japanese"})
 """Languages of which one character says about as much as three letters of an alphabet."""
+_BEHAVIORAL: Final = np.array([kind.behavioral for kind in KINDS])
+_TRUSTED: Final = np.array([origin.trusted for origin in ORIGINS])
 _LAST: Final = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
 
 
@@ -139,6 +151,18 @@ class Snapshot:
             foreign=foreign if foreign.any() else None,
             arranged=arrange(replace(whole, session=apart)),
         )
+
+    @cached_property
+    def vouched(self) -> Mask:
+        """Mask of the trusted rows: by their origin, or approved by a person."""
+        trusted: Mask = _TRUSTED[self.columns.origin] | self.columns.approved
+        return trusted
+
+    @cached_property
+    def behavioral(self) -> Mask:
+        """Mask of the rows of behavioral kinds."""
+        told: Mask = _BEHAVIORAL[self.columns.kind]
+        return told
 
     def match(self, wanted: Sequence[Wanted]) -> Match:
         """Match every row with the query terms."""
@@ -275,11 +299,13 @@ class _CountedPostings:
     lengths: Rows
     numbers: Rows
 
-    def find(self, term: str) -> TermCounts:
-        """The rows that hold the term, ascending, and how often each does."""
-        rows, counts = self.held.find(term)
-        kept = self.alive[rows]
-        return self.numbers[rows[kept]], counts[kept]
+    def find(self, terms: Collection[str]) -> list[TermCounts]:
+        """For each term the rows that hold it, ascending, and how often each does."""
+        found = list[TermCounts]()
+        for rows, counts in self.held.find(terms):
+            kept = self.alive[rows]
+            found.append((self.numbers[rows[kept]], counts[kept]))
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -306,7 +306,7 @@ def _known_outside(opened: OpenScope, lookup: bytes) -> KnownOutside:
     ports, catalog = opened.ports, opened.ports.store.catalog
     lives = lifecycle.earlier_lives(ports, opened.scope)
     return KnownOutside(
-        epochs={one: max(opened.slots(one)) for one in Collection},
+        epochs={one: max(opened.slots(one), default=0) for one in Collection},
         entry=catalog.entry(opened.address),
         tombstones=catalog.tombstones(opened.address),
         earlier_tombstones=frozenset[bytes]().union(*map(catalog.tombstones, lives)),

@@ -86,7 +86,7 @@ def _check_row(
     try:
         opened.open_body(collection, row)
         opened.open_vector(row)
-        if collection is Collection.SESSION:
+        if collection not in (Collection.MEMORY, Collection.TURN):
             return
         found = opened.unseal(row) if collection is Collection.MEMORY else opened.unseal_turn(row)
         if isinstance(found, Memory):

@@ -22,10 +22,10 @@ def same(one: Postings, other: Postings) -> bool:
 
 
 def test_a_segment_finds_rows_and_counts() -> None:
-    rows, counts = Postings.of(ROWS).find("b")
+    ((rows, counts),) = Postings.of(ROWS).find(["b"])
     assert rows.tolist() == [0, 1]
     assert counts.tolist() == [1, 2]
-    assert Postings.of(ROWS).find("z")[0].tolist() == []
+    assert Postings.of(ROWS).find(["z"])[0][0].tolist() == []
 
 
 def test_a_packed_segment_comes_back_the_same() -> None:
@@ -57,7 +57,7 @@ def test_nothing_merges_to_nothing() -> None:
 
 
 def test_a_term_is_counted_no_higher_than_its_bytes_allow() -> None:
-    _, counts = Postings.of([["a"] * 70_000, ["a"]]).find("a")
+    ((_, counts),) = Postings.of([["a"] * 70_000, ["a"]]).find(["a"])
     assert counts.tolist() == [postings.MOST_COUNTED, 1]
 
 

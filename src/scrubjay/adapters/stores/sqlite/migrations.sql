@@ -97,6 +97,52 @@ CREATE TABLE value (
     cell BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- scope 3 --
+CREATE TABLE conversation (
+    seq INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    born INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    expiry INTEGER,
+    erased INTEGER NOT NULL,
+    session BLOB,
+    key BLOB,
+    cell BLOB,
+    vector BLOB,
+    blob TEXT
+) STRICT;
+CREATE UNIQUE INDEX conversation_key ON conversation (key) WHERE key IS NOT NULL;
+CREATE INDEX conversation_session ON conversation (session) WHERE session IS NOT NULL;
+CREATE INDEX conversation_expiry ON conversation (expiry) WHERE expiry IS NOT NULL;
+
+CREATE TABLE document (
+    seq INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    born INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    expiry INTEGER,
+    erased INTEGER NOT NULL,
+    session BLOB,
+    key BLOB,
+    cell BLOB,
+    vector BLOB,
+    blob TEXT
+) STRICT;
+CREATE UNIQUE INDEX document_key ON document (key) WHERE key IS NOT NULL;
+CREATE INDEX document_session ON document (session) WHERE session IS NOT NULL;
+CREATE INDEX document_expiry ON document (expiry) WHERE expiry IS NOT NULL;
+
+ALTER TABLE head ADD COLUMN conversation_seq INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE head ADD COLUMN conversation_epoch INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE head ADD COLUMN conversation_erased_seq INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE head ADD COLUMN conversation_min_seq INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE head ADD COLUMN document_seq INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE head ADD COLUMN document_epoch INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE head ADD COLUMN document_erased_seq INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE head ADD COLUMN document_min_seq INTEGER NOT NULL DEFAULT 0;
+
 -- catalog 1 --
 CREATE TABLE entry (
     address TEXT PRIMARY KEY,

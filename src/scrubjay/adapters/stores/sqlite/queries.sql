@@ -2,6 +2,8 @@
 SELECT memory_seq, memory_epoch, memory_erased_seq, memory_min_seq,
        turn_seq, turn_epoch, turn_erased_seq, turn_min_seq,
        session_seq, session_epoch, session_erased_seq, session_min_seq,
+       conversation_seq, conversation_epoch, conversation_erased_seq, conversation_min_seq,
+       document_seq, document_epoch, document_erased_seq, document_min_seq,
        frozen, destroyed, audit_count, audit_mac, due, due_since
 FROM head
 
@@ -10,6 +12,9 @@ UPDATE head SET
     memory_seq = ?, memory_epoch = ?, memory_erased_seq = ?, memory_min_seq = ?,
     turn_seq = ?, turn_epoch = ?, turn_erased_seq = ?, turn_min_seq = ?,
     session_seq = ?, session_epoch = ?, session_erased_seq = ?, session_min_seq = ?,
+    conversation_seq = ?, conversation_epoch = ?, conversation_erased_seq = ?,
+    conversation_min_seq = ?,
+    document_seq = ?, document_epoch = ?, document_erased_seq = ?, document_min_seq = ?,
     frozen = ?, destroyed = ?, audit_count = ?, audit_mac = ?, due = ?, due_since = ?
 
 -- row --

@@ -55,6 +55,42 @@ CREATE UNIQUE INDEX session_key ON session (key) WHERE key IS NOT NULL;
 CREATE INDEX session_session ON session (session) WHERE session IS NOT NULL;
 CREATE INDEX session_expiry ON session (expiry) WHERE expiry IS NOT NULL;
 
+CREATE TABLE conversation (
+    seq INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    born INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    expiry INTEGER,
+    erased INTEGER NOT NULL,
+    session BLOB,
+    key BLOB,
+    cell BLOB,
+    vector BLOB,
+    blob TEXT
+) STRICT;
+CREATE UNIQUE INDEX conversation_key ON conversation (key) WHERE key IS NOT NULL;
+CREATE INDEX conversation_session ON conversation (session) WHERE session IS NOT NULL;
+CREATE INDEX conversation_expiry ON conversation (expiry) WHERE expiry IS NOT NULL;
+
+CREATE TABLE document (
+    seq INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    born INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    expiry INTEGER,
+    erased INTEGER NOT NULL,
+    session BLOB,
+    key BLOB,
+    cell BLOB,
+    vector BLOB,
+    blob TEXT
+) STRICT;
+CREATE UNIQUE INDEX document_key ON document (key) WHERE key IS NOT NULL;
+CREATE INDEX document_session ON document (session) WHERE session IS NOT NULL;
+CREATE INDEX document_expiry ON document (expiry) WHERE expiry IS NOT NULL;
+
 CREATE TABLE tombstone (id BLOB PRIMARY KEY) STRICT, WITHOUT ROWID;
 
 CREATE TABLE value (
@@ -94,9 +130,19 @@ CREATE TABLE head (
     audit_count INTEGER NOT NULL,
     audit_mac BLOB NOT NULL,
     due INTEGER NOT NULL,
-    due_since INTEGER
+    due_since INTEGER,
+    conversation_seq INTEGER NOT NULL DEFAULT 0,
+    conversation_epoch INTEGER NOT NULL DEFAULT 1,
+    conversation_erased_seq INTEGER NOT NULL DEFAULT 0,
+    conversation_min_seq INTEGER NOT NULL DEFAULT 0,
+    document_seq INTEGER NOT NULL DEFAULT 0,
+    document_epoch INTEGER NOT NULL DEFAULT 1,
+    document_erased_seq INTEGER NOT NULL DEFAULT 0,
+    document_min_seq INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-INSERT INTO head VALUES (1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 'none', 0, 0, zeroblob(32), 0, NULL);
+INSERT INTO head VALUES (
+    1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 'none', 0, 0, zeroblob(32), 0, NULL, 0, 1, 0, 0, 0, 1, 0, 0
+);
 
 -- catalog --
 CREATE TABLE entry (

@@ -17,9 +17,11 @@ from scrubjay.model.rows import AuditRow, Collection, Due, Freeze, Head, Positio
 SEQ: Final = 0
 ERASED_SEQ: Final = 2
 MIN_SEQ: Final = 3
-_AT: Final = {Collection.MEMORY: 0, Collection.TURN: 4, Collection.SESSION: 8}
-_AUDIT_COUNT: Final = 14
-_AUDIT_MAC: Final = 15
+_AT: Final = {collection: 4 * place for place, collection in enumerate(Collection)}
+_REST: Final = 4 * len(Collection)
+"""Where the columns after the positions begin."""
+_AUDIT_COUNT: Final = _REST + 2
+_AUDIT_MAC: Final = _REST + 3
 _FREEZE: Final = {level.value: level for level in Freeze}
 _DUE: Final = {value: Due(value) for value in range(8)}
 
@@ -45,7 +47,7 @@ class HeadColumns:
         columns = self.columns
         for collection, at in _AT.items():
             columns[at + 1] = head.at(collection).epoch
-        columns[12:] = [
+        columns[_REST:] = [
             head.frozen.value, int(head.destroyed), head.audit_count, head.audit_mac,
             int(head.due), head.due_since,
         ]  # fmt: skip
@@ -84,19 +86,22 @@ class HeadColumns:
 
 
 # Heads and positions are values, and most are met again: a read finds the head of the last one,
-# a write moves one position of three.
+# a write moves one position of five.
 @lru_cache(maxsize=256)
 def _head(columns: tuple[Any, ...]) -> Head:
+    frozen, destroyed, audit_count, audit_mac, due, due_since = columns[_REST:]
     return Head(
         memory=_position(*columns[0:4]),
         turn=_position(*columns[4:8]),
         session=_position(*columns[8:12]),
-        frozen=_FREEZE[columns[12]],
-        destroyed=columns[13] == 1,
-        audit_count=columns[14],
-        audit_mac=columns[15],
-        due=_DUE[columns[16]],
-        due_since=columns[17],
+        conversation=_position(*columns[12:16]),
+        document=_position(*columns[16:20]),
+        frozen=_FREEZE[frozen],
+        destroyed=destroyed == 1,
+        audit_count=audit_count,
+        audit_mac=audit_mac,
+        due=_DUE[due],
+        due_since=due_since,
     )
 
 

@@ -230,7 +230,8 @@ class FileWriter:
                     if request.error is not None:
                         session.restore(saved)
                     session.run("RELEASE request")
-            if len(batch) == 1 and batch[0].error is not None:
+            undone = len(batch) == 1 and batch[0].error is not None
+            if undone:
                 session.rollback()
             else:
                 session.flush()
@@ -239,7 +240,8 @@ class FileWriter:
         except BaseException as error:  # seam: the transaction ends before the lock is given back
             self._undo(session, error)
             raise
-        self._kind.reach(Failpoint.STORE_AFTER_COMMIT)
+        if not undone:
+            self._kind.reach(Failpoint.STORE_AFTER_COMMIT)
 
     def _undo(self, session: Statements, error: BaseException) -> None:
         """Roll back; the connection is not used again, except after Full or Busy.

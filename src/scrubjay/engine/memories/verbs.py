@@ -1,0 +1,159 @@
+"""MemoryVerbs: write, read and erase memories."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from scrubjay.engine.memories import read
+from scrubjay.engine.open_scopes import LazyModule
+from scrubjay.engine.search.verbs import SearchVerbs
+from scrubjay.model.errors import Frozen
+from scrubjay.model.memory import Edition, Memory
+from scrubjay.model.requests import (
+    ALL,
+    SYSTEM,
+    USER,
+    Amend,
+    Approve,
+    Browse,
+    Caller,
+    Forget,
+    FreezeRequest,
+    Get,
+    History,
+    Listing,
+    Purge,
+    Recall,
+    Reject,
+    Retain,
+    Revoke,
+    Supersede,
+)
+from scrubjay.model.results import Changes, Erasure, Page, Preview, Purged, Retained
+from scrubjay.model.rows import Freeze
+from scrubjay.model.scope import Scope
+
+if TYPE_CHECKING:
+    from scrubjay.engine.memories import forget as forgetting
+    from scrubjay.engine.memories import purge as purging
+    from scrubjay.engine.memories import retain as retaining
+    from scrubjay.engine.memories import trust
+else:
+    forgetting = LazyModule("memories.forget")
+    purging = LazyModule("memories.purge")
+    retaining = LazyModule("memories.retain")
+    trust = LazyModule("memories.trust")
+
+_NEAR = 5
+"""How many memories a preview shows that may say the same in other words."""
+_NEAR_TARGETS = 3
+"""For how many of the memories to be forgotten a preview looks for such."""
+_NEAR_CHARS = 1_000
+"""How many characters of each of them it looks by."""
+
+
+class MemoryVerbs(SearchVerbs):
+    """Verbs on memories: write, read, erase, trust. A preview of forget searches, too."""
+
+    def retain(self, scope: Scope, request: Retain, caller: Caller = USER) -> Retained:
+        """Write a memory; durable when this returns, idempotent by `key`."""
+        return retaining.retain(self._begin(scope), request, caller)
+
+    def supersede(self, scope: Scope, request: Supersede, caller: Caller = USER) -> Retained:
+        """Replace a memory; fields left out are taken from the old one, which stays as history."""
+        return retaining.supersede(self._begin(scope), request, caller)
+
+    def amend(
+        self,
+        scope: Scope,
+        request: Amend,
+        caller: Caller = USER,
+        *,
+        expected: frozenset[Edition] | None = None,
+    ) -> Memory:
+        """Pin or unpin a memory, or set when it expires; null lifts that.
+
+        `expected` is an optimistic lock: Stale if the memory is in none of these editions.
+        """
+        return retaining.amend(self._begin(scope), request, caller, expected)
+
+    def freeze(
+        self, scope: Scope, request: FreezeRequest = FreezeRequest(), caller: Caller = USER
+    ) -> Freeze:
+        """Block writes, or writes and recall; `none` lifts it. Returns the level before."""
+        return retaining.freeze(self._begin(scope), Freeze(request.level), actor=caller.actor)
+
+    def get(self, scope: Scope, request: Get, caller: Caller = USER) -> Memory:
+        """One memory by id, superseded or not."""
+        return read.get(self._look(scope), request.id, as_of=request.as_of, actor=caller.actor)
+
+    def browse(self, scope: Scope, request: Browse = Browse(), caller: Caller = USER) -> Page:
+        """Memories by filter, newest first."""
+        return read.browse(self._look(scope), request, actor=caller.actor)
+
+    def history(self, scope: Scope, request: History, caller: Caller = USER) -> tuple[Memory, ...]:
+        """The chain of versions a memory belongs to, oldest first."""
+        return request.part(read.history(self._look(scope), request.id, actor=caller.actor))
+
+    def follow(self, scope: Scope, after: int = 0, *, min_seq: int = 0) -> Changes:
+        """Change feed: the changes after the `seq` and `min_seq` of the last answer."""
+        return read.follow(self._look(scope), after, min_seq=min_seq)
+
+    def forget(
+        self,
+        scope: Scope,
+        request: Forget,
+        caller: Caller = USER,
+        *,
+        expected: frozenset[Edition] | None = None,
+        turns_only: bool = False,
+    ) -> Erasure:
+        """Erase memories for good, with their earlier versions and what was derived from them.
+
+        Exactly one target. `query` means every memory that holds all its words, and needs
+        `confirm`, the token of a preview: exactly what was shown is erased, or nothing.
+        """
+        return forgetting.forget(
+            self._begin(scope), request, caller, expected=expected, turns_only=turns_only
+        )
+
+    def preview(self, scope: Scope, request: Forget, caller: Caller = USER) -> Preview:
+        """What a forget would erase, and the token that confirms exactly that."""
+        found = forgetting.preview(self._look(scope), request, caller)
+        shown = {one.id for one in (*found.memories, *found.others, *found.copies)}
+        near: dict[str, Memory] = {}
+        with suppress(Frozen):
+            for memory in found.memories[:_NEAR_TARGETS]:
+                asked = Recall(memory.content[:_NEAR_CHARS], limit=_NEAR + len(shown))
+                for hit in self.recall(scope, asked, caller, local=True).hits:
+                    near.setdefault(hit.memory.id, hit.memory)
+        others = [one for one in near.values() if one.id not in shown]
+        return replace(found, near=tuple(others[:_NEAR]))
+
+    def purge(self, scope: Scope, request: Purge = Purge(), caller: Caller = SYSTEM) -> Purged:
+        """Delete memories that are expired, long superseded or long forgotten."""
+        return purging.purge(self._begin(scope), request.superseded_days, actor=caller.actor)
+
+    def quarantined(
+        self, scope: Scope, request: Listing = ALL, caller: Caller = USER
+    ) -> tuple[Memory, ...]:
+        """List the memories in quarantine, which wait for a person, oldest first."""
+        return request.part(trust.quarantined(self._look(scope), actor=caller.actor))
+
+    def approve(self, scope: Scope, request: Approve, caller: Caller = USER) -> Memory:
+        """Release a memory from quarantine, given the exact text that was shown."""
+        return trust.approve(self._begin(scope), request.id, request.content, actor=caller.actor)
+
+    def reject(self, scope: Scope, request: Reject, caller: Caller = USER) -> Erasure:
+        """Erase a memory that is in quarantine."""
+        return trust.reject(self._begin(scope), request.id, actor=caller.actor)
+
+    def revoke(self, scope: Scope, request: Revoke, caller: Caller = USER) -> Erasure:
+        """Undo all writes of one session, channel or key, with everything derived from them.
+
+        Memories that they had superseded become the newest version again.
+        """
+        return trust.revoke(self._begin(scope), request, caller)

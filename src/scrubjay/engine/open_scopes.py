@@ -1,0 +1,150 @@
+"""OpenScopes: the open scopes of an engine, which every verb begins with."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from scrubjay.engine.scope import lifecycle
+from scrubjay.engine.scope.open_scope import OpenScope, Ports
+from scrubjay.engine.search.shelf import Shelf
+from scrubjay.model.errors import StoreError
+from scrubjay.model.requests import NOTHING, USER, Caller, Destroy, NoFields
+from scrubjay.model.results import Erasure, Rotated
+from scrubjay.model.rows import Head
+from scrubjay.model.scope import Scope
+
+
+class LazyModule:
+    """A module imported at its first call: a process that only reads loads no writing code."""
+
+    def __init__(self, name: str) -> None:
+        self._name = f"scrubjay.engine.{name}"
+
+    def __getattr__(self, function: str) -> Any:
+        return getattr(import_module(self._name), function)
+
+
+if TYPE_CHECKING:
+    from scrubjay.engine.scope import due_work
+    from scrubjay.engine.scope import rotate as rotating
+    from scrubjay.engine.search.open_index import OpenIndex
+else:
+    due_work = LazyModule("scope.due_work")
+    rotating = LazyModule("scope.rotate")
+
+OPEN_SCOPES: Final = 512
+"""How many scopes an engine keeps open: their keys, and what was decrypted of them lately."""
+
+
+class OpenScopes:
+    """The open scopes of one installation, an LRU cache; every room of verbs builds on it."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._opened: dict[Scope, OpenScope] = {}
+        self._used: dict[Scope, int] = {}
+        self._uses = itertools.count()
+        self._shelf: Shelf[OpenIndex] = Shelf(ports.policy.shelf_bytes)
+        self._mutex = threading.RLock()
+        self._closed = False
+
+    def open(self, scope: Scope, *, create: bool = True, anew: bool = False) -> None:
+        """Open the scope, or create it, and check that its keys open it."""
+        with self._mutex:
+            if anew:
+                self._opened.pop(scope, None)
+            opened = self._open(scope, create=create, anew=anew)
+            if not opened.is_there():  # it may have been open for long
+                self._open(scope, create=create, anew=anew)
+
+    def _open(self, scope: Scope, *, create: bool = True, anew: bool = False) -> OpenScope:
+        self._check_open()
+        self._used[scope] = next(self._uses)
+        found = self._opened.get(scope)
+        if found is None or found.ended:
+            with self._mutex:
+                found = self._opened.get(scope)
+                if found is not None and found.ended:
+                    # There may be another life of the scope, at another address, by now.
+                    self._shelf.drop(found.address)
+                    found = None
+                if found is None:
+                    found = lifecycle.open_scope(self._ports, scope, create=create, anew=anew)
+                    self._opened[scope] = found
+                    self._let_go()
+        return found
+
+    def _let_go(self) -> None:
+        """LRU eviction of open scopes; a call that still has one in hand goes on with it."""
+        while len(self._opened) > OPEN_SCOPES:
+            idle = min(self._opened, key=lambda scope: self._used.get(scope, 0))
+            opened = self._opened.pop(idle)
+            self._used.pop(idle, None)
+            self._shelf.drop(opened.address)
+            opened.close()
+
+    def _check_open(self) -> Ports:
+        """What the engine stands on, unless it was closed."""
+        if self._closed:
+            raise StoreError("This engine is closed.", hint="Open the scope again.")
+        return self._ports
+
+    def _begin(self, scope: Scope, *, create: bool = True) -> OpenScope:
+        """The open scope, after a slice of the work earlier verbs left due."""
+        opened = self._open(scope, create=create)
+        opened.check_current()
+        if opened.due:
+            due_work.attempt(opened)
+        return opened
+
+    def _look(self, scope: Scope) -> OpenScope:
+        """The open scope for a verb that only reads: it makes none."""
+        return self._begin(scope, create=False)
+
+    def _indexed(self, scope: Scope) -> OpenIndex:
+        from scrubjay.engine.search.open_index import OpenIndex
+
+        opened = self._open(scope)
+        return self._shelf.take(opened.address, lambda: OpenIndex(opened))
+
+    def scopes(self) -> tuple[Scope, ...]:
+        """Every scope of this installation that is not destroyed, of those whose names open."""
+        return lifecycle.scopes(self._check_open())[0]
+
+    def unreadable_scopes(self) -> tuple[str, ...]:
+        """The addresses in the catalog that the installation key does not open."""
+        return lifecycle.scopes(self._check_open())[1]
+
+    def head(self, scope: Scope) -> Head:
+        """The scope's head: sequence numbers, freeze level, due work."""
+        return self._open(scope, create=False).read(lambda view: view.head())
+
+    def rotate(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Rotated:
+        """Rotate the keys: re-encrypt everything under new ones and delete the old ones."""
+        return rotating.rotate(self._begin(scope), actor=caller.actor)
+
+    def destroy(self, scope: Scope, request: Destroy = Destroy(), caller: Caller = USER) -> Erasure:
+        """Erase the whole scope, its keys first; `confirm` must be its full name."""
+        with self._mutex:
+            receipt = lifecycle.destroy(self._check_open(), scope, request.confirm)
+            self._shelf.drop(receipt.address)
+            self._opened.pop(scope, None)
+            return receipt
+
+    def finish_due(self, scope: Scope) -> None:
+        """Finish all work that earlier verbs left due."""
+        due_work.finish(self._open(scope))
+
+    def close(self) -> None:
+        """Write pending audit counts and close every file; idempotent."""
+        with self._mutex:
+            if self._closed:
+                return
+            for opened in self._opened.values():
+                opened.close()
+            self._closed = True
+            self._opened.clear()
+            self._ports.store.close()

@@ -1,0 +1,104 @@
+"""TransferVerbs: export, backup, verify, receipts and audit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from scrubjay.engine.open_scopes import LazyModule, OpenScopes
+from scrubjay.engine.scope import lifecycle
+from scrubjay.model.origin import Actor
+from scrubjay.model.requests import (
+    ALL,
+    NOTHING,
+    USER,
+    AuditRequest,
+    Backup,
+    Caller,
+    Export,
+    Listing,
+    Load,
+    NoFields,
+    Restore,
+)
+from scrubjay.model.results import AuditEvent, BackedUp, Erasure, Exported, Loaded, Report
+from scrubjay.model.scope import Scope
+
+if TYPE_CHECKING:
+    from scrubjay.engine.memories import receipts
+    from scrubjay.engine.transfer import audit, copies
+    from scrubjay.engine.transfer import verify as verifying
+else:
+    receipts = LazyModule("memories.receipts")
+    audit = LazyModule("transfer.audit")
+    copies = LazyModule("transfer.copies")
+    verifying = LazyModule("transfer.verify")
+
+
+class TransferVerbs(OpenScopes):
+    """Verbs on whole scopes: export, backup, verify; receipts and the audit trail."""
+
+    def export(self, scope: Scope, request: Export = Export(), caller: Caller = USER) -> Exported:
+        """Every memory as JSON, or as a sealed bundle with a key of its own or a passphrase."""
+        return copies.export(self._look(scope), request, caller.actor)
+
+    def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
+        """Import an export, all or nothing; trusted no more than the caller."""
+        return copies.load(self._begin(scope), request, caller)
+
+    def backup(
+        self,
+        scope: Scope,
+        request: Backup = Backup(),
+        caller: Caller = USER,
+        *,
+        deliver: Callable[[bytes], None] = lambda _: None,
+    ) -> tuple[bytes, BackedUp]:
+        """A sealed copy of the scope under its own key, which expires; `deliver` stores it."""
+        return copies.backup(
+            self._begin(scope), days=request.days, deliver=deliver, actor=caller.actor
+        )
+
+    def restore(self, scope: Scope, request: Restore, caller: Caller = USER) -> Loaded:
+        """Merge a backup, trusted no more than the caller; forgotten memories stay forgotten."""
+        with self._mutex:
+            ports = self._check_open()
+            if opened := self._opened.pop(scope, None):
+                # The rows may be made anew, and their numbers then mean other changes.
+                self._shelf.drop(opened.address)
+                opened.close()
+            return copies.restore(ports, scope, request, caller)
+
+    def verify(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Report:
+        """Check the integrity of the scope: decrypt everything, and check every invariant."""
+        return verifying.verify(self._open(scope, create=False))
+
+    def verify_erased(self, receipt: Erasure) -> Report:
+        """Prove an erasure: no stored byte is of an erased cell, and no key opens one."""
+        return verifying.verify_erased(self._check_open(), receipt)
+
+    def receipts(
+        self, scope: Scope, request: Listing = ALL, caller: Caller = USER
+    ) -> tuple[Erasure, ...]:
+        """The erasure receipts kept for a scope, oldest first, also after destroy."""
+        ports = self._check_open()
+        address, _ = lifecycle.locate(ports, scope)
+        return request.part(receipts.kept(ports, address))
+
+    def audit(
+        self, scope: Scope, request: AuditRequest = AuditRequest(), caller: Caller = USER
+    ) -> tuple[AuditEvent, ...]:
+        """The audit trail after a count, oldest first."""
+        opened = self._open(scope, create=False)
+        opened.flush_reads()
+        return audit.trail(opened, request.after, request.limit)
+
+    def note(self, scope: Scope, verb: str, *, session: str | None = None, actor: Actor) -> None:
+        """Write an event to the audit trail that changed nothing, such as a refused call."""
+        audit.note(self._begin(scope), verb, session=session, actor=actor)
+
+    def verify_audit(
+        self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
+    ) -> Report:
+        """Whether the audit trail is whole."""
+        return audit.verify(self._open(scope, create=False))
