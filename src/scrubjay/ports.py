@@ -199,6 +199,9 @@ class Store(Protocol):
         A write begun inside the work of another on the same scope is a StoreError.
         """
 
+    def make_room(self) -> None:
+        """Give the space held in reserve to an erasure whose keys or blobs find none."""
+
     def settle(self, address: str) -> None:
         """Drive what erasure left in side files out of them, as far as readers allow."""
 

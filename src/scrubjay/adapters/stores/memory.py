@@ -327,6 +327,9 @@ class MemoryStore:
             finally:
                 self._writer = None
 
+    def make_room(self) -> None:
+        self._check_open()
+
     def settle(self, address: str) -> None:
         self._state(address)
 

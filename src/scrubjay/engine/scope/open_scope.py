@@ -655,12 +655,18 @@ class OpenScope:
         What it lacks is fetched outside of the transaction, and `work` runs again: it decides by
         the view it is given, and keeps nothing of an attempt that was rolled back.
         """
-        ahead = Provisions()
+        ahead, room = Provisions(), False
         for _ in range(_WRITE_TRIES):
             try:
                 return self._attempt(work, ahead, frozen_too=frozen_too, erasing=erasing)
             except Need as need:
-                need.meet()
+                try:
+                    need.meet()
+                except Full:
+                    if not erasing or room:
+                        raise
+                    room = True
+                    self.ports.store.make_room()
         raise Busy(f"Others change the keys of {self.scope} faster than this write can follow.")
 
     def _attempt(
@@ -765,15 +771,18 @@ class OpenScope:
                         hint="Restore a backup; one that was cut off can be repeated.",
                     )
                 return
-            count = max(known, self._reached)
-            has = reached >= count
-            if has and entry is not None and known:
-                has = [row.mac for row in view.audit(known - 1, 1)] == [entry.audit_mac]
-            # A restore into a file that lacks events says so in the trail.
-            if not has and self.trail.lost(view) >= count:
-                self._reached, has = reached, True
-                self.kept.clear()
-        self.rolled_back = not has
+            copied = entry is None or not known or reached >= known
+            if copied and entry is not None and known:
+                copied = [row.mac for row in view.audit(known - 1, 1)] == [entry.audit_mac]
+            seen = reached >= self._reached
+            if not (copied and seen):
+                # A restore into a file that lacks events says so in the trail.
+                lost = self.trail.lost(view)
+                copied, seen = copied or lost >= known, seen or lost >= self._reached
+                if seen:
+                    self._reached = reached
+                    self.kept.clear()
+        self.rolled_back = not (copied and seen)
 
     def _explain_absence(self, error: NotFound) -> None:
         """Raise Destroyed instead of NotFound if that is why the rows are gone."""

@@ -189,12 +189,10 @@ def backup(
     ports, random = opened.ports, opened.ports.clock.random
     key, name = random(KEY_BYTES), random(16).hex()
 
-    lookup = ports.keyring.get(opened.address, LOOKUP)
-
     def collect(view: View) -> bundle.Content:
         return replace(
             _collect(opened, view),
-            lookup=lookup,
+            lookup=ports.keyring.get(opened.address, LOOKUP),
             tombstones=tuple(view.tombstones()),
             audit=tuple((row.cell, row.mac) for row in view.audit(0, _ALL)),
             extraction=backlog.carried(opened, view),

@@ -203,12 +203,7 @@ class FileWriter:
                 if request not in again and request.error is None:
                     request.error = faults.full()
         else:
-            # Its work may have found no space for a file of its own on the same disk: a key.
-            again = [one for one in batch if one.erasing and isinstance(one.error, Full)]
-            if not again:
-                return
-            for request in again:
-                request.error = None
+            return
         self._kind.ballast.release()
         with suppress(apsw.Error):  # the log begins anew in the space it has, if it can
             self._ready().connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
