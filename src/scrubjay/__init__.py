@@ -23,6 +23,9 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.handle import Jay as Jay
     from scrubjay.handle import SharedEngine
     from scrubjay.handle import open as open
+    from scrubjay.model.batches import BatchReceipt as BatchReceipt
+    from scrubjay.model.batches import Refusal as Refusal
+    from scrubjay.model.batches import RetainedMany as RetainedMany
     from scrubjay.model.errors import Busy as Busy
     from scrubjay.model.errors import Changed as Changed
     from scrubjay.model.errors import Conflict as Conflict
@@ -86,6 +89,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "scrubjay.access": "Grant Issued Key",
+    "scrubjay.model.batches": "BatchReceipt Refusal RetainedMany",
     "scrubjay.model.errors": (
         "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "
         "Full InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "

@@ -21,7 +21,8 @@ from msgspec.structs import replace
 
 from scrubjay.engine import Engine
 from scrubjay.engine.memories import receipts
-from scrubjay.engine.search.shelf import Short
+from scrubjay.engine.search.verbs import Short
+from scrubjay.guard.admission import check_claim
 from scrubjay.model import text
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
 from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
@@ -482,11 +483,7 @@ def lowered(key: Key, asked: Origin | None) -> Origin:
     """Origin of a write with the key; Forbidden if the claimed one is too trusted."""
     if asked is None:
         return key.origin
-    if asked.trust > key.origin.trust:
-        raise Forbidden(
-            f"This key may not write with the origin {asked}.",
-            hint=f"Leave the origin out, or use {key.origin} or a lower one.",
-        )
+    check_claim(asked, key.origin)
     return asked
 
 

@@ -31,6 +31,7 @@ from scrubjay.engine import Engine
 from scrubjay.engine.transfer import bundle
 from scrubjay.handle import Jay
 from scrubjay.model import errors
+from scrubjay.model.batches import BatchReceipt, RetainedMany, RetainMany
 from scrubjay.model.errors import (
     Busy,
     Conflict,
@@ -50,6 +51,8 @@ from scrubjay.service.rest import BELOW, BY_NAME, MEMORIES, Operation
 from scrubjay.vault import KEY_BYTES
 
 SECONDS: Final = 60.0
+_PART_BYTES: Final = 4 * 1024 * 1024
+"""How much of a batch one call carries, so that it ends well before the timeout."""
 _BY_STATUS: Final[Mapping[int, type[ScrubjayError]]] = {
     401: Forbidden, 403: Forbidden, 409: Conflict, 412: Conflict, 413: InvalidRequest,
     415: InvalidRequest, 429: LimitReached, 503: Busy,
@@ -121,6 +124,22 @@ class RemoteEngine:
         known = request if request.id else replace(request, id=f"turn-{self._clock.new_id()}")
         recorded: Recorded = self._send(BY_NAME["record"], scope, known)
         return recorded
+
+    def retain_many(self, scope: Scope, request: RetainMany, _caller: Caller) -> RetainedMany:
+        """Write many memories, by several calls if that is too long for one; atomic by one."""
+        parts: list[list[Mapping[str, Any]]] = [[]]
+        left = _PART_BYTES
+        for item in request.fields:
+            size = len(codec.to_json(item))
+            if size > left and parts[-1] and not request.atomic:
+                parts.append([])
+                left = _PART_BYTES
+            parts[-1].append(item)
+            left -= size
+        receipts: list[BatchReceipt] = []
+        for part in parts:
+            receipts += self._send(BY_NAME["retain_many"], scope, replace(request, items=part))
+        return RetainedMany.of(receipts)
 
     def verify_erased(self, receipt: Erasure) -> Report:
         """Prove an erasure by its receipt."""

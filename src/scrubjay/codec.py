@@ -19,7 +19,6 @@ from typing import (
     Final,
     Literal,
     TypeGuard,
-    TypeVar,
     Union,
     get_args,
     get_origin,
@@ -28,17 +27,20 @@ from typing import (
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType
-from msgspec.structs import FieldInfo
+from msgspec.structs import FieldInfo, fields
 
 from scrubjay.model import plain as values
+from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Memory, Provenance
 from scrubjay.model.records import from_record
 from scrubjay.model.scope import Scope
-from scrubjay.model.text import METADATA_BYTES
+from scrubjay.model.text import CONTENT_BYTES, METADATA_BYTES, CheckedRequest
 
 _ESCAPED: Final = 8
 """How many times as long a text may be in JSON as it is: by escapes six times, and some spaces."""
+REF: Final = "#/components/schemas/{name}"
+"""Where the OpenAPI document defines a schema."""
 _LISTS = (tuple, list, frozenset, set)
 plain = values.plain
 """A value as plain JSON."""
@@ -126,19 +128,8 @@ def bare(hint: Any) -> Any:
 
 # -- requests ------------------------------------------------------------------------------
 
-Asked = TypeVar("Asked", bound=Struct)
-
-
-def request(kind: type[Asked], fields: Mapping[str, Any]) -> Asked:
-    """A checked request; InvalidRequest if a field is wrong or unknown."""
-    try:
-        return kind(**fields)
-    except TypeError as error:
-        if unknown := fields.keys() - set(kind.__struct_fields__):
-            raise InvalidRequest(f"There is no field {min(unknown)} in this request.") from error
-        raise InvalidRequest(f"{error}.".replace("argument", "field")) from error
-
-
+request = text.made
+"""A checked request; InvalidRequest if a field is wrong or unknown."""
 Wanted = Mapping[str, tuple[Any, Any]]
 """The fields of a request: each by its type and its default, `...` where it is needed."""
 
@@ -171,6 +162,8 @@ def _native(name: str, hint: Any, value: Any) -> Any:
             return _decoded(value)
         except ValueError as error:
             raise msgspec.ValidationError(f"Invalid base64 - at `$.{name}`") from error
+    if isinstance(value, list) and value and isinstance(value[0], Raw):
+        return tuple(_item(get_args(hint)[0], one) for one in value)
     if isinstance(value, Raw):
         # Refused by its length before it is read: a million small values take far more room.
         if len(memoryview(value)) > _ESCAPED * METADATA_BYTES:
@@ -180,6 +173,29 @@ def _native(name: str, hint: Any, value: Any) -> Any:
         except msgspec.ValidationError as error:
             raise msgspec.ValidationError(f"{error} - at `$.{name}`") from error
     return tuple(value) if isinstance(value, list | frozenset) else value
+
+
+def _item(kind: type[Struct], raw: Raw) -> Any:
+    """The fields of one item of a batch in their types; as they came if one is wrong.
+
+    The verb checks them once more and refuses such an item by itself.
+    """
+    if len(memoryview(raw)) > _ESCAPED * (CONTENT_BYTES + METADATA_BYTES):
+        raise InvalidRequest("One of the items is longer than any memory may be.")
+    wanted = _fields(kind)
+    try:
+        return chosen(msgspec.json.decode(raw, type=_item_form(kind)), wanted)
+    except (msgspec.ValidationError, InvalidRequest):
+        return msgspec.json.decode(raw)
+
+
+def _fields(kind: type[Struct]) -> Wanted:
+    return {one.name: (hints(kind)[one.name], default_of(one)) for one in fields(kind)}
+
+
+@lru_cache(maxsize=16)
+def _item_form(kind: type[Struct]) -> type[Struct]:
+    return form(kind.__name__, _fields(kind))
 
 
 def _decoded(text: str) -> bytes:
@@ -202,6 +218,9 @@ def _shape(hint: Any) -> Any:
         return list[_shape(arguments[0])]  # type: ignore[misc]
     if origin is Mapping:
         return Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
+    if is_struct(hint) and issubclass(hint, CheckedRequest):  # an item, checked by itself
+        place = REF.format(name=f"{hint.__name__}Request")
+        return Annotated[Raw, Meta(extra_json_schema={"$ref": place})]
     if isinstance(hint, type) and issubclass(hint, IntEnum):
         return Literal[tuple(one.name.lower() for one in hint)]
     return {

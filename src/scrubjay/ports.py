@@ -65,7 +65,7 @@ class View(Protocol):
         """Every tombstone of the scope."""
 
     def value(self, name: str) -> bytes | None:
-        """The small sealed value kept under this name; None if there is none."""
+        """The small value kept under this name; None if there is none."""
 
     def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
         """Audit rows with count > after, ascending, at most `limit`."""
@@ -257,8 +257,9 @@ class Keyring(Protocol):
     blobs. Raises Locked while it is locked, SealBroken when a slot does not open with this
     keyring's key, InvalidRequest for a key of another size, and Full or StoreError when the
     medium fails. A deletion that was cut off may leave a slot that is listed and does not open,
-    until it is deleted again. Reading makes nothing, waits for nobody, and raises KeyMissing for
-    a keyring that is not there or may not be read; every other wait is bounded, by Busy.
+    until it is deleted again. Reading makes nothing and raises KeyMissing for a keyring that is
+    not there or may not be read. It waits for nobody, but for a moment for whoever is just
+    deleting a slot that does not open; every wait is bounded, by Busy.
     """
 
     @property

@@ -17,6 +17,7 @@ from scrubjay import access, codec
 from scrubjay.access import Access, Grant
 from scrubjay.engine import Engine
 from scrubjay.model import requests
+from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.requests import Caller, NoFields
 from scrubjay.model.scope import Scope
@@ -136,6 +137,9 @@ class Verbs:
     """The verbs on one scope."""
 
     retain = Verb(requests.Retain, Engine.retain, Grant.WRITE, writes=True, creates=True)
+    retain_many = Verb(
+        RetainMany, Engine.retain_many, Grant.WRITE, writes=True, heavy=True, creates=True
+    )
     recall = Verb(requests.Recall, Engine.recall)
     browse = Verb(requests.Browse, Engine.browse)
     get = Verb(requests.Get, Engine.get)

@@ -14,6 +14,7 @@ from typing import Final
 
 from scrubjay.engine import Engine
 from scrubjay.engine.transfer import bundle
+from scrubjay.model.batches import RetainMany
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.requests import (
     Amend,
@@ -43,6 +44,7 @@ WEIGHTS: Final = {
     "derive": 6,
     "large": 4,
     "burst": 4,
+    "many": 4,
     "supersede": 12,
     "pin": 6,
     "recall": 4,
@@ -171,11 +173,11 @@ class Mix:
 
     def _retain(self, scope: str = MAIN, *, key: str = "", source: str = "", size: int = 0) -> None:
         self.number += 1
-        self._carry_out(*self._retention(self.number, scope, key=key, source=source, size=size))
+        self._write(*self._retention(self.number, scope, key=key, source=source, size=size))
 
     def _retention(
         self, number: int, scope: str = MAIN, *, key: str = "", source: str = "", size: int = 0
-    ) -> tuple[Op, Callable[[Scope], Fields]]:
+    ) -> tuple[Op, Retain]:
         session = f"session-{self._random.randrange(SESSIONS)}"
         request = Retain(
             content=self._words(number, size),
@@ -190,12 +192,14 @@ class Mix:
             "session": session,
             "sources": list(request.sources),
         }
+        return Op(number=number, scope=scope, verb="retain", args=args), request
 
+    def _write(self, op: Op, request: Retain) -> None:
         def call(where: Scope) -> Fields:
             done = self._engine.retain(where, request)
             return {"id": done.id, "outcome": done.outcome}
 
-        return Op(number=number, scope=scope, verb="retain", args=args), call
+        self._carry_out(op, call)
 
     def _replay(self) -> None:
         """Retain under a key of before, perhaps of an earlier process: known, forgotten or new."""
@@ -215,8 +219,22 @@ class Mix:
             self.number += 1
             writes.append(self._retention(self.number))
         with ThreadPoolExecutor(len(writes)) as threads:
-            for done in [threads.submit(self._carry_out, *write) for write in writes]:
+            for done in [threads.submit(self._write, *write) for write in writes]:
                 done.result()
+
+    def _many(self) -> None:
+        """Several at once, in one transaction."""
+        writes = []
+        for _ in range(4):
+            self.number += 1
+            writes.append(self._retention(self.number))
+            self._ledger.begin(writes[-1][0])
+        items = [request for _, request in writes]
+        done = self._engine.retain_many(Scope.parse(MAIN), RetainMany(items))
+        for (op, _), one in zip(writes, done, strict=True):
+            assert one.retained is not None
+            answer = {"id": one.retained.id, "outcome": one.retained.outcome}
+            self._ledger.acknowledge(op.number, answer)
 
     def _supersede(self) -> None:
         old = self._any(live=True)

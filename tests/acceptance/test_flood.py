@@ -15,7 +15,7 @@ import pytest
 from scrubjay import connect
 from scrubjay.engine import Engine
 from scrubjay.model.scope import Scope
-from scrubjay.service.connections import most_connections
+from scrubjay.service.server import most_connections
 from tests.serving import Running, serving
 from tests.support.engines import SqliteHome
 

@@ -183,6 +183,45 @@ class WritingContract:
         assert again.id == first.id
         assert len(handle.browse()) == 1
 
+    def test_a_batch_has_a_receipt_per_item_and_refuses_only_what_is_wrong(
+        self, handle: Handle
+    ) -> None:
+        said_at = datetime(2026, 5, 1, 8, 30, tzinfo=UTC)
+        first = {"content": _GREEN_TEA, "key": "k", "said_at": said_at, "metadata": {"a": [1]}}
+        done = handle.retain_many(
+            [first, {"content": " "}, "Alice lives in Rome", first, {"content": "x", "kin": 1}]
+        )
+        assert (done.stored, done.refused, len(done)) == (2, 2, 5)
+        one, wrong, other, again, unknown = done
+        assert (one.retained.outcome, again.retained.outcome) == (Outcome.STORED, Outcome.KNOWN)
+        assert one.retained.id == again.retained.id
+        assert other.retained.number == one.retained.number + 1
+        assert (wrong.retained, wrong.refused.code) == (None, "invalid_request")
+        assert wrong.refused.message.startswith("content: ")
+        assert "kin" in unknown.refused.message
+        memory = handle.get(one.retained.id)
+        assert (memory.provenance.said_at, memory.metadata) == (said_at, {"a": [1]})
+        assert _texts(handle.browse()) == ["Alice lives in Rome", _GREEN_TEA]
+
+    def test_an_atomic_batch_is_written_whole_or_not_at_all(self, handle: Handle) -> None:
+        with pytest.raises(InvalidRequest, match="Item 1: "):
+            handle.retain_many([_GREEN_TEA, {"content": "x", "kind": "whim"}], atomic=True)
+        with pytest.raises(NotFound, match="Item 1: "):
+            handle.retain_many(
+                [_GREEN_TEA, {"content": "x", "sources": ["mem-missing"]}], atomic=True
+            )
+        assert len(handle.browse()) == 0
+        assert handle.retain_many([_GREEN_TEA, "x"], atomic=True).stored == 2
+
+    def test_a_receipt_has_the_number_of_its_memory(self, handle: Handle) -> None:
+        one = handle.retain(_GREEN_TEA, key="k")
+        assert handle.get(one.id).number == one.number
+        assert handle.retain(_GREEN_TEA, key="k").number == one.number
+        new = handle.supersede(one.id, "Alice prefers black tea")
+        assert handle.get(new.id).number == new.number
+        handle.forget([one.id])
+        assert handle.retain(_GREEN_TEA, key="k").number is None
+
     def test_a_secret_is_taken_out_and_counted(self, handle: Handle) -> None:
         receipt = handle.retain("my token is ghp_0123456789abcdefghijABCDEFGHIJ012345")
         assert sum(receipt.redacted.values()) == 1

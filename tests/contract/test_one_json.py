@@ -28,6 +28,7 @@ OF_SERVICE = {"forget_one", "scopes", "open", "own_key", "list_keys", "create_ke
 Fields = Callable[[str], dict[str, Any]]
 CASES: dict[str, Fields] = {
     "retain": lambda _: {"content": "Alice drinks tea", "tags": ["a"], "session": "s"},
+    "retain_many": lambda _: {"items": ["Alice drinks tea", {"content": ""}, {"content": "x"}]},
     "recall": lambda _: {"query": "tea"},
     "browse": lambda _: {},
     "get": lambda one: {"id": one},

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from scrubjay.model.batches import RetainedMany
 from scrubjay.model.errors import Destroyed, NotFound, ScrubjayError, StoreError
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import Outcome as Fate
@@ -62,6 +63,8 @@ class Ledger:
     """What somebody erased and died, by id, as long as only the file knows of it."""
     past: dict[int, set[str]] = field(default_factory=dict)
     """Ids forgotten or purged in earlier lives: no backup of such a life brings them back."""
+    lineage: dict[str, Memory] = field(default_factory=dict)
+    """What is there, and what purge took."""
     known: list[str] = field(default_factory=list)
     """Every id ever seen, oldest first."""
     handles: dict[int, int] = field(default_factory=dict)
@@ -70,18 +73,21 @@ class Ledger:
     # -- before a step -----------------------------------------------------------------
 
     def closure(self, named: Iterable[str]) -> set[str]:
-        """What forgetting the named ids must take: what came of them, and earlier versions."""
+        """What forgetting the named ids must take: what came of them, and earlier versions.
+
+        It leads through what purge took, as long as the file has not been lost since.
+        """
         found: set[str] = set()
-        waiting = [one for one in named if one in self.memories]
+        waiting = [(one, one in self.memories) for one in named]
         while waiting:
-            one = waiting.pop()
+            one, earlier = waiting.pop()
             if one in found:
                 continue
             found.add(one)
-            earlier = self.memories[one].supersedes
-            waiting += [m.id for m in self.memories.values() if one in m.sources]
-            waiting += [earlier] if earlier in self.memories else []
-        return found
+            waiting += [(m.id, earlier) for m in self.lineage.values() if one in m.sources]
+            if earlier and one in self.lineage and (before := self.lineage[one].supersedes):
+                waiting.append((before, True))
+        return found & self.memories.keys()
 
     def with_copies(self, named: str) -> list[str]:
         """An id, and those of the memories that say what it says or said before."""
@@ -123,7 +129,7 @@ class Ledger:
         """The scope is begun anew, and empty."""
         self.past[self.life] = self.gone
         self.life += self.born
-        self.gone, self.gone_contents, self.memories = set(), set(), {}
+        self.gone, self.gone_contents, self.memories, self.lineage = set(), set(), {}, {}
         self.born, self.destroyed = True, False
         self.lost, self.cut, self.doomed = False, False, False
 
@@ -181,6 +187,8 @@ class Ledger:
             self.unacknowledged |= {one: self.memories[one].content for one in vanished}
         if not seen.head.due & Due.PUSH:
             self.unacknowledged = {}
+        if verb is not Verb.PURGE:
+            self.lineage = {one: m for one, m in self.lineage.items() if one not in vanished}
         self._note(seen, vanished, appeared)
         self._judge_receipt(outcome.result, appeared)
 
@@ -201,11 +209,16 @@ class Ledger:
         contents = {self.memories[one].content for one in vanished}
         self.gone_contents |= contents.difference(REPEATED)  # which others say, too
         self.memories = dict(seen.memories)
+        self.lineage |= seen.memories
         self.known += sorted(appeared.difference(self.known))
         contents = {memory.content for memory in self.memories.values()}
         assert not contents & self.gone_contents, "forgotten content is there under another id"
 
     def _judge_receipt(self, receipt: object, appeared: set[str]) -> None:
+        if isinstance(receipt, RetainedMany):
+            found = [one.retained for one in receipt if one.retained is not None]
+            stored = {one.id for one in found if one.outcome is Fate.STORED}
+            assert appeared == stored, "something else was stored than the receipts say"
         if isinstance(receipt, Retained):
             expected = {receipt.id} if receipt.outcome is Fate.STORED else set()
             assert appeared == expected, "something else was stored than the receipt says"
@@ -218,7 +231,7 @@ class Ledger:
         Only an erasure whose process died before the catalog knew of it is lost with the file.
         """
         self.lost, self.cut = True, True
-        self.memories = {}
+        self.memories, self.lineage = {}, {}
         self.gone -= self.unacknowledged.keys()
         self.gone_contents -= set(self.unacknowledged.values())
         self.unacknowledged = {}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.batches import RetainMany
 from scrubjay.model.requests import (
     Amend,
     Destroy,
@@ -28,7 +29,7 @@ from scrubjay.model.requests import (
     Retain,
     Supersede,
 )
-from scrubjay.model.results import Exported, Recalled
+from scrubjay.model.results import Exported, Recalled, Retained
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
@@ -91,6 +92,30 @@ class Simulation(Stage):
         # One key or stable id always says the same, as the entries of a replayed ledger do.
         request = Retain(content=key or name or self.say(), id=name, key=key)
         self.step(which, scope, Verb.ADD, lambda e: e.retain(scope, request), dies=dies)
+
+    @rule(
+        which=engines, scope=scopes, name=names, key=keys, pick=picks, atomic=st.booleans(),
+        dies=deaths("retain", "segment"),
+    )  # fmt: skip
+    def retain_many(
+        self,
+        which: int,
+        scope: Scope,
+        *,
+        name: str | None,
+        key: str | None,
+        pick: int,
+        atomic: bool,
+        dies: Failpoint | None,
+    ) -> None:
+        items: list[Retain | str] = [
+            self.say(),
+            Retain(content=key or name or self.say(), id=name, key=key),
+            "" if pick % 3 else self.say(),
+            Retain(content=self.say(), sources=(self.pick(scope, pick),)),
+        ]
+        request = RetainMany(items, atomic=atomic)
+        self.step(which, scope, Verb.ADD, lambda e: e.retain_many(scope, request), dies=dies)
 
     @rule(which=engines, scope=scopes, first=picks, second=picks)
     def derive(self, which: int, scope: Scope, first: int, second: int) -> None:
@@ -216,6 +241,15 @@ class Simulation(Stage):
         due = self.ledgers[scope].where(lambda m: m.expires_at is not None or not m.current)
         purge = partial(self.step, which, scope, Verb.PURGE, dies=dies, due=due)
         purge(lambda engine: engine.purge(scope, Purge(superseded_days=keep)))
+
+    @rule(which=engines, scope=scopes, pick=picks)
+    def correct_purge_and_forget(self, which: int, scope: Scope, pick: int) -> None:
+        self.derive(which, scope, pick, pick)
+        request = Supersede(id=self.pick(scope, pick), content=self.say())
+        outcome = self.step(which, scope, Verb.ADD, lambda e: e.supersede(scope, request))
+        self.purge(which, scope, 31, 0, None)
+        if isinstance(receipt := outcome.result, Retained):
+            self.erase(which, scope, Forget(ids=(receipt.id,)), [receipt.id], None)
 
     # -- keys and scopes ---------------------------------------------------------------
 

@@ -123,8 +123,7 @@ def _serve(
     """Serve until SIGTERM or Ctrl-C, which are no failure: they are how serving is meant to end."""
     from scrubjay.service import server
     from scrubjay.service.app import app
-    from scrubjay.service.limits import Rates
-    from scrubjay.service.service import Options
+    from scrubjay.service.service import Options, Rates
 
     bootstrap.forbid_core_dumps()
     where = server.Listening(host=host, port=port, **transport)
@@ -262,7 +261,7 @@ def serve(
     Example: scrubjay serve --port 8377
     """
     _check_installed()
-    from scrubjay.service.tracing import CONTENT_VARIABLE
+    from scrubjay.service.telemetry import CONTENT_VARIABLE
     from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 
     whose = scope_of(scope, reading.read())

@@ -1,15 +1,16 @@
-"""OpenScopes: the open scopes of an engine, which every verb begins with."""
+"""OpenScopes: the caches every verb begins with: open scopes, and the shelf of their indexes."""
 
 from __future__ import annotations
 
 import itertools
 import threading
+from collections import OrderedDict
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.open_scope import OpenScope, Ports
-from scrubjay.engine.search.shelf import Shelf
 from scrubjay.model.errors import StoreError
 from scrubjay.model.requests import NOTHING, USER, Caller, Destroy, NoFields
 from scrubjay.model.results import Erasure, Rotated
@@ -34,6 +35,99 @@ if TYPE_CHECKING:
 else:
     due_work = LazyModule("scope.due_work")
     rotating = LazyModule("scope.rotate")
+
+# -- the shelf of indexes --------------------------------------------------------------------------
+
+
+class Sized(Protocol):
+    """Anything with an approximate size in bytes."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+
+
+Item = TypeVar("Item", bound=Sized)
+
+
+class Shelf(Generic[Item]):
+    """LRU cache within a budget of bytes; thread-safe.
+
+    An evicted entry stays usable for callers that still hold it.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self._items: OrderedDict[str, Item] = OrderedDict()
+        self._sizes: dict[str, int] = {}
+        self._total = 0
+        self._touched: set[str] = set()
+        """Entries whose size may have changed; asking all of thousands would take too long."""
+        self._mutex = threading.Lock()
+
+    def take(self, name: str, make: Callable[[], Item]) -> Item:
+        """The entry of this name, made if it is missing; it becomes the most recently used one."""
+        with self._mutex:
+            if name not in self._items:
+                self._items[name] = make()
+            self._items.move_to_end(name)
+            self._touched.add(name)
+            return self._items[name]
+
+    def find(self, name: str) -> Item | None:
+        """The entry of this name, or None; it becomes the most recently used one."""
+        with self._mutex:
+            if name not in self._items:
+                return None
+            self._items.move_to_end(name)
+            self._touched.add(name)
+            return self._items[name]
+
+    @property
+    def full(self) -> bool:
+        """Whether the budget is exceeded, so that `trim` would evict."""
+        with self._mutex:
+            self._measure_touched()
+            return self._total > self._budget
+
+    def drop(self, name: str) -> None:
+        """Drop one entry; a missing one is fine."""
+        with self._mutex:
+            self._items.pop(name, None)
+            self._measure(name)
+
+    def trim(self) -> list[Item]:
+        """Evict the least recently used entries until the rest fits; the last one used stays."""
+        gone: list[Item] = []
+        with self._mutex:
+            self._measure_touched()
+            while self._total > self._budget and len(self._items) > 1:
+                name, item = self._items.popitem(last=False)
+                self._measure(name)
+                gone.append(item)
+        return gone
+
+    @property
+    def size(self) -> int:
+        """Size in bytes when it was last trimmed."""
+        return self._total
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def _measure_touched(self) -> None:
+        while self._touched:
+            self._measure(self._touched.pop())
+
+    def _measure(self, name: str) -> None:
+        item = self._items.get(name)
+        before = self._sizes.pop(name, 0)
+        if item is not None:
+            self._sizes[name] = item.size
+        self._total += self._sizes.get(name, 0) - before
+
+
+# -- the open scopes -------------------------------------------------------------------------------
 
 OPEN_SCOPES: Final = 512
 """How many scopes an engine keeps open: their keys, and what was decrypted of them lately."""

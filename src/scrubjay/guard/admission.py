@@ -17,8 +17,9 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from scrubjay.guard import PLACEHOLDER
-from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.errors import Forbidden, InvalidRequest
 from scrubjay.model.memory import Memory
+from scrubjay.model.origin import Origin
 from scrubjay.model.requests import Retain, Supersede
 from scrubjay.model.turns import Piece, Turn
 
@@ -42,6 +43,15 @@ IDENTIFIERS: Final = {
     "part": "made here, and the id of a memory is derived from it",
 }
 """The fields of text that are stored as they came, each with the reason; all others are cleaned."""
+
+
+def check_claim(claimed: Origin, ceiling: Origin) -> None:
+    """Forbidden if a text claims an origin that is more trusted than its writer's ceiling."""
+    if claimed.trust > ceiling.trust:
+        raise Forbidden(
+            f"This key may not write with the origin {claimed}.",
+            hint=f"Leave the origin out, or use {ceiling} or a lower one.",
+        )
 
 
 def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Mapping[str, int]]:

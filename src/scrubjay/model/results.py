@@ -53,6 +53,13 @@ class Retained(Result, frozen=True, kw_only=True):
     """The receipt of a write, given once it is durable."""
 
     id: MemoryId
+    number: Annotated[
+        int | None,
+        Meta(
+            description="Sequence number: its place in the order of creation within the scope; "
+            "None if it was forgotten before."
+        ),
+    ] = None
     outcome: WriteOutcome = Outcome.STORED
     redacted: RedactedSecrets = field(default_factory=dict)
     degraded: Annotated[

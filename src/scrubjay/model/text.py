@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, KeysView, Mapping, ValuesView
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Annotated, Any, Final, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct, ValidationError
@@ -208,6 +208,20 @@ def _depth(value: object) -> int:
     if isinstance(value, list | tuple):
         return 1 + max(map(_depth, value), default=0)
     return 0
+
+
+Made = TypeVar("Made", bound=Struct)
+
+
+def made(kind: type[Made], given: Mapping[str, Any]) -> Made:
+    """A request of these fields; InvalidRequest if one is wrong, unknown or missing."""
+    try:
+        return kind(**given)
+    except TypeError as error:
+        if unknown := given.keys() - set(kind.__struct_fields__):
+            first = min(map(str, unknown))
+            raise InvalidRequest(f"There is no field {first} in this request.") from error
+        raise InvalidRequest(f"{error}.".replace("argument", "field")) from error
 
 
 # -- refusals ------------------------------------------------------------------------------

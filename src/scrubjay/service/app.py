@@ -20,9 +20,9 @@ from scrubjay.ports import Clock
 from scrubjay.service import openapi, routes
 from scrubjay.service.gate import Gate
 from scrubjay.service.issuer import GRANT_PREFIX
-from scrubjay.service.metrics import TYPE
 from scrubjay.service.routes import as_json
 from scrubjay.service.service import METADATA, MountedPaths, Options, Service
+from scrubjay.service.telemetry import TYPE
 
 _CHECK_SECONDS: Final = 5.0
 _EMBEDDER_SECONDS: Final = 30.0

@@ -17,7 +17,7 @@ from scrubjay.model.requests import Extract
 from scrubjay.model.results import Stopped
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock
-from scrubjay.service.metrics import Metrics
+from scrubjay.service.telemetry import Metrics
 
 STOP_SECONDS: Final = 2.0
 """How long shutdown waits for a running model request; then it is abandoned."""

@@ -17,11 +17,10 @@ from starlette.requests import ClientDisconnect, Request
 from scrubjay.access import Key
 from scrubjay.bridge import Abandoned
 from scrubjay.model.scope import Scope
-from scrubjay.service.limits import Spent
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import Operation
-from scrubjay.service.service import Service
-from scrubjay.service.tracing import Span
+from scrubjay.service.service import Service, Spent
+from scrubjay.service.telemetry import Span
 
 Result = TypeVar("Result")
 Take = Callable[[bytes], object]

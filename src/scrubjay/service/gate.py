@@ -20,8 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from scrubjay.bridge import Abandoned
 from scrubjay.ports import Clock
 from scrubjay.service import problems
-from scrubjay.service.metrics import Metrics
 from scrubjay.service.problems import Problem
+from scrubjay.service.telemetry import Metrics
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 HEADER_BYTES: Final = 16 * 1024

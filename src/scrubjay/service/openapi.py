@@ -20,7 +20,6 @@ from scrubjay.service import problems
 from scrubjay.service.problems import ProblemDocument
 from scrubjay.service.rest import MEMORIES, OPERATIONS, Operation
 
-_REF: Final = "#/components/schemas/{name}"
 _ABOUT: Final = (
     "Private memory for AI agents. A key names the scopes it may be used on and what for. "
     "Every error is application/problem+json."
@@ -71,7 +70,7 @@ def document() -> dict[str, Any]:
     """The whole document."""
     forms = [codec.form(_title(one, "Request"), one.loose) for one in OPERATIONS]
     answers = [answer_type(one) for one in OPERATIONS]
-    refs, defined = codec.schemas([*forms, *answers, ProblemDocument], _REF)
+    refs, defined = codec.schemas([*forms, *answers, ProblemDocument], codec.REF)
     sent, given = refs[: len(forms)], refs[len(forms) :]
     paths: dict[str, dict[str, Any]] = {}
     for operation, request, answer in zip(OPERATIONS, sent, given, strict=False):
@@ -232,7 +231,7 @@ def _answer_headers(operation: Operation) -> dict[str, Any]:
 
 
 def _problem() -> dict[str, Any]:
-    schema = {"$ref": _REF.format(name=ProblemDocument.__name__)}
+    schema = {"$ref": codec.REF.format(name=ProblemDocument.__name__)}
     return {"description": "What went wrong.", "content": {problems.TYPE: {"schema": schema}}}
 
 

@@ -37,7 +37,7 @@ _PAGING: Final = {
     ),
 }
 _TAGS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("recall", "memories", "brief"), "memories"),
+    **dict.fromkeys(("recall", "memories", "memories:batch", "brief"), "memories"),
     **dict.fromkeys(("turns", "timeline", "sessions", "extract", "extraction"), "turns"),
     **dict.fromkeys(("forget", "revoke"), "erase"),
     **dict.fromkeys(("quarantine",), "trust"),
@@ -71,6 +71,12 @@ _RESOURCES: Final[Mapping[str, Resource]] = {
         span="search_memory", example={"query": "What does Alice drink?", "limit": 5}
     ),
     "retain": Resource("post /memories", 201, span="create_memory", example=_TEA),
+    "retain_many": Resource(
+        "post /memories:batch",
+        most_bytes=16 * MEGABYTE,
+        span="create_memory",
+        example={"items": [_TEA, {"content": "Alice lives in Rome", "key": "home"}]},
+    ),
     "browse": Resource("get /memories"),
     "get": Resource(f"get {_ONE}"),
     "amend": Resource(f"patch {_ONE}", span="update_memory", example={"pinned": True}),

@@ -17,6 +17,7 @@ from starlette.types import Scope as Asgi
 from scrubjay import codec
 from scrubjay.access import KEYS, Access, Key
 from scrubjay.engine.transfer import bundle
+from scrubjay.model.batches import RetainedMany
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.requests import Get
@@ -28,7 +29,7 @@ from scrubjay.service.endpoint import HttpEndpoint, Take, Visit, read_body
 from scrubjay.service.problems import Problem, of_field
 from scrubjay.service.rest import BELOW, MEMORIES, OPERATIONS, Operation
 from scrubjay.service.service import Service
-from scrubjay.service.tracing import Span
+from scrubjay.service.telemetry import Span
 from scrubjay.verbs import perform
 
 _COUNT: Final = "(0|[1-9][0-9]{0,17})"
@@ -110,6 +111,11 @@ def render(
             return _memory(request, operation, result)
         case Retained() | Recorded():
             return _written(service, operation, result)
+        case RetainedMany():
+            taken = (one.retained.redacted for one in result if one.retained is not None)
+            service.metrics.add(
+                "memory_redacted_total", sum(sum(found.values()) for found in taken)
+            )
         case Page():
             return _page(service, request, scope, result)
         case Exported():

@@ -17,8 +17,7 @@ from starlette.testclient import TestClient
 
 from scrubjay import bootstrap
 from scrubjay.engine import Engine
-from scrubjay.service.limits import Rates
-from scrubjay.service.service import Service
+from scrubjay.service.service import Rates, Service
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 from scrubjay.testing.fake_embedder import FakeEmbedder

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from scrubjay.engine import Engine
 from scrubjay.engine.ledger import derivation
 from scrubjay.engine.ledger.derivation import Derivation
 from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.requests import (
+    Amend,
     BriefRequest,
     Get,
     Load,
@@ -160,7 +164,110 @@ def test_a_job_follows_its_sources_to_their_newest_versions(
     assert engine.purge(ALICE, Purge()).superseded == 1  # the old value; the summary waits
     assert due(engine) == [Derivation(sources=(new, tea), hidden=summary)]
     forget(engine, new)
-    assert due(engine) == [Derivation(sources=(tea,), hidden=summary)]
+    assert due(engine) == [Derivation(sources=(tea,))]
+
+
+class TestAfterPurge:
+    """Purge took an old value; what was derived from it is still reached by a forget."""
+
+    def test_forgetting_the_newest_version_erases_what_came_of_the_oldest(
+        self, engine: Engine, home: MemoryHome
+    ) -> None:
+        for purges in (1, 3):  # all at once, or one after another
+            fact, _, summary = told(engine)
+            newest = fact
+            for number in range(3):
+                home.clock.advance(days=31 if purges == 3 else 0)
+                engine.purge(ALICE, Purge())
+                newest = supersede(engine, newest, f"{NEW}, as of {number}")
+            home.clock.advance(days=31)
+            engine.purge(ALICE, Purge())
+            assert engine.get(ALICE, Get(summary)).hidden
+            forget(engine, newest)
+            assert_gone(engine, summary)
+
+    def test_so_it_is_after_the_empty_rows_were_dropped(
+        self, engine: Engine, home: MemoryHome
+    ) -> None:
+        fact, _, summary = told(engine)
+        new = supersede(engine, fact, NEW)
+        for _ in range(3):
+            home.clock.advance(days=40)
+            engine.purge(ALICE, Purge())
+        forget(engine, new)
+        assert_gone(engine, summary)
+
+    def test_an_earlier_version_is_erased_although_the_one_between_has_expired(
+        self, engine: Engine, home: MemoryHome
+    ) -> None:
+        fact, tea, summary = told(engine)
+        middle = supersede(engine, fact, NEW)
+        engine.amend(ALICE, Amend(middle, expires_at=home.clock.now() + timedelta(days=1)))
+        newest = supersede(engine, middle, f"{NEW}, again")
+        engine.amend(ALICE, Amend(newest, expires_at=None))
+        home.clock.advance(days=2)
+        assert engine.purge(ALICE, Purge()).expired == 1
+        forget(engine, newest)
+        assert_gone(engine, fact, summary)
+        assert engine.get(ALICE, Get(tea)).current
+
+    def test_forgetting_an_expired_memory_by_its_id_erases_what_came_of_it(
+        self, engine: Engine, home: MemoryHome
+    ) -> None:
+        fact, _, summary = told(engine)
+        second = retain(engine, "All about Alice", sources=(summary,))
+        for expiring in (fact, summary):
+            engine.amend(ALICE, Amend(expiring, expires_at=home.clock.now() + timedelta(days=1)))
+        home.clock.advance(days=2)
+        assert engine.purge(ALICE, Purge()).expired == 2
+        receipt = forget(engine, fact)
+        assert (receipt.already, receipt.erased) == (1, 1)
+        assert_gone(engine, second)
+
+    def test_forgetting_a_turn_whose_episode_has_expired_erases_what_it_told(
+        self, engine: Engine, home: MemoryHome
+    ) -> None:
+        record(engine, 1, "My favorite color is green.")
+        record(engine, 2, "My favorite color is blue.")
+        fact = next(m for m in everything(engine) if "blue" in m.content and m.kind != "episode")
+        episode = next(
+            m for m in everything(engine) if m.sources == ("turn-2",) and m.kind == "episode"
+        )
+        engine.amend(ALICE, Amend(episode.id, expires_at=home.clock.now() + timedelta(days=1)))
+        home.clock.advance(days=2)
+        assert engine.purge(ALICE, Purge()).expired == 1
+        forget(engine, "turn-2")
+        assert_gone(engine, fact.id)
+        assert any("green" in content for content in contents(engine))
+
+    def test_revoking_a_correction_does_not_erase_what_came_of_the_old_value(
+        self, engine: Engine, home: MemoryHome
+    ) -> None:
+        fact, _, summary = told(engine)
+        new = supersede(engine, fact, NEW, session="one")
+        newest = supersede(engine, new, f"{NEW}, again")
+        home.clock.advance(days=31)
+        engine.purge(ALICE, Purge(superseded_days=31))
+        engine.revoke(ALICE, Revoke(session="one"))
+        assert engine.get(ALICE, Get(summary)).hidden
+        forget(engine, newest)
+        assert_gone(engine, summary)
+
+    def test_nothing_of_it_is_left_when_nothing_was_derived(
+        self, engine: Engine, home: MemoryHome
+    ) -> None:
+        newest = retain(engine, OLD)
+        for number in range(4):
+            newest = supersede(engine, newest, f"{NEW}, as of {number}")
+        home.clock.advance(days=31)
+        engine.purge(ALICE, Purge())
+        assert not any("/link/" in place for place, _ in home.store.raw(address(home)))
+
+
+def assert_gone(engine: Engine, *ids: str) -> None:
+    for one in ids:
+        with pytest.raises(NotFound):
+            engine.get(ALICE, Get(one))
 
 
 def test_a_copy_of_the_scope_keeps_hidden_what_was_hidden(engine: Engine, home: MemoryHome) -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from scrubjay.engine import Engine, Policy
-from scrubjay.engine.search import shelf
+from scrubjay.engine.search import verbs
 from scrubjay.model.requests import USER, Destroy, Forget, Recall
 from scrubjay.testing.fake_embedder import FakeEmbedder
 from tests.support.engines import MemoryHome
@@ -50,7 +50,7 @@ def test_a_scope_that_was_never_recalled_is_not(home: MemoryHome) -> None:
 
 def test_a_few_changes_are_taken_in_and_many_are_not(home: MemoryHome) -> None:
     engine = _used(home)
-    fill(engine, shelf.CHANGES)
+    fill(engine, verbs.CHANGES)
     assert _is_short(engine)
     fill(home.engine(), 1, first=99)
     assert not _is_short(engine)
@@ -82,7 +82,7 @@ def test_a_large_scope_is_left_to_a_thread(
     home: MemoryHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = _used(home)
-    monkeypatch.setattr(shelf, "ROWS", 0)
+    monkeypatch.setattr(verbs, "ROWS", 0)
     assert not _is_short(engine)
 
 

@@ -17,7 +17,7 @@ from scrubjay.model.requests import PauseExtraction, Recall, Retain
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
 from scrubjay.service.background import STOP_SECONDS, Background, Pauses
-from scrubjay.service.metrics import Metrics
+from scrubjay.service.telemetry import Metrics
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 from tests.serving import serving
 from tests.support.engines import MemoryHome

@@ -13,8 +13,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
 
-from scrubjay.service.connections import Connection, peer_of
-from scrubjay.service.server import Listening, bind, server
+from scrubjay.service.server import Connection, Listening, bind, peer_of, server
 from tests.serving import Running
 
 ANSWER_BYTES = 64 * 1024 * 1024

@@ -29,11 +29,10 @@ from scrubjay.engine import Engine
 from scrubjay.model.errors import Forbidden, InvalidRequest, Timeout
 from scrubjay.model.memory import Memory
 from scrubjay.model.scope import Scope
-from scrubjay.service.limits import Meter, Rates, Room
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import BY_NAME
 from scrubjay.service.server import JsonLines, Listening, bind, server
-from scrubjay.service.service import Options, Service
+from scrubjay.service.service import Meter, Options, Rates, Room, Service
 from scrubjay.testing.clock import FakeClock
 from tests.certificates import certificate_for_localhost
 from tests.serving import serving

@@ -20,15 +20,11 @@ class NoEmbedder:
         """None."""
         return 0
 
-    @property
-    def costly(self) -> bool:
-        """Cheap: vectors are computed again instead of stored."""
-        return False
+    costly = False
+    """Cheap: vectors are computed again instead of stored."""
 
-    @property
-    def languages(self) -> frozenset[str] | None:
-        """Any: it says as much about one as about another."""
-        return None
+    languages: frozenset[str] | None = None
+    """Any: it says as much about one as about another."""
 
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One empty row per text, at once."""

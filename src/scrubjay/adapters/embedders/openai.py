@@ -69,15 +69,11 @@ class OpenAIEmbedder:
         """Number of dimensions."""
         return self._endpoint.dimensions
 
-    @property
-    def costly(self) -> bool:
-        """Costly: vectors are stored instead of computed again."""
-        return True
+    costly = True
+    """Costly: vectors are stored instead of computed again."""
 
-    @property
-    def languages(self) -> frozenset[str] | None:
-        """Any: whoever chose the model knows what it is for."""
-        return None
+    languages: frozenset[str] | None = None
+    """Any: whoever chose the model knows what it is for."""
 
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One row per text, in their order, of length 1; zeros where a text is blank."""

@@ -131,15 +131,11 @@ class StaticEmbedder:
         """Number of dimensions."""
         return int(self._head[2])
 
-    @property
-    def costly(self) -> bool:
-        """Cheap: vectors are computed again instead of stored."""
-        return False
+    costly = False
+    """Cheap: vectors are computed again instead of stored."""
 
-    @property
-    def languages(self) -> frozenset[str] | None:
-        """English: pieces of words of other languages have vectors, but say nothing."""
-        return ENGLISH
+    languages: frozenset[str] | None = ENGLISH
+    """English: pieces of words of other languages have vectors, but say nothing."""
 
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One row per text, in their order, of length 1; zeros where no token is known."""

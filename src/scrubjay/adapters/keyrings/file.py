@@ -2,17 +2,18 @@
 
 `<keys>/slots/<address>/<purpose>` is one wrapped slot. Adding takes a shared lock on `<keys>/lock`;
 deleting and re-wrapping take an exclusive one, so that a draft found while deleting is not in use.
-Reading takes no lock: a slot that is just being overwritten does not open, and is read again.
+Reading takes no lock: what is just being overwritten does not open, and is read again, at last
+under the lock for a moment. A deleter overwrites a slot before it is gone, and syncs in between.
 """
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from scrubjay import vault
 from scrubjay.adapters.disk import LEFTOVER, Disk, failures
@@ -25,7 +26,7 @@ from scrubjay.model.errors import (
     StoreError,
 )
 from scrubjay.model.scope import check_place
-from scrubjay.ports import Clock
+from scrubjay.ports import Clock, patience
 
 KEY_FILE: Final = "key"
 PHRASE_FILE: Final = "passphrase"
@@ -34,6 +35,8 @@ VERSION: Final = "1"
 _CHECK_DIGITS: Final = 8
 _INSTALLATION: Final = ("installation", "root")
 _READ_TRIES: Final = 3
+_READ_SECONDS: Final = 2.0
+_T = TypeVar("_T")
 
 
 def write_line(kind: str, *words: str) -> bytes:
@@ -131,10 +134,7 @@ class SlotKeyring(ABC):
 
     def get(self, address: str, purpose: str) -> bytes:
         """The key in a slot; KeyMissing if there is none."""
-        for _ in range(_READ_TRIES - 1):
-            with suppress(SealBroken):  # it may be wrapped anew, or deleted, just now
-                return self._read(address, purpose)
-        return self._read(address, purpose)
+        return self._steady(lambda: self._read(address, purpose))
 
     def delete(self, address: str, purpose: str) -> None:
         """Delete a slot for good, durably, with its drafts; an absent one is fine."""
@@ -186,6 +186,19 @@ class SlotKeyring(ABC):
                 hint="Give the user scrubjay runs as the right to read them.",
             ) from error
 
+    def _steady(self, read: Callable[[], _T]) -> _T:
+        """What is read, again while it does not open, at last where nobody may overwrite it."""
+        for _ in range(_READ_TRIES):
+            with suppress(SealBroken):
+                return read()
+        with (
+            suppress(OSError),  # a folder that may only be read has no writers
+            patience(_READ_SECONDS),
+            self._disk.locked(self._lock, shared=True),
+        ):
+            return read()
+        return read()
+
     def _exists(self) -> bool:
         with self._reading():
             return self._directory.exists()
@@ -223,13 +236,13 @@ class SlotKeyring(ABC):
         nonce = self._clock.random(vault.NONCE_BYTES)
         return vault.wrap(secret, key, address=address, purpose=purpose, nonce=nonce)
 
-    def _shred(self, path: Path) -> None:
-        """Overwrite a file and its drafts, and delete them, durably."""
+    def _shred(self, path: Path, *, drafts_only: bool = False) -> None:
+        """Overwrite a file and its drafts, or only those, and delete them, durably."""
         for name in self._disk.names(path.parent):
             if name.startswith(LEFTOVER):
                 target = name.removeprefix(LEFTOVER).rpartition(".")[0]
             else:
-                target = name
+                target = "" if drafts_only else name
             if target == path.name:
                 self._disk.shred(path.parent / name, self._clock.random)
         if path.parent.is_dir():

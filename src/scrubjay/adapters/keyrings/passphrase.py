@@ -2,7 +2,8 @@
 
 A random master key wraps the slots. It is itself wrapped twice: under a key that Argon2id derives
 from the passphrase, and under the recovery key. Changing the passphrase re-wraps the master key and
-touches no slot.
+touches no slot. A change is a compare-and-set on what the keyring was unlocked with: of two at once
+one is refused, so nobody is told of a passphrase or recovery key that opens nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import hashlib
 import hmac
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -59,6 +60,7 @@ class PassphraseKeyring(SlotKeyring):
         self._cost = cost
         self._master: bytearray | None = None
         self._mutex = threading.Lock()
+        self._seen: dict[str, bytes | None] = {}
 
     @classmethod
     def create(
@@ -72,7 +74,7 @@ class PassphraseKeyring(SlotKeyring):
     ) -> tuple[Self, str]:
         """A new keyring in an empty keys folder, unlocked, and its recovery key."""
         keyring = cls(directory, clock, cost=cost, disk=disk)
-        with keyring._changing():
+        with keyring._founding():
             if keyring._file(KEY_FILE) is not None:
                 raise Conflict("This keys folder has a key file.", hint="Adopt it instead.")
             if keyring._disk.names(keyring._slots):
@@ -95,7 +97,7 @@ class PassphraseKeyring(SlotKeyring):
         completes this.
         """
         keyring = cls(directory, clock, cost=cost, disk=disk)
-        with keyring._changing():
+        with keyring._founding():
             old = keyring._file_key()
             if old is None:
                 raise KeyMissing("This keys folder has no key file to adopt.")
@@ -120,30 +122,24 @@ class PassphraseKeyring(SlotKeyring):
 
     def unlock(self, passphrase: str) -> None:
         """Open the keyring; Locked if the passphrase is wrong."""
-        raw = self._file(PHRASE_FILE)
-        if raw is None:
-            raise KeyMissing("The passphrase file is not in the keys folder.")
-        kind, *numbers, salt, slot = read_line(raw, PHRASE_FILE, 6)
+        seen, (kind, *numbers, salt, slot) = self._steady(lambda: self._words(PHRASE_FILE, 6))
         if kind != "argon2id" or not all(number.isdecimal() for number in numbers):
             raise damaged(PHRASE_FILE)
         memory, passes, lanes = map(int, numbers)
         cost = Cost(memory_kib=memory, passes=passes, lanes=lanes)
-        salted, wrapped = (
-            unhex(salt, PHRASE_FILE, SALT_BYTES),
-            unhex(slot, PHRASE_FILE, _SLOT_BYTES),
-        )
+        salted = unhex(salt, PHRASE_FILE, SALT_BYTES)
+        wrapped = unhex(slot, PHRASE_FILE, _SLOT_BYTES)
         secret = stretch(passphrase, salted, cost)
         self._open(secret, wrapped, PHRASE_FILE, "That passphrase does not open it.")
+        self._seen = seen
 
     def unlock_with_recovery(self, text: str) -> None:
         """Open the keyring with the printed key; InvalidRequest if it is mistyped."""
         secret = recovery_bytes(text)
-        raw = self._file(RECOVERY_FILE)
-        if raw is None:
-            raise KeyMissing("The recovery file is not in the keys folder.")
-        (word,) = read_line(raw, RECOVERY_FILE, 1)
+        seen, (word,) = self._steady(lambda: self._words(RECOVERY_FILE, 1))
         slot = unhex(word, RECOVERY_FILE, _SLOT_BYTES)
         self._open(secret, slot, RECOVERY_FILE, "That recovery key does not open it.")
+        self._seen = seen
 
     def lock(self) -> None:
         """Forget the master key, overwriting it; every later call raises Locked."""
@@ -153,14 +149,13 @@ class PassphraseKeyring(SlotKeyring):
                 master[:] = bytes(len(master))
 
     def change_passphrase(self, new: str) -> None:
-        """Change the passphrase to `new`; slots are not touched."""
-        master = self._wrapping_key()
-        line = self._passphrase_line(master, new)
+        """Change the passphrase to `new`; Conflict if another process changed it meanwhile."""
+        line = self._passphrase_line(self._wrapping_key(), new)
         with self._changing():
-            self._disk.exchange(self._directory / PHRASE_FILE, line, self._clock.random)
+            self._exchange(PHRASE_FILE, line)
 
     def renew_recovery(self) -> str:
-        """A new recovery key; the old one opens nothing any more."""
+        """A new recovery key, the old one opens nothing any more; Conflict as for a change."""
         master = self._wrapping_key()
         with self._changing():
             return self._write_recovery(master)
@@ -187,14 +182,47 @@ class PassphraseKeyring(SlotKeyring):
             with self._changing():
                 self._take_over()
 
+    def _files(self) -> dict[str, bytes | None]:
+        """The passphrase file and the recovery file as they are now."""
+        return {name: self._file(name) for name in (PHRASE_FILE, RECOVERY_FILE)}
+
+    def _words(self, name: str, number: int) -> tuple[dict[str, bytes | None], list[str]]:
+        """Both files, and the words of one of them."""
+        seen = self._files()
+        if (raw := seen[name]) is None:
+            raise KeyMissing(f"The {name} file is not in the keys folder.")
+        return seen, read_line(raw, name, number)
+
+    @contextmanager
+    def _founding(self) -> Iterator[None]:
+        """Lock the folder for its first passphrase; Conflict if it has one."""
+        with self._changing():
+            self._seen = self._files()
+            if self._seen[PHRASE_FILE] is not None:
+                raise Conflict(
+                    "This keys folder is locked by a passphrase already.",
+                    hint="Unlock it with that passphrase; then it can be changed.",
+                )
+            yield
+
+    def _exchange(self, name: str, line: bytes) -> None:
+        """Replace a file, if it is still the one seen, and shred what killed processes left."""
+        path = self._directory / name
+        if self._file(name) != self._seen[name]:
+            raise Conflict(
+                f"Another process has changed the {name} file meanwhile.",
+                hint="Unlock again with what is set now, then change it; nothing was changed.",
+            )
+        self._shred(path, drafts_only=True)
+        self._disk.exchange(path, line, self._clock.random)
+        self._seen = {**self._seen, name: line}
+
     def _found(self, passphrase: str) -> str:
         """Create the master key and write both files, the passphrase file last."""
-        if self._file(PHRASE_FILE) is not None:
-            raise Conflict("This keys folder is locked by a passphrase already.")
         master = self._clock.random(vault.KEY_BYTES)
         line = self._passphrase_line(master, passphrase)
         recovery = self._write_recovery(master)
-        self._disk.add(self._directory / PHRASE_FILE, line, self._clock.random)
+        self._exchange(PHRASE_FILE, line)
         with self._mutex:
             self._master = bytearray(master)
         return recovery
@@ -209,8 +237,7 @@ class PassphraseKeyring(SlotKeyring):
     def _write_recovery(self, master: bytes) -> str:
         secret = self._clock.random(RECOVERY_BYTES)
         slot = self._wrapped(secret, master, RECOVERY_FILE, _MASTER)
-        line = write_line(RECOVERY_FILE, slot.hex())
-        self._disk.exchange(self._directory / RECOVERY_FILE, line, self._clock.random)
+        self._exchange(RECOVERY_FILE, write_line(RECOVERY_FILE, slot.hex()))
         return recovery_text(secret)
 
     def _take_over(self) -> None:

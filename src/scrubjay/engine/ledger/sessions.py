@@ -84,9 +84,10 @@ def spend(opened: OpenScope, tx: Tx, allowances: Iterable[Allowance]) -> None:
 
     The counts of a session that was idle for a day are reset.
     """
+    states: dict[str, dict[str, Json]] = {}
     for allowance in allowances:
-        now = int(opened.ports.clock.now().timestamp())
-        state = _state(opened, tx, allowance.session)
+        now, name = int(opened.ports.clock.now().timestamp()), allowance.session
+        state = states[name] if name in states else _state(opened, tx, name)
         idle = now - int(str(state.get("spent_at", now))) >= _IDLE_SECONDS
         spent = dict(cast(dict[str, Json], state.get("spent", {}))) if not idle else {}
         used = int(str(spent.get(allowance.name, 0)))
@@ -96,7 +97,9 @@ def spend(opened: OpenScope, tx: Tx, allowances: Iterable[Allowance]) -> None:
                 hint="Begin a new session, or wait a day.",
             )
         spent[allowance.name] = used + 1
-        _write(opened, tx, allowance.session, {**state, "spent": spent, "spent_at": now})
+        states[name] = {**state, "spent": spent, "spent_at": now}
+    for session, state in states.items():
+        _write(opened, tx, session, state)
 
 
 def spent(opened: OpenScope, session: str) -> Mapping[str, int]:

@@ -15,7 +15,13 @@ from scrubjay.engine.memories import receipts
 from scrubjay.engine.memories.read import not_here
 from scrubjay.engine.memories.retain import check_expected
 from scrubjay.engine.scope import due_work, rotate
-from scrubjay.engine.scope.open_scope import OpenScope, changes, derived, living
+from scrubjay.engine.scope.open_scope import (
+    OpenScope,
+    changes,
+    derived,
+    earlier_versions,
+    living,
+)
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import manifest
 from scrubjay.model.echo import SHORTEST, SentenceMatcher, plain_words, sentences
@@ -42,6 +48,8 @@ class Doomed(Struct):
     turns: dict[bytes, Row] = {}
     rests: dict[bytes, Rest] = {}
     """What remains of those turns that a sentence is only cut out of."""
+    gone: list[bytes] = []
+    """Ids without a row. Purge may have taken one, and left what was derived from it."""
 
     def __len__(self) -> int:
         return len(self.memories) + len(self.turns)
@@ -199,6 +207,8 @@ def present(view: View, ids: Iterable[bytes]) -> Doomed:
             found.memories[row_id] = row
         if row := living(view, Collection.TURN, row_id):
             found.turns[row_id] = row
+        if row_id not in found.memories and row_id not in found.turns:
+            found.gone.append(row_id)
     return found
 
 
@@ -223,7 +233,7 @@ def _doomed(
     doomed = closure(opened, view, named)
     copies = find_copies(opened, view, named, doomed, before)
     if request.copies:
-        both = Doomed(named.memories | copies.memories, named.turns)
+        both = Doomed(named.memories | copies.memories, named.turns, gone=named.gone)
         doomed = closure(opened, view, both, cut=copies)
     return doomed, copies
 
@@ -309,27 +319,32 @@ def closure(
     An earlier version is the same memory before a correction: hidden, so nobody could name it,
     and it contains what was to be forgotten. For the same reason a turn is erased with its
     episode, and with the turns that only repeated it. Without `versions`, only derived rows are
-    added.
+    added. Lineage leads through rows that purge erased.
     """
-    found = Doomed(dict(named.memories), dict(named.turns))
+    found, passed = Doomed(dict(named.memories), dict(named.turns)), set(named.gone)
 
-    def follow(rows: Iterable[Row], *, earlier: bool) -> None:
-        waiting = list(rows)
+    def follow(ids: Iterable[bytes], *, earlier: bool) -> None:
+        waiting = list(ids)
         while waiting:
-            row = waiting.pop()
-            others = list(view.derived(row.id))
-            # Of a damaged row, what it replaced can only be named itself.
-            if earlier and (memory := opened.unseal_sound(row)) and memory.supersedes:
-                others.append(opened.row_id(memory.supersedes))
+            row_id = waiting.pop()
+            others = list(view.derived(row_id))
+            if earlier:
+                others += view.derived(earlier_versions(row_id))
+                # Of a damaged row, what it replaced can only be named itself.
+                row = found.memories.get(row_id)
+                if row and (memory := opened.unseal_sound(row)) and memory.supersedes:
+                    others.append(opened.row_id(memory.supersedes))
             waiting += add(others)
 
-    def add(ids: Iterable[bytes]) -> list[Row]:
-        rows = [living(view, Collection.MEMORY, one) for one in ids if one not in found.memories]
-        added = {row.id: row for row in rows if row is not None}
-        found.memories.update(added)
-        return list(added.values())
+    def add(ids: Iterable[bytes]) -> list[bytes]:
+        """The ids that are new here; what purge erased is passed through."""
+        new = [one for one in ids if one not in found.memories and one not in passed]
+        found.memories.update(present(view, new).memories)
+        passed.update(one for one in new if one not in found.memories)
+        return new
 
-    follow(found.memories.values(), earlier=versions)
+    follow(named.gone, earlier=False)
+    follow(list(found.memories), earlier=versions)
     if versions:
         memories = [opened.unseal_sound(row) for row in found.memories.values()]
         episodes = [memory for memory in memories if memory and memory.kind is Kind.EPISODE]

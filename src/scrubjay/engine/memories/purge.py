@@ -1,21 +1,23 @@
 """purge: scheduled deletion of expired, long superseded and long forgotten memories.
 
-It erases and tombstones, but neither follows lineage nor rotates keys, as forget does.
+It erases and tombstones, but neither follows lineage nor rotates keys, as forget does. The lineage
+of what it erases stays, in keyed hashes: a later forget still reaches what was derived from it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 
 from scrubjay.engine.ledger import derivation, turns
 from scrubjay.engine.memories.forget import erase_row, present
 from scrubjay.engine.scope import due_work
-from scrubjay.engine.scope.open_scope import OpenScope, day
+from scrubjay.engine.scope.open_scope import OpenScope, day, earlier_versions, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import manifest
 from scrubjay.engine.transfer.copies import strike
-from scrubjay.model.memory import Kind
+from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Purged
 from scrubjay.model.rows import Collection, Due
@@ -76,10 +78,13 @@ def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
         memories = [opened.unseal_sound(row) for row in rows]
         episodes = [m for m in memories if m and m.kind is Kind.EPISODE and m.live]
         spoken = present(tx, (opened.row_id(one) for m in episodes for one in m.sources)).turns
+        links = _lineage(opened, tx, (*spoken, *(row.id for row in rows)), memories)
         if spoken and turns.erase(opened, tx, spoken.values(), (), derive=False):
             opened.leave_due(tx, Due.ROTATE)
         for row in rows:
             erase_row(opened, tx, row)
+        for source, other in _useful(tx, links):
+            tx.link(source, other)
         notes, sound = Notes(opened, tx), [memory for memory in memories if memory]
         derivation.erased(opened, tx, notes, sound, [row.id for row in rows])
         notes.write(tx)
@@ -95,3 +100,36 @@ def _erase(opened: OpenScope, ids: list[bytes], verb: str, actor: Actor) -> int:
         count += opened.write(partial(store, ids[at : at + _BATCH]), erasing=True)
         opened.ports.reach(Failpoint.PURGE_COMMITTED)
     return count
+
+
+def _lineage(
+    opened: OpenScope, view: View, ids: Iterable[bytes], memories: Iterable[Memory | None]
+) -> set[tuple[bytes, bytes]]:
+    """The links from and to rows that are about to be erased, versions included."""
+    both = [name for row_id in ids for name in (row_id, earlier_versions(row_id))]
+    links = {(name, other) for name in both for other in view.derived(name)}
+    for memory in filter(None, memories):
+        row_id = opened.row_id(memory.id)
+        links |= {(opened.row_id(source), row_id) for source in memory.sources}
+        if memory.supersedes:
+            links.add((earlier_versions(row_id), opened.row_id(memory.supersedes)))
+        if memory.superseded_by:
+            links.add((earlier_versions(opened.row_id(memory.superseded_by)), row_id))
+    return links
+
+
+def _useful(view: View, links: set[tuple[bytes, bytes]]) -> set[tuple[bytes, bytes]]:
+    """Those of the links that lead to a memory that is there, by way of others or not."""
+    while True:
+        sources = {source for source, _ in links}
+        kept = {
+            (source, other)
+            for source, other in links
+            if living(view, Collection.MEMORY, other)
+            or any(
+                name in sources or view.derived(name) for name in (other, earlier_versions(other))
+            )
+        }
+        if kept == links:
+            return kept
+        links = kept

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import derivation, sessions
@@ -17,47 +19,97 @@ from scrubjay.model.memory import Edition, Memory, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Amend, Caller, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
-from scrubjay.model.rows import Collection, Freeze
+from scrubjay.model.rows import Collection, Freeze, Row
 from scrubjay.ports import Failpoint, Tx
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """A memory on its way to a row: admitted, embedded, and sealed ahead of its transaction."""
+
+    memory: Memory
+    stable: bool
+    """Whether the writer chose its id."""
+    redacted: Mapping[str, int]
+    vector: bytes | None = None
+    degraded: tuple[str, ...] = ()
+    ahead: Row | None = None
+    """Sealed in the epoch as last seen; None if only the transaction can do that."""
+
+
+def draft(opened: OpenScope, request: Retain, caller: Caller, now: datetime) -> Draft:
+    """Admit a request: without secrets and invisible characters, under the id it will have."""
+    request, redacted = admit(request, opened.ports.policy.placeholder)
+    _check_expiry(request, now)
+    public_id = request.id or f"mem-{opened.ports.clock.new_id()}"
+    memory = request.memory(public_id, now, caller)
+    return Draft(memory=memory, stable=request.id is not None, redacted=redacted)
+
+
+def sealed_ahead(
+    opened: OpenScope, one: Draft, vector: bytes | None, degraded: tuple[str, ...] = ()
+) -> Draft:
+    """The draft with its vector, sealed before the transaction begins."""
+    ahead = opened.seal_ahead(one.memory, vector)
+    return replace(one, vector=vector, degraded=degraded, ahead=ahead)
 
 
 def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     """Write a memory; durable when this returns, and only once per key."""
-    clock = opened.ports.clock
-    now = clock.now()
-    request, redacted = admit(request, opened.ports.policy.placeholder)
-    _check_expiry(request, now)
-    public_id = request.id or f"mem-{clock.new_id()}"
-    memory = request.memory(public_id, now, caller)
-    vector, degraded = embedding.vector_of(opened, wording(memory.content, memory.tags))
-    ahead = opened.seal_ahead(memory, vector)
+    one = draft(opened, request, caller, opened.ports.clock.now())
+    vector: bytes | None = None
+    degraded: tuple[str, ...] = ()
+    if opened.ports.embedder.costly:  # else its vectors are made with the index
+        text = wording(one.memory.content, one.memory.tags)
+        vector, degraded = embedding.vector_of(opened, text)
+    one = sealed_ahead(opened, one, vector, degraded)
 
-    def store(tx: Tx) -> Retained:
-        stable = request.id is not None
-        if receipt := _replayed(opened, tx, memory.id, memory.key, stable=stable):
-            return receipt
-        sessions.spend(opened, tx, caller.allowances)
-        # No more trusted than what its session has read and than what it was derived from.
-        origin = sessions.trusted(opened, tx, memory.provenance.session, memory.origin)
-        sources = [read_live(opened, tx, source) for source in memory.sources]
-        origin = lowest([origin, *(source.origin for source in sources)])
-        # What is derived late, from a value that was corrected meanwhile, is hidden as well.
-        outdated = any(not source.current for source in sources)
-        epoch, row = tx.head().memory.epoch, ahead
-        if row is None or row.epoch != epoch or origin is not memory.origin or outdated:
-            told = replace(memory, origin=origin, retired_at=now if outdated else None)
-            row = opened.seal(told, epoch, vector)
-        opened.trail.record(tx, "retain", caller.actor, (row.id,))
-        opened.write_row(tx, Collection.MEMORY, row)
-        for source in memory.sources:
-            tx.link(opened.row_id(source), row.id)
-        if outdated:
-            derivation.hide_new(opened, tx, memory)
-        return Retained(id=memory.id, redacted=redacted, degraded=degraded, hidden=int(outdated))
+    def work(tx: Tx) -> Retained:
+        receipt, row_id = store(opened, tx, one, caller)
+        if row_id is not None:
+            opened.trail.record(tx, "retain", caller.actor, (row_id,))
+        return receipt
 
-    receipt = opened.write(store)
+    receipt = opened.write(work)
     opened.ports.reach(Failpoint.RETAIN_COMMITTED)
     return receipt
+
+
+def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retained, bytes | None]:
+    """Write a draft; its receipt, and its row id unless it is known or was forgotten.
+
+    What it raises has changed nothing, so that the others of a batch can be written.
+    """
+    memory = one.memory
+    if receipt := _replayed(opened, tx, memory.id, memory.key, stable=one.stable):
+        return receipt, None
+    # No more trusted than what its session has read and than what it was derived from.
+    origin, session = memory.origin, memory.provenance.session
+    if session is not None:
+        origin = sessions.trusted(opened, tx, session, origin)
+    sources = [read_live(opened, tx, source) for source in memory.sources]
+    if sources:
+        origin = lowest([origin, *(source.origin for source in sources)])
+    # What is derived late, from a value that was corrected meanwhile, is hidden as well.
+    outdated = any(not source.current for source in sources)
+    if caller.allowances:
+        sessions.spend(opened, tx, caller.allowances)
+    epoch, row = tx.head().memory.epoch, one.ahead
+    if row is None or row.epoch != epoch or origin is not memory.origin or outdated:
+        told = replace(memory, origin=origin, retired_at=memory.recorded_at if outdated else None)
+        row = opened.seal(told, epoch, one.vector)
+    row = opened.write_row(tx, Collection.MEMORY, row)
+    for source in memory.sources:
+        tx.link(opened.row_id(source), row.id)
+    if outdated:
+        derivation.hide_new(opened, tx, memory)
+    receipt = Retained(
+        id=memory.id,
+        number=row.born,
+        redacted=one.redacted,
+        degraded=one.degraded,
+        hidden=int(outdated),
+    )
+    return receipt, row.id
 
 
 def _check_expiry(request: Retain | Supersede, now: datetime) -> None:
@@ -83,7 +135,7 @@ def _replayed(
         known = tx.row(Collection.MEMORY, row_id)
     if known is None:
         return None
-    return Retained(id=opened.unseal(known).id, outcome=Outcome.KNOWN)
+    return Retained(id=opened.unseal(known).id, number=known.born, outcome=Outcome.KNOWN)
 
 
 def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained:
@@ -121,7 +173,9 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
         hidden = derivation.refresh(opened, tx, notes, retired)
         notes.write(tx)
         opened.trail.record(tx, "supersede", caller.actor, (old_row.id, new_row.id))
-        return Retained(id=new.id, redacted=redacted, degraded=degraded, hidden=hidden)
+        return Retained(
+            id=new.id, number=new_row.born, redacted=redacted, degraded=degraded, hidden=hidden
+        )
 
     receipt = opened.write(store)
     opened.ports.reach(Failpoint.SUPERSEDE_COMMITTED)

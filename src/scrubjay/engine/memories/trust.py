@@ -123,9 +123,11 @@ def _close_ranks(opened: OpenScope, tx: Tx, doomed: Mapping[bytes, Row]) -> list
         memory = opened.unseal_sound(row)
         if memory is None or is_doomed(memory.superseded_by):
             continue  # damaged, so what it replaced stays as it is; or not the last of its chain
-        before, after = version(memory.supersedes), version(memory.superseded_by)
+        name = memory.supersedes
+        before, after = version(name), version(memory.superseded_by)
         while before is not None and is_doomed(before.id):
-            before = version(before.supersedes)
+            name = before.supersedes
+            before = version(name)
         if before is not None:
             linked = replace(
                 before,
@@ -136,6 +138,5 @@ def _close_ranks(opened: OpenScope, tx: Tx, doomed: Mapping[bytes, Row]) -> list
             opened.put(tx, linked)
             revived += [linked] if linked.current else []
         if after is not None:
-            name = before.id if before else None
             opened.put(tx, replace(after, supersedes=name, version=after.version + 1))
     return revived

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from scrubjay.engine.memories import read
 from scrubjay.engine.open_scopes import LazyModule
 from scrubjay.engine.search.verbs import SearchVerbs
+from scrubjay.model.batches import RetainedMany, RetainMany
 from scrubjay.model.errors import Frozen
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.requests import (
@@ -37,11 +39,12 @@ from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 
 if TYPE_CHECKING:
+    from scrubjay.engine.memories import batch, trust
     from scrubjay.engine.memories import forget as forgetting
     from scrubjay.engine.memories import purge as purging
     from scrubjay.engine.memories import retain as retaining
-    from scrubjay.engine.memories import trust
 else:
+    batch = LazyModule("memories.batch")
     forgetting = LazyModule("memories.forget")
     purging = LazyModule("memories.purge")
     retaining = LazyModule("memories.retain")
@@ -61,6 +64,17 @@ class MemoryVerbs(SearchVerbs):
     def retain(self, scope: Scope, request: Retain, caller: Caller = USER) -> Retained:
         """Write a memory; durable when this returns, idempotent by `key`."""
         return retaining.retain(self._begin(scope), request, caller)
+
+    def retain_many(self, scope: Scope, request: RetainMany, caller: Caller = USER) -> RetainedMany:
+        """Write many memories with all checks of retain; a receipt for each, in their order.
+
+        They are written in chunks, each durable as a whole. An item that is wrong is refused by
+        itself, and its receipt says why; with `atomic` it refuses all of them. The index follows a
+        large batch while it is written, so that the next recall does not wait for it.
+        """
+        large = len(request) > self._ports.policy.segment_rows
+        follow = partial(self._take_in, scope) if large else None
+        return batch.retain_many(self._begin(scope), request, caller, follow)
 
     def supersede(self, scope: Scope, request: Supersede, caller: Caller = USER) -> Retained:
         """Replace a memory; fields left out are taken from the old one, which stays as history."""

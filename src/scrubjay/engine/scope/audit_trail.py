@@ -22,7 +22,8 @@ from scrubjay.vault import Mac, Purpose, Sealer
 LOST = "restore.lost"
 """Verb of the event that counts the events of a lost file, which are excused."""
 PAGE = 1000
-_SUBJECTS = 64
+SUBJECTS = 64
+"""Of how many rows an event has the names."""
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -47,7 +48,7 @@ class AuditTrail(Struct, frozen=True):
         head = tx.head()
         count = head.audit_count + 1
         micros = (self.clock.now() - _START) // _MICROSECOND
-        names = "".join(f',"{row_id[:8].hex()}"' for row_id in islice(ids, _SUBJECTS))
+        names = "".join(f',"{row_id[:8].hex()}"' for row_id in islice(ids, SUBJECTS))
         # JSON by hand: verbs, actors and hexadecimal digits need no escape.
         body = f'["{verb}","{actor}",{micros},{number}{names}]'.encode()
         nonce = self.clock.random(vault.NONCE_BYTES)

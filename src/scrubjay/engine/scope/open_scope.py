@@ -207,6 +207,11 @@ def derived(view: View, source: bytes) -> list[Row]:
     return [row for row in rows if row is not None]
 
 
+def earlier_versions(row_id: bytes) -> bytes:
+    """The name under which lineage has the version before a row that purge erased."""
+    return row_id[::-1]
+
+
 class OpenScope:
     """One open scope; thread-safe."""
 
@@ -319,7 +324,8 @@ class OpenScope:
 
     def epoch(self, collection: Collection) -> int:
         """The epoch of a collection as last seen; every write checks it against the head."""
-        return self._seen.at(collection).epoch
+        epoch: int = getattr(self._seen, collection.value).epoch
+        return epoch
 
     @property
     def due(self) -> Due:
@@ -725,9 +731,10 @@ class OpenScope:
     def _note(self, head: Head) -> None:
         if head.destroyed:
             raise self._destroyed()
-        self._seen = head
+        before, self._seen = self._seen, head
         self._reached = max(self._reached, head.audit_count)
-        self.kept.noticed(head.memory.erased_seq)
+        if head.memory.erased_seq > before.memory.erased_seq:
+            self.kept.noticed(head.memory.erased_seq)
 
     def _doubtful(self, head: Head) -> bool:
         """Whether the file may have been lost and made again, or rolled back."""

@@ -20,38 +20,28 @@ _log = logging.getLogger(__name__)
 
 def vector_of(opened: OpenScope, text: str) -> tuple[bytes | None, tuple[str, ...]]:
     """The packed vector to keep with a memory, if there is one; and why there is none in time."""
-    try:
-        made = _embedded(opened, [text], seconds=opened.ports.policy.embed_seconds)
-    except EmbedderError as error:
-        return None, (f"Found by words alone until reindex: {error.message}",)
-    return made[0], ()
+    made, degraded = vectors_of(opened, [text], seconds=opened.ports.policy.embed_seconds)
+    return made[0], degraded
 
 
 def vectors_of(
     opened: OpenScope, texts: Sequence[str], *, seconds: float
-) -> Sequence[bytes | None]:
-    """Packed vectors to store with memories, in one batch; all None if the embedder is late."""
-    try:
-        return _embedded(opened, texts, seconds=seconds)
-    except EmbedderError:
-        return [None] * len(texts)
+) -> tuple[Sequence[bytes | None], tuple[str, ...]]:
+    """Packed vectors of texts, in one batch; all None if the embedder is not costly, or is late.
 
-
-def _embedded(opened: OpenScope, texts: Sequence[str], *, seconds: float) -> Sequence[bytes | None]:
-    """Packed vectors of texts; all None if the embedder is not costly.
-
-    A memory is never lost over its vector: it is found by its words until `reindex`.
+    A memory is never lost over its vector: it is found by its words until `reindex`, and the
+    second part of the answer says so in a sentence.
     """
     embedder = opened.ports.embedder
     if not embedder.costly or not texts:
-        return [None] * len(texts)
+        return [None] * len(texts), ()
     deadline = opened.ports.clock.monotonic() + seconds
     try:
         made = embedder.embed(texts, deadline=deadline)
     except EmbedderError as error:
         _log.warning("retain.without_vector", extra={"code": error.code})
-        raise
-    return [pack(embedder.identity, one[None, :]) for one in made]
+        return [None] * len(texts), (f"Found by words alone until reindex: {error.message}",)
+    return [pack(embedder.identity, one[None, :]) for one in made], ()
 
 
 def vectors_of_pieces(
@@ -60,7 +50,7 @@ def vectors_of_pieces(
     """Packed vectors to store with the memories derived from a turn, by their parts."""
     found = list(pieces)
     texts = [wording(piece.content, piece.tags) for piece in found]
-    made = vectors_of(opened, texts, seconds=seconds)
+    made, _ = vectors_of(opened, texts, seconds=seconds)
     return {piece.part: vector for piece, vector in zip(found, made, strict=True)}
 
 

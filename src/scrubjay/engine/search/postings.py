@@ -155,10 +155,12 @@ class Postings:
 
     def find(self, terms: Collection[str]) -> list[TermCounts]:
         """For each term the rows that hold it, ascending, and how often each does."""
+        found = [_NOTHING] * len(terms)
+        if not len(self.keys):
+            return found
         wanted = np.fromiter(map(key, terms), np.uint64, len(terms))
         places = self.keys.searchsorted(wanted)
         known = np.flatnonzero(self.keys.take(places, mode="clip") == wanted)
-        found = [_NOTHING] * len(terms)
         edges = zip(self.starts[places[known]], self.starts[places[known] + 1], strict=True)
         for at, (first, last) in zip(known.tolist(), edges, strict=True):
             found[at] = self.rows[first:last], self.counts[first:last]

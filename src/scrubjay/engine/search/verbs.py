@@ -1,14 +1,91 @@
-"""SearchVerbs: recall, brief and reindex."""
+"""SearchVerbs: recall, brief and reindex; and short recalls without a thread.
+
+A recall is short if it takes a few milliseconds and waits for no lock. A surface with an event loop
+may run it on the loop. The work is many small calls of numpy, each of which releases the GIL and
+takes it again: in a thread, it and the loop would switch dozens of times, which doubles the cost.
+"""
 
 from __future__ import annotations
 
+import logging
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
 from scrubjay.engine.open_scopes import OpenScopes
-from scrubjay.engine.search import shelf
-from scrubjay.engine.search.shelf import Short
+from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.requests import NOTHING, USER, BriefRequest, Caller, NoFields, Recall
 from scrubjay.model.results import Brief, Recalled, Reindexed
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Progress, no_progress
+
+_log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from scrubjay.engine.search.open_index import OpenIndex
+
+
+# -- a recall on the event loop --------------------------------------------------------------------
+
+ROWS: Final = 10_000
+"""Maximum number of memories: more take longer, mostly outside the GIL."""
+CHANGES: Final = 32
+"""Maximum number of changes to catch up with."""
+
+
+class Short:
+    """A short recall of one scope; its index is locked until the end of the block.
+
+    It neither advances due work nor evicts other indexes, which may take long; the next recall in
+    a thread does.
+    """
+
+    def __init__(self, indexed: OpenIndex, held: ExitStack) -> None:
+        self._indexed = indexed
+        self._held = held
+
+    def __enter__(self) -> Short:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._held.close()
+
+    def recall(self, scope: Scope, request: Recall, caller: Caller) -> Recalled:
+        """The memories that answer a question, best first."""
+        from scrubjay.engine.search import recall  # loaded already, since the index was used
+
+        assert scope == self._indexed.opened.scope
+        assert not request.scopes
+        return recall.recall([self._indexed], request, caller)
+
+
+def short(indexed: OpenIndex) -> Short | None:
+    """A short recall of the scope; None if it would take long or wait for a lock."""
+    opened = indexed.opened
+    if opened.ports.embedder.costly or not indexed.lock.acquire(blocking=False):
+        return None
+    with ExitStack() as held:
+        held.callback(indexed.lock.release)
+        index = indexed.index
+        if index is None or indexed.late or not indexed.used or len(index) > ROWS:
+            return None
+        if index.unwritten + CHANGES > opened.ports.policy.segment_rows:
+            return None  # a segment may be written
+        try:
+            head = opened.read(lambda view: view.head())
+        except ScrubjayError:
+            return None  # the recall itself will say what is wrong
+        # What is due is for a thread to advance: were it never asked, it would stay due.
+        if not head.due and 0 <= head.memory.seq - index.seq <= CHANGES:
+            return Short(indexed, held.pop_all())
+    return None
+
+
+# -- the verbs -------------------------------------------------------------------------------------
 
 
 class SearchVerbs(OpenScopes):
@@ -52,7 +129,7 @@ class SearchVerbs(OpenScopes):
         indexed = None if opened is None else self._shelf.find(opened.address)
         if opened is None or indexed is None or self._shelf.full:
             return None
-        return shelf.short(indexed)
+        return short(indexed)
 
     def brief(
         self, scope: Scope, request: BriefRequest = BriefRequest(), caller: Caller = USER
@@ -79,6 +156,25 @@ class SearchVerbs(OpenScopes):
         opened = self._begin(scope)
         indexed = self._indexed(scope)
         return reindex.reindex(opened, indexed, progress=progress, actor=caller.actor)
+
+    def _take_in(self, scope: Scope, *, last: bool = True) -> None:
+        """Let the index follow many writes; after the `last` of them it is written to disk.
+
+        A failure costs the next recall time, and nothing else: the rows are durable.
+        """
+        from scrubjay.engine.search import open_index  # loads numpy, which many never need
+
+        indexed = self._indexed(scope)
+        try:
+            with indexed.lock:
+                indexed.catch_up()
+                indexed.settle(write=last)
+                if last:
+                    indexed.snapshot()  # arranged for the ranking, and cached
+        except ScrubjayError as error:
+            _log.warning("index.not_followed", extra={"code": error.code})
+        finally:
+            open_index.let_go(self._shelf.trim())
 
     def check_embedder(self) -> None:
         """Ask the embedder for one vector; EmbedderError if it gives none in time."""

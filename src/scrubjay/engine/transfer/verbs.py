@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from scrubjay.engine.open_scopes import LazyModule, OpenScopes
+from scrubjay.engine.open_scopes import LazyModule
 from scrubjay.engine.scope import lifecycle
+from scrubjay.engine.search.verbs import SearchVerbs
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import (
     ALL,
@@ -35,7 +36,7 @@ else:
     verifying = LazyModule("transfer.verify")
 
 
-class TransferVerbs(OpenScopes):
+class TransferVerbs(SearchVerbs):
     """Verbs on whole scopes: export, backup, verify; receipts and the audit trail."""
 
     def export(self, scope: Scope, request: Export = Export(), caller: Caller = USER) -> Exported:
@@ -44,7 +45,10 @@ class TransferVerbs(OpenScopes):
 
     def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
         """Import an export, all or nothing; trusted no more than the caller."""
-        return copies.load(self._begin(scope), request, caller)
+        loaded = copies.load(self._begin(scope), request, caller)
+        if loaded.loaded > self._ports.policy.segment_rows:
+            self._take_in(scope)
+        return loaded
 
     def backup(
         self,

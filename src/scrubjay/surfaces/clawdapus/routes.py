@@ -18,7 +18,7 @@ from scrubjay.service.endpoint import HttpEndpoint, Take, Visit, declared, read_
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import BY_NAME
 from scrubjay.service.service import Service
-from scrubjay.service.tracing import Span
+from scrubjay.service.telemetry import Span
 from scrubjay.surfaces.clawdapus import descriptor, plane
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.plane import BODY_BYTES, GONE, Plane, Reply

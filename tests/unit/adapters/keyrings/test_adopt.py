@@ -146,6 +146,14 @@ def test_a_folder_without_a_key_file_cannot_be_adopted(keys: Path) -> None:
     assert not PassphraseKeyring.present(keys)
 
 
+def test_the_second_of_two_that_lock_the_keys_is_told_so(keys: Path) -> None:
+    FileKeyring(keys, SystemClock()).found()
+    adopt(keys, Disk())
+    for begin in (PassphraseKeyring.adopt, PassphraseKeyring.create):
+        with pytest.raises(Conflict, match="already"):
+            begin(keys, SystemClock(), "another one", cost=CHEAP)
+
+
 def test_a_folder_with_a_key_file_is_adopted_not_created(keys: Path) -> None:
     filled(keys)
     with pytest.raises(Conflict):

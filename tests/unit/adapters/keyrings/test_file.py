@@ -6,11 +6,14 @@ import errno
 import hashlib
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk, Step
 from scrubjay.adapters.keyrings.file import FileKeyring, write_line
 from scrubjay.model.errors import Full, KeyMissing, SchemaTooNew, SealBroken, StoreError
@@ -143,6 +146,32 @@ class TestRemains:
         after = (keys / "second").read_bytes()
         assert len(after) == len(before)
         assert sum(a == b for a, b in zip(after, before, strict=True)) < len(before) // 4
+
+    def test_a_slot_that_is_just_being_deleted_is_missing_and_not_damaged(
+        self, tmp_path: Path
+    ) -> None:
+        """The deleter syncs between overwriting and unlinking: longer than a few reads take."""
+        keys, inside, read = tmp_path / "keys", Event(), Event()
+        FileKeyring(keys, SystemClock()).found()
+        FileKeyring(keys, SystemClock()).add("scope", "lookup", ONE)
+        tries = count(1)
+
+        def deleting(step: Step, path: Path) -> None:
+            if step is Step.UNLINK:
+                inside.set()
+                read.wait(10)
+
+        def reading(step: Step, path: Path) -> None:
+            if path.name == "lookup" and next(tries) == 3:
+                read.set()
+
+        deleter = FileKeyring(keys, SystemClock(), Disk(deleting))
+        with ThreadPoolExecutor(1) as pool:
+            done = pool.submit(deleter.delete, "scope", "lookup")
+            assert inside.wait(10)
+            with pytest.raises(KeyMissing):
+                FileKeyring(keys, SystemClock(), Disk(reading)).get("scope", "lookup")
+            done.result()
 
     def test_remove_overwrites_every_slot(self, keys: Path) -> None:
         added(keys, key=ONE)

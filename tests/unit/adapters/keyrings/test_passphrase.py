@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scrubjay.adapters.clock import SystemClock
-from scrubjay.adapters.disk import Disk
+from scrubjay.adapters.disk import Disk, Step
 from scrubjay.adapters.keyrings.file import write_line
 from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
@@ -152,6 +152,63 @@ class TestChange:
                 assert _opens(keys, "another one")
                 return
 
+    def test_of_two_changes_at_once_one_is_refused(self, keys: Path) -> None:
+        keyring, recovery = create(keys)
+        keyring.add(*AT, ONE)
+        first, second, third = unlocked(keys), unlocked(keys), locked(keys)
+        third.unlock_with_recovery(recovery)
+        first.change_passphrase("the first")
+        for late in (second, third):
+            with pytest.raises(Conflict):
+                late.change_passphrase("the second")
+        assert _opens(keys, "the first")
+        assert not _opens(keys, "the second")
+        second.unlock("the first")
+        second.change_passphrase("the second")
+        assert _opens(keys, "the second")
+
+    def test_who_changed_it_may_change_it_again(self, keys: Path) -> None:
+        keyring, _ = create(keys)
+        keyring.add(*AT, ONE)
+        for phrase in ("one", "two", "three"):
+            keyring.change_passphrase(phrase)
+        assert _opens(keys, "three")
+
+    def test_of_two_renewals_at_once_one_is_refused(self, keys: Path) -> None:
+        create(keys)
+        first, second = unlocked(keys), unlocked(keys)
+        printed = first.renew_recovery()
+        with pytest.raises(Conflict):
+            second.renew_recovery()
+        locked(keys).unlock_with_recovery(printed)
+
+    @pytest.mark.parametrize("name", ["passphrase", "recovery"])
+    def test_a_file_exchanged_while_it_is_read_is_read_again(self, keys: Path, name: str) -> None:
+        """Who opened the old file may read what it was overwritten with."""
+        keyring, recovery = create(keys)
+        keyring.change_passphrase("another one")
+        torn, reads = (keys / name).read_bytes(), count()
+
+        def tear(step: Step, path: Path) -> None:
+            if step is Step.READ and path.name == name:
+                path.write_bytes(torn if next(reads) else bytes(len(torn)))
+
+        opened = PassphraseKeyring(keys, SystemClock(), cost=CHEAP, disk=Disk(tear))
+        if name == "passphrase":
+            opened.unlock("another one")
+        else:
+            opened.unlock_with_recovery(recovery)
+
+    def test_what_a_killed_change_left_is_overwritten_by_the_next(self, keys: Path) -> None:
+        keyring, _ = create(keys)
+        draft = keys / ".new.passphrase.0"
+        draft.write_bytes((keys / "passphrase").read_bytes())
+        (keys / "second").hardlink_to(draft)
+        before = draft.read_bytes()
+        keyring.change_passphrase("another one")
+        assert not draft.exists()
+        assert (keys / "second").read_bytes() != before
+
 
 class TestRecovery:
     def test_the_printed_key_opens_it(self, keys: Path) -> None:
@@ -283,5 +340,5 @@ def _opens(keys: Path, phrase: str) -> bool:
 
 
 def _after_reading(number: int) -> Steps:
-    """Dies `number` steps after the two files that unlocking reads."""
-    return Steps(die_at=number + 2)
+    """Dies `number` steps after the three files that unlocking reads."""
+    return Steps(die_at=number + 3)

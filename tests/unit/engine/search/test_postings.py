@@ -26,6 +26,7 @@ def test_a_segment_finds_rows_and_counts() -> None:
     assert rows.tolist() == [0, 1]
     assert counts.tolist() == [1, 2]
     assert Postings.of(ROWS).find(["z"])[0][0].tolist() == []
+    assert [rows.tolist() for rows, _ in Postings.of([[]]).find(["a", "b"])] == [[], []]
 
 
 def test_a_packed_segment_comes_back_the_same() -> None:

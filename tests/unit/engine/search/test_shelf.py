@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.engine.search.shelf import Shelf
+from scrubjay.engine.open_scopes import Shelf
 
 
 @dataclass(eq=False)

@@ -65,7 +65,7 @@ class Database:
     def take(self) -> apsw.Connection:
         """Borrow a connection to read with; Busy if all are in use for too long."""
         with self._changed:
-            if not self._changed.wait_for(
+            if not self._idle and not self._changed.wait_for(
                 lambda: self._idle or self._count < _MAX_READERS, patient(self._kind.timeout)
             ):
                 raise busy()
