@@ -20,7 +20,7 @@ WIDTH = 96
 TARGET = Path(__file__).parents[1] / "docs" / "terminal.svg"
 BEFORE = (
     'scrubjay remember "Bob is visiting on Friday" --tag family',
-    'scrubjay remember "Alice prefers white tea to green tea" --kind preference',
+    'scrubjay remember "Never book flights before 9" --kind instruction',
     'scrubjay remember "The cello lesson is on Tuesday at six"',
 )
 COMMANDS = (

@@ -1,5 +1,8 @@
 """`python -m bench.peers`: ours and other memory systems, the same turns and questions.
 
+`python -m bench.peers ../shared/eval/facts_user` measures another set; its R@10 is kept in scratch
+and stands on the page that the next run on LoCoMo writes.
+
 Installs the others on first use (a few minutes), embeds all texts once (about 40 texts a second),
 then takes some ten minutes for the development half of LoCoMo on two cores. `--turns 300` is a
 trial of a minute.
@@ -8,6 +11,7 @@ trial of a minute.
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -50,8 +54,22 @@ def main() -> int:
         secure_delete=_is_secure(),
     )
     is_full = chosen.turns is None and not chosen.only
-    _write(outcomes, occasion, chosen.output or (PAGE if is_full else SCRATCH / "peers.md"))
+    others = {}
+    if is_full:
+        others = _figures(outcomes, chosen.folder.name)
+    is_page = is_full and chosen.folder == LOCOMO
+    _write(outcomes, occasion, chosen.output or (PAGE if is_page else SCRATCH / "peers.md"), others)
     return 0
+
+
+def _figures(outcomes: list[Row | Absence], dataset: str) -> dict[str, dict[str, float]]:
+    """Keep the R@10 of this run; those of the runs on other sets."""
+    folder = SCRATCH / "figures"
+    folder.mkdir(exist_ok=True)
+    found = {one.entrant.name: one.recall.mean for one in outcomes if isinstance(one, Row)}
+    (folder / f"{dataset}.json").write_text(json.dumps(found))
+    kept = sorted(path for path in folder.glob("*.json") if path.stem != dataset)
+    return {path.stem: json.loads(path.read_text()) for path in kept}
 
 
 def _arguments() -> argparse.Namespace:
@@ -104,14 +122,19 @@ def _is_secure() -> bool:
     return done.returncode == 0
 
 
-def _write(outcomes: list[Row | Absence], occasion: report.Occasion, page: Path) -> None:
+def _write(
+    outcomes: list[Row | Absence],
+    occasion: report.Occasion,
+    page: Path,
+    others: dict[str, dict[str, float]],
+) -> None:
     rows = [outcome for outcome in outcomes if isinstance(outcome, Row)]
     picture = page.with_suffix(".svg")
     if rows:
         given = f"{len(occasion.material.turns):,} turns, {len(occasion.material.questions):,}"
         title = f"Side by side: {given} questions ({occasion.dataset})"
         picture.write_text(plot.draw(rows, title=title))
-    page.write_text(report.render(outcomes, occasion, picture=picture.name))
+    page.write_text(report.render(outcomes, occasion, picture=picture.name, others=others))
     print(page.read_text())
 
 

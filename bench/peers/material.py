@@ -23,6 +23,7 @@ class Turn:
     speaker: str | None
     time: str | None
     text: str
+    kind: str = "episode"
 
     @property
     def line(self) -> str:
@@ -87,6 +88,7 @@ def _turns(folder: Path) -> Iterator[Turn]:
                     speaker=turn.get("speaker"),
                     time=turn.get("time"),
                     text=turn["text"],
+                    kind=turn.get("kind") or "episode",
                 )
 
 

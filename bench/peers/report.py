@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench import machine
@@ -36,8 +36,14 @@ class Occasion:
     """Whether the peers' SQLite overwrites what is deleted, as some distributions build it."""
 
 
-def render(outcomes: Sequence[Row | Absence], occasion: Occasion, *, picture: str) -> str:
-    """The whole page."""
+def render(
+    outcomes: Sequence[Row | Absence],
+    occasion: Occasion,
+    *,
+    picture: str,
+    others: Mapping[str, Mapping[str, float]] | None = None,
+) -> str:
+    """The whole page; `others` has the R@10 of runs on other sets, by set and entrant."""
     rows = [outcome for outcome in outcomes if isinstance(outcome, Row)]
     absent = [outcome for outcome in outcomes if isinstance(outcome, Absence)]
     parts = [
@@ -48,6 +54,7 @@ def render(outcomes: Sequence[Row | Absence], occasion: Occasion, *, picture: st
         _legend(),
         "## Are we ahead?",
         _standing(rows),
+        *(_other_sets(rows, others) if others else ()),
         "## How it was measured",
         _method(occasion),
         "## More figures",
@@ -58,6 +65,29 @@ def render(outcomes: Sequence[Row | Absence], occasion: Occasion, *, picture: st
     if absent:
         parts += ["## Who did not", "\n".join(f"- {a.entrant.name}: {a.reason}" for a in absent)]
     return "\n\n".join(parts) + "\n"
+
+
+def _other_sets(
+    rows: Sequence[Row], others: Mapping[str, Mapping[str, float]]
+) -> tuple[str, str, str]:
+    """A table of R@10 by set, and the best of theirs that is ahead of one of ours."""
+    lines = [f"| | {' | '.join(others)} |", f"|---|{'---|' * len(others)}"]
+    for row in rows:
+        name = row.entrant.name
+        shown = f"**{name}**" if row.entrant.environment is None else name
+        cells = [f"{one[name]:.1f}" if name in one else "-" for one in others.values()]
+        lines.append(f"| {shown} | {' | '.join(cells)} |")
+    ours = [row.entrant.name for row in rows if row.entrant.environment is None]
+    peers = [row.entrant.name for row in rows if row.entrant.environment is not None]
+    behind = [
+        f"- {dataset}: {own} ({one[own]:.1f}) is behind {', '.join(ahead)}."
+        for dataset, one in others.items()
+        for own in ours
+        if own in one
+        and (ahead := [f"{p} ({one[p]:.1f})" for p in peers if one.get(p, 0.0) > one[own]])
+    ]
+    told = "\n".join(behind) or "Each of ours is ahead of each of theirs on each of these sets."
+    return "## R@10 on other sets", "\n".join(lines), told
 
 
 def _preamble(occasion: Occasion) -> str:

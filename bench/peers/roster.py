@@ -34,6 +34,11 @@ ENTRANTS = (
         note="the default: static embedder, every write sealed and synced before it returns",
     ),
     Entrant(
+        name="scrubjay, encoder",
+        subject="ours:WithEncoder",
+        note="the default with the embedder of the extra `encoder`; its times contain embedding",
+    ),
+    Entrant(
         name="scrubjay, MiniLM",
         subject="ours:WithMiniLM",
         note="the same with the vectors everybody else has",

@@ -53,12 +53,18 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.memory import Provenance as Provenance
     from scrubjay.model.origin import Actor as Actor
     from scrubjay.model.origin import Origin as Origin
+    from scrubjay.model.overview import Change as Change
+    from scrubjay.model.overview import Changes as Changes
+    from scrubjay.model.overview import Lineage as Lineage
+    from scrubjay.model.overview import Relative as Relative
+    from scrubjay.model.overview import Statistics as Statistics
     from scrubjay.model.results import AuditEvent as AuditEvent
     from scrubjay.model.results import BackedUp as BackedUp
     from scrubjay.model.results import BackupNote as BackupNote
     from scrubjay.model.results import Brief as Brief
     from scrubjay.model.results import ErasedCell as ErasedCell
     from scrubjay.model.results import Erasure as Erasure
+    from scrubjay.model.results import Exhibit as Exhibit
     from scrubjay.model.results import Exported as Exported
     from scrubjay.model.results import Extraction as Extraction
     from scrubjay.model.results import ExtractionStatus as ExtractionStatus
@@ -97,8 +103,9 @@ _HOMES = {
     ),
     "scrubjay.model.memory": "Kind Memory Provenance",
     "scrubjay.model.origin": "Actor Origin",
+    "scrubjay.model.overview": "Change Changes Lineage Relative Statistics",
     "scrubjay.model.results": (
-        "AuditEvent BackedUp BackupNote Brief ErasedCell Erasure Exported Extraction "
+        "AuditEvent BackedUp BackupNote Brief ErasedCell Erasure Exhibit Exported Extraction "
         "ExtractionStatus Hit Loaded Outcome Page Preview Purged Recalled Reindexed "
         "Report Retained Rotated Session Stopped"
     ),

@@ -18,6 +18,7 @@ from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Engine, Policy, Ports
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
+from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
 from scrubjay.model.turns import Piece, Turn
 from scrubjay.ports import Clock, Distiller, Embedder, Extractor, Keyring, Reach, pass_by
@@ -82,6 +83,10 @@ class LazyDistiller:
         """What the turn says, as words to compare with another turn's."""
         return self._rules.words(turn)
 
+    def kind(self, text: str) -> Kind:
+        """The kind of a memory by its text."""
+        return self._rules.kind(text)
+
 
 def clock() -> Clock:
     """The clock of this machine."""
@@ -119,6 +124,10 @@ def make_embedder(settings: Settings, clock: Clock) -> Embedder:
                 api_key=asked.api_key,
             )
             return OpenAIEmbedder(endpoint, clock=clock, sleep=time.sleep)
+        case EmbedderName.ENCODER:
+            from scrubjay.adapters.embedders.encoder import EncoderEmbedder
+
+            return EncoderEmbedder(clock)
         case EmbedderName.STATIC:
             from scrubjay.adapters.embedders.static import StaticEmbedder
 

@@ -9,6 +9,7 @@ the service and builds the result from the answer.
 
 from __future__ import annotations
 
+import json
 import ssl
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -193,6 +194,8 @@ class RemoteEngine:
             path = path.replace(f"{{{name}}}", quote(str(left.pop(name)), safe=""))
         if operation.paged and "cursor" in left:
             left[BELOW] = left.pop("cursor")
+        if operation.in_query:
+            left |= {name: json.dumps(one) for name, one in left.items() if isinstance(one, dict)}
         how: dict[str, Any] = {"params": left} if operation.in_query else {"json": left}
         sent = self._http.build_request(operation.method, f"/v1{path}", headers=headers, **how)
         return self._receive(operation, self._ask(operation, sent))

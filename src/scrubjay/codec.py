@@ -246,6 +246,11 @@ def repeats(hint: Any) -> bool:
     return get_origin(bare(hint)) in _LISTS
 
 
+def is_object(hint: Any) -> bool:
+    """Whether a field of this type is a JSON object; in a query string it is written as JSON."""
+    return get_origin(bare(hint)) is Mapping
+
+
 def unwrapped(hint: Any, answer: Any) -> Any:
     """What an answer holds: itself, or its `data` where the value is no object."""
     return answer if is_struct(hint) and hint is not Scope else answer["data"]

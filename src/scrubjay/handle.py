@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import partial, wraps
 from pathlib import Path
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scrubjay import bootstrap, files, settings
 from scrubjay.engine import Engine
 from scrubjay.engine.memories import receipts
-from scrubjay.model.memory import Memory
+from scrubjay.model.memory import Json, Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import NOTHING, Backup, Caller, Export, Load, Restore
 from scrubjay.model.results import BackedUp, Erasure, Exported, Loaded, Reindexed, Report
@@ -172,9 +172,10 @@ class Jay(Verbs, Handle):
         *,
         sealed: bool = False,
         passphrase: str | None = None,
+        where: Mapping[str, Json] | None = None,
     ) -> Exported:
         """Every memory as JSON, or sealed under a passphrase or a new key; to a file if named."""
-        request = Export(sealed=sealed, passphrase=passphrase)
+        request = Export(sealed=sealed, passphrase=passphrase, where=where or {})
         exported = self._engine.export(self.scope, request, self._caller)
         if path is not None:
             files.write(Path(path), exported.content)

@@ -13,6 +13,8 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
+from scrubjay.model.memory import Kind
+from scrubjay.model.results import Exhibit
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
 from scrubjay.model.turns import Extracted, Piece, Turn
 
@@ -211,6 +213,9 @@ class Store(Protocol):
     def check(self, address: str) -> Sequence[str]:
         """What is structurally wrong with the scope's file, one sentence each."""
 
+    def inspect(self, address: str) -> Exhibit:
+        """The scope's file as seen without a key; NotFound if the scope does not exist."""
+
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
         """Every byte kept for the scope, and the catalog's, as (place, bytes) pieces.
 
@@ -328,7 +333,7 @@ class Embedder(Protocol):
 class Distiller(Protocol):
     """Turns to what is worth remembering of them.
 
-    Both answers are functions of the turn alone: the same turn always gives the same, whatever
+    Each answer is a function of the turn or text alone: the same always gives the same, whatever
     came before or after it. Safe for use by several threads; needs no network and no clock. What
     it raises costs the derived memories, never the turn.
     """
@@ -342,6 +347,9 @@ class Distiller(Protocol):
 
     def words(self, turn: Turn) -> frozenset[str]:
         """What the turn says, as words to compare with another turn's; values of slots apart."""
+
+    def kind(self, text: str) -> Kind:
+        """The kind of a memory its writer gave none: preference, instruction, or else fact."""
 
 
 class Extractor(Protocol):

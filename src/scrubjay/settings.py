@@ -41,6 +41,7 @@ class EmbedderName(StrEnum):
     STATIC = "static"
     NONE = "none"
     OPENAI = "openai"
+    ENCODER = "encoder"
 
 
 class OnEmbedderChange(StrEnum):

@@ -19,6 +19,7 @@ from scrubjay.engine import Engine
 from scrubjay.model import requests
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.filters import Filter
 from scrubjay.model.requests import Caller, NoFields
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
@@ -143,7 +144,12 @@ class Verbs:
     recall = Verb(requests.Recall, Engine.recall)
     browse = Verb(requests.Browse, Engine.browse)
     get = Verb(requests.Get, Engine.get)
+    count = Verb(Filter, Engine.count)
     history = Verb(requests.History, Engine.history)
+    lineage = Verb(requests.LineageRequest, Engine.lineage)
+    follow = Verb(requests.FollowRequest, Engine.follow)
+    statistics = Verb(requests.StatisticsRequest, Engine.statistics)
+    inspect = Verb(NoFields, Engine.inspect, Grant.ADMIN, heavy=True)
     brief = Verb(requests.BriefRequest, Engine.brief)
     supersede = Verb(requests.Supersede, Engine.supersede, Grant.WRITE, writes=True)
     amend = Verb(requests.Amend, Engine.amend, Grant.WRITE, writes=True, idempotent=True)

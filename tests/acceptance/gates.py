@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.scope.lifecycle import locate
+from scrubjay.model.requests import FollowRequest
 from scrubjay.ports import Blobs, Keyring, Result, Store, Tx
 from tests.acceptance.peers import ALICE
 from tests.support.engines import SqliteHome
@@ -112,7 +113,7 @@ class Follower:
         self.engine = engine
         self.times_anew = 0
         self._seq, self._min_seq = 0, 0
-        self._copy: dict[bytes, str] = {}
+        self._copy: dict[str, str] = {}
 
     def copy(self) -> Follower:
         """Another reader that knows as much and sleeps from now on."""
@@ -127,12 +128,12 @@ class Follower:
 
     def look(self) -> None:
         """Bring the copy up to date."""
-        changes = self.engine.follow(ALICE, self._seq, min_seq=self._min_seq)
+        since = FollowRequest(after=self._seq, min_seq=self._min_seq, limit=1000)
+        changes = self.engine.follow(ALICE, since)
         if changes.anew:
             self.times_anew += 1
             self._copy = {}
-        row_id = self.engine._open(ALICE).row_id
-        self._copy |= {row_id(memory.id): memory.content for memory in changes.memories}
+        self._copy |= {one.row: one.memory.content for one in changes.changes if one.memory}
         for erased in changes.erased:
             self._copy.pop(erased, None)
         self._seq, self._min_seq = changes.seq, changes.min_seq

@@ -275,6 +275,51 @@ class ReadingContract:
         assert (hit.scope, answer.degraded) == (handle.scope, ())
         assert sum(hit.why.values()) == pytest.approx(hit.score)
 
+    def test_metadata_and_channel_are_filtered_by_everywhere(self, handle: Handle) -> None:
+        handle.retain(_GREEN_TEA, metadata={"project": "apollo", "cups": 2}, channel="chat")
+        handle.retain("tea is out of stock", metadata={"project": "gemini"})
+        where = {"project": "apollo", "cups": 2}
+        for wanted in ({"where": where}, {"channel": "chat"}):
+            assert _texts(handle.browse(**wanted)) == [_GREEN_TEA]
+            assert _texts(hit.memory for hit in handle.recall("tea", **wanted)) == [_GREEN_TEA]
+            assert handle.count(**wanted) == 1
+        assert handle.export(where=where).memories == 1
+        assert handle.forget(where={"project": "apollo"}).erased == 1
+        assert handle.count() == 1
+        for verb in (handle.browse, handle.count):
+            with pytest.raises(InvalidRequest):
+                verb(where={"project": ["apollo"]})
+
+    def test_a_change_feed_tells_what_was_written_and_erased_since(self, handle: Handle) -> None:
+        first, second = handle.retain(_GREEN_TEA).id, handle.retain("coffee").id
+        seen = handle.follow(limit=1)
+        assert [one.memory.id for one in seen.changes] == [first]
+        rest = handle.follow(after=seen.seq, min_seq=seen.min_seq)
+        assert [one.memory.id for one in rest.changes] == [second]
+        handle.forget([first])
+        (gone,) = handle.follow(after=rest.seq, min_seq=rest.min_seq).changes
+        assert (gone.row, gone.memory) == (seen.changes[0].row, None)
+
+    def test_a_memory_is_read_by_the_beginning_of_its_id_and_shows_its_lineage(
+        self, handle: Handle
+    ) -> None:
+        source = handle.retain(_GREEN_TEA).id
+        short = handle.retain("Alice likes tea", sources=[source]).id
+        assert handle.get(short[:12]).id == handle.history(id=short[:12])[0].id == short
+        (one,) = handle.lineage(source[:12]).derived
+        assert (one.steps, one.memory.id) == (1, short)
+        with pytest.raises(NeedsConfirmation):
+            handle.forget([short[:12]])
+        with pytest.raises(NotFound):
+            handle.lineage("mem-0000")
+
+    def test_statistics_and_a_thiefs_view_are_told(self, handle: Handle) -> None:
+        handle.retain(_GREEN_TEA, kind="preference", tags=["drink"])
+        told = handle.statistics()
+        assert (told.scope, told.live, told.tags) == (handle.scope, 1, {"drink": 1})
+        shown = handle.inspect()
+        assert (dict(shown.facts)["memory rows"], shown.words) == ("1", ())
+
     def test_filters_hold_for_recall_and_browse(self, handle: Handle) -> None:
         handle.retain("tea at home", kind="fact", tags=["home"], session="s1")
         handle.retain("tea at work", kind="context", tags=["work"], session="s2")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from scrubjay.adapters import embedders
+from scrubjay.adapters.embedders.encoder import EncoderEmbedder
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.embedders.openai import Endpoint, OpenAIEmbedder
 from scrubjay.adapters.embedders.static import StaticEmbedder
@@ -42,7 +43,15 @@ class TestOpenAIEmbedder(VectorContract):
             yield OpenAIEmbedder(endpoint, clock=clock, sleep=lambda _: None)
 
 
+class TestEncoderEmbedder(VectorContract):
+    tested = EncoderEmbedder
+
+    @pytest.fixture
+    def embedder(self, clock: Clock) -> Embedder:
+        return EncoderEmbedder(clock)
+
+
 def test_every_embedder_runs_the_contract() -> None:
     """One added to the package without a suite here fails this test."""
-    suites = (TestNoEmbedder, TestStaticEmbedder, TestOpenAIEmbedder)
+    suites = (TestNoEmbedder, TestStaticEmbedder, TestOpenAIEmbedder, TestEncoderEmbedder)
     assert implementations(embedders, Embedder) == {suite.tested for suite in suites}

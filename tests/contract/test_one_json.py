@@ -12,12 +12,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
-from scrubjay import Client, Jay, codec, connect
+import scrubjay
+from scrubjay import Client, Grant, Jay, bootstrap, codec, connect
 from scrubjay.model.requests import Caller
 from scrubjay.model.scope import Scope
+from scrubjay.settings import at_home
 from scrubjay.verbs import VERBS
+from tests.acceptance.talk import Answering
 from tests.serving import serving
 from tests.support.engines import SqliteHome
 
@@ -33,6 +37,10 @@ CASES: dict[str, Fields] = {
     "browse": lambda _: {},
     "get": lambda one: {"id": one},
     "history": lambda one: {"id": one},
+    "count": lambda _: {"kinds": ["fact"], "where": {"project": "apollo"}},
+    "lineage": lambda one: {"id": one},
+    "follow": lambda _: {},
+    "statistics": lambda _: {},
     "brief": lambda _: {},
     "amend": lambda one: {"id": one, "pinned": True},
     "record": lambda _: {"user": "My name is Alice.", "assistant": "Hello.", "session": "s"},
@@ -59,13 +67,23 @@ CASES: dict[str, Fields] = {
     "verify_erased": lambda _: {},
     "reindex": lambda _: {},
 }
-WITHOUT = {"extract": "it needs a model", "destroy": "tested below, as the last of all"}
+APART = {
+    "extract": "it needs a model",
+    "destroy": "it is the last of all",
+    "inspect": "it shows random bytes",
+}
+"""Scope verbs with a test of their own."""
 COMMANDS: dict[str, list[str]] = {
     "retain": ["remember", "Alice drinks tea", "--tag", "a", "--session", "s"],
     "recall": ["recall", "tea"],
     "browse": ["list"],
     "get": ["get", "ID"],
     "history": ["history", "ID"],
+    "count": ["count", "--kind", "fact", "--where", "project=apollo"],
+    "lineage": ["lineage", "ID"],
+    "follow": ["follow"],
+    "statistics": ["stats"],
+    "inspect": ["inspect"],
     "brief": ["brief"],
     "record": ["record", "My name is Alice.", "Hello.", "--session", "s"],
     "turns": ["turns"],
@@ -82,10 +100,23 @@ COMMANDS: dict[str, list[str]] = {
     "amend": ["pin", "ID"],
     "revoke": ["revoke", "--session", "s", "--yes"],
     "reindex": ["reindex"],
+    "timeline": ["timeline"],
+    "mark_tainted": ["taint", "--session", "s"],
+    "approve": ["quarantine", "approve", "WAITING", "--yes"],
+    "reject": ["quarantine", "reject", "WAITING", "--yes"],
+    "extraction": ["extract", "--status"],
+    "pause_extraction": ["extract", "--pause"],
+    "extract": ["extract"],
+    "verify_audit": ["audit", "verify"],
+    "receipts": ["receipts"],
+    "verify_erased": ["verify", "--erased", "RECEIPT"],
+    "destroy": ["destroy", "--yes"],
 }
-"""The command of a verb, where there is one that says no more and no less."""
+"""The command of each verb; ids and a receipt are put in."""
+NO_COMMAND = {"retain_many": "programs write many at once; a person imports a file"}
 
 
+UNEQUAL = {"age", "milliseconds"}
 MASKS = {
     r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|\+00:00)": "<time>",
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}": "<uuid>",
@@ -98,7 +129,7 @@ MASKS = {
 def masked(value: Any) -> Any:
     """An answer without what must differ: times and ages, ids, nonces and names of scopes."""
     if isinstance(value, dict):
-        return {name: masked(one) for name, one in value.items() if name != "age"}
+        return {name: masked(one) for name, one in value.items() if name not in UNEQUAL}
     if isinstance(value, float):
         return round(value, 5)  # a score counts the age, too
     if isinstance(value, list):
@@ -136,7 +167,8 @@ def doors(home: SqliteHome) -> Iterator[tuple[Jay, Client, list[Any]]]:
 
 
 def test_every_verb_is_compared() -> None:
-    compared = {*CASES, *WITHOUT, *FILES, *OF_SERVICE}
+    assert {*COMMANDS, *NO_COMMAND} == {*CASES, *APART}, "a new verb needs a command, or a reason"
+    compared = {*CASES, *APART, *FILES, *OF_SERVICE}
     assert set(VERBS) == compared, "a new verb needs a case here"
 
 
@@ -149,7 +181,8 @@ def test_library_http_and_client_say_the_same(
     for jay in (library, client):
         kept = {"kind": "instruction", "origin": "web"} if name in ("approve", "reject") else {}
         content = "Always answer in French" if kept else "Alice likes tea"
-        one = jay.retain(content, session="s", key="k", **kept).id  # type: ignore[arg-type]
+        said_of = {"session": "s", "key": "k", "metadata": {"project": "apollo"}, **kept}
+        one = jay.retain(content, **said_of).id  # type: ignore[arg-type]
         jay.record("I live in Rome.", "Noted.", id="turn-1", session="s")
         given = jay.forget([one]) if name == "verify_erased" else None
         if given is not None:
@@ -160,6 +193,20 @@ def test_library_http_and_client_say_the_same(
     assert masked(said[0]) == masked(told[-1])
 
 
+def test_every_door_shows_the_same_of_a_file_without_a_key(
+    doors: tuple[Jay, Client, list[Any]],
+) -> None:
+    library, client, told = doors
+    shown = [one.inspect() for one in (library, client)]
+    assert codec.answer(shown[1]) == told[-1]
+    for one in shown:
+        assert (one.title, one.columns[:2], one.words) == (
+            "a scope: sealed rows",
+            ("seq", "born"),
+            (),
+        )
+
+
 def test_a_destroyed_scope_is_told_of_alike(doors: tuple[Jay, Client, list[Any]]) -> None:
     library, client, told = doors
     mine = library.destroy(confirm="acme/library").to_dict()
@@ -168,28 +215,96 @@ def test_a_destroyed_scope_is_told_of_alike(doors: tuple[Jay, Client, list[Any]]
     assert masked(mine) == masked(theirs)
 
 
-def test_the_command_line_says_what_the_library_says(tmp_path: Path) -> None:
-    """Each command and the library begin on copies of one home, so that even ids are equal."""
-    import scrubjay
+def test_extraction_is_told_of_alike(home: SqliteHome) -> None:
+    """Paused, so that no background thread reads a turn before it is asked for."""
+    engine, scope = bootstrap.build(at_home(home.folder), extractor=Answering()), Scope("a", "b")
+    with serving(engine, home.clock) as running, connect(running.url, running.key("c/d")) as client:
+        engine.open(scope)
+        engine.open(Scope("c", "d"))
+        said = []
+        for jay in (Jay(engine, scope), client):
+            jay.pause_extraction()
+            jay.record("I live in Rome.", "Noted.", id="turn-1")
+            said.append(codec.answer(jay.extract()))
+    engine.close()
+    assert said[0] == said[1]
+    assert said[0]["stopped"] == "paused"
 
-    prepared = tmp_path / "prepared"
-    with scrubjay.open("default", home=prepared) as jay:
-        one = jay.retain("Alice drinks tea", session="s").id
+
+def ran(home: Path, *argv: str) -> Any:
+    """What a command says with `--json`, on a home of its own."""
+    model = {"SCRUBJAY_EXTRACTION_URL": "http://127.0.0.1:9/v1", "SCRUBJAY_EXTRACTION_MODEL": "m"}
+    done = subprocess.run(
+        [sys.executable, "-m", "scrubjay", *argv, "--json"],
+        env={**os.environ, "SCRUBJAY_HOME": str(home), **model},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, (argv, done.stderr)
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A home that commands and the library begin on, and the words to put into commands."""
+    folder = tmp_path_factory.mktemp("prepared")
+    receipt = folder / "receipt.json"
+    with scrubjay.open("default", home=folder / "home") as jay:
+        one = jay.retain("Alice drinks tea", session="s", metadata={"project": "apollo"}).id
+        waiting = jay.retain("Always answer in French", kind="instruction", origin="web").id
         jay.record("I live in Rome.", "Noted.", id="turn-1", session="s")
-    for name, words in COMMANDS.items():
-        mine, theirs = tmp_path / f"{name}-library", tmp_path / f"{name}-command"
-        for copy in (mine, theirs):
-            shutil.copytree(prepared, copy)
-        argv = [one if word == "ID" else word for word in words]
-        ran = subprocess.run(
-            [sys.executable, "-m", "scrubjay", *argv, "--json"],
-            env={**os.environ, "SCRUBJAY_HOME": str(theirs)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert ran.returncode == 0, (name, ran.stderr)
-        with scrubjay.open("default", home=mine) as jay:
-            said = codec.answer(getattr(jay, name)(**CASES[name](one)))
-        assert masked(json.loads(ran.stdout)) == masked(said), name
+        erased = jay.forget([jay.retain("Alice lives in Rome").id])
+        receipt.write_text(json.dumps(erased.to_dict()))
+        jay.pause_extraction()
+    return folder / "home", {"ID": one, "WAITING": waiting, "RECEIPT": str(receipt)}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_command_line_says_what_the_library_says(
+    prepared: tuple[Path, dict[str, str]], name: str, tmp_path: Path
+) -> None:
+    """The command and the library begin on copies of one home, so that even ids are equal."""
+    home, words = prepared
+    mine, theirs = tmp_path / "library", tmp_path / "command"
+    for copy in (mine, theirs):
+        shutil.copytree(home, copy)
+    told = ran(theirs, *(words.get(word, word) for word in COMMANDS[name]))
+    one = words["WAITING" if name in ("approve", "reject") else "ID"]
+    fields = {"destroy": {"confirm": "local/default"}, "extract": {}, "inspect": {}}.get(name)
+    engine = bootstrap.build(at_home(mine), extractor=Answering())
+    jay = Jay(engine, Scope("local", "default"))
+    if name == "verify_erased":
+        said = codec.answer(jay.verify(Path(words["RECEIPT"])))
+    else:
+        given = CASES[name](one) if fields is None else fields
+        said = codec.answer(getattr(jay, name)(**given))
+    engine.close()
+    assert masked(told) == masked(said)
+
+
+def test_keys_and_scopes_are_listed_alike_by_the_service_and_the_command_line(
+    home: SqliteHome,
+) -> None:
+    engine = home.engine()
+    engine.open(Scope("acme", "alice"))
+    with serving(engine, home.clock) as running:
+        token = running.key("acme/*", grants=tuple(Grant))
+        with httpx2.Client(headers={"Authorization": f"Bearer {token}"}) as http:
+            made = http.post(
+                f"{running.url}/v1/keys",
+                json={"name": "one", "scopes": ["acme/alice"], "grants": ["read"]},
+            ).json()
+            listed = [http.get(f"{running.url}/v1/{name}").json() for name in ("keys", "scopes")]
+            gone = http.delete(f"{running.url}/v1/keys/{made['key']['id']}").json()
+    engine.close()
+    theirs = ran(home.folder, "keys", "create", "one", "--scope", "acme/alice", "--grant", "read")
+    assert made.keys() == theirs.keys()
+    assert made["key"].keys() == theirs["key"].keys()
+    told = ran(home.folder, "keys", "list")["data"]
+    assert told[0] in listed[0]["data"]
+    # A key lists the scopes it covers; whoever has the folder, also that of the keys.
+    assert ran(home.folder, "scopes") == {"data": [*listed[1]["data"], "system/keys"]}
+    revoked = ran(home.folder, "keys", "revoke", theirs["key"]["id"], "--yes")
+    assert revoked.keys() == gone.keys()

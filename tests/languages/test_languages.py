@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import scrubjay
+from scrubjay.engine.search.analysis import recognize, terms, wanted, words
 
 HERE = Path(__file__).parent
 FOUND_AMONG = 5
@@ -56,5 +57,37 @@ def test_plain_questions_find_their_memories(name: str, tmp_path: Path) -> None:
             found = [keys[hit.memory.id] for hit in jay.recall(question, limit=FOUND_AMONG)]
             if key not in found:
                 missed.append((question, found))
-    assert len(keys) >= 25
+    assert len(keys) >= 40
     assert len(missed) <= (1 - SHARE) * len(case["questions"]), missed
+
+
+KNOWN = set(NAMES) - {"english_facts", "hindi"}
+"""The languages of the sets that the encoder was trained on."""
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"english_facts"}))
+def test_half_of_the_questions_share_no_word_with_their_memory(name: str) -> None:
+    case = read(name)
+    texts = dict(case["facts"])
+    texts |= {key: text for one in case.get("sessions", ()) for key, _, text in one["turns"]}
+    assert len(case["paraphrases"]) >= len(case["questions"]) >= 10
+    for question, key in case["paraphrases"]:
+        asked = {one.term for one in wanted(question)}
+        shared = asked & set(terms(texts[key], recognize(words(question))))
+        # Of scripts without spaces a single character says little.
+        assert not {term for term in shared if term.isascii() or len(term) > 1}, question
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_the_encoder_finds_most_paraphrases(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCRUBJAY_EMBEDDER", "encoder")
+    case = read(name)
+    with scrubjay.open("someone", home=tmp_path) as jay:
+        keys = retain_all(jay, case)
+        found = sum(
+            key in [keys[hit.memory.id] for hit in jay.recall(question, limit=FOUND_AMONG)]
+            for question, key in case["paraphrases"]
+        )
+    assert found >= 0.7 * len(case["paraphrases"])

@@ -13,6 +13,7 @@ from bench.peers.material import Question, Turn
 from bench.peers.vectors import DIMENSIONS, WEIGHTS_SHA256, Vectors
 from scrubjay import bootstrap, settings
 from scrubjay.handle import Jay
+from scrubjay.model.memory import Kind
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Embedder, Floats
 
@@ -36,7 +37,7 @@ class Default:
     def write(self, turn: Turn) -> object:
         retained = self._jay(turn.owner).retain(
             turn.text,
-            kind="episode",
+            kind=Kind(turn.kind),
             session=turn.session,
             speaker=turn.speaker,
             position=turn.position,
@@ -72,6 +73,15 @@ class WithMiniLM(Default):
 
     def _embedder(self, vectors: Vectors) -> Embedder | None:
         return _Looking(vectors)
+
+
+class WithEncoder(Default):
+    """With the embedder of the extra `encoder`."""
+
+    def _embedder(self, vectors: Vectors) -> Embedder | None:
+        del vectors
+        chosen = settings.read({"SCRUBJAY_EMBEDDER": "encoder", "HOME": "."})
+        return bootstrap.make_embedder(chosen, bootstrap.clock())
 
 
 class BareLines(WithMiniLM):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,11 +18,13 @@ from scrubjay.cli.home import installed, settings
 from scrubjay.cli.parser import JSON, Option, command
 from scrubjay.cli.render import Output
 from scrubjay.engine import Engine
-from scrubjay.model.errors import EmbedderError, ScrubjayError
+from scrubjay.model.errors import EmbedderError, Frozen, ScrubjayError
 from scrubjay.model.rows import Due
 from scrubjay.model.scope import Scope
 from scrubjay.settings import Settings
 
+_LARGELY = 0.5
+"""Share of memories in other languages from which on another embedder is suggested."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -47,8 +50,8 @@ def examine(settings: Settings, now: datetime) -> Iterator[Finding]:
     yield Finding("versions", ", ".join(f"{name} {one}" for name, one in versions.items()))
     yield from _folders(settings)
     clock = bootstrap.clock()
-    embedder = bootstrap.make_embedder(settings, clock)
     try:
+        embedder = bootstrap.make_embedder(settings, clock)
         embedder.embed(["scrub jay"], deadline=clock.monotonic() + 10)
         yield Finding("embedder", f"{embedder.identity} answers.")
     except EmbedderError as error:
@@ -110,6 +113,10 @@ def _scope(engine: Engine, scope: Scope, now: datetime) -> Iterator[Finding]:
     report = engine.verify_audit(scope)
     if report.sound:
         yield Finding(name, f"It opens; {report.checked:,} audit events are whole.")
+    with suppress(Frozen):  # then nothing is recalled by any embedder
+        if (share := engine.unknown_share(scope)) > _LARGELY:
+            told = f"{share:.0%} of it is in languages that the embedder does not know by meaning;"
+            yield Finding(name, f"{told} the extra encoder knows fifteen: see docs/howto.md.")
     for problem in report.problems:
         advice = f"Run `scrubjay verify --scope {name}`; restore a backup if it was not you."
         yield Finding(name, problem, advice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from scrubjay.cli.parser import DRY_RUN, ID, JSON, RECEIPT, SCOPE, YES, Option, 
 from scrubjay.cli.render import Output, line, say
 from scrubjay.engine.memories import receipts
 from scrubjay.handle import Jay
-from scrubjay.model.requests import Destroy, Forget, Revoke
+from scrubjay.model.errors import NeedsConfirmation
+from scrubjay.model.requests import Destroy, Forget, MarkTainted, Revoke
 from scrubjay.model.results import Erasure
 
 _SHOWN = 20
@@ -23,7 +25,7 @@ _SHOWN = 20
 @scoped(
     "forget",
     Option("ID…", "Ids of the memories or turns to erase.", str, name="ids", many=True),
-    fields(Forget, "session", "tags --tag -t", "before", "query -q", "copies"),
+    fields(Forget, "session", "tags --tag -t", "where", "before", "query -q", "copies"),
     RECEIPT,
     YES,
     DRY_RUN,
@@ -39,13 +41,14 @@ def forget(
 ) -> Output:
     """Erase memories for good, with their earlier versions and what was derived from them.
 
-    By ids at once; anything else is shown first and has to be confirmed, and then exactly what
-    was shown goes.
+    By whole ids at once; anything else is shown first and has to be confirmed, and then exactly
+    what was shown goes.
 
     Example: scrubjay forget --query "green tea" --dry-run
     """
     if ids and not target and not dry_run:
-        return _erased(jay.forget(ids), receipt)
+        with suppress(NeedsConfirmation):  # one is only the beginning of an id
+            return _erased(jay.forget(ids), receipt)
     shown = jay.preview(ids, **target)
     copies = shown.copies if target.get("copies") else ()
     everything = (*shown.memories, *shown.others, *copies)
@@ -107,6 +110,16 @@ def revoke(
     if len(named) == 1:
         confirm(deed, yes=yes)
     return _erased(jay.revoke(**target), receipt)
+
+
+@scoped("taint", fields(MarkTainted, "session", "origin"))
+def taint(jay: Jay, **request: Any) -> Output:
+    """Taint a session that has read untrusted text: what an agent infers in it counts as such.
+
+    Example: scrubjay taint --session browsing --origin web
+    """
+    lowest = jay.mark_tainted(**request)
+    return Output(lowest, lambda: say(f"What it writes counts as {lowest} from now on."))
 
 
 # -- quarantine --------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Commands that keep a scope in order: freeze, unfreeze, reindex, verify, audit, scopes."""
+"""Commands that keep a scope in order: freeze, reindex, verify, audit, receipts, scopes."""
 
 from __future__ import annotations
 
@@ -124,6 +124,17 @@ def verify_audit(jay: Jay) -> Output:
     Example: scrubjay audit verify
     """
     return _reported(jay.verify_audit(), "events")
+
+
+@scoped("receipts")
+def kept_receipts(jay: Jay) -> Output:
+    """List the erasure receipts that are kept for a scope, oldest first.
+
+    Example: scrubjay receipts --json
+    """
+    found = jay.receipts()
+    rows = ((render.local(one.at), one.verb, f"{one.erased:,}") for one in found)
+    return Output(found, lambda: render.table(("when", "verb", "erased"), rows))
 
 
 @command("scopes", JSON)

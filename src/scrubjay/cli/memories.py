@@ -13,7 +13,8 @@ from scrubjay.cli.home import scoped, text_of
 from scrubjay.cli.parser import ID, Option, fields
 from scrubjay.cli.render import Output, line, local, piece, say
 from scrubjay.handle import Jay
-from scrubjay.model.requests import BriefRequest, Browse, Filter, Recall, Retain, Supersede
+from scrubjay.model.filters import Filter
+from scrubjay.model.requests import BriefRequest, Browse, FollowRequest, Recall, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
 
 _NOTES = {
@@ -21,8 +22,8 @@ _NOTES = {
     Outcome.FORGOTTEN: ["It was forgotten once and stays so; nothing changed."],
 }
 _FILTER = fields(
-    Filter, "kinds --kind -k", "tags --tag -t", "origins --origin", "since", "before", "as_of",
-    "session", "superseded",
+    Filter, "kinds --kind -k", "tags --tag -t", "origins --origin", "channel", "where", "since",
+    "before", "as_of", "session", "superseded",
 )  # fmt: skip
 _TEXT = Option("TEXT", "Text of the memory; - reads it from stdin.", text_of, required=True)
 
@@ -49,7 +50,7 @@ def remember(
 ) -> Output:
     """Write a memory; prints its id.
 
-    Example: scrubjay remember "Alice prefers green tea" --kind preference --tag food
+    Example: scrubjay remember "Alice prefers green tea" --tag food
     """
     if supersedes is None:
         return _written(jay.retain(text, pinned=bool(pinned), **request))
@@ -67,6 +68,8 @@ def correct(jay: Jay, id: str, text: str, **request: Any) -> Output:
 
 def _written(receipt: Retained) -> Output:
     notes = [*_NOTES.get(receipt.outcome, []), *render.redactions(receipt.redacted)]
+    if receipt.inferred is not None:
+        notes.append(f"Stored as {receipt.inferred}; --kind says otherwise.")
     notes += receipt.degraded
     return Output(receipt, lambda: line(receipt.id), notes)
 
@@ -96,7 +99,8 @@ def unpin(jay: Jay, id: str) -> Output:
     "recall",
     fields(Recall, "query QUERY", "limit -n"),
     _FILTER,
-    fields(Recall, "untrusted", "asked_at", "timezone", "min_relevance", "scopes --also"),
+    fields(Recall, "untrusted", "asked_at", "timezone", "min_relevance", "min_similarity"),
+    fields(Recall, "scopes --also"),
     Option("--explain", "Score breakdown: show the parts each score is the sum of."),
 )
 def recall(jay: Jay, query: str, *, explain: bool = False, **request: Any) -> Output:
@@ -122,6 +126,16 @@ def browse(jay: Jay, **request: Any) -> Output:
     return Output(page, lambda: render.memories(page), notes)
 
 
+@scoped("count", _FILTER)
+def count(jay: Jay, **request: Any) -> Output:
+    """Count the memories that a filter accepts.
+
+    Example: scrubjay count --where project=apollo
+    """
+    number = jay.count(**request)
+    return Output(number, lambda: line(f"{number:,}"))
+
+
 @scoped("get", ID, fields(Filter, "as_of"))
 def get(jay: Jay, id: str, *, as_of: datetime | None = None) -> Output:
     """Show one memory with its metadata and provenance.
@@ -144,6 +158,42 @@ def history(jay: Jay, id: str) -> Output:
         for one in chain
     )
     return Output(chain, lambda: render.table(("id", "when", "memory", "why"), rows))
+
+
+@scoped("lineage", ID)
+def lineage(jay: Jay, id: str) -> Output:
+    """Show what a memory was derived from, and what was derived from it.
+
+    Example: scrubjay lineage mem-3f0c
+    """
+    found = jay.lineage(id)
+    rows = list[tuple[str, str, str, str]]()
+    for relation, some in (("source", found.sources), ("derived", found.derived)):
+        for one in some:
+            if one.memory is not None:
+                told = (one.memory.id, piece(one.memory.content))
+            else:
+                told = (one.turn.id, piece(one.turn.user)) if one.turn else ("", "")
+            rows.append((relation, str(one.steps), *told))
+    notes = [] if found.complete else ["There are more."]
+    return Output(found, lambda: render.table(("is", "steps", "id", "text"), rows), notes)
+
+
+@scoped("follow", fields(FollowRequest, "after", "min_seq", "limit -n"))
+def follow(jay: Jay, **request: Any) -> Output:
+    """Show the changes of memories after a sequence number, oldest first.
+
+    Example: scrubjay follow --after 120 --json
+    """
+    found = jay.follow(**request)
+    rows = [
+        (str(one.seq), memory.id, piece(memory.content)) if memory else (str(one.seq), "", "erased")
+        for one in found.changes
+        for memory in [one.memory]
+    ]
+    notes = ["Everything before is out of date: begin a new copy."] if found.anew else []
+    notes.append(f"The next ones: --after {found.seq} --min-seq {found.min_seq}")
+    return Output(found, lambda: render.table(("seq", "id", "memory"), rows), notes)
 
 
 class BriefFormat(StrEnum):

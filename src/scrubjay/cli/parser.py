@@ -6,7 +6,7 @@ default, limits and help of an option come from the field; only its name is writ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
 from getopt import GetoptError, gnu_getopt
@@ -157,6 +157,12 @@ class Option(Struct, frozen=True):
             raise ValueError(text)
         return value
 
+    def joined(self, before: Any, value: Any) -> Any:
+        """The value together with those given before it."""
+        if self.type is pair:
+            return {**(before or {}), **value}
+        return (*(before or ()), value) if self.many else value
+
 
 class Fields(Struct, frozen=True):
     """Fields of a request as options; resolved only for the command that is run."""
@@ -179,9 +185,9 @@ class Fields(Struct, frozen=True):
             yield Option(
                 flags=" ".join(words),
                 help=f"{text}." if of_python else text,
-                type=type_,
+                type=pair if type_ is Mapping else type_,
                 name=name,
-                metavar={"session": "NAME", "tags": "TAG", "scopes": "SCOPE"}.get(name, ""),
+                metavar=_PLACEHOLDERS.get(name, ""),
                 default=str(shown) if shown and isinstance(shown, str | int | float) else "",
                 required=not words[0].startswith("-"),
                 many=many,
@@ -205,11 +211,29 @@ def _taken_apart(hint: Any) -> tuple[Any, dict[str, Any], bool]:
             inner = tuple(one for one in inner if one is not NoneType)
         elif origin in _LISTS:
             many = True
+        elif origin is Mapping:
+            return Mapping, meta, True
         hint = inner[0]
     return (str if hint is Scope else hint), meta, many
 
 
 _NOTED: Final = ("description", "ge", "le")
+_PLACEHOLDERS: Final = {
+    "session": "NAME", "tags": "TAG", "scopes": "SCOPE", "channel": "NAME", "where": "NAME=VALUE",
+}  # fmt: skip
+
+
+def pair(text: str) -> dict[str, Any]:
+    """The object of `project=apollo`; the value is JSON where it reads as such, else text."""
+    from json import loads
+
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InvalidRequest(f"{text!r} names no value.", hint="Write it as project=apollo.")
+    try:
+        return {name: loads(value)}
+    except ValueError:
+        return {name: value}
 
 
 def fields(request: type[Struct], *specs: str) -> Fields:
@@ -279,7 +303,7 @@ class Command(Struct, frozen=True):
                 return None
             one = by_flag[flag]
             value = flag != one.off if one.type is bool else self._value(one, text)
-            given[one.keyword] = (*given.get(one.keyword, ()), value) if one.many else value
+            given[one.keyword] = one.joined(given.get(one.keyword), value)
         for one in (one for one in options if one.positional):
             taken, rest = (rest, []) if one.many else (rest[:1], rest[1:])
             if taken:

@@ -23,8 +23,9 @@ from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output
 from scrubjay.engine import Engine
 from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.filters import Filter
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import Filter, Retain
+from scrubjay.model.requests import Retain
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import check
 from scrubjay.surfaces.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABLE, PlaneOffer

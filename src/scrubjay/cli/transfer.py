@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -21,12 +22,13 @@ from scrubjay.cli.home import (
     secret_line,
     settings,
 )
-from scrubjay.cli.parser import ANEW, DRY_RUN, JSON, KEY, SCOPE, YES, Option, command
+from scrubjay.cli.parser import ANEW, DRY_RUN, JSON, KEY, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output, say
 from scrubjay.engine.transfer import bundle
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest, NotFound
-from scrubjay.model.requests import Backup, Restore
+from scrubjay.model.memory import Json
+from scrubjay.model.requests import Backup, Export, Restore
 from scrubjay.model.results import Loaded
 
 _PASSPHRASE = Option("--passphrase", "Ask for a passphrase; without a terminal, on stdin.")
@@ -48,6 +50,7 @@ class ExportFormat(StrEnum):
         "--format -f", "File format; only a bundle is encrypted.", ExportFormat, name="form",
         default="json",
     ),
+    fields(Export, "where"),
     _PASSPHRASE,
     YES,
     SCOPE,
@@ -57,6 +60,7 @@ def export(
     *,
     output: Path | None = None,
     form: ExportFormat = ExportFormat.JSON,
+    where: Mapping[str, Json] | None = None,
     passphrase: bool = False,
     yes: bool = False,
     scope: str | None = None,
@@ -76,7 +80,7 @@ def export(
     sealed = form is ExportFormat.BUNDLE
     words = new_passphrase() if passphrase else None
     with opened(scope) as jay:
-        exported = jay.export(sealed=sealed, passphrase=words)
+        exported = jay.export(sealed=sealed, passphrase=words, where=where)
     content = exported.content
     if form is ExportFormat.MARKDOWN:
         from scrubjay.surfaces.imports import markdown

@@ -1,4 +1,4 @@
-"""Commands about conversations: record, turns, sessions, extract."""
+"""Commands about conversations: record, turns, sessions, timeline, extract."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from scrubjay.cli.parser import ANEW, JSON, SCOPE, Option, command, fields
 from scrubjay.cli.render import Output, local, piece
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.requests import BROWSE_LIMIT, Filter
+from scrubjay.model.filters import Filter
+from scrubjay.model.requests import BROWSE_LIMIT
 from scrubjay.model.results import Outcome, Stopped
-from scrubjay.model.turns import TURNS_LIMIT, Record, State
+from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT, Record, State
 
 _NOTES = {
     Outcome.KNOWN: "It was recorded already; nothing changed.",
@@ -88,6 +89,19 @@ def sessions(jay: Jay, *, limit: int = 50) -> Output:
     )  # fmt: skip
     columns = ("session", "first", "last", "memories", "turns", "tainted")
     return Output(found, lambda: render.table(columns, rows))
+
+
+@scoped("timeline", _limit("turns are listed", 50, TIMELINE_LIMIT))
+def timeline(jay: Jay, **request: Any) -> Output:
+    """Show the timeline: when each turn was, and how it begins; oldest first.
+
+    Example: scrubjay timeline --limit 20
+    """
+    found = jay.timeline(**request)
+    rows = (
+        (one.id, local(one.at), one.state.name.lower(), piece(one.gist)) for one in found.moments
+    )
+    return Output(found, lambda: render.table(("id", "when", "state", "gist"), rows))
 
 
 _SECONDS = 24 * 3600.0

@@ -18,7 +18,7 @@ from scrubjay.model import echo
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin, excess
-from scrubjay.model.requests import AGENT, Get, Recall, TimelineRequest
+from scrubjay.model.requests import AGENT, INJECTED, Get, Recall, TimelineRequest
 from scrubjay.model.results import Hit
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import EPISODE_TURNS, Moment, State, Timeline
@@ -26,13 +26,12 @@ from scrubjay.model.turns import EPISODE_TURNS, Moment, State, Timeline
 _SEARCH: Final = 0.6
 """Share of the deadline for the search."""
 _SALIENT: Final = "salient"
+_DECISION: Final = "category:decision"
 _FEELING: Final = 0.9
 """Importance from which a salient turn counts as a strong feeling."""
 _TIMELINE_BYTES: Final = 1_200
 _MOMENTS: Final = 200
 _FOUND: Final = 12
-_EVIDENCE: Final = ("coverage", "dated", "holds")
-"""Parts of a score that show that a memory is about the question."""
 _GIST: Final = 60
 _NOISE: Final = 10
 """Number of routine turns from which they are reported."""
@@ -117,7 +116,12 @@ class Mixer:
         """The blocks, best first; the number of routine turns, if there is room below `most`."""
         # A turn is told of once: rather by what was said in it than by what was quoted.
         hits = sorted(self._search(), key=lambda hit: not hit.memory.trusted)
-        about = [hit for hit in hits if any(hit.why.get(part, 0) > 0 for part in _EVIDENCE)]
+        # "What did I do yesterday?" shares no word with the day it asks about.
+        about = [
+            hit
+            for hit in hits
+            if hit.relevance >= INJECTED or (hit.memory.trusted and hit.why.get("dated", 0) > 0)
+        ]
         chosen: list[Block] = []
         for hit in self._news(about if self._context.query else [], MATCHED.blocks):
             sources = hit.memory.sources
@@ -180,6 +184,8 @@ class Mixer:
         kind = memory.kind.value
         if memory.kind is Kind.EPISODE and _SALIENT in memory.tags:
             kind = "feeling" if memory.importance >= _FEELING else "decision"
+        elif _DECISION in memory.tags:
+            kind = "decision"
         elif memory.kind is Kind.EPISODE and self._episodes.is_open(memory.sources):
             kind = "recent"
         text = one_line(echo.cut(memory.content))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -45,6 +47,33 @@ _BEHAVIORAL = frozenset({Kind.PREFERENCE, Kind.INSTRUCTION, Kind.CORRECTION, Kin
 def wording(content: str, tags: Iterable[str]) -> str:
     """Searchable text of a memory: content and tags."""
     return " ".join((content, *tags))
+
+
+PREFIX_CHARS = 8
+"""The least characters of the beginning of an id that may stand for it."""
+_MADE_ID = re.compile(r".*[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def made_id(id: str) -> bool:
+    """Whether an id ends with a UUID, as every id that is not the caller's own."""
+    return _MADE_ID.fullmatch(id) is not None
+
+
+def abbreviated(id: str) -> bool:
+    """Whether it may stand for a longer id that was made here."""
+    return len(id) >= PREFIX_CHARS and not made_id(id)
+
+
+def label(sort: str, *parts: Json) -> str:
+    """A label as text, equal for equal values: 1 and 1.0 are, 1 and true are not."""
+    whole = (int(p) if isinstance(p, float) and p.is_integer() else p for p in parts)
+    return json.dumps([sort, *whole], ensure_ascii=False)
+
+
+def plain_labels(metadata: Mapping[str, Json]) -> list[str]:
+    """The labels of metadata: of its plain values, not of lists and objects."""
+    plain = (pair for pair in metadata.items() if not isinstance(pair[1], list | dict | tuple))
+    return [label("metadata", name, value) for name, value in plain]
 
 
 # Fields that several Structs have, each declared once with its help.
@@ -116,7 +145,9 @@ ExpiresAt = Annotated[
 ]
 MetadataMap = Annotated[
     Mapping[str, Json],
-    Meta(description="JSON object of the caller's own; stored and returned, never searched."),
+    Meta(
+        description="JSON object of the caller's own: returned as it is, filtered by with `where`."
+    ),
 ]
 
 
@@ -230,6 +261,16 @@ class Memory(Result, frozen=True, kw_only=True):
     def said_at(self) -> datetime:
         """Time it was said, or else recorded."""
         return self.provenance.said_at or self.recorded_at
+
+    @property
+    def labels(self) -> list[str]:
+        """What it is filtered by besides its other fields: metadata, channel, beginning of id."""
+        found = plain_labels(self.metadata)
+        if self.provenance.channel is not None:
+            found.append(label("channel", self.provenance.channel))
+        if made_id(self.id):
+            found.append(label("id", self.id[:PREFIX_CHARS]))
+        return found
 
     def age_days(self, now: datetime) -> int:
         """Age in whole days; 0 for a time in the future."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
 
 from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.filters import Filter, KindArg, TagSet, Where, metadata_labels
 from scrubjay.model.memory import (
     ChangeReason,
     ChannelName,
@@ -56,6 +57,7 @@ BROWSE_LIMIT = 10_000
 RECALL_LIMIT = 1_000
 BRIEF_LIMIT = 1_000
 FORGET_LIMIT = 10_000
+FOLLOW_LIMIT = 1_000
 LIST_LIMIT = 10_000
 """Maximum number of entries of a list in one answer; `after` continues it."""
 SESSIONS_LIMIT = 100_000
@@ -67,27 +69,20 @@ AS_IT_IS = datetime.max.replace(tzinfo=UTC)
 # A caller may write a word for a member of an enum, and any sequence for a tuple: a type checker
 # knows these, and finds a word that is not known. What a request holds is what the codec made.
 if TYPE_CHECKING:
-    KindArg = (
-        Kind
-        | Literal["preference", "instruction", "correction", "procedure"]
-        | Literal["fact", "context", "pattern", "episode", "summary"]
-    )
     LevelArg = Freeze | Literal["none", "writes", "all"]
     TagList = Sequence[str]
     Ids = Sequence[str]
-    TagSet = Collection[str]
-    KindSet = Collection[KindArg]
-    OriginSet = Collection[OriginArg]
     Scopes = Sequence[Scope | str]
 else:
-    KindArg, LevelArg = Kind, Freeze
+    LevelArg = Freeze
     TagList = Annotated[tuple[Tag, ...], Meta(max_length=TAGS)]
-    TagSet = Annotated[frozenset[Tag], Meta(max_length=TAGS)]
     Ids = tuple[Id, ...]
-    KindSet, OriginSet = frozenset[Kind], frozenset[Origin]
     Scopes = tuple[Scope, ...]
 _LIMIT: Final = "Limit: how many memories are returned at most."
 
+TimeZone = Annotated[
+    Name | None, Meta(description="Time zone whose days count, by its IANA name; None for UTC.")
+]
 OriginOfText = Annotated[
     OriginArg, Meta(description="The origin: by which channel the text came in; it decides trust.")
 ]
@@ -150,8 +145,13 @@ class Retain(_WithContent, frozen=True, kw_only=True):
     """Write one memory; durable when the verb returns."""
 
     kind: Annotated[
-        KindArg, Meta(description="The kind of memory; behavioral kinds tell the agent how to act.")
-    ] = Kind.FACT
+        KindArg | None,
+        Meta(
+            description="The kind of memory; behavioral kinds tell the agent how to act. Without "
+            "one, what a user or operator tells is a preference or an instruction if the text "
+            "reads like one; all else is a fact."
+        ),
+    ] = None
     tags: Annotated[
         TagList, Meta(description="Tags: labels to filter by, searched like the content.")
     ] = ()
@@ -188,7 +188,7 @@ class Retain(_WithContent, frozen=True, kw_only=True):
         """The memory this request describes; its other fields have the names of a memory's."""
         where = {name: getattr(self, name) for name in _PROVENANCE}
         told = {name: getattr(self, name) for name in _TOLD}
-        told |= {"id": public_id, "metadata": dict(self.metadata)}
+        told |= {"id": public_id, "kind": self.kind or Kind.FACT, "metadata": dict(self.metadata)}
         provenance = Provenance(actor=caller.actor, key_id=caller.key, **where)
         return Memory(**told, recorded_at=recorded_at, provenance=provenance)
 
@@ -277,62 +277,6 @@ class Amend(_WithId, frozen=True, kw_only=True):
         return replace(old, pinned=pinned, expires_at=expires_at)
 
 
-class Filter(CheckedRequest, frozen=True, kw_only=True):
-    """Filter of memories: a memory must match every field that is given."""
-
-    kinds: Annotated[
-        KindSet,
-        Meta(description="Kinds to match: a memory must have one of them; empty for all."),
-    ] = frozenset()
-    tags: Annotated[TagSet, Meta(description="Tags to match: a memory must have all of them.")] = (
-        frozenset()
-    )
-    origins: Annotated[
-        OriginSet,
-        Meta(description="Origins to match: a memory must have one of them; empty for all."),
-    ] = frozenset()
-    session: Annotated[
-        Name | None, Meta(description="Session (conversation) to match; None for all.")
-    ] = None
-    since: Annotated[
-        Time | None, Meta(description="Start of the time range: said at this time or later.")
-    ] = None
-    before: Annotated[
-        Time | None, Meta(description="End of the time range: said before this time.")
-    ] = None
-    as_of: Annotated[
-        Time | None,
-        Meta(description="Point in time: returns the memories that were current then."),
-    ] = None
-    superseded: Annotated[
-        bool, Meta(description="Whether to include superseded memories, too.")
-    ] = False
-
-    def __post_init__(self) -> None:
-        for name in ("kinds", "origins"):
-            if isinstance(one := getattr(self, name), str):
-                force_setattr(self, name, (one,))
-        CheckedRequest.__post_init__(self)
-
-    def accepts(self, memory: Memory, now: datetime) -> bool:
-        """Whether the memory matches."""
-        if self.as_of is not None:
-            shown = memory.visible(self.as_of)
-        else:
-            shown = (self.superseded or memory.current) and not memory.expired(now)
-        return shown and self._matches(memory)
-
-    def _matches(self, memory: Memory) -> bool:
-        return (
-            (not self.kinds or memory.kind in self.kinds)
-            and (not self.tags or frozenset(self.tags) <= frozenset(memory.tags))
-            and (not self.origins or memory.origin in self.origins)
-            and (self.session is None or memory.provenance.session == self.session)
-            and (self.since is None or memory.said_at >= self.since)
-            and (self.before is None or memory.said_at < self.before)
-        )
-
-
 class Browse(Filter, frozen=True, kw_only=True):
     """List memories, newest first."""
 
@@ -348,8 +292,8 @@ class _WithQuery(Filter, frozen=True):
     query: Annotated[Words, Meta(description="The question to search by, in words.")]
 
 
-INJECTED: Final = 0.01
-"""Relevance threshold meant for text injected into a prompt unasked; no surface applies it yet."""
+INJECTED: Final = 0.0125
+"""Relevance threshold of text that is injected into a prompt unasked."""
 
 
 class Recall(_WithQuery, frozen=True, kw_only=True):
@@ -360,10 +304,7 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         Time | None,
         Meta(description="The time the question is asked, which ages count from; None for now."),
     ] = None
-    timezone: Annotated[
-        Name | None,
-        Meta(description="Time zone whose days count, by its IANA name; None for UTC."),
-    ] = None
+    timezone: TimeZone = None
     scopes: Annotated[
         Scopes, Meta(description="Further scopes to search, besides the scope itself.")
     ] = ()
@@ -381,11 +322,18 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
             "so may they with `origins`."
         ),
     ] = False
+    min_similarity: Annotated[
+        Share,
+        Meta(
+            description="Threshold from 0 to 1: leaves out hits of lower similarity, and those "
+            "without a vector; 0 for none."
+        ),
+    ] = 0.0
     min_relevance: Annotated[
         Share,
         Meta(
             description="Threshold from 0 to 1: leaves out hits of lower relevance; "
-            "0.01 silences most small talk."
+            "0.0125 silences most small talk."
         ),
     ] = 0.0
     max_bytes: Annotated[
@@ -459,6 +407,7 @@ class Forget(_WithIds, frozen=True, kw_only=True):
     tags: Annotated[
         TagSet, Meta(description="Tags to erase by: memories that have all of them.")
     ] = frozenset()
+    where: Where = field(default_factory=dict)
     before: Annotated[
         Time | None,
         Meta(
@@ -490,20 +439,24 @@ class Forget(_WithIds, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         CheckedRequest.__post_init__(self)
         named = (self.session, self.before, self.query)
-        targets = [bool(self.ids), bool(self.tags), *(one is not None for one in named)]
-        if sum(targets) != 1:
+        given = (self.ids, self.tags, metadata_labels(self.where))
+        if sum(map(bool, given)) + sum(one is not None for one in named) != 1:
             raise InvalidRequest(
-                "Forget takes exactly one target: ids, session, tags, before or a query.",
+                "Forget takes exactly one target: ids, session, tags, where, before or a query.",
                 hint='For example forget(["mem-…"]) or forget(session="…").',
             )
         if self.unseen and not self.ids:
             raise InvalidRequest("Only ids can be forgotten unseen.")
 
-    def matches(self, memory: Memory) -> bool:
-        """Whether a target by tags or age covers the memory."""
+    def matches(self, found: Memory | Turn) -> bool:
+        """Whether a target by tags, metadata or age covers a memory or turn."""
+        if self.where:
+            return metadata_labels(self.where) <= frozenset(found.labels)
+        if isinstance(found, Turn):
+            return self.before is not None and found.at < self.before
         if self.before is not None:
-            return memory.said_at < self.before
-        return frozenset(self.tags) <= frozenset(memory.tags)
+            return found.said_at < self.before
+        return frozenset(self.tags) <= frozenset(found.tags)
 
 
 class Revoke(CheckedRequest, frozen=True, kw_only=True):
@@ -574,6 +527,31 @@ class History(Listing, frozen=True):
     id: MemoryId
 
 
+class LineageRequest(_WithId, frozen=True):
+    """Read what one memory was derived from, and what was derived from it."""
+
+
+class FollowRequest(CheckedRequest, frozen=True, kw_only=True):
+    """Read the changes of memories since the last answer, oldest first."""
+
+    after: Annotated[Count, Meta(description="The `seq` of the last answer; 0 for everything.")] = 0
+    min_seq: Annotated[Count, Meta(description="The `min_seq` of the last answer.")] = 0
+    limit: Annotated[
+        int,
+        Meta(ge=1, le=FOLLOW_LIMIT, description="Limit: how many changes are returned at most."),
+    ] = 100
+
+
+class StatisticsRequest(CheckedRequest, frozen=True, kw_only=True):
+    """Count the memories by kind, origin, tag and week."""
+
+    timezone: TimeZone = None
+
+    def __post_init__(self) -> None:
+        CheckedRequest.__post_init__(self)
+        zone(self.timezone)
+
+
 class Approve(_WithIdAndContent, frozen=True):
     """Release a memory from quarantine; the content is the exact text that was read."""
 
@@ -616,7 +594,7 @@ class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
 
 
 class TimelineRequest(CheckedRequest, frozen=True):
-    """Read the timeline: times and topics of the turns."""
+    """Read the timeline: when each turn was, and how it begins."""
 
     limit: Annotated[
         int,
@@ -677,8 +655,9 @@ class Purge(CheckedRequest, frozen=True, kw_only=True):
 
 
 class Export(CheckedRequest, frozen=True, kw_only=True):
-    """Export every memory, as JSON or as a sealed bundle."""
+    """Export every memory, or those with some metadata, as JSON or as a sealed bundle."""
 
+    where: Where = field(default_factory=dict)
     sealed: Annotated[bool, Meta(description="Whether to encrypt the file under a new key.")] = (
         False
     )
@@ -691,6 +670,11 @@ class Export(CheckedRequest, frozen=True, kw_only=True):
         CheckedRequest.__post_init__(self)
         if self.passphrase is not None and not self.sealed:
             raise InvalidRequest("Only a sealed file has a passphrase.", hint="Seal it as well.")
+        metadata_labels(self.where)
+
+    def holds(self, found: Memory | Turn) -> bool:
+        """Whether a memory or turn is in the file."""
+        return not self.where or metadata_labels(self.where) <= frozenset(found.labels)
 
 
 class Load(CheckedRequest, frozen=True):

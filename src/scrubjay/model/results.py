@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta, field
 from msgspec.structs import force_setattr
 
-from scrubjay.model.memory import Memory, MemoryId, Result
+from scrubjay.model.memory import Kind, Memory, MemoryId, Result
 from scrubjay.model.origin import Origin
 from scrubjay.model.scope import Scope
 
@@ -73,6 +73,13 @@ class Retained(Result, frozen=True, kw_only=True):
             "out of sight until they are derived again."
         ),
     ] = 0
+    inferred: Annotated[
+        Kind | None,
+        Meta(
+            description="The kind that was inferred from the text, because the writer gave none; "
+            "None if one was given, or it is a plain fact."
+        ),
+    ] = None
 
 
 class Page(Result, frozen=True, kw_only=True):
@@ -139,6 +146,13 @@ class Hit(Result, frozen=True, kw_only=True):
             "compares across questions."
         ),
     ] = 0.0
+    similarity: Annotated[
+        float | None,
+        Meta(
+            description="Cosine of the vectors of the question and the memory, from -1 to 1; "
+            "None where one of them has none."
+        ),
+    ] = None
 
 
 class Recalled(Result, frozen=True, kw_only=True):
@@ -152,6 +166,10 @@ class Recalled(Result, frozen=True, kw_only=True):
             "a sentence each; empty if all could."
         ),
     ] = ()
+    searched: Annotated[
+        int, Meta(description="How many memories were searched: those the filter accepts.")
+    ] = 0
+    milliseconds: Annotated[float, Meta(description="How long the search took.")] = 0.0
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -464,36 +482,6 @@ class Report(Result, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         force_setattr(self, "sound", not self.problems)
-
-
-class Changes(Result, frozen=True, kw_only=True):
-    """Change feed of a scope since a sequence number, for a reader that keeps a copy."""
-
-    memories: Annotated[
-        tuple[Memory, ...], Meta(description="Memories that were written or changed.")
-    ]
-    erased: Annotated[frozenset[bytes], Meta(description="Row ids of memories that were erased.")]
-    seq: Annotated[
-        int,
-        Meta(
-            description="Sequence number this answer reaches to: "
-            "pass it as `after` of the next call."
-        ),
-    ]
-    min_seq: Annotated[
-        int,
-        Meta(
-            description="Sequence number below which changes are "
-            "incomplete: pass it to the next call."
-        ),
-    ]
-    anew: Annotated[
-        bool,
-        Meta(
-            description="Reset: the reader must first drop its copy; "
-            "changes before this were cleaned up."
-        ),
-    ] = False
 
 
 class Exhibit(Result, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ from scrubjay.model.memory import (
     Result,
     SessionName,
     Tags,
+    plain_labels,
 )
 from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut, WriteOutcome
@@ -134,6 +135,11 @@ class Turn(Result, frozen=True, kw_only=True):
         """Its place in time, with a tie-break for turns of the same time."""
         return place(self.at, self.id)
 
+    @property
+    def labels(self) -> list[str]:
+        """What it is filtered by: its metadata."""
+        return plain_labels(self.metadata)
+
     def own_words(self) -> tuple[Turn, tuple[str, ...]]:
         """The turn without what either side quoted or pasted, and the quotations."""
         user = quotation.split(self.user, typed=True)
@@ -217,6 +223,10 @@ class Piece(Struct, frozen=True, kw_only=True):
     quoted: Annotated[
         bool, Meta(description="Whether it was quoted or pasted: it has the origin `quoted`.")
     ] = False
+    said: Annotated[
+        str | None,
+        Meta(description="The sentence of the turn it rests on, if it tells that in other words."),
+    ] = None
 
 
 class Extracted(Struct, frozen=True, kw_only=True):

@@ -164,7 +164,10 @@ def _parameters(operation: Operation, form: dict[str, Any]) -> list[dict[str, An
         for name, schema in form.get("properties", {}).items():
             flat = _flat(schema)
             about = flat.pop("description", "")
-            found.append({"name": name, "in": "query", "description": about, "schema": flat})
+            shape = {"schema": flat}
+            if codec.is_object(operation.loose[name][0]):
+                shape = {"content": {"application/json": shape}}
+            found.append({"name": name, "in": "query", "description": about, **shape})
     if operation.verb.scoped:
         found.append(_header("X-Scrubjay-Scope", "The scope, as tenant/owner.", "acme/alice"))
     if operation.keyed:

@@ -38,6 +38,7 @@ _PAGING: Final = {
 }
 _TAGS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("recall", "memories", "memories:batch", "brief"), "memories"),
+    **dict.fromkeys(("count", "follow"), "memories"),
     **dict.fromkeys(("turns", "timeline", "sessions", "extract", "extraction"), "turns"),
     **dict.fromkeys(("forget", "revoke"), "erase"),
     **dict.fromkeys(("quarantine",), "trust"),
@@ -81,7 +82,12 @@ _RESOURCES: Final[Mapping[str, Resource]] = {
     "get": Resource(f"get {_ONE}"),
     "amend": Resource(f"patch {_ONE}", span="update_memory", example={"pinned": True}),
     "forget_one": Resource(f"delete {_ONE}", span="delete_memory"),
+    "count": Resource(example={"where": {"project": "apollo"}}),
     "history": Resource(f"get {_ONE}/history"),
+    "lineage": Resource(f"get {_ONE}/lineage"),
+    "follow": Resource("get /follow"),
+    "statistics": Resource("get /statistics"),
+    "inspect": Resource("get /inspect"),
     "supersede": Resource(
         f"post {_ONE}/supersede",
         201,

@@ -299,11 +299,13 @@ def _check_known(visit: Visit, reach: Access, receipt: Retained, once: str | Non
 
 
 def _query(request: Request, wanted: Mapping[str, tuple[Any, Any]]) -> Values:
-    """Query string as values; a repeatable parameter is a list."""
+    """Query string as values: a repeatable parameter is a list, an object is written as JSON."""
     found: Values = {}
     for name, value in request.query_params.multi_items():
         if name in wanted and codec.repeats(wanted[name][0]):
             found.setdefault(name, []).append(value)
+        elif name in wanted and codec.is_object(wanted[name][0]):
+            found[name] = msgspec.Raw(value)
         else:
             found[name] = value
     return found

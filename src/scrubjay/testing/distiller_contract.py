@@ -55,10 +55,16 @@ class DistillerContract:
         assert list(distiller.distill(first)) == list(distiller.distill(again))
         assert distiller.words(first) == distiller.words(again)
 
-    def test_what_it_yields_does_not_depend_on_when_or_under_which_id(
+    def test_what_it_yields_does_not_depend_on_the_id_and_of_the_time_only_on_the_day(
         self, distiller: Distiller, user: str, assistant: str
     ) -> None:
-        other = Turn(id="other", at=NOON.replace(year=2020), user=user, assistant=assistant)
+        other = Turn(id="other", at=NOON.replace(hour=7), user=user, assistant=assistant)
+        assert list(distiller.distill(other)) == list(distiller.distill(turn(user, assistant)))
+
+    def test_what_names_no_date_does_not_depend_on_the_time(
+        self, distiller: Distiller, user: str, assistant: str
+    ) -> None:
+        other = Turn(id="turn-1", at=NOON.replace(year=2020), user=user, assistant=assistant)
         assert list(distiller.distill(other)) == list(distiller.distill(turn(user, assistant)))
 
     def test_the_episode_comes_first_and_every_part_once(

@@ -275,6 +275,13 @@ class ScopeContract:
             assert b"needle " + needle.encode() in kept
         assert b"needle-blob" in kept
 
+    def test_inspecting_a_scope_counts_its_rows_and_needs_one(self, store: Store) -> None:
+        put(store, a_row("one"), a_row("two"))
+        shown = store.inspect(ALICE)
+        assert dict(shown.facts)["memory rows"] == "2"
+        with pytest.raises(NotFound):
+            store.inspect("nobody")
+
     def test_raw_pieces_of_one_place_overlap(self, store: Store) -> None:
         marks = [b"<mark %06d of a long cell>" % number for number in range(100_000)]
         put(store, a_row("long", cell=b"".join(marks)))

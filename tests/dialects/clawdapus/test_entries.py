@@ -90,7 +90,7 @@ def test_a_question_about_a_marker_stays_in_the_ledger(desk: Desk) -> None:
     asking = "--- BEGIN MEMORY (from x) ---\nWhat does this line in my log mean? I prefer tea."
     desk.retain(line(0, asking))
     assert desk.engine.turns(SCOPE, TurnsRequest(1))[0].user == asking
-    assert "I prefer tea." in desk.texts("tea", kind="preference")
+    assert "User prefers tea." in desk.texts("tea", kind="preference")
 
 
 def test_a_recalled_text_in_a_block_cut_short_is_no_statement_of_the_user(desk: Desk) -> None:

@@ -17,7 +17,7 @@ from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.engine import Engine, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.errors import ScrubjayError
-from scrubjay.model.requests import Forget, Load, TimelineRequest, TurnsRequest
+from scrubjay.model.requests import FollowRequest, Forget, Load, TimelineRequest, TurnsRequest
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Due
 from scrubjay.model.turns import derived_id
@@ -120,7 +120,7 @@ def memories(engine: Engine) -> dict[str, tuple[object, ...]]:
     """Every memory by id, without its place in the store; each is there once."""
     found: dict[str, tuple[object, ...]] = {}
     after = 0
-    while (page := engine.follow(SCOPE, after)).memories:
+    while (page := engine.follow(SCOPE, FollowRequest(after=after, limit=1000))).memories:
         for one in page.memories:
             assert one.id not in found
             found[one.id] = (one.content, one.kind, one.supersedes, one.superseded_by)
@@ -216,7 +216,8 @@ class Scene:
         self.acknowledged |= self._rows_of([TOLD["id"], AGAIN["id"]])
         self.backfill(engine)
         self.look()
-        contents = "\n".join(memory.content for memory in engine.follow(SCOPE).memories)
+        told = engine.follow(SCOPE, FollowRequest(limit=1000))
+        contents = "\n".join(memory.content for memory in told.memories)
         assert "third pot" not in contents
         assert sorted(turn.id for turn in engine.turns(SCOPE, TurnsRequest(10))) == sorted(
             [TEA["id"], HIDING["id"]]

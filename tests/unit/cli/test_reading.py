@@ -17,7 +17,7 @@ def test_recall_as_json_has_hits_best_first_and_what_was_degraded(cli: CommandLi
     tea = cli.remember("Alice prefers green tea", "--kind", "preference")
     cli.remember("The garage door is blue")
     told = cli.good("recall", "what tea does Alice like", "--json").json
-    assert set(told) == {"hits", "degraded"}
+    assert set(told) == {"hits", "degraded", "searched", "milliseconds"}
     best = told["hits"][0]
     assert (best["memory"]["id"], best["memory"]["content"], best["scope"]) == (
         tea,

@@ -10,9 +10,17 @@ from tests.unit.cli.conftest import CommandLine
 
 
 def test_remember_prints_the_id_and_nothing_else(cli: CommandLine) -> None:
-    done = cli.good("remember", "Alice prefers green tea")
+    done = cli.good("remember", "Alice lives in Lyon")
     assert re.fullmatch(r"mem-[0-9a-f-]{36}\n", done.out)
     assert done.err == ""
+
+
+def test_remember_says_which_kind_it_inferred(cli: CommandLine) -> None:
+    done = cli.good("remember", "Alice prefers green tea")
+    assert "Stored as preference" in done.err
+    assert cli.good("remember", "Alice prefers tea", "--kind", "fact").err == ""
+    told = cli.good("remember", "Always answer in one sentence", "--json").json
+    assert told["inferred"] == "instruction"
 
 
 def test_remember_as_json_is_an_object_with_the_id(cli: CommandLine) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from scrubjay.engine import Engine
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.memory import Memory
-from scrubjay.model.requests import USER, Browse, Caller, Forget, Retain, Supersede
+from scrubjay.model.requests import USER, Browse, Caller, FollowRequest, Forget, Retain, Supersede
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Head, Row
 from scrubjay.model.scope import Scope
@@ -60,7 +60,7 @@ def contents(engine: Engine, *, scope: Scope = ALICE, **filters: Any) -> list[st
 
 def everything(engine: Engine, *, scope: Scope = ALICE) -> list[Memory]:
     """Every memory of a scope that is not erased, oldest first."""
-    return list(engine.follow(scope, 0).memories)
+    return list(engine.follow(scope, FollowRequest(limit=1000)).memories)
 
 
 def address(home: MemoryHome, scope: Scope = ALICE) -> str:

@@ -53,6 +53,15 @@ def test_a_fact_that_was_repeated_in_an_answer_is_gone_with_its_copies(engine: E
     assert engine.verify_erased(receipt).sound
 
 
+def test_a_statement_goes_with_the_sentence_that_it_tells_in_other_words(engine: Engine) -> None:
+    record(engine, 1, "Good to know: my dentist is Dr. Ames in the harbor. It rains here.")
+    (statement,) = [one for one in everything(engine) if one.kind is Kind.FACT]
+    assert statement.content == "User's dentist is Dr. Ames in the harbor."
+    forget(engine, statement.id, copies=True)
+    assert "Ames" not in everywhere(engine)
+    assert [turn.user for turn in turns(engine)] == ["It rains here."]
+
+
 def test_without_asking_for_copies_they_stay_and_the_preview_names_them(engine: Engine) -> None:
     fact = retain(engine, FACT)
     copy = retain(engine, "  the DENTIST of alice is dr ames, in the harbor street… ")

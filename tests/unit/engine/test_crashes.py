@@ -138,7 +138,7 @@ REACHED: dict[str, set[Failpoint]] = {
     "forget unseen": STORE | {Failpoint.FORGET_COMMITTED, Failpoint.FORGET_PUSHED},
     "purge": STORE | SEGMENT | {Failpoint.PURGE_COMMITTED},
     "rotate": STORE | BLOB | RESEALING | {Failpoint.ROTATE_EPOCH_RAISED},
-    "load": STORE | BLOB | {Failpoint.LOAD_COMMITTED},
+    "load": STORE | BLOB | SEGMENT | {Failpoint.LOAD_COMMITTED},
     "restore": RESTORING,
     "export": STORE,
     "backup": STORE,

@@ -101,7 +101,7 @@ def test_every_verb_says_that_it_was_destroyed(engine: Engine) -> None:
         lambda: engine.backup(ALICE),
         lambda: engine.verify(ALICE),
         lambda: engine.audit(ALICE),
-        lambda: engine.follow(ALICE, 0),
+        lambda: engine.follow(ALICE),
         lambda: engine.open(ALICE),
         lambda: engine.open(ALICE, create=False),
     ):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from scrubjay.engine import Engine, Policy
+from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import Busy, Full, StoreError
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import (
@@ -19,6 +20,7 @@ from scrubjay.model.requests import (
     Forget,
     Get,
     History,
+    LineageRequest,
     Load,
     MarkTainted,
     Recall,
@@ -46,6 +48,7 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "at_once": lambda engine: engine.at_once(ALICE),
     "head": lambda engine: engine.head(ALICE),
     "retain": lambda engine: engine.retain(ALICE, Retain(content="a")),
+    "retain_many": lambda engine: engine.retain_many(ALICE, RetainMany(["a"])),
     "record": lambda engine: engine.record(ALICE, Record(id="a", user="a")),
     "turns": lambda engine: engine.turns(ALICE, TurnsRequest(1)),
     "sessions": lambda engine: engine.sessions(ALICE),
@@ -67,7 +70,11 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "recall": lambda engine: engine.recall(ALICE, Recall(query="a")),
     "brief": lambda engine: engine.brief(ALICE, BriefRequest()),
     "reindex": lambda engine: engine.reindex(ALICE),
-    "follow": lambda engine: engine.follow(ALICE, 0),
+    "count": lambda engine: engine.count(ALICE),
+    "statistics": lambda engine: engine.statistics(ALICE),
+    "lineage": lambda engine: engine.lineage(ALICE, LineageRequest("a")),
+    "inspect": lambda engine: engine.inspect(ALICE),
+    "follow": lambda engine: engine.follow(ALICE),
     "forget": lambda engine: engine.forget(ALICE, Forget(ids=("a",))),
     "purge": lambda engine: engine.purge(ALICE),
     "rotate": lambda engine: engine.rotate(ALICE),
@@ -82,6 +89,7 @@ VERBS: dict[str, Callable[[Engine], object]] = {
     "receipts": lambda engine: engine.receipts(ALICE),
     "audit": lambda engine: engine.audit(ALICE),
     "verify_audit": lambda engine: engine.verify_audit(ALICE),
+    "unknown_share": lambda engine: engine.unknown_share(ALICE),
     "check_embedder": lambda engine: engine.check_embedder(),
     "extract": lambda engine: engine.extract(ALICE),
     "extraction": lambda engine: engine.extraction(ALICE),

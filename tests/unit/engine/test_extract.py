@@ -82,7 +82,7 @@ def test_what_the_model_finds_is_remembered_with_its_turn(engine: Engine) -> Non
 def test_the_model_is_told_what_rules_noted(engine: Engine, model: ModelServer) -> None:
     record(engine, 1, "I prefer tea. The harbor was closed all day.", "I see.")
     extract(engine)
-    assert model.turns[0]["already_noted"] == ["I prefer tea."]
+    assert model.turns[0]["already_noted"] == ["User prefers tea."]
 
 
 @pytest.mark.parametrize("repeat", ["I prefer tea.", "The user prefers tea.", "User  prefers\ntea"])

@@ -200,4 +200,4 @@ def test_a_purge_is_on_record_with_its_numbers(home: MemoryHome, engine: Engine)
 
 
 def contents_id(engine: Engine) -> str:
-    return engine.follow(ALICE, 0).memories[-1].id
+    return engine.follow(ALICE).memories[-1].id

@@ -51,7 +51,7 @@ def test_what_an_assistant_quotes_is_not_the_agents(engine: Engine, name: str) -
 def test_the_own_words_beside_a_quotation_are_kept(engine: Engine) -> None:
     record(engine, 0, f"I prefer tea.\n> {EVIL}")
     (preference,) = [one for one in everything(engine) if one.kind is Kind.PREFERENCE]
-    assert (preference.content, preference.origin) == ("I prefer tea.", Origin.USER)
+    assert (preference.content, preference.origin) == ("User prefers tea.", Origin.USER)
 
 
 def test_what_was_quoted_can_be_recalled_and_its_turn_is_whole(engine: Engine) -> None:
@@ -104,6 +104,9 @@ def test_a_distiller_that_knows_nothing_of_quotations_changes_nothing_of_that() 
 
         def words(self, turn: Turn) -> frozenset[str]:
             return frozenset(turn.user.split())
+
+        def kind(self, _text: str) -> Kind:
+            return Kind.FACT
 
     home = MemoryHome()
     home.distiller = Parrot()

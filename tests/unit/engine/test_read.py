@@ -15,7 +15,7 @@ from scrubjay.engine.memories.read import follow
 from scrubjay.engine.scope.lifecycle import open_scope
 from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
 from scrubjay.model.memory import Kind, Memory
-from scrubjay.model.requests import Amend, Browse, Get, History
+from scrubjay.model.requests import Amend, Browse, FollowRequest, Get, History
 from tests.support.engines import MemoryHome
 from tests.support.memory_blobs import MemoryBlobs
 from tests.unit.engine.scene import (
@@ -264,34 +264,34 @@ class OvertakenBlobs(MemoryBlobs):
 
 def test_follow_tells_what_changed_since(engine: Engine, home: MemoryHome) -> None:
     first, second = retain(engine, "a"), retain(engine, "b")
-    seen = engine.follow(ALICE, 0)
+    seen = engine.follow(ALICE)
     assert (ids(seen.memories), seen.erased, seen.anew) == ([first, second], frozenset(), False)
     engine.amend(ALICE, Amend(first, pinned=True))
     erased = next(row.id for row in rows(home) if row.seq == 2)
     forget(engine, second)
-    changes = engine.follow(ALICE, seen.seq)
+    changes = engine.follow(ALICE, FollowRequest(after=seen.seq))
     assert ids(changes.memories) == [first]
-    assert changes.erased == {erased}
+    assert changes.erased == {erased.hex()}
     assert not changes.anew
 
 
 def test_follow_says_when_there_is_nothing_new(engine: Engine) -> None:
     retain(engine, "a")
-    seen = engine.follow(ALICE, 0)
-    again = engine.follow(ALICE, seen.seq)
+    seen = engine.follow(ALICE)
+    again = engine.follow(ALICE, FollowRequest(after=seen.seq))
     assert (again.memories, again.erased, again.seq) == ((), frozenset(), seen.seq)
 
 
 def test_a_reader_that_slept_across_a_clean_up_starts_anew_once(home: MemoryHome) -> None:
     engine = home.engine(Policy(drop_days=0))
     kept, gone = retain(engine, "a"), retain(engine, "b")
-    seen = engine.follow(ALICE, 0)
+    seen = engine.follow(ALICE)
     forget(engine, gone)
     engine.purge(ALICE)
-    changes = engine.follow(ALICE, seen.seq, min_seq=seen.min_seq)
+    changes = engine.follow(ALICE, FollowRequest(after=seen.seq, min_seq=seen.min_seq))
     assert changes.anew
     assert ids(changes.memories) == [kept]
-    after = engine.follow(ALICE, changes.seq, min_seq=changes.min_seq)
+    after = engine.follow(ALICE, FollowRequest(after=changes.seq, min_seq=changes.min_seq))
     assert not after.anew
     assert after.memories == ()
 
@@ -302,9 +302,11 @@ def test_a_reader_that_starts_anew_gets_everything_in_steps(home: MemoryHome) ->
     forget(engine, made.pop())
     engine.purge(ALICE)
     opened = open_scope(home.ports(), ALICE)
-    steps = [follow(opened, 0, limit=1)]
+    steps = [follow(opened, FollowRequest(limit=1))]
     while steps[-1].memories:
-        steps.append(follow(opened, steps[-1].seq, min_seq=steps[-1].min_seq, limit=1))
+        steps.append(
+            follow(opened, FollowRequest(after=steps[-1].seq, min_seq=steps[-1].min_seq, limit=1))
+        )
     assert [step.anew for step in steps] == [True, False, False, False, False]
     assert [public_id for step in steps for public_id in ids(step.memories)] == made
 
@@ -312,7 +314,7 @@ def test_a_reader_that_starts_anew_gets_everything_in_steps(home: MemoryHome) ->
 def test_a_reader_ahead_of_the_scope_starts_anew(engine: Engine) -> None:
     """Its copy is of a file that was lost: the seqs it knows were given to other rows."""
     public_id = retain(engine, "a")
-    changes = engine.follow(ALICE, 99)
+    changes = engine.follow(ALICE, FollowRequest(after=99))
     assert changes.anew
     assert ids(changes.memories) == [public_id]
     assert changes.seq == 1

@@ -20,6 +20,7 @@ from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
 from scrubjay.model.requests import AGENT, INJECTED, Amend, FreezeRequest, Get, Recall, Restore
 from scrubjay.model.rows import Freeze
+from scrubjay.model.scope import Scope
 from scrubjay.ports import Floats
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.fake_embedder import FakeEmbedder
@@ -42,6 +43,7 @@ FACTS = LANGUAGES / "english_facts.toml"
 CHITCHAT = LANGUAGES / "chitchat.txt"
 MONDAY = datetime(2025, 6, 2, tzinfo=UTC)
 TUESDAY = MONDAY + timedelta(days=1)
+CAROL = Scope("local", "carol")
 QUESTION = "What does she drink with breakfast?"
 
 
@@ -422,6 +424,25 @@ def test_small_talk_is_answered_with_nothing_where_relevance_is_asked_for(home: 
     assert len(heard) <= 0.05 * len(chitchat), heard
     for hit in ask(engine, "anything at all about the dog?"):
         assert 0 <= hit.relevance <= 1
+
+
+def test_small_talk_is_answered_with_nothing_by_three_scopes_at_once(engine: Engine) -> None:
+    for place, fact in enumerate(tomllib.loads(FACTS.read_text("utf-8"))["facts"].values()):
+        retain(engine, fact, scope=(ALICE, BOB, CAROL)[place % 3])
+    chitchat = CHITCHAT.read_text("utf-8").splitlines()
+    scopes = (BOB, CAROL)
+    heard = [t for t in chitchat if len(ask(engine, t, min_relevance=INJECTED, scopes=scopes))]
+    assert len(heard) <= 0.05 * len(chitchat), heard
+
+
+def test_a_question_that_names_somebody_here_is_more_likely_answered(engine: Engine) -> None:
+    for position, turn in enumerate(("I moved to the coast.", "My boat needs new sails.")):
+        retain(engine, turn, speaker="Maria", session="s", position=position, kind=Kind.EPISODE)
+    named, foreign = (
+        ask(engine, f"How does {name} spend the evenings?").hits[0].relevance
+        for name in ("Maria", "Gregor")
+    )
+    assert named > foreign
 
 
 def test_what_nobody_vouches_for_is_never_injected_however_it_matches(engine: Engine) -> None:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay.engine import Engine, Policy
-from scrubjay.model.requests import Amend, Get
+from scrubjay.model.requests import Amend, FollowRequest, Get
 from scrubjay.model.rows import Due
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
@@ -55,7 +55,7 @@ def test_only_cells_blobs_and_epochs_change(home: MemoryHome, engine: Engine) ->
     for old, new in zip(before, after, strict=True):
         assert new == (old if old.erased else replace(old, cell=new.cell, blob=new.blob, epoch=3))
         assert old.erased or new.cell != old.cell
-    assert engine.follow(ALICE, head(home).memory.seq).memories == ()
+    assert engine.follow(ALICE, FollowRequest(after=head(home).memory.seq)).memories == ()
 
 
 def test_every_blob_is_sealed_anew(home: MemoryHome, engine: Engine) -> None:

@@ -45,6 +45,9 @@ class FailingDistiller:
     def words(self, turn: Turn) -> frozenset[str]:
         raise RuntimeError(turn.id)
 
+    def kind(self, _text: str) -> Kind:
+        return Kind.FACT
+
 
 # -- the ledger -----------------------------------------------------------------------------------
 
@@ -148,7 +151,7 @@ def test_a_turn_is_durable_when_it_answers(home: MemoryHome) -> None:
     with pytest.raises(SimulatedCrash):
         record(engine, 1, "I prefer tea.")
     assert record(home.engine(), 1, "I prefer tea.").outcome is Outcome.KNOWN
-    assert "I prefer tea." in shown(home.engine())
+    assert "User prefers tea." in shown(home.engine())
 
 
 def test_a_crash_before_the_commit_leaves_nothing_of_a_turn(home: MemoryHome) -> None:
@@ -221,8 +224,8 @@ def test_a_turn_yields_an_episode_and_what_the_user_stated(engine: Engine) -> No
     assert receipt.state is State.KEPT
     kinds = {memory.kind: memory for memory in everything(engine)}
     assert kinds[Kind.EPISODE].content == "I prefer tea. My dentist is Dr. Wu.\n→ Noted."
-    assert kinds[Kind.PREFERENCE].content == "I prefer tea."
-    assert kinds[Kind.FACT].content == "My dentist is Dr. Wu."
+    assert kinds[Kind.PREFERENCE].content == "User prefers tea."
+    assert kinds[Kind.FACT].content == "User's dentist is Dr. Wu."
     assert set(receipt.memories) == {memory.id for memory in kinds.values()}
 
 
@@ -374,7 +377,7 @@ def test_a_failed_turn_that_is_loaded_can_be_tried_again(home: MemoryHome) -> No
     home.distiller = works
     engine = home.engine()
     engine.reindex(BOB)
-    assert [m.content for m in engine.follow(BOB).memories][-1] == "I prefer tea."
+    assert [m.content for m in engine.follow(BOB).memories][-1] == "User prefers tea."
 
 
 def test_without_a_distiller_turns_are_only_kept(home: MemoryHome) -> None:
@@ -391,9 +394,9 @@ def test_without_a_distiller_turns_are_only_kept(home: MemoryHome) -> None:
 def test_the_later_of_two_statements_about_one_thing_counts(engine: Engine) -> None:
     record(engine, 1, "My dentist is Dr. Smith.")
     record(engine, 2, "Actually, my dentist is Dr. Wu.")
-    assert shown(engine, Kind.FACT) == ["Actually, my dentist is Dr. Wu."]
+    assert shown(engine, Kind.FACT) == ["User's dentist is Dr. Wu."]
     chain = engine.history(ALICE, History(derived_id("turn-1", "statement-0")))
-    assert chain[0].content == "My dentist is Dr. Smith."
+    assert chain[0].content == "User's dentist is Dr. Smith."
     assert len(chain) == 2
     assert engine.verify(ALICE).sound
 
@@ -401,7 +404,7 @@ def test_the_later_of_two_statements_about_one_thing_counts(engine: Engine) -> N
 def test_an_earlier_statement_that_arrives_late_takes_its_place_behind(engine: Engine) -> None:
     for number, name in ((3, "Wu"), (1, "Smith"), (2, "Jones")):
         record(engine, number, f"My dentist is Dr. {name}.")
-    assert shown(engine, Kind.FACT) == ["My dentist is Dr. Wu."]
+    assert shown(engine, Kind.FACT) == ["User's dentist is Dr. Wu."]
     chain = engine.history(ALICE, History(derived_id("turn-3", "statement-0")))
     assert [one.content[-6:] for one in chain] == ["Smith.", "Jones.", "r. Wu."]
     assert engine.verify(ALICE).sound
@@ -410,7 +413,7 @@ def test_an_earlier_statement_that_arrives_late_takes_its_place_behind(engine: E
 def test_a_statement_of_less_trust_supersedes_nothing(engine: Engine) -> None:
     record(engine, 1, "My dentist is Dr. Wu.")
     record(engine, 2, "My dentist is Dr. Evil.", origin=Origin.WEB)
-    assert "My dentist is Dr. Wu." in shown(engine, Kind.FACT)
+    assert "User's dentist is Dr. Wu." in shown(engine, Kind.FACT)
 
 
 def test_a_statement_somebody_corrected_by_hand_stays_corrected(engine: Engine) -> None:
@@ -428,7 +431,7 @@ def test_a_later_statement_leaves_a_correction_by_hand_alone(engine: Engine) -> 
     engine.supersede(ALICE, Supersede(id=derived, content="The dentist is Dr. Lee."))
     record(engine, 3, "My dentist is Dr. Hu.")
     record(engine, 2, "My dentist is Dr. Yu.")
-    assert set(shown(engine, Kind.FACT)) == {"My dentist is Dr. Hu.", "The dentist is Dr. Lee."}
+    assert set(shown(engine, Kind.FACT)) == {"User's dentist is Dr. Hu.", "The dentist is Dr. Lee."}
     assert engine.verify(ALICE).sound
 
 

@@ -83,7 +83,7 @@ def test_an_earlier_statement_counts_again_when_the_later_turn_is_forgotten(
     record(engine, 1, "My dentist is Dr. Smith.")
     record(engine, 2, "My dentist is Dr. Wu.")
     forget(engine, "turn-2")
-    assert shown(engine, Kind.FACT) == ["My dentist is Dr. Smith."]
+    assert shown(engine, Kind.FACT) == ["User's dentist is Dr. Smith."]
     (fact,) = (m for m in everything(engine) if m.kind is Kind.FACT)
     assert (fact.superseded_by, fact.retired_at) == (None, None)
 
@@ -169,7 +169,7 @@ def test_revoking_a_session_takes_its_turns_and_what_they_superseded_counts_agai
     record(engine, 1, "My dentist is Dr. Smith.", session="good")
     record(engine, 2, "My dentist is Dr. Evil.", session="bad")
     engine.revoke(ALICE, Revoke(session="bad"))
-    assert shown(engine, Kind.FACT) == ["My dentist is Dr. Smith."]
+    assert shown(engine, Kind.FACT) == ["User's dentist is Dr. Smith."]
     assert [turn.id for turn in engine.turns(ALICE, TurnsRequest(10))] == ["turn-1"]
     assert engine.verify(ALICE).sound
 

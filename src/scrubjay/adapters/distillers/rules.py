@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,8 @@ from typing import Final
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
+from scrubjay.adapters.distillers.kinds import kind_of
+from scrubjay.adapters.distillers.wording import Grammar, Rewrite
 from scrubjay.model.memory import Kind
 from scrubjay.model.turns import EPISODE_PART, Piece, Turn
 
@@ -35,6 +38,7 @@ class Statement(Struct, frozen=True):
 
     says: re.Pattern[str]
     about: str | None = None
+    category: str | None = None
 
 
 class Language(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,13 +52,42 @@ class Language(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     things: re.Pattern[str]
     points: re.Pattern[str]
     passes: re.Pattern[str]
+    joint: re.Pattern[str]
+    whole: re.Pattern[str]
+    elided: re.Pattern[str]
+    subject: re.Pattern[str]
+    fronted: list[Rewrite]
+    resumes: str
+    bare: re.Pattern[str]
+    grammar: Grammar
 
     def is_passing(self, match: re.Match[str]) -> bool:
         """Whether a statement holds only for the moment: about a thing at hand, or by pointing."""
         groups = match.groupdict()
-        slot, value = groups.get("slot") or "", groups.get("value") or ""
-        about_now = self.things.fullmatch(slot) or self.passes.search(value)
+        thing = groups.get("slot") or groups.get("thing") or ""
+        value = groups.get("value") or groups.get("object") or ""
+        about_now = self.things.fullmatch(thing) or self.passes.search(value)
         return bool(about_now or self.points.match(value))
+
+    def clauses(self, sentence: str) -> Iterator[str]:
+        """The clauses of a sentence that state something each, every one with its subject."""
+        if self.whole.match(sentence):
+            yield sentence
+            return
+        first, *others = self.joint.split(sentence)
+        yield first
+        shared = self.subject.match(first)
+        for clause in others:
+            yield f"{self.resumes}{clause}" if shared and self.elided.match(clause) else clause
+
+    def straight(self, clause: str) -> str:
+        """The clause with its subject first."""
+        for order in self.fronted:
+            if match := order.says.fullmatch(clause):
+                groups = match.groupdict("")
+                when = groups.pop("when", "")
+                return order.by.format(**groups, when=when[:1].lower() + when[1:])
+        return clause
 
 
 class PatternTables(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -162,6 +195,8 @@ _READ_CHARS: Final = 32_000
 """Of a longer text only the edges are read, except for the marks of code blocks."""
 _FENCES: Final = ("```", "~~~")
 _STATEMENTS: Final = 8
+_OPENINGS: Final = 3
+"""How many openings are taken off a clause: a greeting, a name, 'by the way'."""
 _SENTENCE_CHARS: Final = range(4, 401)
 _BRIEF_WORDS: Final = 12
 """Maximum number of words of an answer that is a courtesy."""
@@ -171,8 +206,16 @@ _MOVING_IMPORTANCE: Final = 0.9
 _WEIGHTY_IMPORTANCE: Final = 0.75
 
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
+_SPOKEN: Final = re.compile(
+    r"\"[^\"\n]{12,400}\"|“[^”\n]{5,400}”|«[^»\n]{12,400}»|„[^“”\n]{12,400}[“”]|「[^」\n]{5,400}」"
+)
+"""Words in quotation marks, unless they are a name: somebody else's, or to be translated."""
 _QUOTED: Final = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
-_END: Final = re.compile(r"(?<=[.!?;])\s+|(?<=[。\uff01\uff1f\uff1b])|\n+")
+_END: Final = re.compile(
+    r"(?<=[.!?;])(?<!\d\.)\s+|(?<=[。\uff01\uff1f\uff1b])|\n+"
+    # An ordinal before a month ends no sentence: "am 3. Mai".
+    r"|(?<=\d\.)\s+(?!Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)"
+)
 _ABBREVIATED: Final = re.compile(
     r"(?:^|\W)(?:[A-Z]|Drs?|Mrs?|Ms|Prof|St|Jr|Sra?|Mme|Mlle|Hr|Fr|Nr|No|vs|etc|approx|ca|bzw"
     r"|e\.g|i\.e|z\.B|d\.h|Inc|Ltd|Co)\.$"
@@ -188,7 +231,7 @@ class RulesDistiller:
     @property
     def identity(self) -> str:
         """Version of the rules; raised when their results change."""
-        return "rules-2"
+        return "rules-3"
 
     def distill(self, turn: Turn) -> Sequence[Piece]:
         """The episode, and what the user stated in it; nothing if the turn is trivial."""
@@ -197,7 +240,7 @@ class RulesDistiller:
         by_machine = is_machine(turn.user)
         is_own = not by_machine and not asks_for_sign(turn.user)
         own = _own_words(turn.user) if is_own else ""
-        statements, episode = list(_statements(own)), _episode(turn, own)
+        statements, episode = list(_statements(own, turn.at.date())), _episode(turn, own)
         says_nothing = not statements and not episode.tags
         return () if says_nothing and _is_idle(turn, by_machine) else (episode, *statements)
 
@@ -211,6 +254,10 @@ class RulesDistiller:
             else:
                 words.update(word[at : at + 2] for at in range(len(word) - 1))
         return frozenset(words)
+
+    def kind(self, text: str) -> Kind:
+        """Preference or instruction if the text begins like one, else fact."""
+        return kind_of(text)
 
 
 # -- trivial turns ----------------------------------------------------------------------------
@@ -254,15 +301,51 @@ def _cut(said: str) -> str:
 # -- what the user states ---------------------------------------------------------------------
 
 
-def _statements(own: str) -> Iterator[Piece]:
+def _statements(own: str, day: date) -> Iterator[Piece]:
     """Explicit statements of the user, without duplicates, at most a handful."""
     found: dict[str, Piece] = {}
     for sentence in _sentences(own):
-        piece = _statement(sentence)
-        if piece is not None and len(found) < _STATEMENTS:
-            found.setdefault(piece.slot or piece.content, piece)
+        for clause in _clauses(sentence):
+            piece = _statement(clause, day)
+            if piece is None:
+                continue
+            piece = replace(piece, said=sentence)
+            about = piece.slot or piece.content
+            if about in found and _sign("denies").fullmatch(piece.content):
+                continue  # "I moved to Rome, I no longer live in Bern"
+            if about in found or len(found) < _STATEMENTS:
+                found[about] = piece  # of two about one thing, the later one counts
     for number, piece in enumerate(found.values()):
         yield replace(piece, part=f"statement-{number}")
+
+
+def _clauses(sentence: str) -> Sequence[str]:
+    """What a sentence states one after the other, without openings such as a greeting."""
+    core = _opened(sentence.replace("\u2019", "'"))
+    asked = _sign("polite").fullmatch(core)
+    clauses = [asked["rest"] or asked["also"] if asked else core]
+    for language in _tables().languages.values():
+        clauses = [part for clause in clauses for part in language.clauses(clause)]
+    if core.endswith(("?", "\uff1f")) and not asked:
+        del clauses[-1]  # a question states nothing
+    begun, found = "", list[str]()
+    for clause in clauses:
+        core = _opened(f"{begun} {clause}")
+        # "Actually" or "since March" alone belong to what follows them.
+        begun = f"{core}," if _sign("leading").fullmatch(core) else ""
+        for language in () if begun else _tables().languages.values():
+            core = language.straight(core)
+        found += [] if begun or not core else [core]
+    return found
+
+
+def _opened(clause: str) -> str:
+    """A clause without what people say before they come to the point."""
+    core = clause.strip(_MARKS)
+    for _ in range(_OPENINGS):
+        opening = _sign("opening").match(core)
+        core = core[opening.end() :].strip(_MARKS) if opening else core
+    return core
 
 
 def _own_words(said: str) -> str:
@@ -278,7 +361,7 @@ def _own_words(said: str) -> str:
 
 
 def _unquoted(said: str) -> str:
-    return _QUOTED.sub("", _FENCE.sub("\n", said))
+    return _SPOKEN.sub(" ", _QUOTED.sub("", _FENCE.sub("\n", said)))
 
 
 def _edges(said: str) -> str:
@@ -301,51 +384,57 @@ def _sentences(said: str) -> Iterator[str]:
 
 
 def _usable(text: str) -> Iterator[str]:
-    # A question states nothing, and what ends in a colon speaks of what follows.
-    if len(text) in _SENTENCE_CHARS and not text.endswith(("?", "\uff1f", ":", "\uff1a")):
+    # What ends in a colon speaks of what follows.
+    if len(text) in _SENTENCE_CHARS and not text.endswith((":", "\uff1a")):
         yield text
 
 
-def _statement(sentence: str) -> Piece | None:
-    core = sentence.replace("\u2019", "'").strip(_MARKS)
-    if _sign("supposed").match(core):
-        return None
+def _statement(clause: str, day: date) -> Piece | None:
     for language in _tables().languages.values():
         for pattern in language.corrections:
-            if match := pattern.fullmatch(core):
-                return _correction(sentence, match["rest"].strip(_MARKS), language)
-    return _plain_statement(sentence, core)
+            if match := pattern.fullmatch(clause):
+                return _correction(clause, match["rest"].strip(_MARKS), language, day)
+    return _plain_statement(clause, day)
 
 
-def _correction(sentence: str, rest: str, language: Language) -> Piece | None:
+def _correction(clause: str, rest: str, language: Language, day: date) -> Piece | None:
     """A correction of a fact becomes the new fact; any other must have content."""
-    if stated := _plain_statement(sentence, rest):
+    if stated := _plain_statement(rest, day):
         return replace(stated, importance=_CORRECTED)
-    if not language.tells.fullmatch(rest):
+    if not language.tells.fullmatch(rest) or language.points.match(rest):
         return None
     return Piece(
         part="",
         kind=Kind.CORRECTION,
-        content=sentence,
-        slot=f"said: {plain(sentence)}",
+        content=language.grammar.tell(clause, day),
+        slot=f"said: {plain(clause)}",
         importance=_CORRECTED,
         tags=(SALIENT,),
     )
 
 
-def _plain_statement(sentence: str, core: str) -> Piece | None:
+def _plain_statement(core: str, day: date) -> Piece | None:
     for kind, statement, language in _statements_known():
         match = statement.says.fullmatch(core)
         if not match or language.is_passing(match):
             continue
-        about = match.groupdict().get("slot") or statement.about
-        slot = " ".join((about or "").lower().split())
+        if kind is not Kind.INSTRUCTION and _sign("supposed").match(core):
+            continue
+        groups = match.groupdict()
+        if one := groups.get("object"):
+            bared = language.bare.sub("", language.bare.sub("", plain(one)))
+            about = f"{statement.about}: {bared}"
+        elif named := groups.get("slot") or statement.about:
+            about = f"{kind.value}: {plain(named)}"
+        else:
+            about = f"said: {plain(core)}"
+        category = () if statement.category is None else (f"category:{statement.category}",)
         return Piece(
             part="",
             kind=kind,
-            content=sentence,
-            slot=f"{kind.value}: {slot}" if about else f"said: {plain(core)}",
+            content=language.grammar.tell(core, day),
+            slot=about,
             importance=_SALIENCE[kind],
-            tags=(SALIENT,),
+            tags=(SALIENT, *category),
         )
     return None

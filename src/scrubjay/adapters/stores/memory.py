@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from scrubjay.model.errors import Conflict, NotFound, StoreError
+from scrubjay.model.results import Exhibit
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Position, Row
 from scrubjay.ports import Failpoint, Reach, Result, Tx, View, pass_by
 
@@ -339,6 +340,11 @@ class MemoryStore:
     def check(self, address: str) -> Sequence[str]:
         self._state(address)
         return []
+
+    def inspect(self, address: str) -> Exhibit:
+        rows = self._state(address).rows
+        facts = tuple((f"{name.value} rows", str(len(some))) for name, some in rows.items())
+        return Exhibit(title="a scope: sealed rows", facts=facts)
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
         self._check_open()

@@ -396,6 +396,17 @@ def rest_of(
     )
 
 
+def rests_on(opened: OpenScope, view: View, memory: Memory) -> Sequence[str]:
+    """The sentences of a turn that a memory tells in other words."""
+    source = memory.provenance.message_id
+    if source is None or memory.sources != (source,):
+        return ()
+    row = living(view, _TURN, opened.row_id(source))
+    turn = None if row is None else opened.unseal_sound_turn(row)
+    pieces = () if turn is None else distill(opened, turn) or ()
+    return [p.said for p in pieces if p.said and derived_id(source, p.part) == memory.id]
+
+
 def put_rests(opened: OpenScope, tx: Tx, rests: Iterable[Rest]) -> None:
     """Write what remains of turns that were erased, with what is derived from that."""
     ledger = TurnLedger(opened, tx)

@@ -69,7 +69,7 @@ class LedgerVerbs(OpenScopes):
     def timeline(
         self, scope: Scope, request: TimelineRequest = TimelineRequest(), caller: Caller = USER
     ) -> Timeline:
-        """The timeline: times and topics of the turns."""
+        """The timeline: when each turn was, and how it begins; oldest first."""
         return turns.timeline(self._look(scope), limit=request.limit, actor=caller.actor)
 
     def sessions(

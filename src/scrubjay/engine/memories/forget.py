@@ -192,11 +192,18 @@ def _resolve(opened: OpenScope, request: Forget) -> list[bytes]:
 
     def look(view: View) -> list[bytes]:
         ids = [row.id for row, memory in opened.memories(view) if request.matches(memory)]
-        if (before := request.before) is not None:
-            ids += [row.id for row, turn in opened.turns(view) if turn.at < before]
+        if not request.tags:
+            ids += [row.id for row, turn in opened.turns(view) if request.matches(turn)]
         return ids
 
     return opened.read(look)
+
+
+def missing(opened: OpenScope, view: View, ids: Iterable[str]) -> list[str]:
+    """The ids of which there is no memory and no turn, and never was one."""
+    rows = {id: opened.row_id(id) for id in ids}
+    there, buried = present(view, rows.values()).ids, view.buried(rows.values())
+    return [id for id, row_id in rows.items() if row_id not in there and row_id not in buried]
 
 
 def present(view: View, ids: Iterable[bytes]) -> Doomed:
@@ -301,7 +308,8 @@ def _told(opened: OpenScope, view: View, named: Doomed) -> tuple[dict[str, int],
         plain, trust = plain_words(memory.content), memory.origin.trust
         if len(plain) >= SHORTEST and not (episode and row.id in noted):
             whole[plain] = max(trust, whole.get(plain, trust))
-        for one in () if episode else (plain, *sentences(memory.content)):
+        told = () if episode else (memory.content, *turns.rests_on(opened, view, memory))
+        for one in (one for text in told for one in (plain_words(text), *sentences(text))):
             parts[one] = max(trust, parts.get(one, trust))
     return whole, parts | whole
 

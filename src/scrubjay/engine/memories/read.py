@@ -1,21 +1,26 @@
-"""get, browse, history and follow: reading without ranking."""
+"""get, browse, history, lineage and follow: reading without ranking."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from heapq import heappush, heapreplace
 
-from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.open_scope import OpenScope, living
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
-from scrubjay.model.requests import Browse
-from scrubjay.model.results import Changes, Page
+from scrubjay.model.overview import Change, Changes, Lineage, Relative
+from scrubjay.model.requests import Browse, FollowRequest
+from scrubjay.model.results import Page
 from scrubjay.model.rows import Collection
 from scrubjay.ports import View
 
 _PAGE = 256
 _LAST = 2**62
+_STEPS = 2
+"""How many steps a lineage goes, either way."""
+_RELATIVES = 50
+"""How many memories and turns a lineage has at most."""
 
 
 def get(
@@ -96,24 +101,72 @@ def history(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> 
     return chain
 
 
-def follow(opened: OpenScope, after: int, *, min_seq: int = 0, limit: int = 4096) -> Changes:
+def lineage(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> Lineage:
+    """Sources of a memory and what was derived from it; those that are gone are left out."""
+
+    def source(view: View, id: str, steps: int) -> Relative | None:
+        if memory := opened.peek(view, id):
+            return Relative(steps=steps, memory=memory)
+        row = living(view, Collection.TURN, opened.row_id(id))
+        return None if row is None else Relative(steps=steps, turn=opened.unseal_turn(row))
+
+    def look(view: View) -> tuple[Memory, list[Relative], list[Relative]]:
+        memory = read_live(opened, view, public_id)
+        above, below = list[Relative](), list[Relative]()
+        nearest, known = [memory], {public_id}
+        for steps in range(1, _STEPS + 1):
+            ids = [id for one in nearest for id in one.sources if id not in known]
+            known.update(ids)
+            found = (source(view, id, steps) for id in dict.fromkeys(ids[: _RELATIVES + 1]))
+            level = [one for one in found if one is not None]
+            nearest = [one.memory for one in level if one.memory is not None]
+            above += level
+        rows, seen = [opened.row_id(public_id)], {opened.row_id(public_id)}
+        for steps in range(1, _STEPS + 1):
+            ids_below = [id for row in rows for id in view.derived(row) if id not in seen]
+            seen.update(ids_below)
+            rows = list(dict.fromkeys(ids_below))[: _RELATIVES + 1]
+            there = (living(view, Collection.MEMORY, row) for row in rows)
+            below += [Relative(steps=steps, memory=opened.unseal(row)) for row in there if row]
+        return memory, above, below
+
+    memory, above, below = opened.read(look)
+    opened.note_read("lineage", actor)
+    half = _RELATIVES // 2
+    sources = above[: max(half, _RELATIVES - len(below))]
+    derived = below[: max(half, _RELATIVES - len(above))]
+    complete = len(sources) + len(derived) == len(above) + len(below)
+    return Lineage(memory=memory, sources=tuple(sources), derived=tuple(derived), complete=complete)
+
+
+def follow(opened: OpenScope, request: FollowRequest, *, actor: Actor = Actor.USER) -> Changes:
     """Change feed: the changes after a seq, for a reader that keeps a copy, such as an index.
 
     `after` and `min_seq` are those of the last answer. A reader from before a purge must discard
     its copy and gets all rows; so must one that is ahead of the scope, because its copy is of rows
     that were lost.
     """
+    after = request.after
 
     def look(view: View) -> Changes:
         position = view.head().memory
-        anew = max(after, min_seq) < position.min_seq or after > position.seq
-        rows = view.changes(Collection.MEMORY, 0 if anew else after, limit)
+        anew = max(after, request.min_seq) < position.min_seq or after > position.seq
+        rows = view.changes(Collection.MEMORY, 0 if anew else after, request.limit)
         return Changes(
-            memories=tuple(opened.unseal(row) for row in rows if not row.erased),
-            erased=frozenset(row.id for row in rows if row.erased),
+            changes=tuple(
+                Change(
+                    seq=row.seq,
+                    row=row.id.hex(),
+                    memory=None if row.erased else opened.unseal(row),
+                )
+                for row in rows
+            ),
             seq=rows[-1].seq if rows else position.seq,
             min_seq=position.min_seq,
             anew=anew,
         )
 
-    return opened.read(look)
+    found = opened.read(look)
+    if found.changes:
+        opened.note_read("follow", actor)
+    return found

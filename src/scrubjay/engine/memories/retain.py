@@ -15,12 +15,15 @@ from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, Stale
-from scrubjay.model.memory import Edition, Memory, wording
+from scrubjay.model.memory import Edition, Kind, Memory, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Amend, Caller, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
 from scrubjay.model.rows import Collection, Freeze, Row
 from scrubjay.ports import Failpoint, Tx
+
+_OWNERS = frozenset({Origin.USER, Origin.OPERATOR})
+"""The origins whose words may tell an agent how to act, without saying so."""
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -30,6 +33,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     stable: bool
     """Whether the writer chose its id."""
     redacted: Mapping[str, int]
+    inferred: Kind | None = None
+    """Its kind, where the text told it."""
     vector: bytes | None = None
     degraded: tuple[str, ...] = ()
     ahead: Row | None = None
@@ -41,8 +46,11 @@ def draft(opened: OpenScope, request: Retain, caller: Caller, now: datetime) -> 
     request, redacted = admit(request, opened.ports.policy.placeholder)
     _check_expiry(request, now)
     public_id = request.id or f"mem-{opened.ports.clock.new_id()}"
+    if (inferred := _infer_kind(opened, request)) is not None:
+        request = replace(request, kind=inferred)
     memory = request.memory(public_id, now, caller)
-    return Draft(memory=memory, stable=request.id is not None, redacted=redacted)
+    stable = request.id is not None
+    return Draft(memory=memory, stable=stable, redacted=redacted, inferred=inferred)
 
 
 def sealed_ahead(
@@ -74,6 +82,19 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     return receipt
 
 
+def _infer_kind(opened: OpenScope, request: Retain) -> Kind | None:
+    """The kind that a text without one reads like; None where one is given, or it is a fact.
+
+    Only of what the owners tell: what a speaker said in a conversation is no wish of theirs.
+    """
+    distiller = opened.ports.distiller
+    said = request.speaker is not None or request.position is not None
+    if request.kind or said or request.origin not in _OWNERS or distiller is None:
+        return None
+    kind = distiller.kind(request.content)
+    return None if kind is Kind.FACT else kind
+
+
 def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retained, bytes | None]:
     """Write a draft; its receipt, and its row id unless it is known or was forgotten.
 
@@ -93,9 +114,12 @@ def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retain
     outdated = any(not source.current for source in sources)
     if caller.allowances:
         sessions.spend(opened, tx, caller.allowances)
+    inferred = one.inferred if origin in _OWNERS else None
     epoch, row = tx.head().memory.epoch, one.ahead
     if row is None or row.epoch != epoch or origin is not memory.origin or outdated:
         told = replace(memory, origin=origin, retired_at=memory.recorded_at if outdated else None)
+        if inferred is not one.inferred:
+            told = replace(told, kind=Kind.FACT)
         row = opened.seal(told, epoch, one.vector)
     row = opened.write_row(tx, Collection.MEMORY, row)
     for source in memory.sources:
@@ -108,6 +132,7 @@ def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retain
         redacted=one.redacted,
         degraded=one.degraded,
         hidden=int(outdated),
+        inferred=inferred,
     )
     return receipt, row.id
 

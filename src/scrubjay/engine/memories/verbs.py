@@ -12,8 +12,9 @@ from scrubjay.engine.memories import read
 from scrubjay.engine.open_scopes import LazyModule
 from scrubjay.engine.search.verbs import SearchVerbs
 from scrubjay.model.batches import RetainedMany, RetainMany
-from scrubjay.model.errors import Frozen
-from scrubjay.model.memory import Edition, Memory
+from scrubjay.model.errors import Frozen, NeedsConfirmation, NotFound
+from scrubjay.model.memory import Edition, Memory, abbreviated
+from scrubjay.model.overview import Changes, Lineage
 from scrubjay.model.requests import (
     ALL,
     SYSTEM,
@@ -22,10 +23,12 @@ from scrubjay.model.requests import (
     Approve,
     Browse,
     Caller,
+    FollowRequest,
     Forget,
     FreezeRequest,
     Get,
     History,
+    LineageRequest,
     Listing,
     Purge,
     Recall,
@@ -34,7 +37,7 @@ from scrubjay.model.requests import (
     Revoke,
     Supersede,
 )
-from scrubjay.model.results import Changes, Erasure, Page, Preview, Purged, Retained
+from scrubjay.model.results import Erasure, Page, Preview, Purged, Retained
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 
@@ -101,8 +104,11 @@ class MemoryVerbs(SearchVerbs):
         return retaining.freeze(self._begin(scope), Freeze(request.level), actor=caller.actor)
 
     def get(self, scope: Scope, request: Get, caller: Caller = USER) -> Memory:
-        """One memory by id, superseded or not."""
-        return read.get(self._look(scope), request.id, as_of=request.as_of, actor=caller.actor)
+        """One memory by id, superseded or not; by 8 characters or more, if only one begins so."""
+        opened, as_of, actor = self._look(scope), request.as_of, caller.actor
+        return self._by_id(
+            scope, request.id, lambda id: read.get(opened, id, as_of=as_of, actor=actor)
+        )
 
     def browse(self, scope: Scope, request: Browse = Browse(), caller: Caller = USER) -> Page:
         """Memories by filter, newest first."""
@@ -110,11 +116,20 @@ class MemoryVerbs(SearchVerbs):
 
     def history(self, scope: Scope, request: History, caller: Caller = USER) -> tuple[Memory, ...]:
         """The chain of versions a memory belongs to, oldest first."""
-        return request.part(read.history(self._look(scope), request.id, actor=caller.actor))
+        opened, actor = self._look(scope), caller.actor
+        chain = self._by_id(scope, request.id, lambda id: read.history(opened, id, actor=actor))
+        return request.part(chain)
 
-    def follow(self, scope: Scope, after: int = 0, *, min_seq: int = 0) -> Changes:
+    def lineage(self, scope: Scope, request: LineageRequest, caller: Caller = USER) -> Lineage:
+        """What a memory was derived from, and what was derived from it: two steps, at most 50."""
+        opened, actor = self._look(scope), caller.actor
+        return self._by_id(scope, request.id, lambda id: read.lineage(opened, id, actor=actor))
+
+    def follow(
+        self, scope: Scope, request: FollowRequest = FollowRequest(), caller: Caller = USER
+    ) -> Changes:
         """Change feed: the changes after the `seq` and `min_seq` of the last answer."""
-        return read.follow(self._look(scope), after, min_seq=min_seq)
+        return read.follow(self._look(scope), request, actor=caller.actor)
 
     def forget(
         self,
@@ -128,14 +143,35 @@ class MemoryVerbs(SearchVerbs):
         """Erase memories for good, with their earlier versions and what was derived from them.
 
         Exactly one target. `query` means every memory that holds all its words, and needs
-        `confirm`, the token of a preview: exactly what was shown is erased, or nothing.
+        `confirm`, the token of a preview: exactly what was shown is erased, or nothing. So does the
+        beginning of an id instead of a whole one.
         """
-        return forgetting.forget(
-            self._begin(scope), request, caller, expected=expected, turns_only=turns_only
-        )
+        opened = self._begin(scope)
+        if request.confirm is not None:
+            request = self._spelled_out(scope, request)
+        try:
+            return forgetting.forget(
+                opened, request, caller, expected=expected, turns_only=turns_only
+            )
+        except NotFound as error:
+            if turns_only or self._spelled_out(scope, request) == request:
+                raise
+            raise NeedsConfirmation(
+                "Forget by the beginning of an id needs the token of a preview.",
+                hint="Look at preview(…) and repeat the call with confirm=preview.token.",
+            ) from error
+
+    def _spelled_out(self, scope: Scope, request: Forget) -> Forget:
+        """The request with whole ids, where one is given by its beginning."""
+        opened = self._look(scope)
+        ids = [] if request.unseen else [id for id in request.ids if abbreviated(id)]
+        missing = opened.read(lambda view: forgetting.missing(opened, view, ids)) if ids else []
+        whole = {id: self._whole_id(scope, id) or id for id in missing}
+        return replace(request, ids=tuple(whole.get(id, id) for id in request.ids))
 
     def preview(self, scope: Scope, request: Forget, caller: Caller = USER) -> Preview:
         """What a forget would erase, and the token that confirms exactly that."""
+        request = self._spelled_out(scope, request)
         found = forgetting.preview(self._look(scope), request, caller)
         shown = {one.id for one in (*found.memories, *found.others, *found.copies)}
         near: dict[str, Memory] = {}

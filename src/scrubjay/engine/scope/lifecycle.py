@@ -11,15 +11,13 @@ from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.memories import receipts
+from scrubjay.engine.scope.installation import installation_key, name_sealer, scope_name
 from scrubjay.engine.scope.open_scope import (
     DESTROYED,
     LOOKUP,
     OpenScope,
     Ports,
     changes,
-    installation_key,
-    name_sealer,
-    scope_name,
     slot,
 )
 from scrubjay.model.errors import (

@@ -27,13 +27,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from Stemmer import Stemmer
 
-ANALYZER_VERSION = 2
+ANALYZER_VERSION = 3
 """Stored with each segment: terms of another version are analyzed again."""
 
 DEFAULT_LANGUAGE = "english"
 COMPOUNDING = frozenset({"german", "dutch", "swedish"})
 SHORTEST_PART = 4
 LONGEST_PART = 10
+SMALL_TALK = 1 / 6
+"""How much a word common in talk about anything tells, against other words."""
 PART_SHARE = 0.5
 """Weight of a part of a compound, and of a compound matched by a part of it."""
 LONGEST_WORD = 64
@@ -48,9 +50,11 @@ _UNSPACED = (
     "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
+# Accents, and the vowel signs of the scripts of India, which are parts of their words.
+_COMBINING = "\u0300-\u036f\u0900-\u0963\u0971-\u0dff\u200c\u200d"
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:(?<=[0-9])[.,][0-9]+|'[a-z0-9]+)*")
 _WORD = re.compile(
-    rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\W_])(?:(?![{_UNSPACED}])[\w\u0300-\u036f])*"
+    rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\W_])(?:(?![{_UNSPACED}])[\w{_COMBINING}])*"
     rf"(?:(?<=\d)[.,]\d+|'[^\W_{_UNSPACED}]+)*"
 )
 _UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
@@ -83,6 +87,8 @@ class Wanted:
     term: str
     weight: float = 1.0
     near: Mapping[str, float] = field(default_factory=dict)
+    telling: float = 1.0
+    """How much sharing it tells: a word of small talk next to nothing, whatever its frequency."""
 
 
 def words(text: str) -> list[str]:
@@ -154,7 +160,8 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
             parts = {part.strip("-") for part in _parts(term)}
             near = {**dict.fromkeys((f"{term}-", f"-{term}", *parts), PART_SHARE), **near}
         del near[term]
-        asked.setdefault(term, Wanted(term, 1.0, near))
+        telling = SMALL_TALK if term in small_talk(spoken) else 1.0
+        asked.setdefault(term, Wanted(term, 1.0, near, telling))
     return list(asked.values())
 
 
@@ -265,6 +272,13 @@ def stop_words(language: str) -> frozenset[str]:
     """Words of a language too common to search for; none of one without a list."""
     known = language in _languages()["stop_words"]
     return _listed("stop_words", language) if known else frozenset()
+
+
+@cache
+def small_talk(language: str) -> frozenset[str]:
+    """Terms common in talk about anything; none of a language without a list."""
+    listed = _languages()["small_talk"].get(language, "").split()
+    return frozenset(_stem(word, language) for word in listed)
 
 
 @cache

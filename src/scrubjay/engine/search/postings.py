@@ -188,6 +188,8 @@ class Match:
 
     scores: Floats
     coverage: Floats
+    shared: Floats
+    """How many of the terms each row holds, by how much they tell; not divided by the question."""
     terms: int = 0
     """How many terms were wanted."""
     nats: float = 0.0
@@ -222,7 +224,7 @@ class Terms:
         A similar term replaces the wanted one where it scores more. It is damped by its similarity
         and never counts as rarer than the wanted one, so it cannot outweigh the word itself.
         """
-        scores, coverage = np.zeros(self.rows, np.float32), np.zeros(self.rows, np.float32)
+        scores, coverage, shared = np.zeros((3, self.rows), np.float32)
         known = dict.fromkeys(item.term for item in wanted)
         asked = known | dict.fromkeys(term for item in wanted for term in item.near)
         found = self.find(asked)
@@ -243,8 +245,9 @@ class Terms:
             nats += min(expected, MOST_NATS)
             scores[rows] += np.float32(item.weight) * best
             coverage[rows] += np.float32(item.weight * rarity) * held
+            shared[rows] += np.float32(item.telling) * held
         coverage = coverage / np.float32(whole) if whole else coverage
-        return Match(scores, coverage, len(wanted), nats)
+        return Match(scores, coverage, shared, len(wanted), nats)
 
     def find(self, terms: Collection[str]) -> dict[str, TermCounts]:
         """By term the rows that hold it, ascending, and how often each does."""

@@ -49,6 +49,8 @@ class ParsedQuery:
 
     asked: frozenset[int] = frozenset()
     """Codes of the speakers it asks about, by name or by role; may include NONE."""
+    named: bool = False
+    """Whether it names one of these speakers: then it is about this scope."""
     assistants: frozenset[int] = frozenset()
     """Codes of the speakers that are assistants: their words are no preferences of the user."""
     windows: tuple[Window, ...] = ()
@@ -73,6 +75,7 @@ def parse(
     """
     assistants = _in_role(speakers, ASSISTANT_NAMES)
     asked = _named(question, speakers)
+    named = bool(asked)
     if not asked and pattern("question", "second_person").search(question):
         asked = assistants
     elif not asked and (users := _in_role(speakers, USER_NAMES)):
@@ -80,6 +83,7 @@ def parse(
         asked = users | {NONE}
     return ParsedQuery(
         asked=asked,
+        named=named,
         assistants=assistants,
         windows=tuple(windows(question, asked_at, latest, zone)),
         asked_at=asked_at,

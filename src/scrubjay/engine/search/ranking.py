@@ -261,6 +261,8 @@ class Evidence:
     """How many terms the query has."""
     nats: float = 0.0
     """The information of those that some row holds."""
+    shared: Floats | None = None
+    """How many of them the row holds, by how much they tell."""
 
 
 def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Mapping[str, Floats]:
@@ -404,7 +406,7 @@ def rank(
     ranked = []
     scores = {row: sum(parts[row].values()) for row in rows}
     rows.sort(key=lambda row: (-scores[row], row))
-    likely = relevance(evidence, sums, rows)
+    likely = relevance(query, evidence, sums, rows)
     for row in rows:
         score = scores[row]
         bounded = min(max(score, 0.0), 1.0)
@@ -415,9 +417,9 @@ def rank(
     return ranked
 
 
-GATE = {"bias": -40.4, "likeness": 33.6, "nats": 19.2, "rows": -2.76, "terms": 4.2}
+GATE = {"bias": -7.74, "likeness": 15.4, "shared": 3.8, "rows": -1.06, "terms": 2.62, "named": 8.54}
 """Log-odds that a scope holds an answer at all, by the best of the hits."""
-HIT = {"bias": -1.41, "behind": 0.133, "likeness": 0.955, "nats": 0.065, "place": -1.13}
+HIT = {"bias": -1.03, "behind": 0.342, "likeness": 0.238, "nats": 0.078, "place": -0.848}
 """Log-odds that one of its hits is that answer; docs/evaluation.md says how both were found."""
 GUESSED = 0.5
 """The likeness of a row that holds all the words, where there are no vectors to compare."""
@@ -431,11 +433,13 @@ CALIBRATED = 10
 _PLACES = np.log1p(np.arange(CALIBRATED))
 
 
-def relevance(evidence: Evidence, sums: Floats, rows: Sequence[int]) -> dict[int, float]:
+def relevance(
+    query: ParsedQuery, evidence: Evidence, sums: Floats, rows: Sequence[int]
+) -> dict[int, float]:
     """How likely each of the best rows, in their order, is to answer.
 
-    The gate asks whether anything here does: information shared with the question, not divided by
-    what it asks for, and the plain cosine. Both grow with the number of rows by chance alone.
+    The gate asks whether anything here does: whether it is about the people here, how many words
+    it shares that tell something, and the plain cosine. Of a larger scope chance gives more of it.
     """
     if not rows:
         return {}
@@ -446,8 +450,9 @@ def relevance(evidence: Evidence, sums: Floats, rows: Sequence[int]) -> dict[int
     else:
         alike = evidence.likeness[chosen]
     first = slice(CALIBRATED)
+    shared = 0.0 if evidence.shared is None else float(evidence.shared[chosen[first]].max())
     gate = GATE["bias"] + GATE["likeness"] * float(alike[first].max())
-    gate += GATE["nats"] * math.log1p(float(held[first].max()))
+    gate += GATE["shared"] * math.log1p(shared) + GATE["named"] * query.named
     gate += GATE["rows"] * math.log(max(len(sums), FEWEST_ROWS))
     gate += GATE["terms"] * math.log(max(evidence.terms, 1))
     place = _PLACES[np.minimum(np.arange(len(rows)), CALIBRATED - 1)]

@@ -23,7 +23,7 @@ from scrubjay.engine.search.postings import Floats, Mask
 from scrubjay.engine.search.question import ParsedQuery
 from scrubjay.engine.search.ranking import Evidence, Ranked
 from scrubjay.engine.search.scope_index import Snapshot
-from scrubjay.engine.search.segment import KINDS, ORIGINS, Columns
+from scrubjay.engine.search.segment import Columns
 from scrubjay.model.errors import EmbedderError, Frozen
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import excess
@@ -117,6 +117,8 @@ class Candidates:
     snapshot: Snapshot
     evidence: Evidence
     allowed: Mask
+    searched: int
+    """How many rows the filter allows, near to the question or not."""
 
     @property
     def backed(self) -> bool:
@@ -148,7 +150,8 @@ def recall(
     """
     first = scopes[0].opened
     clock, embedder = first.ports.clock, first.ports.embedder
-    deadline = None if request.seconds is None else clock.monotonic() + request.seconds
+    began = clock.monotonic()
+    deadline = None if request.seconds is None else began + request.seconds
     degraded: list[str] = []
     searched: list[ScopeSearch] = []
     for indexed in scopes:
@@ -170,7 +173,12 @@ def recall(
         if broken := len(one.indexed.broken):
             degraded.append(f"{broken:,} memories could not be opened; run verify.")
         one.opened.note_read("recall", caller.actor)
-    return Recalled(hits=tuple(hits), degraded=tuple(degraded))
+    return Recalled(
+        hits=tuple(hits),
+        degraded=tuple(degraded),
+        searched=found.searched,
+        milliseconds=(clock.monotonic() - began) * 1000,
+    )
 
 
 # -- scores -----------------------------------------------------------------------------------
@@ -212,38 +220,22 @@ def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | No
         likeness=likeness,
         terms=match.terms,
         nats=match.nats,
+        shared=match.shared,
     )
     allowed = _allowed(snapshot, request, searched[0].opened.ports.clock.now())
+    searching = int(np.count_nonzero(allowed))
     if request.worded:
         allowed &= evidence.words > 0
-    return Candidates(snapshot=snapshot, evidence=evidence, allowed=allowed)
+    if request.min_similarity:
+        allowed &= False if likeness is None else likeness >= request.min_similarity
+    return Candidates(snapshot=snapshot, evidence=evidence, allowed=allowed, searched=searching)
 
 
 def _allowed(snapshot: Snapshot, request: Recall, now: datetime) -> Mask:
     """Mask of the rows the filter allows; decrypted memories are checked again, exactly."""
-    mask: Mask
-    held = snapshot.columns
-    if request.as_of is not None:
-        moment = request.as_of.timestamp()
-        mask = (held.recorded <= moment) & (held.retired > moment) & (held.expires > moment)
-    else:
-        mask = held.expires > now.timestamp()
-        if not request.superseded:
-            mask &= np.isinf(held.retired)
-    if request.kinds:
-        mask &= np.isin(held.kind, [KINDS.index(kind) for kind in request.kinds])
-    if request.tags:
-        mask &= held.tagged(request.tags)
-    if request.origins:
-        mask &= np.isin(held.origin, [ORIGINS.index(origin) for origin in request.origins])
+    mask = snapshot.columns.accepted(request, now)
     if not request.lifted:
         mask &= snapshot.vouched | ~snapshot.behavioral
-    if request.session is not None:
-        mask &= (held.session == held.code(request.session)) & (held.session >= 0)
-    if request.since is not None:
-        mask &= held.said >= request.since.timestamp()
-    if request.before is not None:
-        mask &= held.said < request.before.timestamp()
     return mask
 
 
@@ -313,7 +305,7 @@ def _hits(
     enough = 2 * int(np.count_nonzero(vouched)) >= limit
     capped = not request.lifted and (enough or found.backed)
     ranked = rank(query, found, limit, limit)
-    fitting = fit(_unseal(searched, request, ranked), request, capped=False)
+    fitting = fit(_unseal(searched, request, found, ranked), request, capped=False)
     # Whether untrusted hits have to leave room shows only when others were looked at, too.
     whole = len(fitting) == min(limit, len(ranked))
     if not whole or (capped and not all(hit.memory.trusted for hit in fitting)):
@@ -322,12 +314,12 @@ def _hits(
         known = {one.row for one in ranked}
         trusted = found.best(query, limit, vouched)
         ranked += [one for one in trusted if one.row not in known]
-        fitting = fit(_unseal(searched, request, ranked), request, capped=capped)
+        fitting = fit(_unseal(searched, request, found, ranked), request, capped=capped)
     if also:
         # The best of those with the tags that are wanted besides, ranked by the same evidence.
         tagged = found.best(query, limit, found.allowed & found.snapshot.columns.tagged(also))
         there = {hit.memory.id for hit in fitting}
-        hits = fit(_unseal(searched, request, tagged), request, capped=capped)
+        hits = fit(_unseal(searched, request, found, tagged), request, capped=capped)
         fitting += [hit for hit in hits if hit.memory.id not in there]
     fitting.sort(key=lambda hit: -hit.score)
     while also and capped and (place := excess(_sizes(fitting))) is not None:
@@ -336,9 +328,10 @@ def _hits(
 
 
 def _unseal(
-    searched: Sequence[ScopeSearch], request: Recall, ranked: Sequence[Ranked]
+    searched: Sequence[ScopeSearch], request: Recall, found: Candidates, ranked: Sequence[Ranked]
 ) -> list[Hit]:
     """Decrypt the best rows as they are now, and apply the filter again."""
+    likeness = found.evidence.likeness
     now = searched[0].opened.ports.clock.now()
     hits: dict[int, Hit] = {}
     for one in searched:
@@ -355,12 +348,13 @@ def _unseal(
             likely = min(r.relevance, _DOUBTED) if doubted else r.relevance
             wanted = likely >= request.min_relevance
             if memory is not None and wanted and request.accepts(memory, now):
-                scope = one.opened.scope
+                alike = 0.0 if likeness is None else min(float(likeness[r.row]), 1.0)
                 hits[r.row] = Hit(
                     memory=memory,
                     score=r.score,
                     why=r.parts,
-                    scope=scope,
+                    scope=one.opened.scope,
                     relevance=likely,
+                    similarity=alike or None,  # of a vector of zeros it would say nothing
                 )
     return [hits[r.row] for r in ranked if r.row in hits]

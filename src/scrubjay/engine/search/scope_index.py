@@ -152,6 +152,11 @@ class Snapshot:
             arranged=arrange(replace(whole, session=apart)),
         )
 
+    @property
+    def unknown_share(self) -> float:
+        """Share of the rows in languages the embedder does not know."""
+        return 0.0 if self._foreign is None else float(self._foreign.mean())
+
     @cached_property
     def vouched(self) -> Mask:
         """Mask of the trusted rows: by their origin, or approved by a person."""

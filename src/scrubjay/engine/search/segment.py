@@ -6,6 +6,7 @@ vectors are loaded by the first recall.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,13 +26,15 @@ from scrubjay.engine.search.analysis import (
     read_signs,
 )
 from scrubjay.engine.search.postings import Floats, Mask, Postings
+from scrubjay.model.filters import Filter
 from scrubjay.model.memory import Kind, Memory, wording
 from scrubjay.model.origin import Origin
 
 Array: TypeAlias = NDArray[Any]
 Codes: TypeAlias = NDArray[np.int32]
 
-VERSION: Final = f"{ANALYZER_VERSION}.{SIGNS_VERSION}"
+LABELS_VERSION: Final = 1
+VERSION: Final = f"{ANALYZER_VERSION}.{SIGNS_VERSION}.{LABELS_VERSION}"
 """Version of the analysis; a segment of another version is rebuilt from the rows."""
 NOTHING: Final = -1
 """Code of a missing name, and position of a memory without one."""
@@ -107,7 +110,8 @@ class Columns:
 
     Times are seconds since 1970, infinite where there is none. `session`, `speaker`, `language`
     and `tags` are codes into `names`; the tags of row i are those between `tag_starts[i]` and
-    `tag_starts[i + 1]`.
+    `tag_starts[i + 1]`. `labels` are hashes of what is filtered by besides: the metadata, the
+    channel and the beginning of the id; they have `label_starts` like the tags.
     """
 
     row_id: NDArray[np.uint8]
@@ -130,6 +134,8 @@ class Columns:
     """Signs of the text: a bit for each of SIGNS."""
     tags: Codes
     tag_starts: Codes
+    labels: NDArray[np.uint64]
+    label_starts: Codes
     names: tuple[str, ...] = ()
 
     @classmethod
@@ -142,6 +148,7 @@ class Columns:
         tags = [[_code(codes, tag) for tag in memory.tags] for memory in memories]
         session = [_code(codes, memory.provenance.session) for memory in memories]
         speaker = [_code(codes, memory.speaker) for memory in memories]
+        labels = [[_hash(one) for one in memory.labels] for memory in memories]
         position = [
             NOTHING if memory.position is None else min(memory.position, 2**31 - 1)
             for memory in memories
@@ -166,6 +173,8 @@ class Columns:
             signs=np.array([_sign_bits(memory) for memory in memories], np.uint8),
             tags=np.array([code for some in tags for code in some], np.int32),
             tag_starts=_starts([len(some) for some in tags]),
+            labels=np.array([one for some in labels for one in some], np.uint64),
+            label_starts=_starts([len(some) for some in labels]),
             names=tuple(codes),
         )
 
@@ -183,25 +192,27 @@ class Columns:
         joined: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in kept])
             for name in _ARRAYS
-            if name not in {*_CODED, "tags", "tag_starts"}
+            if name not in {*_CODED, "tags", *_STARTS}
         }
         for name in (*_CODED, "tags"):
             pieces = [m[getattr(p, name)] for m, p in zip(maps, kept[1:], strict=True)]
             joined[name] = np.concatenate([getattr(kept[0], name), *pieces])
-        sizes = np.concatenate([np.diff(part.tag_starts) for part in kept])
-        return cls(**joined, tag_starts=_starts(sizes), names=tuple(codes))
+        for name in _STARTS:
+            joined[name] = _starts(np.concatenate([np.diff(getattr(part, name)) for part in kept]))
+        return cls(**joined, names=tuple(codes))
 
     def pick(self, mask: Mask) -> Columns:
         """The rows in the mask; names that no row has any more are removed."""
         if mask.all():
             return self
-        sizes = np.diff(self.tag_starts)
-        tags = self.tags[np.repeat(mask, sizes)]
         chosen = {
-            name: getattr(self, name)[mask]
-            for name in _ARRAYS
-            if name not in {"tags", "tag_starts"}
+            name: getattr(self, name)[mask] for name in _ARRAYS if name not in {*_LISTED, *_STARTS}
         }
+        for name, start in zip(_LISTED, _STARTS, strict=True):
+            sizes = np.diff(getattr(self, start))
+            chosen[name] = getattr(self, name)[np.repeat(mask, sizes)]
+            chosen[start] = _starts(sizes[mask])
+        tags = chosen.pop("tags")
         used = np.unique(np.concatenate([*(chosen[name] for name in _CODED), tags]))
         used = used[used != NOTHING]
         fresh = np.full(len(self.names) + 1, NOTHING, np.int32)
@@ -209,12 +220,15 @@ class Columns:
         for name in _CODED:
             chosen[name] = fresh[chosen[name]]
         names = tuple(self.names[code] for code in used)
-        return Columns(**chosen, tags=fresh[tags], tag_starts=_starts(sizes[mask]), names=names)
+        return Columns(**chosen, tags=fresh[tags], names=names)
 
     @classmethod
     def unpack(cls, raw: bytes) -> Columns:
         """The columns that `pack` wrote; ValueError for anything else."""
         held, note = unpack_arrays(raw)
+        if "labels" not in held:  # of an earlier version: verified, never searched
+            bare = np.zeros(len(held["born"]) + 1, np.int32)
+            held |= {"labels": np.zeros(0, np.uint64), "label_starts": bare}
         return cls(**held, names=tuple(note["names"]))
 
     def pack(self) -> bytes:
@@ -246,15 +260,53 @@ class Columns:
 
     def tagged(self, tags: Iterable[str]) -> Mask:
         """Mask of the memories that have all of these tags."""
+        return self._having(self.tags, self.tag_starts, map(self.code, tags))
+
+    def labeled(self, labels: Iterable[str]) -> Mask:
+        """Mask of the memories that have all of these labels."""
+        return self._having(self.labels, self.label_starts, map(_hash, labels))
+
+    def _having(self, values: Array, starts: Codes, wanted: Iterable[int]) -> Mask:
         mask = np.ones(len(self), np.bool_)
-        owners = np.repeat(np.arange(len(self)), np.diff(self.tag_starts))
-        for tag in tags:
+        owners = np.repeat(np.arange(len(self)), np.diff(starts))
+        for one in wanted:
             has = np.zeros(len(self), np.bool_)
-            has[owners[self.tags == self.code(tag)]] = True
+            has[owners[values == one]] = True
             mask &= has
         return mask
 
+    def accepted(self, request: Filter, now: datetime) -> Mask:
+        """Mask of the memories a filter accepts, as `Filter.accepts` does."""
+        mask: Mask
+        if request.as_of is not None:
+            moment = request.as_of.timestamp()
+            mask = (self.recorded <= moment) & (self.retired > moment) & (self.expires > moment)
+        else:
+            mask = self.expires > now.timestamp()
+            if not request.superseded:
+                mask &= np.isinf(self.retired)
+        if request.kinds:
+            mask &= np.isin(self.kind, [KINDS.index(Kind(kind)) for kind in request.kinds])
+        if request.tags:
+            mask &= self.tagged(request.tags)
+        if request.origins:
+            mask &= np.isin(self.origin, [ORIGINS.index(Origin(one)) for one in request.origins])
+        if request.session is not None:
+            mask &= (self.session == self.code(request.session)) & (self.session >= 0)
+        if request.since is not None:
+            mask &= self.said >= request.since.timestamp()
+        if request.before is not None:
+            mask &= self.said < request.before.timestamp()
+        return mask & self.labeled(request.labels) if request.labels else mask
 
+
+def _hash(label: str) -> int:
+    """Hash of a label: eight bytes, however long the value is."""
+    return int.from_bytes(hashlib.blake2b(label.encode(), digest_size=8).digest(), "little")
+
+
+_LISTED: Final = ("tags", "labels")
+_STARTS: Final = ("tag_starts", "label_starts")
 _ARRAYS: Final = tuple(field.name for field in fields(Columns) if field.name != "names")
 
 

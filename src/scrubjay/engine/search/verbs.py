@@ -1,4 +1,4 @@
-"""SearchVerbs: recall, brief and reindex; and short recalls without a thread.
+"""SearchVerbs: recall, brief, count, statistics and reindex; and short recalls without a thread.
 
 A recall is short if it takes a few milliseconds and waits for no lock. A surface with an event loop
 may run it on the loop. The work is many small calls of numpy, each of which releases the GIL and
@@ -8,20 +8,39 @@ takes it again: in a thread, it and the loop would switch dozens of times, which
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from scrubjay.engine.open_scopes import OpenScopes
-from scrubjay.model.errors import ScrubjayError
-from scrubjay.model.requests import NOTHING, USER, BriefRequest, Caller, NoFields, Recall
+from scrubjay.engine.open_scopes import LazyModule, OpenScopes
+from scrubjay.model.errors import NotFound, ScrubjayError
+from scrubjay.model.filters import Filter
+from scrubjay.model.memory import abbreviated
+from scrubjay.model.overview import Statistics
+from scrubjay.model.requests import (
+    NOTHING,
+    USER,
+    BriefRequest,
+    Caller,
+    NoFields,
+    Recall,
+    StatisticsRequest,
+)
 from scrubjay.model.results import Brief, Recalled, Reindexed
 from scrubjay.model.scope import Scope
+from scrubjay.model.text import zone
 from scrubjay.ports import Progress, no_progress
 
 _log = logging.getLogger(__name__)
 if TYPE_CHECKING:
+    from scrubjay.engine.search import overview
     from scrubjay.engine.search.open_index import OpenIndex
+else:
+    overview = LazyModule("search.overview")
+
+Found = TypeVar("Found")
+EVERYTHING: Final = Filter()
 
 
 # -- a recall on the event loop --------------------------------------------------------------------
@@ -89,7 +108,7 @@ def short(indexed: OpenIndex) -> Short | None:
 
 
 class SearchVerbs(OpenScopes):
-    """Verbs of search: recall, brief, reindex."""
+    """Verbs of search: recall, brief, count, statistics, reindex."""
 
     def recall(
         self,
@@ -135,10 +154,41 @@ class SearchVerbs(OpenScopes):
         self, scope: Scope, request: BriefRequest = BriefRequest(), caller: Caller = USER
     ) -> Brief:
         """The brief for a session's first prompt: `.entries`, and as `.markdown`."""
-        from scrubjay.engine.search import brief, open_index  # load numpy, which many never need
+        from scrubjay.engine.search import brief  # loads numpy, which many never need
 
+        return self._with_index(scope, lambda one: brief.brief(one.opened, one, request, caller))
+
+    def count(self, scope: Scope, request: Filter = EVERYTHING, caller: Caller = USER) -> int:
+        """How many memories a filter accepts."""
+        return self._with_index(scope, lambda one: overview.count(one, request, caller.actor))
+
+    def statistics(
+        self, scope: Scope, request: StatisticsRequest = StatisticsRequest(), caller: Caller = USER
+    ) -> Statistics:
+        """Counts of the memories by kind, origin, tag and week; nothing is decrypted for it."""
+        days = zone(request.timezone)
+        return self._with_index(scope, lambda one: overview.statistics(one, days, caller.actor))
+
+    def _by_id(self, scope: Scope, id: str, look: Callable[[str], Found]) -> Found:
+        """What is found under an id, or under the only id made here that begins so."""
         try:
-            return brief.brief(self._look(scope), self._indexed(scope), request, caller)
+            return look(id)
+        except NotFound:
+            whole = self._whole_id(scope, id) if abbreviated(id) else None
+            if whole is None:
+                raise
+            return look(whole)
+
+    def _whole_id(self, scope: Scope, prefix: str) -> str | None:
+        return self._with_index(scope, lambda one: overview.whole_id(one, prefix))
+
+    def _with_index(self, scope: Scope, look: Callable[[OpenIndex], Found]) -> Found:
+        """Run `look` on the index of a scope; the cache of indexes is trimmed afterwards."""
+        from scrubjay.engine.search import open_index  # loads numpy, which many never need
+
+        self._look(scope)
+        try:
+            return look(self._indexed(scope))
         finally:
             open_index.let_go(self._shelf.trim())
 
@@ -156,6 +206,13 @@ class SearchVerbs(OpenScopes):
         opened = self._begin(scope)
         indexed = self._indexed(scope)
         return reindex.reindex(opened, indexed, progress=progress, actor=caller.actor)
+
+    def unknown_share(self, scope: Scope) -> float:
+        """Share of the memories that are in languages the embedder was not made for."""
+        from scrubjay.engine.search import recall  # loads numpy, which many a process never needs
+
+        self._look(scope)
+        return recall.catch_up(self._indexed(scope), []).unknown_share
 
     def _take_in(self, scope: Scope, *, last: bool = True) -> None:
         """Let the index follow many writes; after the `last` of them it is written to disk.

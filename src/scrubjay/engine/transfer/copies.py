@@ -33,8 +33,11 @@ _ALL = 2**31
 
 
 def export(opened: OpenScope, request: Export, actor: Actor) -> Exported:
-    """Every memory that is not erased, superseded ones too, as JSON or as a sealed bundle."""
-    content = opened.read(lambda view: _collect(opened, view))
+    """Every memory that is not erased, superseded ones too, as JSON or as a sealed bundle.
+
+    With `where`, those memories and turns that have the metadata.
+    """
+    content = opened.read(lambda view: _collect(opened, view, request))
     opened.note_read("export", actor)
     opened.flush_reads()
     number = len(content.memories)
@@ -50,9 +53,11 @@ def export(opened: OpenScope, request: Export, actor: Actor) -> Exported:
     return Exported(content=raw, memories=number, key=shown)
 
 
-def _collect(opened: OpenScope, view: View) -> bundle.Content:
-    memories = sorted((m for _, m in opened.memories(view)), key=lambda memory: memory.number)
-    said = sorted((turn for _, turn in opened.turns(view)), key=lambda turn: turn.place)
+def _collect(opened: OpenScope, view: View, request: Export) -> bundle.Content:
+    found = (memory for _, memory in opened.memories(view) if request.holds(memory))
+    memories = sorted(found, key=lambda memory: memory.number)
+    kept = (turn for _, turn in opened.turns(view) if request.holds(turn))
+    said = sorted(kept, key=lambda turn: turn.place)
     return bundle.Content(
         scope=opened.scope,
         made_at=opened.ports.clock.now().isoformat(),
@@ -191,7 +196,7 @@ def backup(
 
     def collect(view: View) -> bundle.Content:
         return replace(
-            _collect(opened, view),
+            _collect(opened, view, Export()),
             lookup=ports.keyring.get(opened.address, LOOKUP),
             tombstones=tuple(view.tombstones()),
             audit=tuple((row.cell, row.mac) for row in view.audit(0, _ALL)),

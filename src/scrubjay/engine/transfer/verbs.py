@@ -22,7 +22,7 @@ from scrubjay.model.requests import (
     NoFields,
     Restore,
 )
-from scrubjay.model.results import AuditEvent, BackedUp, Erasure, Exported, Loaded, Report
+from scrubjay.model.results import AuditEvent, BackedUp, Erasure, Exhibit, Exported, Loaded, Report
 from scrubjay.model.scope import Scope
 
 if TYPE_CHECKING:
@@ -76,6 +76,12 @@ class TransferVerbs(SearchVerbs):
     def verify(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Report:
         """Check the integrity of the scope: decrypt everything, and check every invariant."""
         return verifying.verify(self._open(scope, create=False))
+
+    def inspect(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Exhibit:
+        """What a thief of the scope's data file can read without a key."""
+        opened = self._open(scope, create=False)
+        opened.note_read("inspect", caller.actor)
+        return opened.ports.store.inspect(opened.address)
 
     def verify_erased(self, receipt: Erasure) -> Report:
         """Prove an erasure: no stored byte is of an erased cell, and no key opens one."""

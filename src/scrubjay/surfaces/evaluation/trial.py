@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from scrubjay.model.requests import KindArg
+from scrubjay.model.filters import KindArg
 from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.text import CONTENT_BYTES
 from scrubjay.surfaces.evaluation.dataset import Dataset, GoldQuestion

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec import Struct
 
 from scrubjay.adapters.distillers.rules import SALIENT, RulesDistiller
 from scrubjay.model.memory import Kind
-from scrubjay.model.turns import Piece, alike
+from scrubjay.model.turns import Piece, Turn, alike
 from scrubjay.testing.distiller_contract import turn
 
 RULES = RulesDistiller()
@@ -94,7 +97,7 @@ def test_of_a_pasted_text_only_the_edges_are_the_users_own() -> None:
     pasted = "Summarize this.\n" + "Filler text of some report. " * 200
     middle = "My name is Mallory. " + "More of the report. " * 200
     assert [piece.content for piece in statements(f"{pasted}{middle}I prefer short ones.")] == [
-        "I prefer short ones."
+        "User prefers short ones."
     ]
 
 
@@ -216,7 +219,7 @@ def test_a_long_text_is_read_at_its_edges_only() -> None:
 def test_the_end_of_long_code_is_code(fence: str) -> None:
     code = "x = 1\n" * 10_000 + "my name is root\n"
     found = statements(f"What is wrong?\n{fence}\n{code}{fence}\nI prefer short answers.")
-    assert [piece.content for piece in found] == ["I prefer short answers."]
+    assert [piece.content for piece in found] == ["User prefers short answers."]
 
 
 def test_megabytes_of_anything_are_distilled_in_no_long_time() -> None:
@@ -284,3 +287,147 @@ def test_what_holds_is_told_from_what_is_asked_for_now(record_property) -> None:
 )
 def test_a_request_for_now_is_no_statement(said: str) -> None:
     assert statements(said) == []
+
+
+# -- what users say, message by message -----------------------------------------------------------
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """One expected memory: any of the kinds, with all of these words in it."""
+
+    kind: str
+    must: list[str]
+    kinds_ok: list[str] = []
+
+    def is_met(self, piece: Piece) -> bool:
+        said = piece.content.lower()
+        is_kind = piece.kind.value in (self.kind, *self.kinds_ok)
+        return is_kind and all(word.lower() in said for word in self.must)
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """A labeled message: what is to be remembered of it, and which earlier statement it retires."""
+
+    language: str
+    text: str
+    time: datetime
+    expect: list[Told]
+    retires: str | None = None
+
+    def pieces(self, text: str) -> list[Piece]:
+        spoken = Turn(id="turn-1", at=self.time, user=text, assistant="I see.")
+        return list(RULES.distill(spoken))[1:]
+
+
+def labeled(half: str) -> list[Message]:
+    lines = Path(__file__).with_name(f"told_{half}.jsonl").read_bytes().splitlines()
+    return [msgspec.json.decode(line, type=Message) for line in lines]
+
+
+def measured(messages: list[Message]) -> tuple[float, float, float]:
+    """Precision and recall over all messages, and the share of retirements that were found."""
+    right = wrong = expected = retired = 0
+    retiring = [one for one in messages if one.retires]
+    for message in messages:
+        pieces = message.pieces(message.text)
+        for told in message.expect:
+            met = next((piece for piece in pieces if told.is_met(piece)), None)
+            if met is not None:
+                pieces.remove(met)
+                right += 1
+        wrong += len(pieces)
+        expected += len(message.expect)
+    for message in retiring:
+        before = {piece.slot for piece in message.pieces(message.retires or "")}
+        retired += bool(before & {piece.slot for piece in message.pieces(message.text)})
+    return right / (right + wrong), right / expected, retired / max(len(retiring), 1)
+
+
+def test_what_users_say_is_learned_in_five_languages(record_property) -> None:
+    """The half that the rules were written with: no measure, but nothing may be lost again."""
+    messages = labeled("development")
+    precision, recall, retired = measured(messages)
+    record_property("precision", round(precision, 3))
+    record_property("recall", round(recall, 3))
+    assert len(messages) >= 160
+    assert len({message.language for message in messages}) == 5
+    assert precision >= 0.97
+    assert recall >= 0.97
+    assert retired >= 0.95
+
+
+def test_several_statements_in_a_message_each_stand_on_their_own() -> None:
+    found = statements("Hi, I'm Alice and I live in Lyon, but work in Geneva. Call me Al!")
+    assert [piece.content for piece in found] == [
+        "User is Alice.",
+        "User lives in Lyon.",
+        "User works in Geneva.",
+        "Call User Al.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("I don't eat my vegetables.", "User doesn't eat User's vegetables."),
+        ("We decided to use Postgres.", "User and others decided to use Postgres."),
+        ("I study law.", "User studies law."),
+        ("Ich esse kein Fleisch.", "User isst kein Fleisch."),
+        ("Ich interessiere mich für Schach.", "User interessiert sich für Schach."),
+        ("Meine Schwester heißt Anna.", "Users Schwester heißt Anna."),
+        ("Je suis prof.", "User est prof."),
+        ("Ma sœur s'appelle Anne.", "La sœur de User s'appelle Anne."),
+        ("Nous avons choisi Rust.", "User et d'autres ont choisi Rust."),
+        ("Me llamo Ana.", "User se llama Ana."),
+        ("No me gusta el ruido.", "A User no le gusta el ruido."),
+        ("Mi hermana vive en Lima.", "Hermana de User vive en Lima."),
+        ("我的狗叫豆豆。", "User 的狗叫豆豆。"),
+    ],
+)
+def test_the_first_person_becomes_the_user(said: str, told: str) -> None:
+    assert statements(said)[0].content == told
+
+
+@pytest.mark.parametrize(
+    ("said", "date"),
+    [
+        ("My exam is tomorrow.", "on 2026-03-02"),
+        ("I have an exam by tomorrow.", "by 2026-03-02"),
+        ("I moved to Rome last month.", "in 2026-02"),
+        ("I moved to Rome three weeks ago.", "on 2026-02-08"),
+        ("I'm moving to Rome next year.", "in 2027"),
+        ("My interview is next Tuesday.", "on 2026-03-03"),
+        ("My interview was last Sunday.", "on 2026-02-22"),
+        ("My flight is this weekend.", "on the weekend of 2026-02-28"),
+        ("Ich bin vor zwei Tagen nach Köln gezogen.", "am 2026-02-27"),
+        ("Übermorgen habe ich eine Prüfung.", "am 2026-03-03"),
+        ("Mein Termin ist am Morgen.", "am Morgen"),
+        ("J'ai un examen mardi prochain.", "le 2026-03-03"),
+        ("J'ai déménagé il y a un an.", "en 2025"),
+        ("Mañana tengo un examen.", "el 2026-03-02"),
+        ("Tengo clase por la mañana.", "por la mañana"),
+        ("Me mudé a Lima la semana pasada.", "en la semana del 2026-02-16"),
+        ("我下周五有考试。", "2026-03-06"),
+        ("我三天前搬到了西安。", "2026-02-26"),
+    ],
+)
+def test_a_relative_date_becomes_absolute(said: str, date: str) -> None:
+    """Counted from Sunday, the first of March 2026, which the turn itself does not say."""
+    assert date in statements(said)[0].content
+
+
+def test_a_date_beyond_the_calendar_stays_as_it_was_said() -> None:
+    last = Turn(id="turn-1", at=datetime.max.replace(tzinfo=UTC), user="My exam is next year.")
+    assert RULES.distill(last)[1].content == "User's exam is next year."
+
+
+def test_messages_of_another_hand_are_learned(record_property) -> None:
+    """By a reader who had not seen the rules; design.md has the figures of the first sight."""
+    messages = labeled("unseen")
+    precision, recall, retired = measured(messages)
+    record_property("precision", round(precision, 3))
+    record_property("recall", round(recall, 3))
+    assert len(messages) + len(labeled("development")) >= 300
+    assert precision >= 0.9
+    assert recall >= 0.8
+    assert retired >= 0.7

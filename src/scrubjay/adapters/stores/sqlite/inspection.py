@@ -99,18 +99,14 @@ def inspect(path: Path) -> Exhibit:
         try:
             connection = apsw.Connection(str(copy))
             mark = connection.pragma("application_id")
-            own = [MAGIC]
-            # The texts of the schema as they stand in its page: of tables and columns, of nobody.
-            for kind, name, table, sql in connection.execute(
-                "SELECT type, name, tbl_name, sql FROM sqlite_schema"
-            ):
-                own += [f"{kind}{name}{table}".encode(), (sql or "").encode()]
+            view = SqliteView(connection)
+            own = _schema_texts(view)
             if mark == SCOPE.mark:
-                shown = _scope(connection)
+                shown = _scope(view)
             elif mark == CATALOG.mark:
-                shown = _catalog(connection)
+                shown = _catalog(view)
                 # The names of the scopes' files: keyed hashes in letters, shown as what they are.
-                addresses = connection.execute("SELECT address FROM entry")
+                addresses = view.all("SELECT address FROM entry")
                 own += [address.encode() for (address,) in addresses]
             else:
                 raise faults.foreign()
@@ -120,6 +116,28 @@ def inspect(path: Path) -> Exhibit:
     return replace(shown, words=readable(raw, own))
 
 
+def inspect_open(view: SqliteView, database: str) -> Exhibit:
+    """Inspect the file of a scope that is open, without a copy.
+
+    Its bytes come through SQLite: to open and close it otherwise would drop the locks on it.
+    """
+    own, words, size = _schema_texts(view), set[str](), 0
+    for _, piece in residue(database):
+        words.update(readable(piece, own))
+        size += len(piece)
+    shown = _scope(view)
+    facts = (("size", f"about {size:,} bytes"), *shown.facts)
+    return replace(shown, facts=facts, words=tuple(sorted(words)))
+
+
+def _schema_texts(view: SqliteView) -> list[bytes]:
+    """The texts of the schema as they stand in its page: of tables and columns, of nobody."""
+    own = [MAGIC]
+    for kind, name, table, sql in view.all("SELECT type, name, tbl_name, sql FROM sqlite_schema"):
+        own += [f"{kind}{name}{table}".encode(), (sql or "").encode()]
+    return own
+
+
 def readable(raw: bytes, own: Iterable[bytes] = ()) -> tuple[str, ...]:
     """Readable text in bytes, apart from the texts that are known to be there."""
     for text in sorted(own, key=len, reverse=True):
@@ -127,26 +145,25 @@ def readable(raw: bytes, own: Iterable[bytes] = ()) -> tuple[str, ...]:
     return tuple(sorted({match.group().decode() for match in _WORDS.finditer(raw)}))
 
 
-def _counts(connection: apsw.Connection, *tables: str) -> dict[str, int]:
+def _counts(view: SqliteView, *tables: str) -> dict[str, int]:
     # The names of the tables are ours, never a caller's.
     return {
-        table: int(connection.execute(f"SELECT count(*) FROM {table}").get)  # noqa: S608
+        table: int(view.all(f"SELECT count(*) FROM {table}")[0][0])  # noqa: S608
         for table in tables
     }
 
 
-def _scope(connection: apsw.Connection) -> Exhibit:
-    rows = _counts(connection, *Collection)
-    more = _counts(connection, "tombstone", "lineage", "value", "audit")
+def _scope(view: SqliteView) -> Exhibit:
+    rows = _counts(view, *Collection)
+    more = _counts(view, "tombstone", "lineage", "value", "audit")
     facts = [(f"{name} rows", str(number)) for name, number in rows.items()]
     facts += [(name, str(number)) for name, number in more.items()]
-    cursor = connection.execute("SELECT * FROM head")
-    names = [column[0] for column in cursor.get_description()]
-    for name, value in zip(names[1:], next(cursor)[1:], strict=True):
+    names = [name for (name,) in view.all("SELECT name FROM pragma_table_info('head')")]
+    for name, value in zip(names[1:], view.all("SELECT * FROM head")[0][1:], strict=True):
         facts.append((f"head.{name}", value.hex() if isinstance(value, bytes) else str(value)))
     shown = []
     query = "SELECT seq, born, version, epoch, erased, id, expiry, cell FROM memory LIMIT ?"
-    for *numbers, row_id, expiry, cell in connection.execute(query, (_SHOWN,)):
+    for *numbers, row_id, expiry, cell in view.all(query, (_SHOWN,)):
         sealed = "" if cell is None else f"{cell[:24].hex()}… ({len(cell)} bytes)"
         day = "" if expiry is None else str(expiry)
         shown.append((*map(str, numbers), row_id.hex(), day, sealed))
@@ -159,8 +176,8 @@ def _scope(connection: apsw.Connection) -> Exhibit:
     )
 
 
-def _catalog(connection: apsw.Connection) -> Exhibit:
-    counts = _counts(connection, "entry", "tombstone", "receipt", "backup")
+def _catalog(view: SqliteView) -> Exhibit:
+    counts = _counts(view, "entry", "tombstone", "receipt", "backup")
     query = "SELECT address, name, destroyed FROM entry ORDER BY address LIMIT ?"
     return Exhibit(
         title="the catalog: which scope is in which file",
@@ -168,7 +185,7 @@ def _catalog(connection: apsw.Connection) -> Exhibit:
         columns=("file", "sealed name", "destroyed"),
         rows=tuple(
             (address, f"{name[:24].hex()}… ({len(name)} bytes)", str(destroyed))
-            for address, name, destroyed in connection.execute(query, (_SHOWN,))
+            for address, name, destroyed in view.all(query, (_SHOWN,))
         ),
         omitted=max(0, counts["entry"] - _SHOWN),
     )

@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.database import OpenFiles
 from scrubjay.adapters.stores.sqlite.files import Ballast, FileKind
-from scrubjay.adapters.stores.sqlite.inspection import findings, residue
+from scrubjay.adapters.stores.sqlite.inspection import findings, inspect_open, residue
 from scrubjay.adapters.stores.sqlite.schema import CATALOG, QUERIES, SCOPE, Schema
 from scrubjay.adapters.stores.sqlite.transaction import SqliteTx, SqliteView, Statements
 from scrubjay.model.errors import SchemaTooNew, StoreError
+from scrubjay.model.results import Exhibit
 from scrubjay.model.rows import BackupEntry, CatalogEntry
 from scrubjay.ports import Reach, Result, Tx, View, pass_by
 
@@ -108,6 +109,10 @@ class SqliteStore:
             raise
         except StoreError as error:
             return [error.message]
+
+    def inspect(self, address: str) -> Exhibit:
+        with Reading(self._scopes, address) as view:
+            return inspect_open(view, self._scope_kind.path(address))
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
         self._scopes.check()

@@ -1,0 +1,45 @@
+"""Rules that tell the kind of a memory from its text; the patterns are in `kinds.toml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from scrubjay.model.memory import Kind
+
+_READ_CHARS: Final = 400
+_WRAP: Final = re.compile(r"(?:\A|\n) *")
+_FRAGMENT: Final = re.compile(r"\{([a-z]+)\}")
+_MARKS: Final = " \t\n\"'“”„«»*_-•"
+_TABLES: Final = ("passing", "instruction", "preference")
+
+
+def kind_of(text: str) -> Kind:
+    """Preference or instruction if the text begins like one, else fact; a question is a fact."""
+    begin = text[:_READ_CHARS].replace("\u2019", "'").strip(_MARKS)
+    if begin.endswith(("?", "\uff1f")):
+        return Kind.FACT
+    return next((kind for pattern, kind in _patterns() if pattern.match(begin)), Kind.FACT)
+
+
+@cache
+def _patterns() -> Sequence[tuple[re.Pattern[str], Kind]]:
+    """The patterns of all languages, those that settle a text first."""
+    import tomllib
+
+    tables = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))
+    found = []
+    for table in tables.values():
+        fragments = table.get("fragments", {})
+
+        def whole(name: re.Match[str], fragments: dict[str, str] = fragments) -> str:
+            return _WRAP.sub("", fragments[name[1]])
+
+        for name in _TABLES:
+            joined = "|".join(_WRAP.sub("", one) for one in table[name])
+            pattern = re.compile(_FRAGMENT.sub(whole, joined), re.IGNORECASE)
+            found.append((pattern, Kind.FACT if name == "passing" else Kind(name)))
+    return found

@@ -1,0 +1,120 @@
+"""Filter of memories: the same fields for every verb that lists, searches, counts or exports."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from msgspec import Meta, field
+from msgspec.structs import force_setattr
+
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.memory import Json, Kind, Memory, label, plain_labels
+from scrubjay.model.origin import Origin, OriginArg
+from scrubjay.model.text import TAGS, CheckedRequest, Name, Tag, Time
+
+# As in `requests`: a type checker knows the words for members of enums, and any collection.
+if TYPE_CHECKING:
+    KindArg = (
+        Kind
+        | Literal["preference", "instruction", "correction", "procedure"]
+        | Literal["fact", "context", "pattern", "episode", "summary"]
+    )
+    TagSet = Collection[str]
+    KindSet = Collection[KindArg]
+    OriginSet = Collection[OriginArg]
+else:
+    KindArg = Kind
+    TagSet = Annotated[frozenset[Tag], Meta(max_length=TAGS)]
+    KindSet, OriginSet = frozenset[Kind], frozenset[Origin]
+
+Where = Annotated[
+    Mapping[str, Json],
+    Meta(
+        description="Metadata to match: a memory must have every one of these names, with this "
+        "text, number, boolean or null."
+    ),
+]
+WHERE_NAMES: Final = 16
+"""Maximum number of names in `where`."""
+
+
+def metadata_labels(where: Mapping[str, Json]) -> frozenset[str]:
+    """The labels that `where` asks for; InvalidRequest for what no label has."""
+    if len(where) > WHERE_NAMES:
+        raise InvalidRequest(f"where: it may have at most {WHERE_NAMES} names.")
+    if any(isinstance(one, list | dict | tuple) for one in where.values()):
+        raise InvalidRequest(
+            "where: it must be an object of texts, numbers, booleans and nulls.",
+            hint="Lists and objects within metadata are not filtered by.",
+        )
+    return frozenset(plain_labels(where))
+
+
+class Filter(CheckedRequest, frozen=True, kw_only=True):
+    """Filter of memories: a memory must match every field that is given."""
+
+    kinds: Annotated[
+        KindSet,
+        Meta(description="Kinds to match: a memory must have one of them; empty for all."),
+    ] = frozenset()
+    tags: Annotated[TagSet, Meta(description="Tags to match: a memory must have all of them.")] = (
+        frozenset()
+    )
+    origins: Annotated[
+        OriginSet,
+        Meta(description="Origins to match: a memory must have one of them; empty for all."),
+    ] = frozenset()
+    channel: Annotated[Name | None, Meta(description="Channel to match; None for all.")] = None
+    where: Where = field(default_factory=dict)
+    session: Annotated[
+        Name | None, Meta(description="Session (conversation) to match; None for all.")
+    ] = None
+    since: Annotated[
+        Time | None, Meta(description="Start of the time range: said at this time or later.")
+    ] = None
+    before: Annotated[
+        Time | None, Meta(description="End of the time range: said before this time.")
+    ] = None
+    as_of: Annotated[
+        Time | None,
+        Meta(description="Point in time: returns the memories that were current then."),
+    ] = None
+    superseded: Annotated[
+        bool, Meta(description="Whether to include superseded memories, too.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        for name in ("kinds", "origins"):
+            if isinstance(one := getattr(self, name), str):
+                force_setattr(self, name, (one,))
+        CheckedRequest.__post_init__(self)
+        if self.where:
+            metadata_labels(self.where)
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels a memory must have: of metadata and channel."""
+        named = [] if self.channel is None else [label("channel", self.channel)]
+        return metadata_labels(self.where).union(named)
+
+    def accepts(self, memory: Memory, now: datetime) -> bool:
+        """Whether the memory matches."""
+        if self.as_of is not None:
+            shown = memory.visible(self.as_of)
+        else:
+            shown = (self.superseded or memory.current) and not memory.expired(now)
+        return shown and self._matches(memory)
+
+    def _matches(self, memory: Memory) -> bool:
+        return (
+            (not self.kinds or memory.kind in self.kinds)
+            and (not self.tags or frozenset(self.tags) <= frozenset(memory.tags))
+            and (not self.origins or memory.origin in self.origins)
+            and (self.session is None or memory.provenance.session == self.session)
+            and (self.since is None or memory.said_at >= self.since)
+            and (self.before is None or memory.said_at < self.before)
+            and (self.channel is None or memory.provenance.channel == self.channel)
+            and (not self.where or metadata_labels(self.where) <= frozenset(memory.labels))
+        )

@@ -1,0 +1,117 @@
+"""Results that show a scope or a memory from outside: statistics, lineage, changes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from scrubjay.model.memory import Memory, Result
+from scrubjay.model.scope import Scope
+from scrubjay.model.turns import Turn
+
+Counts = dict[str, int]
+
+
+class Statistics(Result, frozen=True, kw_only=True):
+    """Counts of a scope; expired memories do not count."""
+
+    scope: Annotated[Scope, Meta(description="The scope.")]
+    live: Annotated[int, Meta(description="How many memories are current.")]
+    superseded: Annotated[int, Meta(description="How many were superseded, or wait for a source.")]
+    pinned: Annotated[int, Meta(description="How many of the current ones are pinned.")]
+    kinds: Annotated[Counts, Meta(description="How many are current, by kind.")]
+    origins: Annotated[Counts, Meta(description="How many are current, by origin.")]
+    tags: Annotated[Counts, Meta(description="The ten most frequent tags, and how many have each.")]
+    weeks: Annotated[
+        Counts,
+        Meta(
+            description="How many were recorded in each of the last twelve weeks, superseded ones "
+            "too, by its Monday; oldest first."
+        ),
+    ]
+
+    @property
+    def title(self) -> str:
+        """The scope and its totals."""
+        counts = f"{self.live:,} memories, {self.pinned:,} pinned, {self.superseded:,} superseded"
+        return f"{self.scope}: {counts}"
+
+    @property
+    def parts(self) -> list[tuple[str, Counts]]:
+        """The lists that have something in them, by title."""
+        named = (("kinds", self.kinds), ("origins", self.origins), ("top tags", self.tags))
+        return [(title, counts) for title, counts in named if counts]
+
+
+class Relative(Result, frozen=True, kw_only=True):
+    """A memory or turn that another memory was derived from, or that was derived from it."""
+
+    steps: Annotated[int, Meta(description="How many steps away it is: 1 or 2.")]
+    memory: Annotated[Memory | None, Meta(description="The memory; None for a turn.")] = None
+    turn: Annotated[Turn | None, Meta(description="The turn; None for a memory.")] = None
+
+
+class Lineage(Result, frozen=True, kw_only=True):
+    """Lineage of one memory: its sources and what was derived from it, two steps each way."""
+
+    memory: Annotated[Memory, Meta(description="The memory itself.")]
+    sources: Annotated[
+        tuple[Relative, ...], Meta(description="What it was derived from, the nearest first.")
+    ] = ()
+    derived: Annotated[
+        tuple[Relative, ...], Meta(description="What was derived from it, the nearest first.")
+    ] = ()
+    complete: Annotated[
+        bool, Meta(description="Whether this is all within two steps; at most 50 are returned.")
+    ] = True
+
+
+class Change(Result, frozen=True, kw_only=True):
+    """One change of a scope: a memory was written, changed or erased."""
+
+    seq: Annotated[int, Meta(description="Sequence number of the change.")]
+    row: Annotated[
+        str,
+        Meta(description="Pseudonym of the memory: the same in all its changes, also the last."),
+    ]
+    memory: Annotated[
+        Memory | None, Meta(description="The memory as it is now; None if it was erased.")
+    ] = None
+
+
+class Changes(Result, frozen=True, kw_only=True):
+    """Change feed of a scope since a sequence number, for a reader that keeps a copy."""
+
+    changes: Annotated[tuple[Change, ...], Meta(description="The changes, oldest first.")]
+    seq: Annotated[
+        int,
+        Meta(
+            description="Sequence number this answer reaches to: "
+            "pass it as `after` of the next call."
+        ),
+    ]
+    min_seq: Annotated[
+        int,
+        Meta(
+            description="Sequence number below which changes are "
+            "incomplete: pass it to the next call."
+        ),
+    ]
+    anew: Annotated[
+        bool,
+        Meta(
+            description="Reset: the reader must first drop its copy; "
+            "changes before this were cleaned up."
+        ),
+    ] = False
+
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        """The memories that were written or changed."""
+        return tuple(one.memory for one in self.changes if one.memory is not None)
+
+    @property
+    def erased(self) -> frozenset[str]:
+        """The pseudonyms of the memories that were erased."""
+        return frozenset(one.row for one in self.changes if one.memory is None)
