@@ -1,7 +1,7 @@
 """`python -m bench.peers`: ours and other memory systems, the same turns and questions.
 
-`python -m bench.peers ../shared/eval/facts_user` measures another set; its R@10 is kept in scratch
-and stands on the page that the next run on LoCoMo writes.
+`python -m bench.peers ../shared/eval/facts_user` measures another set; the page of LoCoMo gets its
+R@10 as well.
 
 Installs the others on first use (a few minutes), embeds all texts once (about 40 texts a second),
 then takes some ten minutes for the development half of LoCoMo on two cores. `--turns 300` is a
@@ -54,21 +54,23 @@ def main() -> int:
         secure_delete=_is_secure(),
     )
     is_full = chosen.turns is None and not chosen.only
-    others = {}
-    if is_full:
-        others = _figures(outcomes, chosen.folder.name)
+    others = _figures(outcomes, chosen.folder.name) if is_full else {}
     is_page = is_full and chosen.folder == LOCOMO
     _write(outcomes, occasion, chosen.output or (PAGE if is_page else SCRATCH / "peers.md"), others)
+    if is_full and not is_page:
+        head, _, rest = PAGE.read_text().partition(report.METHOD)
+        head = head.partition(report.OTHER_SETS)[0]
+        PAGE.write_text(f"{head}{report.other_sets(others)}\n\n{report.METHOD}{rest}")
     return 0
 
 
 def _figures(outcomes: list[Row | Absence], dataset: str) -> dict[str, dict[str, float]]:
-    """Keep the R@10 of this run; those of the runs on other sets."""
+    """Keep the R@10 of this run; those of all runs but the one on LoCoMo, by set."""
     folder = SCRATCH / "figures"
     folder.mkdir(exist_ok=True)
     found = {one.entrant.name: one.recall.mean for one in outcomes if isinstance(one, Row)}
     (folder / f"{dataset}.json").write_text(json.dumps(found))
-    kept = sorted(path for path in folder.glob("*.json") if path.stem != dataset)
+    kept = sorted(path for path in folder.glob("*.json") if path.stem != LOCOMO.name)
     return {path.stem: json.loads(path.read_text()) for path in kept}
 
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.errors import Stale as Stale
     from scrubjay.model.errors import StoreError as StoreError
     from scrubjay.model.errors import Timeout as Timeout
+    from scrubjay.model.errors import WrongKey as WrongKey
     from scrubjay.model.memory import Kind as Kind
     from scrubjay.model.memory import Memory as Memory
     from scrubjay.model.memory import Provenance as Provenance
@@ -99,7 +100,7 @@ _HOMES = {
     "scrubjay.model.errors": (
         "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "
         "Full InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
-        "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout"
+        "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout WrongKey"
     ),
     "scrubjay.model.memory": "Kind Memory Provenance",
     "scrubjay.model.origin": "Actor Origin",

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Engine
 from scrubjay.model import requests
+from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import KeyMissing, NotFound
 from scrubjay.model.requests import NOTHING, USER, Browse, Destroy, NoFields, Retain
 from scrubjay.model.results import Outcome
@@ -39,6 +40,7 @@ GIVEN: dict[type[Struct], Struct] = {
     requests.Destroy: Destroy(confirm=str(ALICE)),
     requests.Load: requests.Load(b"{}"),
     Retain: Retain("milk"),
+    RetainMany: RetainMany([{"content": "milk"}]),
     NoFields: NOTHING,
 }
 """A request for each verb that cannot do without one."""

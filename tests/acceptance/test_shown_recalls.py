@@ -175,5 +175,5 @@ def test_the_page_of_the_plane_offers_tea(tmp_path: Path) -> None:
     plane.answer("retain", json.dumps({"agent_id": "a", "entry": entry}).encode())
     asked = {"agent_id": "a", "messages": [{"role": "user", "content": "Tea or coffee?"}]}
     blocks = json.loads(plane.answer("recall", json.dumps(asked).encode()).body)["memories"]
-    assert blocks[0]["text"] == "I prefer tea."
+    assert blocks[0]["text"] == "User prefers tea."
     engine.close()

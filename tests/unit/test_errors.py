@@ -16,7 +16,7 @@ Branch = dict[str, "Branch"]
 
 TREE: Branch = {
     "ScrubjayError": {
-        "InvalidRequest": {},
+        "InvalidRequest": {"WrongKey": {}},
         "NotFound": {},
         "Forbidden": {},
         "LimitReached": {},
@@ -75,7 +75,7 @@ def test_every_error_is_at_the_package_root(kind: type[ScrubjayError]) -> None:
 
 def test_every_code_is_given_once() -> None:
     codes = [kind.code for kind in CLASSES]
-    assert len(set(codes)) == len(codes) == 22
+    assert len(set(codes)) == len(codes) == 23
     assert all(re.fullmatch(r"[a-z_]+", code) for code in codes)
 
 

@@ -18,12 +18,11 @@ from scrubjay.model.errors import (
     Forbidden,
     Frozen,
     InvalidRequest,
-    KeyMissing,
     NeedsConfirmation,
     NotFound,
     ScrubjayError,
-    SealBroken,
     StoreError,
+    WrongKey,
 )
 from scrubjay.model.origin import Origin
 from scrubjay.model.rows import Freeze
@@ -76,11 +75,11 @@ BAD_INPUT: dict[str, tuple[type[ScrubjayError], Call]] = {
     "a damaged import": (InvalidRequest, lambda jay, _: jay.load(jay.export().content[:-9])),
     "an import that is none": (InvalidRequest, lambda jay, _: jay.load(b"\x00tea")),
     "a sealed import without its key": (
-        KeyMissing,
+        WrongKey,
         lambda jay, _: jay.load(jay.export(sealed=True).content),
     ),
     "a sealed import with another key": (
-        SealBroken,
+        WrongKey,
         lambda jay, _: jay.load(jay.export(sealed=True).content, key=WRONG_KEY),
     ),
     "a sealed import with no key at all": (

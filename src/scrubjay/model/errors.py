@@ -2,6 +2,7 @@
 
 ScrubjayError
 ├── InvalidRequest        the request cannot be carried out as it was written
+│   └── WrongKey          the key or passphrase given does not open the file
 ├── NotFound              no such memory, session, scope or file
 ├── Forbidden             this credential or origin may not do that
 ├── LimitReached          a budget or a size limit is used up
@@ -53,6 +54,13 @@ class InvalidRequest(ScrubjayError):
 
     code = "invalid_request"
     default_hint = "Correct the request and send it again."
+
+
+class WrongKey(InvalidRequest):
+    """No key or passphrase was given for a sealed file, or one that does not open it."""
+
+    code = "wrong_key"
+    default_hint = "Nothing was loaded. Give the key or the passphrase the file was made with."
 
 
 class NotFound(ScrubjayError):

@@ -18,6 +18,7 @@ from tests.unit.cli.conftest import CommandLine, Done
 CODES = {
     errors.ScrubjayError: 1,
     errors.InvalidRequest: 2,
+    errors.WrongKey: 2,
     errors.NeedsConfirmation: 2,
     errors.NotFound: 3,
     errors.Forbidden: 4,

@@ -57,8 +57,8 @@ def test_a_dry_run_of_an_import_counts_and_writes_nothing(
 def test_a_sealed_bundle_needs_its_key(full: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "copy"
     full.good("export", "--format", "bundle", "-o", file)
-    assert full("import", file, "--scope", "bob").code == 7
-    assert full("import", file, "--scope", "bob", "--dry-run").code == 7
+    assert full("import", file, "--scope", "bob").code == 2
+    assert full("import", file, "--scope", "bob", "--dry-run").code == 2
     assert b"tea" not in file.read_bytes()
 
 
@@ -70,7 +70,7 @@ def test_a_bundle_with_a_passphrase_opens_with_it_alone(full: CommandLine, tmp_p
     assert full(*sealed, "--yes", *asked, stdin="short\n").code == 2
     assert full("export", "-o", tmp_path / "plain", *asked, stdin="three jays\n").code == 2
     load = ("import", file, "--scope", "bob")
-    assert full(*load).code == 7
+    assert full(*load).code == 2
     assert full(*load, *asked, stdin="three crows\n").code != 0
     told = full.good(*load, "--dry-run", *asked, stdin="three jays\n").json
     assert told["memories"] == 3
@@ -142,7 +142,7 @@ def test_a_restore_on_another_machine_needs_only_the_key(
     file, before = tmp_path / "backup", everything(full)
     key = full.good("backup", file).words
     monkeypatch.setenv("SCRUBJAY_HOME", str(tmp_path / "elsewhere"))
-    assert full("restore", file).code == 7
+    assert full("restore", file).code == 2
     full.good("restore", file, "--key", key)
     assert everything(full) == before
 

@@ -14,8 +14,8 @@ from scrubjay.model.errors import (
     KeyMissing,
     NotFound,
     ScrubjayError,
-    SealBroken,
     StoreError,
+    WrongKey,
 )
 from scrubjay.model.requests import Backup, Destroy, Export, Get, Load, Restore, Retain
 from scrubjay.model.results import Loaded, Outcome
@@ -214,7 +214,7 @@ def test_another_machine_restores_it_with_the_printed_key(engine: Engine) -> Non
 def test_another_machine_cannot_without_it(engine: Engine) -> None:
     raw, _ = engine.backup(ALICE)
     other = MemoryHome("another").engine()
-    with pytest.raises(KeyMissing):
+    with pytest.raises(WrongKey):
         other.restore(ALICE, Restore(raw))
     assert other.scopes() == ()
 
@@ -223,7 +223,7 @@ def test_a_wrong_key_restores_nothing(engine: Engine) -> None:
     raw, _ = engine.backup(ALICE)
     _, another = engine.backup(ALICE)
     other = MemoryHome("another").engine()
-    with pytest.raises(SealBroken):
+    with pytest.raises(WrongKey):
         other.restore(ALICE, Restore(raw, key=another.key))
     assert other.scopes() == ()
 
@@ -278,7 +278,7 @@ def test_without_its_kept_key_the_printed_one_still_opens_it(
     raw, made = engine.backup(ALICE, Backup(days=1))
     home.clock.advance(days=3)
     engine.purge(ALICE)
-    with pytest.raises(KeyMissing):
+    with pytest.raises(WrongKey):
         engine.restore(ALICE, Restore(raw))
     assert engine.restore(ALICE, Restore(raw, key=made.key)).known == 1
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine import Engine
 from scrubjay.engine.transfer import bundle
-from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, SealBroken
+from scrubjay.model.errors import Conflict, InvalidRequest, SealBroken, WrongKey
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Origin
 from scrubjay.model.requests import Amend, Export, Get, History, Load, Purge, Restore, Supersede
@@ -135,10 +135,10 @@ def test_another_passphrase_or_none_loads_nothing(engine: Engine) -> None:
     retain(engine, "Nightingale")
     raw = engine.export(ALICE, Export(sealed=True, passphrase=PHRASE)).content
     for request, refusal in (
-        (Load(raw, passphrase="another one"), SealBroken),
+        (Load(raw, passphrase="another one"), WrongKey),
         (Load(raw, passphrase=""), InvalidRequest),
-        (Load(raw, bundle.print_key(bytes(32))), SealBroken),
-        (Load(raw), KeyMissing),
+        (Load(raw, bundle.print_key(bytes(32))), WrongKey),
+        (Load(raw), WrongKey),
     ):
         with pytest.raises(refusal):
             engine.load(ALICE, request)
@@ -198,7 +198,7 @@ def test_two_sealed_exports_have_nothing_in_common(engine: Engine) -> None:
     retain(engine, "tea")
     first, second = (engine.export(ALICE, Export(sealed=True)) for _ in range(2))
     assert first.key != second.key
-    with pytest.raises(SealBroken):
+    with pytest.raises(WrongKey):
         engine.load(BOB, Load(first.content, key=second.key))
 
 

@@ -392,12 +392,47 @@ def test_a_sealed_export_is_a_file_that_its_passphrase_loads(alice: Caller) -> N
     assert b"green tea" not in answer.content
     assert phrase not in f"{answer.headers}" + answer.content.decode(errors="replace")
     sent = {"content": base64.b64encode(answer.content).decode()}
-    problem(alice.http.post("/v1/load", json=sent), 500, "key_missing")
-    problem(
-        alice.http.post("/v1/load", json=sent | {"passphrase": "wrong one"}), 500, "seal_broken"
-    )
+    problem(alice.http.post("/v1/load", json=sent), 422, "wrong_key")
+    problem(alice.http.post("/v1/load", json=sent | {"passphrase": "wrong one"}), 422, "wrong_key")
     loaded = alice.http.post("/v1/load", json=sent | {"passphrase": phrase})
     assert loaded.json()["known"] == 1
+
+
+KEY = "-".join(["AAAA"] * 13)
+MISTAKES: dict[str, Callable[[bytes], dict[str, object]]] = {
+    "no key": lambda raw: {"content": raw},
+    "another passphrase": lambda raw: {"content": raw, "passphrase": "another one"},
+    "another key": lambda raw: {"content": raw, "key": KEY},
+    "half a key": lambda raw: {"content": raw, "key": KEY[:20]},
+    "no key at all": lambda raw: {"content": raw, "key": "?!"},
+    "a cut file": lambda raw: {"content": raw[:-10], "passphrase": "three jays"},
+    "only its first line": lambda raw: {"content": raw.split(b"\n")[0], "passphrase": "three jays"},
+    "a later version": lambda raw: {"content": raw.replace(b'version": 1', b'version": 9')},
+    "another cost": lambda raw: {"content": raw.replace(b'passes": ', b'passes": 9'), "key": KEY},
+    "text": lambda _: {"content": b"green tea"},
+    "nothing": lambda _: {"content": b""},
+    "JSON of others": lambda _: {"content": b"[1, 2]"},
+    "a wrong record": lambda _: {
+        "content": b'{"format": "scrubjay-export", "version": 1, "count": 1, "memories": [{}]}'
+    },
+    "deep JSON": lambda _: {"content": b"[" * 100_000},
+}
+
+
+@pytest.mark.parametrize("path", ["/v1/load", "/v1/restore"])
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_with_a_file_is_the_callers_not_the_servers(
+    alice: Caller, path: str, mistake: str
+) -> None:
+    alice.retain("green tea")
+    sealed = {"sealed": True, "passphrase": "three jays"}
+    raw = alice.http.post("/v1/export", json=sealed).content
+    sent = MISTAKES[mistake](raw)
+    content = base64.b64encode(cast(bytes, sent["content"])).decode()
+    answer = alice.http.post(path, json=sent | {"content": content})
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["code"] in ("invalid_request", "wrong_key")
+    assert answer.json()["hint"]
 
 
 @pytest.mark.parametrize(

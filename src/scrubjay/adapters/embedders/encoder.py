@@ -30,7 +30,7 @@ FILES = {
 DIMENSIONS = 512
 TABLE_SHARE = 0.3
 """Share of the built-in table in the likeness of two texts."""
-CHARS = 1_000
+CHARS = 500
 """Characters of a text that the network reads: its time grows with them, the mean hardly moves."""
 BATCH = 32
 """Texts embedded between two looks at the deadline."""

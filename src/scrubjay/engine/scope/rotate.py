@@ -31,8 +31,15 @@ def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
     used = [one for one in Collection if opened.slots(one)]  # in others nothing was ever sealed
 
     def store(tx: Tx) -> None:
+<<<<<<< HEAD
         for collection in used:
             opened.raise_epoch(tx, collection)
+=======
+        for collection in Collection:
+            # One that was never used has no key; one that was, and has none, lost it.
+            if opened.slots(collection) or tx.head().at(collection).seq:
+                opened.raise_epoch(tx, collection)
+>>>>>>> main
         opened.leave_due(tx, Due.ROTATE)
         opened.trail.record(tx, "rotate", actor)
 

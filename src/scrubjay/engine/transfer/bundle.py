@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from scrubjay import vault
 from scrubjay.model import turns
-from scrubjay.model.errors import InvalidRequest, KeyMissing, SealBroken
+from scrubjay.model.errors import InvalidRequest, SealBroken, WrongKey
 from scrubjay.model.memory import Json, Memory
 from scrubjay.model.records import EXPORT, EXPORT_VERSION, export_record, from_record
 from scrubjay.model.scope import Scope
@@ -246,14 +246,12 @@ def read(raw: bytes, key: str | None, passphrase: str | None) -> Content:
 
 
 def secret_of(raw: bytes, key: str | None = None, passphrase: str | None = None) -> bytes:
-    """The key of a sealed bundle, from its printed form or its passphrase; KeyMissing if neither.
+    """The key of a sealed bundle, from its printed form or its passphrase; WrongKey if neither.
 
     A client makes up a printed key and sends it as the passphrase, so either opens such a bundle.
     """
     if key is None and passphrase is None:
-        raise KeyMissing(
-            "The bundle is sealed and no key was given.", hint="Give its key or its passphrase."
-        )
+        raise WrongKey("The bundle is sealed and no key was given.")
     given = _header_of(raw).get(KDF)
     if given is None:
         if key is None:
@@ -281,9 +279,8 @@ def unseal(raw: bytes, key: bytes) -> Content:
             chunks.append(chunk)
     except SealBroken as error:
         if not chunks:
-            raise SealBroken(
-                "The bundle does not open: the key is another one, or its beginning is damaged.",
-                hint="Nothing was loaded. Use the key or passphrase it was made with.",
+            raise WrongKey(
+                "The bundle does not open: the key is another one, or its beginning is damaged."
             ) from error
         at = len(raw) - len(stream) + len(chunks) * (vault.CHUNK_BYTES + vault.OVERHEAD)
         raise _damaged(f"byte {at:,}", "a chunk was altered or is missing") from error

@@ -17,7 +17,14 @@ from scrubjay.engine.scope.open_scope import LOOKUP, OpenScope, Ports, day, slot
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit
-from scrubjay.model.errors import Conflict, Destroyed, Forbidden, InvalidRequest, KeyMissing
+from scrubjay.model.errors import (
+    Conflict,
+    Destroyed,
+    Forbidden,
+    InvalidRequest,
+    KeyMissing,
+    WrongKey,
+)
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, lowest
 from scrubjay.model.requests import Caller, Export, Load, Restore
@@ -245,7 +252,9 @@ def restore(ports: Ports, scope: Scope, request: Restore, caller: Caller) -> Loa
         given = key is not None or passphrase is not None
         secret = None if given else ports.keyring.get(address, f"backup.{name}")
     except (KeyMissing, InvalidRequest) as error:
-        raise KeyMissing(
+        # One that is noted here should be in the keyring; of any other the caller has the key.
+        known = any(one.name == name for one in ports.store.catalog.backups(address))
+        raise (KeyMissing if known else WrongKey)(
             "The key of this backup is not in the keyring.",
             hint="Give the key printed when the backup was made.",
         ) from error
