@@ -28,18 +28,13 @@ _BATCH_BYTES = 8 * 1024 * 1024
 
 def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
     """Give every collection a new epoch key and delete the old ones."""
-    used = [one for one in Collection if opened.slots(one)]  # in others nothing was ever sealed
+    head = opened.read(lambda view: view.head())
+    # A collection that was never used has no key; one that was, and has none, lost it.
+    used = [one for one in Collection if head.at(one).seq or opened.slots(one)]
 
     def store(tx: Tx) -> None:
-<<<<<<< HEAD
         for collection in used:
             opened.raise_epoch(tx, collection)
-=======
-        for collection in Collection:
-            # One that was never used has no key; one that was, and has none, lost it.
-            if opened.slots(collection) or tx.head().at(collection).seq:
-                opened.raise_epoch(tx, collection)
->>>>>>> main
         opened.leave_due(tx, Due.ROTATE)
         opened.trail.record(tx, "rotate", actor)
 
