@@ -164,7 +164,7 @@ class Bench:
         home = Collection.SESSION
         row = Row(id=row_id, version=1, epoch=1, cell=None)
         sealed = self.opened.seal_body(home, row, raw)
-        self.opened.write(lambda tx: tx.put(home, sealed.row))
+        self.opened.write(lambda tx: tx.put(home, sealed))
 
     def session(self) -> bytes:
         """The row of the session."""

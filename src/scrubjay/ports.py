@@ -68,7 +68,7 @@ class View(Protocol):
         """Every tombstone of the scope."""
 
     def value(self, name: str) -> bytes | None:
-        """The small sealed value kept under this name; None if there is none."""
+        """The small value kept under this name; None if there is none."""
 
     def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
         """Audit rows with count > after, ascending, at most `limit`."""
@@ -91,10 +91,11 @@ class Tx(View, Protocol):
         written over, but is never made this way.
         """
 
-    def reseal(self, collection: Collection, row: Row) -> None:
-        """Exchange cell, vector, blob and epoch of an existing row; seq and version stay.
+    def reseal(self, collection: Collection, rows: Sequence[tuple[Row, Row]]) -> frozenset[bytes]:
+        """Exchange cell, vector, blob and epoch of rows, given as read and as they are to be.
 
-        Raises Conflict when the row is absent, erased, or of another version by now.
+        Seq and version stay. A row that is not as it was read (another version, epoch or vector,
+        erased, or gone) is passed over; returns the ids of those that were exchanged.
         """
 
     def erase(self, collection: Collection, row_id: bytes, *, drop_day: int) -> Row | None:
@@ -200,6 +201,9 @@ class Store(Protocol):
         Only its work may run a second time, after a first run found no space and was rolled back.
         A write begun inside the work of another on the same scope is a StoreError.
         """
+
+    def make_room(self) -> None:
+        """Give the space held in reserve to an erasure whose keys or blobs find none."""
 
     def settle(self, address: str) -> None:
         """Drive what erasure left in side files out of them, as far as readers allow."""
@@ -414,6 +418,7 @@ class Failpoint(StrEnum):
     JOB_LEASED = "job.leased"
     JOB_ANSWERED = "job.answered"
     PURGE_COMMITTED = "purge.committed"
+    DESTROY_MARKED = "destroy.marked"
     DESTROY_KEYS_DELETED = "destroy.keys-deleted"
     DESTROY_EMPTIED = "destroy.emptied"
     DESTROY_UNLINKED = "destroy.unlinked"

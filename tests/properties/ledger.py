@@ -156,7 +156,8 @@ class Ledger:
         if verb is Verb.DESTROY and (outcome.ok or outcome.crash in POINTS_OF_NO_RETURN):
             assert self.destroyed, "a scope that was destroyed is still there"
         if verb is Verb.DESTROY and outcome.crash and not self.destroyed:
-            self.doomed = True
+            # With its file, the mark in the head is there before anything else is done.
+            self.doomed = self.doomed or self.lost
 
     def _judge_end(self, verb: Verb) -> None:
         assert self.destroyed or self.doomed or verb is Verb.DESTROY, "destroyed by nobody"

@@ -51,6 +51,7 @@ class Stage(RuleBasedStateMachine):
         finally:
             for world in self.worlds:
                 world.end()
+                assert world.watch.calls == [], "asked while the head was locked"
 
     def step(
         self,

@@ -33,6 +33,7 @@ from scrubjay.testing.clock import FakeClock
 from tests.support.engines import LastingStore, SimulatedCrash
 from tests.support.memory_blobs import MemoryBlobs
 from tests.support.memory_keyring import MemoryKeyring
+from tests.support.watched import Watch
 
 RAM_DISK: Final = Path("/dev/shm")
 COMMITS: Final = frozenset({Failpoint.STORE_BEFORE_COMMIT, Failpoint.STORE_AFTER_COMMIT})
@@ -138,6 +139,7 @@ class World(ABC):
     def __init__(self, seed: int, policy: Policy) -> None:
         self.clock = FakeClock(seed)
         self.fuse = Fuse()
+        self.watch = Watch()
         self._policy = policy
         self._lives: dict[Scope, OpenScope] = {}
 
@@ -172,12 +174,11 @@ class World(ABC):
 
     def _engine(self) -> Engine:
         reach: Reach = self.fuse
-        return Engine(
-            Ports(
-                store=self.store(), blobs=self.blobs(), keyring=self.keyring(),
-                clock=self.clock, embedder=NoEmbedder(), reach=reach, policy=self._policy,
-            )
+        ports = Ports(
+            store=self.store(), blobs=self.blobs(), keyring=self.keyring(),
+            clock=self.clock, embedder=NoEmbedder(), reach=reach, policy=self._policy,
         )  # fmt: skip
+        return Engine(self.watch.over(ports))
 
     def restart(self, which: int) -> None:
         """End an engine in good order and start another in its place."""
@@ -285,6 +286,4 @@ class FileWorld(World):
 
 
 def _abandon(engine: Engine) -> None:
-    store = engine._ports.store
-    assert isinstance(store, SqliteStore)
-    store.abandon()
+    engine._ports.store.abandon()  # type: ignore[attr-defined]

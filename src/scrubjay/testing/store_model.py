@@ -43,7 +43,9 @@ _rows = st.builds(
 Change = tuple[str, tuple[Any, ...]]
 _changes: st.SearchStrategy[Change] = st.one_of(
     st.tuples(st.just("put"), st.tuples(_collections, _rows)),
-    st.tuples(st.just("reseal"), st.tuples(_collections, _rows)),
+    st.tuples(
+        st.just("reseal"), st.tuples(_collections, st.lists(st.tuples(_rows, _rows), max_size=2))
+    ),
     st.tuples(st.just("erase"), st.tuples(_collections, _ids, _days)),
     st.tuples(st.just("drop"), st.tuples(_collections, st.lists(_ids, max_size=3))),
     st.tuples(st.just("bury"), st.tuples(st.lists(_ids, max_size=2))),

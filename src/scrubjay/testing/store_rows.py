@@ -193,17 +193,23 @@ class RowContract:
         (row,) = put(store, a_row("one", session=b"s", key=b"k", expiry=5))
         sealed = replace(row, epoch=2, cell=b"new", vector=b"v", blob="b")
         impostor = replace(sealed, seq=9, born=9, session=b"t", key=b"l", expiry=6)
-        store.write(ALICE, lambda tx: tx.reseal(MEMORY, impostor))
+        done = store.write(ALICE, lambda tx: tx.reseal(MEMORY, [(row, impostor)]))
+        assert done == {row.id}
         assert look(store, lambda view: view.row(MEMORY, row.id)) == sealed
         assert head(store).memory.seq == 1
 
     def test_what_changed_since_it_was_read_is_not_resealed(self, store: Store) -> None:
-        old, gone = put(store, a_row("one"), a_row("gone"))
-        put(store, a_row("one", version=2))
+        names = ("changed", "gone", "moved", "embedded", "same")
+        read = put(store, *map(a_row, names))
+        changed, gone, moved, embedded, same = read
+        put(store, replace(changed, version=2))
         erase(store, gone)
-        for row in (old, gone, a_row("absent")):
-            with pytest.raises(Conflict):
-                store.write(ALICE, methodcaller("reseal", MEMORY, row))
+        newer = [(moved, replace(moved, epoch=2)), (embedded, replace(embedded, vector=b"v"))]
+        store.write(ALICE, lambda tx: tx.reseal(MEMORY, newer))
+        late = [(row, replace(row, epoch=3, cell=b"late")) for row in (*read, a_row("absent"))]
+        assert store.write(ALICE, lambda tx: tx.reseal(MEMORY, late)) == {same.id}
+        rows = look(store, lambda view: view.changes(MEMORY, 0, ANY))
+        assert [row.id for row in rows if row.cell == b"late"] == [same.id]
 
     def test_a_transaction_sees_its_own_changes(self, store: Store) -> None:
         def work(tx: Tx) -> None:

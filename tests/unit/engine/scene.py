@@ -108,6 +108,6 @@ def flip_cell(home: MemoryHome, seq: int, *, at: int = -1) -> None:
         (row,) = (one for one in tx.changes(Collection.MEMORY, seq - 1, 1) if one.seq == seq)
         cell = bytearray(row.cell or b"")
         cell[at] ^= 1
-        tx.reseal(Collection.MEMORY, replace(row, cell=bytes(cell)))
+        tx.reseal(Collection.MEMORY, [(row, replace(row, cell=bytes(cell)))])
 
     change(home, flip)

@@ -251,7 +251,7 @@ def test_a_damaged_turn_hinders_no_erasure(engine: Engine, home: MemoryHome) -> 
 
         row = rows[1]
         cell = bytes([*(row.cell or b"")[:-1], (row.cell or b"\0")[-1] ^ 1])
-        tx.reseal(Collection.TURN, replace(row, cell=cell))  # type: ignore[attr-defined]
+        tx.reseal(Collection.TURN, [(row, replace(row, cell=cell))])  # type: ignore[attr-defined]
 
     home.store.write(address(home), damage)
     assert forget(engine, fact, copies=True).copies == 1

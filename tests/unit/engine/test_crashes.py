@@ -148,7 +148,8 @@ REACHED: dict[str, set[Failpoint]] = {
 }
 
 ELSEWHERE = {
-    Failpoint.DESTROY_KEYS_DELETED,  # test_destroy.py
+    Failpoint.DESTROY_MARKED,  # test_destroy.py
+    Failpoint.DESTROY_KEYS_DELETED,
     Failpoint.DESTROY_EMPTIED,
     Failpoint.DESTROY_UNLINKED,
     Failpoint.EXTRACT_ANSWERED,  # test_extract.py
@@ -266,6 +267,7 @@ def check_sound(scene: Scene) -> None:
     home, engine = scene.home, scene.home.engine()
     assert slots(home) == [f"{one}.{oldest_slots(home)[one]}" for one in sorted(oldest_slots(home))]
     engine.freeze(ALICE, FreezeRequest(type(head(home).frozen).NONE))
+    home.clock.advance(days=2)  # as long as a blob may be pending
     engine.purge(ALICE, Purge(superseded_days=36_500))
     used = {row.blob for row in rows(home) if row.blob} | listed(engine)
     assert set(home.blobs.names(address(home))) == used
@@ -297,14 +299,29 @@ def test_the_receipt_of_a_forget_that_was_cut_off_is_had_from_the_next(name: str
     assert receipt.rotated  # type: ignore[attr-defined]
 
 
-DESTROYING = STORE | {one for one in ELSEWHERE if one.value.startswith("destroy.")}
+def test_a_destroy_that_died_before_its_mark_was_durable_has_not_begun() -> None:
+    scene = prepare()
+    before, kept = snapshot(scene.engine), slots(scene.home)
+    scene.home.crashes.at(Failpoint.STORE_BEFORE_COMMIT)
+    with pytest.raises(SimulatedCrash):
+        scene.engine.destroy(ALICE, Destroy(confirm="local/alice"))
+    assert snapshot(scene.home.engine()) == before
+    assert slots(scene.home) == kept
 
 
-@pytest.mark.parametrize("failpoint", sorted(DESTROYING))
-def test_a_destroy_once_begun_leaves_nothing(failpoint: Failpoint) -> None:
+DESTROYING = {
+    *((one, 1) for one in ELSEWHERE if one.value.startswith("destroy.")),
+    (Failpoint.STORE_AFTER_COMMIT, 1),
+    (Failpoint.STORE_BEFORE_COMMIT, 2),
+    (Failpoint.STORE_AFTER_COMMIT, 2),
+}
+
+
+@pytest.mark.parametrize(("failpoint", "visit"), sorted(DESTROYING))
+def test_a_destroy_once_begun_leaves_nothing(failpoint: Failpoint, visit: int) -> None:
     scene = prepare()
     home, place = scene.home, address(scene.home)
-    home.crashes.at(failpoint)
+    home.crashes.at(failpoint, visit=visit)
     with pytest.raises(SimulatedCrash):
         scene.engine.destroy(ALICE, Destroy(confirm="local/alice"))
     with pytest.raises(Destroyed):

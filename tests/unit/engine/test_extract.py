@@ -500,7 +500,7 @@ def test_a_damaged_turn_holds_up_no_other(home: MemoryHome, model: ModelServer) 
 
     def damage(tx: Any) -> None:
         row = tx.changes(Collection.TURN, 0, 1)[0]
-        tx.reseal(Collection.TURN, replace(row, cell=row.cell[:-1] + b"\0"))
+        tx.reseal(Collection.TURN, [(row, replace(row, cell=row.cell[:-1] + b"\0"))])
 
     change(home, damage)
     assert extract(engine).turns == 1

@@ -8,7 +8,7 @@ import pytest
 
 from scrubjay.engine import Engine, Policy
 from scrubjay.model.errors import InvalidRequest, NotFound, WrongKey
-from scrubjay.model.requests import Amend, Backup, Purge, Restore, Retain
+from scrubjay.model.requests import Amend, Backup, Get, Purge, Restore, Retain
 from scrubjay.model.results import Outcome, Purged
 from scrubjay.model.rows import Due
 from scrubjay.ports import Failpoint
@@ -139,7 +139,33 @@ def test_a_blob_whose_writer_died_goes_too(home: MemoryHome) -> None:
         retain(engine, LONG)
     assert len(home.blobs.names(address(home))) == 1
     home.engine().purge(ALICE)
+    assert len(home.blobs.names(address(home))) == 1  # for all that is known, its writer lives
+    home.clock.advance(2 * DAY)
+    home.engine().purge(ALICE)
     assert home.blobs.names(address(home)) == []
+
+
+@pytest.mark.parametrize("jump", [2 * DAY, -400 * DAY])
+def test_a_writer_that_a_sweep_overtakes_stores_its_blob_again(
+    home: MemoryHome, jump: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the clocks say, no row refers to a blob that was swept."""
+    engine, other = home.engine(), home.engine()
+    retain(engine, "tea")
+
+    put, jumps = home.blobs.put, [jump]
+
+    def overtaken(address: str, name: str, content: bytes) -> None:
+        put(address, name, content)
+        if jumps:
+            home.clock.shift(jumps.pop())
+            other.purge(ALICE)
+
+    monkeypatch.setattr(home.blobs, "put", overtaken)
+    kept = retain(engine, LONG)
+    assert engine.get(ALICE, Get(kept)).content == LONG
+    assert len(home.blobs.names(address(home))) == 1
+    assert engine.verify(ALICE).sound
 
 
 def test_more_than_one_batch_is_cleaned_up(home: MemoryHome, engine: Engine) -> None:

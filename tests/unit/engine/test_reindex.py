@@ -109,7 +109,7 @@ def _damage_vector(home: MemoryHome) -> None:
         (row, *_) = tx.changes(Collection.MEMORY, 0, 1)
         vector = bytearray(row.vector or b"")
         vector[-1] ^= 1
-        tx.reseal(Collection.MEMORY, replace(row, vector=bytes(vector)))
+        tx.reseal(Collection.MEMORY, [(row, replace(row, vector=bytes(vector)))])
 
     change(home, flip)
 

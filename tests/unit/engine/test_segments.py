@@ -14,7 +14,7 @@ from scrubjay.model.errors import Busy, Changed, Full
 from scrubjay.model.requests import Amend, Destroy, FreezeRequest, Purge
 from scrubjay.model.results import Recalled
 from scrubjay.model.rows import Due, Freeze
-from scrubjay.ports import Failpoint, Keyring
+from scrubjay.ports import Blobs, Failpoint
 from scrubjay.testing.fake_embedder import FakeEmbedder
 from tests.support.engines import MemoryHome, SimulatedCrash
 from tests.unit.engine.asking import (
@@ -482,34 +482,34 @@ def test_who_comes_late_with_a_segment_gives_up_and_reads_that_of_the_other(
 
 
 class Overtaken:
-    """A keyring that lets something happen, once, before it hands out a memory key."""
+    """Blobs that let something happen, once, before they take one."""
 
-    def __init__(self, keyring: Keyring) -> None:
+    def __init__(self, blobs: Blobs) -> None:
         self.action: Callable[[], object] | None = None
-        self._keyring = keyring
+        self._blobs = blobs
 
-    def get(self, address: str, purpose: str) -> bytes:
-        """The key in a slot, as it is after that happened."""
-        if self.action is not None and purpose.startswith("memory."):
+    def put(self, address: str, name: str, content: bytes) -> None:
+        """Keep a blob, after that happened."""
+        if self.action is not None:
             action, self.action = self.action, None
             action()
-        return self._keyring.get(address, purpose)
+        self._blobs.put(address, name, content)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._keyring, name)
+        return getattr(self._blobs, name)
 
 
 def test_a_key_that_is_rotated_away_while_a_segment_is_built_is_no_error(home: MemoryHome) -> None:
     """The recall has its answer; the segment comes too late, and nothing of it is kept."""
     other = home.engine(LAZY)
     fill(other, 10)
-    keyring = Overtaken(home.keyring)
-    engine = Engine(replace(home.ports(LAZY), keyring=cast(Keyring, keyring)))
+    blobs = Overtaken(home.blobs)
+    engine = Engine(replace(home.ports(LAZY), blobs=cast(Blobs, blobs)))
     assert len(answers(engine)) == 10
     index = engine._indexed(ALICE)
-    keyring.action = lambda: other.rotate(ALICE)
+    blobs.action = lambda: other.rotate(ALICE)
     index.publish()
-    assert keyring.action is None
+    assert blobs.action is None
     assert home.blobs.names(address(home)) == []
     assert len(answers(engine)) == 10
     assert engine.verify(ALICE).sound
@@ -522,6 +522,7 @@ def test_what_a_crash_between_blobs_and_commit_left_is_swept(home: MemoryHome) -
     with pytest.raises(SimulatedCrash):
         answers(engine)
     assert len(home.blobs.names(address(home))) == 3
+    home.clock.advance(days=2)  # as long as a blob may be pending
     home.engine().purge(ALICE)
     assert home.blobs.names(address(home)) == []
 

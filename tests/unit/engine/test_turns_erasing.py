@@ -187,7 +187,9 @@ def test_a_damaged_turn_can_still_be_forgotten(home: MemoryHome, engine: Engine)
 
     def damage(tx) -> None:
         (row,) = tx.changes(Collection.TURN, 0, 10)
-        tx.reseal(Collection.TURN, replace(row, cell=row.cell[:-1] + bytes([row.cell[-1] ^ 1])))
+        tx.reseal(
+            Collection.TURN, [(row, replace(row, cell=row.cell[:-1] + bytes([row.cell[-1] ^ 1])))]
+        )
 
     change(home, damage)
     assert not engine.verify(ALICE).sound

@@ -65,7 +65,10 @@ def test_a_flipped_bit_is_found_wherever_it_is(home: MemoryHome, engine: Engine,
 def test_a_cell_cut_short_is_found(home: MemoryHome, engine: Engine) -> None:
     retain(engine, "tea")
     (row,) = rows(home)
-    change(home, lambda tx: tx.reseal(Collection.MEMORY, replace(row, cell=(row.cell or b"")[:20])))
+    change(
+        home,
+        lambda tx: tx.reseal(Collection.MEMORY, [(row, replace(row, cell=(row.cell or b"")[:20]))]),
+    )
     assert not engine.verify(ALICE).sound
 
 
@@ -75,8 +78,8 @@ def test_cells_that_changed_places_are_found(home: MemoryHome, engine: Engine) -
     first, second = rows(home)
 
     def swap(tx: Tx) -> None:
-        tx.reseal(Collection.MEMORY, replace(first, cell=second.cell))
-        tx.reseal(Collection.MEMORY, replace(second, cell=first.cell))
+        tx.reseal(Collection.MEMORY, [(first, replace(first, cell=second.cell))])
+        tx.reseal(Collection.MEMORY, [(second, replace(second, cell=first.cell))])
 
     change(home, swap)
     assert len(engine.verify(ALICE).problems) == 2
@@ -87,7 +90,7 @@ def test_an_older_version_put_back_is_found(home: MemoryHome, engine: Engine) ->
     (old,) = rows(home)
     engine.amend(ALICE, Amend(public_id, pinned=True))
     (new,) = rows(home)
-    change(home, lambda tx: tx.reseal(Collection.MEMORY, replace(new, cell=old.cell)))
+    change(home, lambda tx: tx.reseal(Collection.MEMORY, [(new, replace(new, cell=old.cell))]))
     assert not engine.verify(ALICE).sound
 
 
@@ -252,7 +255,12 @@ def test_an_erased_cell_put_back_is_found_and_does_not_open(
     gone = retain(engine, "coffee")
     cell = rows(home)[1].cell
     receipt = forget(engine, gone)
-    change(home, lambda tx: tx.reseal(Collection.MEMORY, replace(rows(home)[0], cell=cell)))
+    change(
+        home,
+        lambda tx: tx.reseal(
+            Collection.MEMORY, [(rows(home)[0], replace(rows(home)[0], cell=cell))]
+        ),
+    )
     report = engine.verify_erased(receipt)
     assert len(report.found) == 1
     assert address(home) in report.found[0]

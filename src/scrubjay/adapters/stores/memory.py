@@ -170,6 +170,11 @@ class MemoryView:
         return _first(limit, (row for row in self._state.audit if row.count > after))
 
 
+def _state(row: Row) -> tuple[int, int, bytes | None]:
+    """What tells whether a row was changed since it was read."""
+    return row.version, row.epoch, row.vector
+
+
 def _first(limit: int, items: Iterable[Item]) -> list[Item]:
     return list(islice(items, limit))
 
@@ -218,12 +223,18 @@ class MemoryTx(MemoryView):
         self._move(collection, replace(position, seq=seq))
         return row
 
-    def reseal(self, collection: Collection, row: Row) -> None:
-        known = self.row(collection, row.id)
-        if known is None or known.erased or known.version != row.version:
-            raise Conflict("The row to re-encrypt was changed or erased meanwhile.")
-        sealed = replace(known, cell=row.cell, vector=row.vector, blob=row.blob, epoch=row.epoch)
-        self._place(collection, sealed, at_end=False)
+    def reseal(self, collection: Collection, rows: Sequence[tuple[Row, Row]]) -> frozenset[bytes]:
+        done = []
+        for read, row in rows:
+            known = self.row(collection, read.id)
+            if known is None or known.erased or _state(known) != _state(read):
+                continue
+            sealed = replace(
+                known, cell=row.cell, vector=row.vector, blob=row.blob, epoch=row.epoch
+            )
+            self._place(collection, sealed, at_end=False)
+            done.append(read.id)
+        return frozenset(done)
 
     def erase(self, collection: Collection, row_id: bytes, *, drop_day: int) -> Row | None:
         known = self.row(collection, row_id)
@@ -316,6 +327,9 @@ class MemoryStore:
                 return result
             finally:
                 self._writer = None
+
+    def make_room(self) -> None:
+        self._check_open()
 
     def settle(self, address: str) -> None:
         self._state(address)

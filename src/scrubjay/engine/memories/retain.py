@@ -11,16 +11,16 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger import derivation, sessions
 from scrubjay.engine.memories import retention
 from scrubjay.engine.memories.read import not_here, read_live
-from scrubjay.engine.scope.open_scope import OpenScope, Sealed
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
-from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, KeyMissing, Stale
+from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, Stale
 from scrubjay.model.memory import Edition, Kind, Memory, check_category, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Amend, Caller, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
-from scrubjay.model.rows import Collection, Due, Freeze
+from scrubjay.model.rows import Collection, Due, Freeze, Row
 from scrubjay.ports import Failpoint, Tx
 
 _OWNERS = frozenset({Origin.USER, Origin.OPERATOR})
@@ -38,8 +38,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     """Its kind, where the text told it."""
     vector: bytes | None = None
     degraded: tuple[str, ...] = ()
-    ahead: Sealed | None = None
-    """Sealed in the epoch as last seen; None if another process has rotated that key away."""
+    ahead: Row | None = None
+    """Sealed in the epoch as last seen; None if only the transaction can do that."""
 
 
 def draft(opened: OpenScope, request: Retain, caller: Caller, now: datetime) -> Draft:
@@ -58,10 +58,7 @@ def sealed_ahead(
     opened: OpenScope, one: Draft, vector: bytes | None, degraded: tuple[str, ...] = ()
 ) -> Draft:
     """The draft with its vector, sealed before the transaction begins."""
-    try:
-        ahead = opened.seal(one.memory, opened.epoch(Collection.MEMORY), vector)
-    except KeyMissing:
-        ahead = None  # only the head can tell which key is the present one
+    ahead = opened.seal_ahead(one.memory, vector)
     return replace(one, vector=vector, degraded=degraded, ahead=ahead)
 
 
@@ -119,20 +116,20 @@ def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retain
     if caller.allowances:
         sessions.spend(opened, tx, caller.allowances)
     inferred = one.inferred if origin in _OWNERS else None
-    epoch, sealed, told = tx.head().memory.epoch, one.ahead, memory
+    epoch, row, told = tx.head().memory.epoch, one.ahead, memory
     if origin is not memory.origin or outdated:
         told = replace(memory, origin=origin, retired_at=memory.recorded_at if outdated else None)
         if inferred is not one.inferred:
             told = replace(told, kind=Kind.FACT)
-        sealed = None
+        row = None
     if (old := retention.same_before(opened, tx, told)) is not None:
         told = replace(told, supersedes=old.id, pinned=told.pinned or old.pinned)
         ended = replace(old, superseded_by=told.id, retired_at=told.recorded_at)
         opened.put(tx, replace(ended, version=old.version + 1))
-        sealed = None
-    if sealed is None or sealed.row.epoch != epoch:
-        sealed = opened.seal(told, epoch, one.vector)
-    row = opened.write_memory(tx, told, sealed)
+        row = None
+    if row is None or row.epoch != epoch:
+        row = opened.seal(told, epoch, one.vector)
+    row = opened.write_memory(tx, told, row)
     for source in memory.sources:
         tx.link(opened.row_id(source), row.id)
     if outdated:

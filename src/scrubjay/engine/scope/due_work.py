@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from scrubjay.engine.scope import rotate
-from scrubjay.engine.scope.open_scope import OpenScope, changes
+from scrubjay.engine.scope import pending_blobs, rotate
+from scrubjay.engine.scope.open_scope import OpenScope, changes, day
 from scrubjay.engine.search import manifest
 from scrubjay.model.errors import KeyMissing, StoreError
 from scrubjay.model.rows import Collection, Due, Head
@@ -54,11 +54,13 @@ def push(opened: OpenScope) -> None:
 def sweep(opened: OpenScope) -> None:
     """Garbage collection: delete blobs that neither a row nor the manifest references.
 
-    It runs in a transaction because blobs are written in one, so no new blob is without its row.
+    A blob that is pending has a writer who may still refer to it, and is spared. Any other is
+    referred to by now, or never will be: so the names are listed before the transaction.
     """
+    there, today = opened.ports.blobs.names(opened.address), day(opened.ports.clock.now())
 
     def store(tx: Tx) -> tuple[Head, set[str]]:
-        orphans = set(opened.ports.blobs.names(opened.address))
+        orphans = set(there) - pending_blobs.spare(tx, today)
         if orphans:
             orphans -= manifest.listed(opened, tx)
             for collection in Collection:

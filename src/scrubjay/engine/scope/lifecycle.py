@@ -11,15 +11,13 @@ from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.memories import receipts
+from scrubjay.engine.scope.installation import installation_key, name_sealer, scope_name
 from scrubjay.engine.scope.open_scope import (
     DESTROYED,
     LOOKUP,
     OpenScope,
     Ports,
     changes,
-    installation_key,
-    name_sealer,
-    scope_name,
     slot,
 )
 from scrubjay.model.errors import (
@@ -68,7 +66,7 @@ def open_scope(
             hint="Put the whole keys folder back that belongs to this data; nothing was changed.",
         ) from error
     opened.read(lambda view: view.head())
-    opened.compare()
+    opened.examine()
     return opened
 
 
@@ -79,9 +77,20 @@ def locate(ports: Ports, scope: Scope, *, make: bool = False) -> tuple[str, Cata
     """
     installation_key(ports, make=make)
     address = _address(ports, scope, _generation(ports, scope))
-    if DESTROYED in ports.keyring.purposes(address):
+    entry = ports.store.catalog.entry(address)
+    if _is_cut_off(ports, address, entry):
         _finish_destroy(ports, address)
-    return address, ports.store.catalog.entry(address)
+        entry = ports.store.catalog.entry(address)
+    return address, entry
+
+
+def _is_cut_off(ports: Ports, address: str, entry: CatalogEntry | None) -> bool:
+    """Whether a destroy was begun and not finished: by the head, or by the mark in the keyring."""
+    if entry is not None and not entry.destroyed:
+        with suppress(NotFound, Damaged), ports.store.read(address) as view:
+            if view.head().destroyed:
+                return True
+    return DESTROYED in ports.keyring.purposes(address)
 
 
 def _generation(ports: Ports, scope: Scope) -> int:
@@ -140,33 +149,18 @@ def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
     if entry is None:
         raise NotFound(f"There is no scope {scope}.")
     if not entry.destroyed:
-        key = ports.clock.random(KEY_BYTES)
-
-        def decide(tx: Tx) -> None:
-            # From this slot on the destroy is finished, whatever happens. It is written while the
-            # scope is held, so that a scope nobody can have now is left as it is.
-            ports.keyring.add(address, DESTROYED, key)
-            tx.set_head(replace(tx.head(), destroyed=True))
-
-        try:
-            ports.store.write(address, decide, erasing=True)
-        except (NotFound, Damaged):
-            ports.keyring.add(address, DESTROYED, key)
         _finish_destroy(ports, address)
     return receipts.kept(ports, address)[-1]
 
 
 def _finish_destroy(ports: Ports, address: str) -> None:
-    """Complete a destroy, from wherever it was interrupted."""
+    """Carry out a destroy, from its beginning or from wherever it was interrupted."""
 
     def shut(tx: Tx) -> None:
         if not tx.head().destroyed:
             tx.set_head(replace(tx.head(), destroyed=True))
 
     def empty(tx: Tx) -> None:
-        # The receipt is kept while the rows can still be counted: nobody could do so afterwards.
-        rows = sum(not row.erased for one in Collection for row in changes(tx, one))
-        _keep_receipt(ports, address, tx.head(), rows)
         tx.truncate()
         shut(tx)
 
@@ -175,12 +169,20 @@ def _finish_destroy(ports: Ports, address: str) -> None:
     # is damaged, which nobody can write to, must not keep its keys.
     with suppress(NotFound, Damaged):
         ports.store.write(address, shut, erasing=True)
+    ports.reach(Failpoint.DESTROY_MARKED)
+    # What the head says is lost with the file: from this slot on, the destroy is finished anyway.
+    ports.keyring.add(address, DESTROYED, ports.clock.random(KEY_BYTES))
     for purpose in ports.keyring.purposes(address):
         if purpose != DESTROYED:
             ports.keyring.delete(address, purpose)
     ports.reach(Failpoint.DESTROY_KEYS_DELETED)
     # Another process may carry the same destroy to its end, and be faster.
     with suppress(NotFound):
+        # The receipt is kept while the rows can still be counted: nobody could do so afterwards.
+        with ports.store.read(address) as view:
+            rows = sum(not row.erased for one in Collection for row in changes(view, one))
+            head = view.head()
+        _keep_receipt(ports, address, head, rows)
         ports.store.write(address, empty, erasing=True)
         ports.store.settle(address)
     ports.reach(Failpoint.DESTROY_EMPTIED)

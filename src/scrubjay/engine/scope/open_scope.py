@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay import vault
+from scrubjay.engine.scope import pending_blobs
 from scrubjay.engine.scope.audit_trail import AuditTrail
 from scrubjay.engine.scope.limits import ScopeLimits
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
+from scrubjay.engine.scope.policy import Policy
+from scrubjay.engine.scope.provisions import LongBody, Need, Provisions
 from scrubjay.model import records, turns
 from scrubjay.model.echo import plain_words
 from scrubjay.model.errors import (
@@ -35,7 +37,7 @@ from scrubjay.model.errors import (
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import ErasedCell
 from scrubjay.model.retention import Duplicates
-from scrubjay.model.rows import CatalogEntry, Collection, Due, Freeze, Head, Row
+from scrubjay.model.rows import Collection, Due, Freeze, Head, Row
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
@@ -64,42 +66,11 @@ cut off is finished, while a keys folder that is merely absent never deletes any
 CELL_BYTES = 64 * 1024
 """A body longer than this goes to a blob, in chunks."""
 _READ_TRIES = 5
+_WRITE_TRIES = 512
+"""How often a transaction may begin again with what it lacked: at most once per key or blob."""
 _FLUSH_SECONDS = 1.0
 _PAGE = 256
 _log = logging.getLogger(__name__)
-
-
-class Policy(Struct, frozen=True, kw_only=True):
-    """Tuning of the engine: sizes, budgets and waiting times."""
-
-    rotate_below: int = 32 * 1024 * 1024
-    """Scopes smaller than this rotate before forget returns."""
-    slice_seconds: float = 0.05
-    """How long a verb may work on what earlier verbs left due."""
-    placeholder: str = "[REDACTED]"
-    """Placeholder for a removed secret."""
-    drop_days: int = 30
-    """Days until the empty row of an erased memory is dropped."""
-    superseded_days: int = 30
-    """Days until purge deletes superseded memories."""
-    segment_rows: int = 512
-    """Memories without a segment at which one is written."""
-    evicted_rows: int = 32
-    """The same for an index that is evicted from the cache."""
-    shelf_bytes: int = 256 * 1024 * 1024
-    """Memory budget of the open indexes of all scopes."""
-    kept_bytes: int = 8 * 1024 * 1024
-    """Budget of the cache of decrypted memories, per scope."""
-    embed_seconds: float = 10.0
-    """Timeout of a retain for an embedder whose vectors are stored."""
-    turn_embed_seconds: float = 1.5
-    """The same for all memories of a turn: callers of record wait at most 2 s."""
-    extract_seconds: float = 30.0
-    """Timeout of the language model for one turn."""
-    daily_tokens: int = 0
-    """Daily token limit of extraction per scope (UTC day); 0 for none."""
-    raise_on_embedder_change: bool = False
-    """Whether vectors of another embedder raise an error instead of being ignored."""
 
 
 class Ports(Struct, frozen=True, kw_only=True):
@@ -118,63 +89,6 @@ class Ports(Struct, frozen=True, kw_only=True):
     policy: Policy = Policy()
     proven: set[bytes] = set()
     """Hashes of the installation keys that were seen to open this catalog."""
-
-
-def installation_key(ports: Ports, *, make: bool = False) -> bytes:
-    """The installation key; KeyMissing unless it is the one the catalog was written with.
-
-    The catalog's commitment to its key are the names of its scopes: nothing else opens them. Only
-    where no scope ever was, a key may be made; without `make` that is NotFound.
-    """
-    catalog = ports.store.catalog
-    try:
-        key = ports.keyring.installation()
-    except (KeyMissing, SealBroken) as error:
-        if isinstance(error, SealBroken) or catalog.entries():
-            raise _key_missing(ports, error.message) from error
-        if not make:
-            raise NotFound(
-                "Nothing was ever remembered here.", hint="The first write makes a home."
-            ) from error
-        return ports.keyring.found()
-    proof = hashlib.sha256(key).digest()
-    if proof not in ports.proven and (entries := catalog.entries()):
-        if not any(scope_name(key, entry) for entry in entries):
-            raise _key_missing(ports, "They are the keys of another home.")
-        ports.proven.add(proof)
-    return key
-
-
-def _key_missing(ports: Ports, reason: str) -> KeyMissing:
-    return KeyMissing(
-        f"The keys in {ports.keyring.place} do not open this data folder. {reason}",
-        hint="Put the keys that belong to it there; nothing was made or changed. How a home is "
-        "moved to another machine is in docs/howto.md.",
-    )
-
-
-def name_sealer(installation: bytes) -> Sealer:
-    """What seals the names of scopes in the catalog."""
-    return Sealer(installation, Purpose.NAME, None, "catalog")
-
-
-def scope_name(installation: bytes, entry: CatalogEntry) -> Scope | None:
-    """The name of a scope in the catalog; None if the key does not open it."""
-    try:
-        body = name_sealer(installation).unseal(
-            entry.name, row_id=entry.address.encode(), version=0
-        )
-    except SealBroken:
-        return None
-    tenant, owner = json.loads(vault.unpad(body))
-    return Scope(tenant, owner)
-
-
-class Sealed(Struct, frozen=True):
-    """A sealed row ready to be written, and the blob that goes with it, if any."""
-
-    row: Row
-    stream: bytes | None = None
 
 
 def day(time: datetime) -> int:
@@ -233,7 +147,9 @@ class OpenScope:
         self._approval_mac = Mac(vault.derive(lookup, Purpose.APPROVAL, scope))
         self.trail = AuditTrail.of(lookup, scope, ports.clock)
         self.limits = ScopeLimits(lookup, scope, ports.clock)
+        self._secrets: dict[tuple[Collection, int], bytes] = {}
         self._sealers: dict[tuple[Collection, Purpose, int], Sealer] = {}
+        self._local = threading.local()
         self._mutex = threading.Lock()
         self._reads: Counter[tuple[str, str]] = Counter()
         self._seen = Head()
@@ -282,18 +198,44 @@ class OpenScope:
         found = self._sealers.get((collection, purpose, epoch))
         if found is not None:
             return found
+        secret = self._secret(collection, epoch)
+        sealer = Sealer(secret, purpose, self.scope, collection.value, epoch)
+        with self._mutex:
+            self._sealers[collection, purpose, epoch] = sealer
+        return sealer
+
+    @property
+    def _provisions(self) -> Provisions | None:
+        """What the transaction that this thread is in has at hand; None outside of one."""
+        return getattr(self._local, "provisions", None)
+
+    def _secret(self, collection: Collection, epoch: int) -> bytes:
+        """The epoch key; in a transaction only one that was fetched before."""
+        if found := self._secrets.get((collection, epoch)):
+            return found
+        ahead = self._provisions
+        if ahead is not None and (collection, epoch) not in ahead.missing:
+            raise Need(partial(self._fetch, ahead, collection, epoch))
         try:
-            secret = self.ports.keyring.get(self.address, slot(collection, epoch))
+            if ahead is not None:
+                raise KeyMissing("It was looked for before the transaction began.")
+            found = self.ports.keyring.get(self.address, slot(collection, epoch))
         except KeyMissing as error:
             raise KeyMissing(
                 f"A {collection.value} of {self.scope} is sealed under key {epoch}, "
                 f"which is gone from {self.ports.keyring.place}.",
                 hint="The data file is older than the keys folder: restore from a backup.",
             ) from error
-        sealer = Sealer(secret, purpose, self.scope, collection.value, epoch)
         with self._mutex:
-            self._sealers[collection, purpose, epoch] = sealer
-        return sealer
+            self._secrets[collection, epoch] = found
+        return found
+
+    def _fetch(self, ahead: Provisions, collection: Collection, epoch: int) -> None:
+        """Fetch a key ahead of a transaction, or note that it is gone."""
+        try:
+            self._secret(collection, epoch)
+        except KeyMissing:
+            ahead.missing.add((collection, epoch))
 
     def slots(self, collection: Collection) -> list[int]:
         """The epochs of a collection whose keys are in the keyring."""
@@ -304,6 +246,8 @@ class OpenScope:
         with self._mutex:
             for name in [n for n in self._sealers if n[0] is collection and n[2] < below]:
                 del self._sealers[name]
+            for key in [k for k in self._secrets if k[0] is collection and k[1] < below]:
+                del self._secrets[key]
 
     def epoch(self, collection: Collection) -> int:
         """The epoch of a collection as last seen; every write checks it against the head."""
@@ -375,50 +319,113 @@ class OpenScope:
         body = vault.unpad(sealer.unseal(row.cell, row_id=row.id, version=row.version))
         if row.blob is None:
             return body
-        try:
-            stream = self.ports.blobs.get(self.address, row.blob)
-        except NotFound as error:
-            raise SealBroken("The blob of a row is missing.") from error
+        if (ahead := self._provisions) is not None and row.blob in ahead.bodies:
+            return ahead.bodies[row.blob].body
+        if (stream := self._stream(row.blob)) is None:
+            raise SealBroken("The blob of a row is missing.")
         sealer = self.sealer(collection, Purpose.BLOB, row.epoch)
         place = vault.join(row.id, row.blob)
         chunks = sealer.unseal_stream(stream, row_id=place, version=row.version)
         return b"".join(chunks)
 
-    def seal_body(self, collection: Collection, row: Row, body: bytes) -> Sealed:
+    def seal_body(self, collection: Collection, row: Row, body: bytes) -> Row:
         """Seal a body for a row: in its cell or, if long, in a blob that the cell names."""
-        random = self.ports.clock.random
-        name, stream = None, None
+        name = None
         if len(body) > CELL_BYTES:
-            name = random(16).hex()
-            sealer = self.sealer(collection, Purpose.BLOB, row.epoch)
-            place = vault.join(row.id, name)
-            stream = sealer.seal_stream(body, row_id=place, version=row.version, random=random)
+            name = self._blob_of(LongBody(collection, row.id, row.version, row.epoch, body))
             body = name.encode()
-        nonce = random(vault.NONCE_BYTES)
-        sealer = self.sealer(collection, Purpose.CELL, row.epoch)
-        cell = sealer.seal(vault.pad(body), row_id=row.id, version=row.version, nonce=nonce)
-        return Sealed(replace(row, cell=cell, blob=name), stream)
+        return self.seal_cell(collection, replace(row, blob=name), body)
 
-    def seal(self, memory: Memory, epoch: int, vector: bytes | None = None) -> Sealed:
+    def seal_cell(self, collection: Collection, row: Row, content: bytes) -> Row:
+        """Seal the content of a row's cell: its body, or the name of its blob."""
+        nonce = self.ports.clock.random(vault.NONCE_BYTES)
+        sealer = self.sealer(collection, Purpose.CELL, row.epoch)
+        cell = sealer.seal(vault.pad(content), row_id=row.id, version=row.version, nonce=nonce)
+        return replace(row, cell=cell)
+
+    def seal(self, memory: Memory, epoch: int, vector: bytes | None = None) -> Row:
         """Seal a memory, with its packed vector if it is stored, as a row of an epoch."""
         session, row_id = memory.provenance.session, self.row_id(memory.id)
-        sealed = self.seal_body(
-            Collection.MEMORY,
-            Row(
-                id=row_id,
-                version=memory.version,
-                epoch=epoch,
-                cell=None,
-                session=None if session is None else self.session_hash(session),
-                key=self.key_hash(memory.key),
-                expiry=None if memory.expires_at is None else day(memory.expires_at),
-            ),
-            records.encode(memory),
+        row = Row(
+            id=row_id,
+            version=memory.version,
+            epoch=epoch,
+            cell=None,
+            vector=None if vector is None else self.seal_vector(vector, row_id, epoch),
+            session=None if session is None else self.session_hash(session),
+            key=self.key_hash(memory.key),
+            expiry=None if memory.expires_at is None else day(memory.expires_at),
         )
-        if vector is None:
-            return sealed
-        cell = self.seal_vector(vector, row_id, epoch)
-        return Sealed(replace(sealed.row, vector=cell), sealed.stream)
+        return self.seal_body(Collection.MEMORY, row, records.encode(memory))
+
+    def seal_ahead(self, memory: Memory, vector: bytes | None) -> Row | None:
+        """The memory sealed before a transaction, in the epoch as last seen.
+
+        None if only the transaction can do that: another process has rotated that key away, or the
+        body is long, and its blob is stored only for a memory that is really new.
+        """
+        try:
+            return self.seal(memory, self.epoch(Collection.MEMORY), vector)
+        except (KeyMissing, Need):
+            return None
+
+    # -- blobs ---------------------------------------------------------------------------
+
+    def _stream(self, name: str) -> bytes | None:
+        """A blob; None if it is not there. In a transaction only one that was read before."""
+        ahead = self._provisions
+        if ahead is None:
+            with suppress(NotFound):
+                return self.ports.blobs.get(self.address, name)
+            return None
+        if name not in ahead.streams:
+            raise Need(partial(self._read_ahead, ahead, name))
+        return ahead.streams[name]
+
+    def _read_ahead(self, ahead: Provisions, name: str) -> None:
+        ahead.streams[name] = self._stream(name)
+
+    def _blob_of(self, long: LongBody) -> str:
+        """The name of the pending blob of a body; what is not stored yet is wanted."""
+        if (ahead := self._provisions) is None:
+            raise Need(lambda: None)
+        if (name := ahead.names.get(long)) is None:
+            name = ahead.names[long] = self.ports.clock.random(16).hex()
+            ahead.bodies[name] = long
+        if name not in ahead.stored:
+            # The attempt goes on, so that all the bodies it wants to store are known at its end.
+            ahead.wanted.add(name)
+        return name
+
+    def seal_stream(self, long: LongBody, name: str) -> bytes:
+        """The content of the blob of a body."""
+        sealer = self.sealer(long.collection, Purpose.BLOB, long.epoch)
+        place, random = vault.join(long.row_id, name), self.ports.clock.random
+        return sealer.seal_stream(long.body, row_id=place, version=long.version, random=random)
+
+    def put_blobs(self, streams: Mapping[str, bytes], *, erasing: bool = False) -> None:
+        """Store blobs ahead of the transaction that refers to them; until then they are pending."""
+        today = day(self.ports.clock.now())
+        self.write(
+            lambda tx: pending_blobs.note(tx, streams, today), frozen_too=True, erasing=erasing
+        )
+        for name, stream in streams.items():
+            self.ports.blobs.put(self.address, name, stream)
+
+    def _store_wanted(self, ahead: Provisions, *, erasing: bool) -> None:
+        streams = {name: self.seal_stream(ahead.bodies[name], name) for name in ahead.wanted}
+        self.put_blobs(streams, erasing=erasing)
+        self.ports.reach(Failpoint.BLOB_WRITTEN)
+        ahead.stored |= ahead.wanted
+
+    def _claim(self, tx: Tx, name: str) -> None:
+        """Refer to a pending blob in a transaction; one that a sweep took is stored again."""
+        ahead = self._provisions
+        assert ahead is not None
+        if name not in ahead.wanted and pending_blobs.claim(tx, [name]):
+            ahead.stored.remove(name)
+            del ahead.names[ahead.bodies.pop(name)]
+            raise Need(lambda: None)
 
     def seal_vector(self, packed: bytes | None, row_id: bytes, epoch: int) -> bytes | None:
         """Seal a packed vector as a cell; None stays None.
@@ -453,12 +460,11 @@ class OpenScope:
             vector = self.sound_vector(old)
             if old.blob is not None:  # of the version that is replaced, once the new one is durable
                 self.leave_due(tx, Due.SWEEP)
-        sealed = self.seal(memory, tx.head().memory.epoch, vector)
-        return self.write_memory(tx, memory, sealed)
+        return self.write_memory(tx, memory, self.seal(memory, tx.head().memory.epoch, vector))
 
-    def write_memory(self, tx: Tx, memory: Memory, sealed: Sealed) -> Row:
+    def write_memory(self, tx: Tx, memory: Memory, row: Row) -> Row:
         """Write the row of a memory, and let the limits of the scope follow."""
-        row = self.write_row(tx, Collection.MEMORY, sealed)
+        row = self.write_row(tx, Collection.MEMORY, row)
         state = self.limits.follow(tx, memory, row.born)
         if state is not None and state.policy.duplicates is Duplicates.LATEST and memory.current:
             tx.link(self.said_hash(memory), row.id)
@@ -487,35 +493,23 @@ class OpenScope:
         version = 1 if known is None else known.version + 1
         position = tx.head().at(collection)
         if not position.seq:  # the first row: only a new scope's own collections have a key
-            first, name = self.ports.clock.random(KEY_BYTES), slot(collection, position.epoch)
-            self.ports.keyring.add(self.address, name, first)
-            self.ports.reach(Failpoint.COLLECTION_KEY_ADDED)
+            self._require_slot(collection, position.epoch, Failpoint.COLLECTION_KEY_ADDED)
         row = Row(
             id=row_id, version=version, epoch=position.epoch, cell=None, session=session, key=key
         )
         return self.write_row(tx, collection, self.seal_body(collection, row, body))
 
-    def write_row(self, tx: Tx, collection: Collection, sealed: Sealed) -> Row:
+    def write_row(self, tx: Tx, collection: Collection, row: Row) -> Row:
         """Write a row that was sealed in the present epoch."""
-        self.write_blob(sealed)
-        return tx.put(collection, sealed.row)
-
-    def write_blob(self, sealed: Sealed) -> None:
-        """Make the blob durable before the row that points to it.
-
-        It happens inside the transaction, so that a sweep, which also runs in one, never sees a
-        blob without its row.
-        """
-        if sealed.stream is not None:
-            assert sealed.row.blob is not None
-            self.ports.blobs.put(self.address, sealed.row.blob, sealed.stream)
-            self.ports.reach(Failpoint.BLOB_WRITTEN)
+        if row.blob is not None:
+            self._claim(tx, row.blob)
+        return tx.put(collection, row)
 
     def erased_cells(self, collection: Collection, row: Row) -> list[ErasedCell]:
         """The cells of a row, as a receipt names them."""
         nonces = [vault.nonce_of(cell) for cell in (row.cell, row.vector) if cell is not None]
-        if row.blob is not None and row.blob in self.ports.blobs.names(self.address):
-            nonces += vault.stream_nonces(self.ports.blobs.get(self.address, row.blob))
+        if row.blob is not None and (stream := self._stream(row.blob)) is not None:
+            nonces += vault.stream_nonces(stream)
         return [
             ErasedCell(collection=collection.value, epoch=row.epoch, nonce=nonce.hex())
             for nonce in nonces
@@ -558,10 +552,20 @@ class OpenScope:
         head = tx.head()
         position = head.at(collection)
         epoch = epoch or position.epoch + 1
-        key = self.ports.clock.random(KEY_BYTES)
-        self.ports.keyring.add(self.address, slot(collection, epoch), key)
-        self.ports.reach(Failpoint.ROTATE_SLOT_ADDED)
+        self._require_slot(collection, epoch, Failpoint.ROTATE_SLOT_ADDED)
         tx.set_head(head.moved(collection, replace(position, epoch=epoch)))
+
+    def _require_slot(self, collection: Collection, epoch: int, added: Failpoint) -> None:
+        """Begin an epoch in a transaction: its key is in the keyring by then."""
+        if (collection, epoch) not in self._secrets:
+            raise Need(partial(self._add_slot, collection, epoch, added))
+
+    def _add_slot(self, collection: Collection, epoch: int, added: Failpoint) -> None:
+        key = self.ports.clock.random(KEY_BYTES)
+        kept = self.ports.keyring.add(self.address, slot(collection, epoch), key)
+        with self._mutex:
+            self._secrets[collection, epoch] = kept
+        self.ports.reach(added)
 
     # -- the guarded way to the rows ---------------------------------------------------
 
@@ -580,8 +584,12 @@ class OpenScope:
         try:
             with self.ports.store.read(self.address) as view:
                 head = view.head()
-                self._note(head)
-                self._reached = max(self._reached, head.audit_count)
+                if not self._doubtful(head):
+                    self._note(head)
+                    return look(view)
+            self.examine()
+            with self.ports.store.read(self.address) as view:
+                self._note(view.head())
                 return look(view)
         except NotFound as error:
             self._explain_absence(error)
@@ -590,7 +598,28 @@ class OpenScope:
     def write(
         self, work: Callable[[Tx], Result], *, frozen_too: bool = False, erasing: bool = False
     ) -> Result:
-        """Run `work` in a transaction, unless the scope is destroyed or frozen for it."""
+        """Run `work` in a transaction, unless the scope is destroyed or frozen for it.
+
+        What it lacks is fetched outside of the transaction, and `work` runs again: it decides by
+        the view it is given, and keeps nothing of an attempt that was rolled back.
+        """
+        ahead, room = Provisions(), False
+        for _ in range(_WRITE_TRIES):
+            try:
+                return self._attempt(work, ahead, frozen_too=frozen_too, erasing=erasing)
+            except Need as need:
+                try:
+                    need.meet()
+                except Full:
+                    if not erasing or room:
+                        raise
+                    room = True
+                    self.ports.store.make_room()
+        raise Busy(f"Others change the keys of {self.scope} faster than this write can follow.")
+
+    def _attempt(
+        self, work: Callable[[Tx], Result], ahead: Provisions, *, frozen_too: bool, erasing: bool
+    ) -> Result:
         taken: Counter[tuple[str, str]] | None = None
         if self._reads:
             with self._mutex:
@@ -598,17 +627,26 @@ class OpenScope:
 
         def guarded(tx: Tx) -> Result:
             head = tx.head()
+            if self._doubtful(head) and not ahead.examined:
+                raise Need(partial(self._examine_ahead, ahead))
             self._note(head)
-            self.check_current()
             if head.frozen is not Freeze.NONE and not frozen_too:
                 raise Frozen(f"The scope {self.scope} is frozen.")
-            for (verb, actor), number in sorted(taken.items()) if taken else ():
-                self.trail.record(tx, verb, actor, number=number)
-            return work(tx)
+            ahead.wanted.clear()
+            self._local.provisions = ahead
+            try:
+                for (verb, actor), number in sorted(taken.items()) if taken else ():
+                    self.trail.record(tx, verb, actor, number=number)
+                result = work(tx)
+            finally:
+                self._local.provisions = None
+            if ahead.wanted:
+                raise Need(partial(self._store_wanted, ahead, erasing=erasing))
+            return result
 
         try:
             result = self.ports.store.write(self.address, guarded, erasing=erasing)
-        except ScrubjayError as error:
+        except (ScrubjayError, Need) as error:
             if taken:
                 with self._mutex:
                     self._reads.update(taken)
@@ -635,57 +673,65 @@ class OpenScope:
     def _note(self, head: Head) -> None:
         if head.destroyed:
             raise self._destroyed()
-        if 0 < head.audit_count < self._reached:
-            self._compare(self._reached, None)
-        if not head.audit_count and not self._restoring:
-            # A file that was lost and made again has no tombstones yet: what was forgotten could
-            # be written to it as something new. It is refused until a restore has filled it.
-            catalog = self.ports.store.catalog
-            entry = catalog.entry(self.address)
-            if (entry is not None and entry.audit_count) or catalog.tombstones(self.address):
-                with self.ports.store.read(self.address) as view:
-                    written = view.head().audit_count  # and the catalog told, since the look
-                if not written:
-                    raise StoreError(
-                        f"The data file of {self.scope} was lost, and is empty.",
-                        hint="Restore a backup; one that was cut off can be repeated.",
-                    )
         before, self._seen = self._seen, head
+        self._reached = max(self._reached, head.audit_count)
         if head.memory.erased_seq > before.memory.erased_seq:
             self.kept.noticed(head.memory.erased_seq)
+
+    def _doubtful(self, head: Head) -> bool:
+        """Whether the file may have been lost and made again, or rolled back."""
+        if head.destroyed or self._restoring:
+            return False
+        return not head.audit_count or head.audit_count < self._reached or self.rolled_back
+
+    def _examine_ahead(self, ahead: Provisions) -> None:
+        self.examine()
+        self.check_current()
+        ahead.examined = True
 
     def check_current(self) -> None:
         """StoreError if the file was rolled back, except for a restore."""
         if not self.rolled_back or self._restoring:
             return
-        self._compare(self._reached, None)  # the newer file may be back
-        if not self.rolled_back:
-            self.compare()
+        self.examine()  # the newer file may be back
         if self.rolled_back:
             raise StoreError(
                 f"The data file of {self.scope} is older than what the catalog knows of it.",
                 hint="Put the newer file back, or restore a backup; verify says what is missing.",
             )
 
-    def compare(self) -> None:
-        """Compare the file with the catalog's copy of its audit head, which may only lag behind."""
-        entry = self.ports.store.catalog.entry(self.address)
-        if entry is not None and entry.audit_count:
-            self._compare(entry.audit_count, entry.audit_mac)
+    def examine(self) -> None:
+        """Compare the file with what the catalog and this handle know of it.
 
-    def _compare(self, count: int, mac: bytes | None) -> None:
-        """Note whether the file, as it is now, lacks an event that it had."""
+        The catalog's copy of the audit head may only lag behind, so it is read first. A file
+        without any event was lost and made again: it has no tombstones yet, and what was forgotten
+        could be written to it as something new. It is refused until a restore has filled it.
+        """
+        catalog = self.ports.store.catalog
+        entry = catalog.entry(self.address)
+        known = 0 if entry is None else entry.audit_count
+        buried = not known and bool(catalog.tombstones(self.address))
         with self.ports.store.read(self.address) as view:
-            if not (reached := view.head().audit_count):
-                return  # lost and made again: refused by itself
-            has = reached >= count
-            if has and mac is not None:
-                has = [row.mac for row in view.audit(count - 1, 1)] == [mac]
-            # A restore into a file that lacks events says so in the trail.
-            if not has and self.trail.lost(view) >= count:
-                self._reached, has = reached, True
-                self.kept.clear()
-        self.rolled_back = not has
+            reached = view.head().audit_count
+            if not reached:
+                if (known or buried) and not self._restoring:
+                    raise StoreError(
+                        f"The data file of {self.scope} was lost, and is empty.",
+                        hint="Restore a backup; one that was cut off can be repeated.",
+                    )
+                return
+            copied = entry is None or not known or reached >= known
+            if copied and entry is not None and known:
+                copied = [row.mac for row in view.audit(known - 1, 1)] == [entry.audit_mac]
+            seen = reached >= self._reached
+            if not (copied and seen):
+                # A restore into a file that lacks events says so in the trail.
+                lost = self.trail.lost(view)
+                copied, seen = copied or lost >= known, seen or lost >= self._reached
+                if seen:
+                    self._reached = reached
+                    self.kept.clear()
+        self.rolled_back = not (copied and seen)
 
     def _explain_absence(self, error: NotFound) -> None:
         """Raise Destroyed instead of NotFound if that is why the rows are gone."""

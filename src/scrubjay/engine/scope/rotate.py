@@ -7,27 +7,34 @@ continues from there.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from msgspec.structs import replace
 
-from scrubjay.engine.scope.open_scope import OpenScope, Sealed, slot
+from scrubjay.engine.scope import pending_blobs
+from scrubjay.engine.scope.open_scope import OpenScope, slot
+from scrubjay.engine.scope.provisions import LongBody
 from scrubjay.engine.search import manifest
 from scrubjay.model.errors import SealBroken
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Rotated
-from scrubjay.model.rows import Collection, Due, Head
+from scrubjay.model.rows import Collection, Due, Head, Row
 from scrubjay.ports import Failpoint, Tx, View
 
 _BATCH = 128
+_BATCH_BYTES = 8 * 1024 * 1024
+"""How much text of a batch is held in memory at once, beyond which it is cut short."""
 
 
 def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
     """Give every collection a new epoch key and delete the old ones."""
+    head = opened.read(lambda view: view.head())
+    # A collection that was never used has no key; one that was, and has none, lost it.
+    used = [one for one in Collection if head.at(one).seq or opened.slots(one)]
 
     def store(tx: Tx) -> None:
-        for collection in Collection:
-            # One that was never used has no key; one that was, and has none, lost it.
-            if opened.slots(collection) or tx.head().at(collection).seq:
-                opened.raise_epoch(tx, collection)
+        for collection in used:
+            opened.raise_epoch(tx, collection)
         opened.leave_due(tx, Due.ROTATE)
         opened.trail.record(tx, "rotate", actor)
 
@@ -36,7 +43,6 @@ def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
     resealed = finish(opened)
     opened.ports.store.settle(opened.address)
     opened.copy_audit_head()
-    used = [collection for collection in Collection if opened.slots(collection)]
     return Rotated(resealed=resealed, epochs={one.value: opened.epoch(one) for one in used})
 
 
@@ -75,37 +81,62 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
 
 
 def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tuple[int, int]:
-    """Re-encrypt one batch; returns the seq to continue from (-1 at the end) and the count."""
+    """Re-encrypt one batch; returns the seq to continue from (-1 at the end) and the count.
 
-    def store(tx: Tx) -> tuple[int, int, list[str]]:
-        rows = tx.stale(collection, after, _BATCH)
-        epoch = tx.head().at(collection).epoch
-        orphans = []
+    It is read and sealed outside of the transaction, which exchanges what is still as it was read:
+    a row that was written or erased meanwhile has no need of it.
+    """
+
+    def look(view: View) -> tuple[int, list[tuple[Row, bytes | None, bytes | None]], bool]:
+        found: list[tuple[Row, bytes | None, bytes | None]] = []
+        rows, size = view.stale(collection, after, _BATCH), 0
         for row in rows:
-            try:
-                body, vector = opened.open_body(collection, row), opened.sound_vector(row)
-            except SealBroken:
-                # Damage must not keep the key of erased cells alive: the row moves on as it is,
-                # and opens as little as before.
-                tx.reseal(collection, replace(row, epoch=epoch))
-                continue
-            sealed = opened.seal_body(collection, replace(row, epoch=epoch), body)
-            cell = opened.seal_vector(vector, row.id, epoch)
-            sealed = Sealed(replace(sealed.row, vector=cell), sealed.stream)
-            opened.write_blob(sealed)
-            tx.reseal(collection, sealed.row)
-            if row.blob is not None:
-                orphans.append(row.blob)
-        last = rows[-1].seq if len(rows) == _BATCH else -1
-        return last, len(rows), orphans
+            body = None
+            # Damage must not keep the key of erased cells alive: the row moves on as it is,
+            # and opens as little as before.
+            with suppress(SealBroken):
+                body = opened.open_body(collection, row)
+            found.append((row, body, None if body is None else opened.sound_vector(row)))
+            size += len(body or b"")
+            if size > _BATCH_BYTES:
+                break
+        more = len(rows) == _BATCH or len(found) < len(rows)
+        return view.head().at(collection).epoch, found, more
 
-    if not opened.read(lambda view: view.stale(collection, after, 1)):
+    epoch, found, more = opened.read(look)
+    if not found:
         return -1, 0
-    last, count, orphans = opened.write(store, frozen_too=True, erasing=True)
+    resealed, streams = [], {}
+    for row, body, vector in found:
+        new = replace(row, epoch=epoch)
+        if body is not None:
+            new = replace(new, vector=opened.seal_vector(vector, row.id, epoch))
+            if row.blob is None:
+                new = opened.seal_cell(collection, new, body)
+            else:
+                name = opened.ports.clock.random(16).hex()
+                long = LongBody(collection, row.id, row.version, epoch, body)
+                streams[name] = opened.seal_stream(long, name)
+                new = opened.seal_cell(collection, replace(new, blob=name), name.encode())
+        resealed.append((row, new))
+    if streams:
+        opened.put_blobs(streams, erasing=True)
+        opened.ports.reach(Failpoint.BLOB_WRITTEN)
+
+    def store(tx: Tx) -> frozenset[bytes]:
+        if tx.head().at(collection).epoch != epoch or pending_blobs.claim(tx, streams):
+            return frozenset()  # too late: the next batch begins where this one did
+        return tx.reseal(collection, resealed)
+
+    done = opened.write(store, frozen_too=True, erasing=True)
     opened.ports.reach(Failpoint.ROTATE_BATCH_SEALED)
-    for blob in orphans:
-        opened.ports.blobs.delete(opened.address, blob)
-    return last, count
+    for row, new in resealed:
+        if row.blob is not None and row.blob != new.blob:
+            orphan = row.blob if row.id in done else new.blob
+            opened.ports.blobs.delete(opened.address, str(orphan))
+    if not done:
+        return after, 0
+    return (found[-1][0].seq if more else -1), len(done)
 
 
 def _head_if_done(view: View) -> Head | None:

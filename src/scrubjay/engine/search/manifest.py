@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from scrubjay import vault
+from scrubjay.engine.scope import pending_blobs
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import Busy, Full, KeyMissing, NotFound, SealBroken
 from scrubjay.model.results import ErasedCell
@@ -242,21 +243,27 @@ def _replace(
         late = (found and found.id) != (base and base.id) or not written.current(head)
         if late or (appending and not (base and base.current(head))):
             return False
-        # Inside the transaction, so that a sweep never meets a blob that is not yet listed.
-        for one in sealed:
-            for name, stream in zip(one.listed.blobs, one.streams, strict=True):
-                opened.ports.blobs.put(opened.address, name, stream)
-        opened.ports.reach(Failpoint.SEGMENT_WRITTEN)
+        if pending_blobs.claim(tx, streams):
+            return False  # it took so long that a sweep took them for those of a dead process
         write(opened, tx, written)
         return True
 
+    streams = {
+        name: stream
+        for one in sealed
+        for name, stream in zip(one.listed.blobs, one.streams, strict=True)
+    }
     try:
-        if not opened.write(store, frozen_too=True, erasing=erasing):
-            return False
+        opened.put_blobs(streams, erasing=erasing)
+        opened.ports.reach(Failpoint.SEGMENT_WRITTEN)
+        published = opened.write(store, frozen_too=True, erasing=erasing)
     except (Busy, Full):
         # Rolled back: what was written of it is listed nowhere, and takes space others need.
-        _delete_blobs(opened, (name for one in sealed for name in one.listed.blobs))
+        _delete_blobs(opened, streams)
         raise
+    if not published:
+        _delete_blobs(opened, streams)
+        return False
     opened.ports.reach(Failpoint.SEGMENT_PUBLISHED)
     before = base.blobs if base else frozenset()
     _delete_blobs(opened, before - written.blobs)

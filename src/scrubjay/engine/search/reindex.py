@@ -16,7 +16,7 @@ from scrubjay.model.memory import Memory, wording
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Reindexed
 from scrubjay.model.rows import Collection, Freeze, Row
-from scrubjay.ports import Progress, Tx, View
+from scrubjay.ports import Progress, View
 
 _BATCH = 64
 
@@ -81,14 +81,9 @@ def _embed(opened: OpenScope, ids: list[bytes]) -> int:
     embedder = opened.ports.embedder
     made = [embedding.pack(embedder.identity, one[None, :]) for one in embedder.embed(texts)]
 
-    def store(tx: Tx) -> int:
-        kept = 0
-        for row, packed in zip(bare, made, strict=True):
-            now = tx.row(Collection.MEMORY, row.id)
-            if now is not None and not now.erased and now.epoch == row.epoch:
-                vector = opened.seal_vector(packed, row.id, row.epoch)
-                tx.reseal(Collection.MEMORY, replace(now, vector=vector))
-                kept += 1
-        return kept
-
-    return opened.write(store, frozen_too=True)
+    resealed = [
+        (row, replace(row, vector=opened.seal_vector(packed, row.id, row.epoch)))
+        for row, packed in zip(bare, made, strict=True)
+    ]
+    kept = opened.write(lambda tx: tx.reseal(Collection.MEMORY, resealed), frozen_too=True)
+    return len(kept)

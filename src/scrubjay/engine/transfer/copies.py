@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay import vault
@@ -31,7 +32,7 @@ from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, lowest
 from scrubjay.model.requests import Caller, Export, Load, Restore
 from scrubjay.model.results import BackedUp, Exported, Loaded
-from scrubjay.model.rows import BackupEntry, Collection, Due
+from scrubjay.model.rows import BackupEntry, CatalogEntry, Collection, Due
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
@@ -303,8 +304,9 @@ def restore(ports: Ports, scope: Scope, request: Restore, caller: Caller) -> Loa
         lifecycle.make(ports, scope, address, lookup)
     opened = lifecycle.open_scope(ports, scope, anew=anew, restoring=True)
     ports.reach(Failpoint.RESTORE_KEYS_ADDED)
+    outside = _known_outside(opened, lookup)
     loaded = opened.write(
-        lambda tx: _restore(opened, tx, content, lookup=lookup, caller=caller),
+        lambda tx: _restore(opened, tx, content, outside, lookup=lookup, caller=caller),
         erasing=True,
     )
     ports.reach(Failpoint.RESTORE_COMMITTED)
@@ -329,35 +331,61 @@ def _is_usable(ports: Ports, address: str) -> bool:
     return True
 
 
+class KnownOutside(Struct, frozen=True, kw_only=True):
+    """What keyring and catalog know of a scope, read before a restore's transaction begins.
+
+    What others forget meanwhile has its tombstones in the file itself.
+    """
+
+    epochs: dict[Collection, int]
+    """The latest epoch of each collection that has a key."""
+    entry: CatalogEntry | None
+    tombstones: frozenset[bytes]
+    earlier_tombstones: frozenset[bytes]
+    """Tombstones of earlier, destroyed lives of the scope."""
+    same_lookup: bool
+    """Whether the backup is of this life of the scope, and its keyed hashes are the same."""
+
+
+def _known_outside(opened: OpenScope, lookup: bytes) -> KnownOutside:
+    ports, catalog = opened.ports, opened.ports.store.catalog
+    lives = lifecycle.earlier_lives(ports, opened.scope)
+    return KnownOutside(
+        epochs={one: max(opened.slots(one), default=0) for one in Collection},
+        entry=catalog.entry(opened.address),
+        tombstones=catalog.tombstones(opened.address),
+        earlier_tombstones=frozenset[bytes]().union(*map(catalog.tombstones, lives)),
+        same_lookup=ports.keyring.get(opened.address, LOOKUP) == lookup,
+    )
+
+
 def _restore(
     opened: OpenScope,
     tx: Tx,
     content: bundle.Content,
+    outside: KnownOutside,
     *,
     lookup: bytes,
     caller: Caller,
 ) -> Loaded:
-    catalog = opened.ports.store.catalog
     # A file that was lost and made again is at epoch 1. It goes on above the epochs it had:
     # receipts, and processes that had it open, know those numbers as the names of other keys.
-    for collection in Collection:
-        last = max(opened.slots(collection), default=0)
+    for collection, last in outside.epochs.items():
         if last > tx.head().at(collection).epoch:
             opened.raise_epoch(tx, collection, last + 1)
             opened.leave_due(tx, Due.ROTATE)
-    tx.bury(catalog.tombstones(opened.address))
-    if opened.ports.keyring.get(opened.address, LOOKUP) == lookup:
+    tx.bury(outside.tombstones)
+    if outside.same_lookup:
         tx.bury(content.tombstones)
         if tx.head().audit_count == 0:
             for cell, mac in content.audit:
                 tx.append_audit(cell, mac)
     # The trail itself says that events the catalog knows of were lost with the file.
-    entry = catalog.entry(opened.address)
+    entry = outside.entry
     if entry and (entry.audit_count > tx.head().audit_count or opened.rolled_back):
         opened.trail.record(tx, LOST, Actor.SYSTEM, number=entry.audit_count)
     # The backup may be of an earlier life of the scope: what any of these forgot stays out.
-    lives = lifecycle.earlier_lives(opened.ports, opened.scope)
-    buried = frozenset[bytes]().union(*map(catalog.tombstones, lives))
+    buried = outside.earlier_tombstones
     of_id = Mac(vault.derive(lookup, Purpose.ID, opened.scope))
     of_key = Mac(vault.derive(lookup, Purpose.KEY, opened.scope))
     memories = [

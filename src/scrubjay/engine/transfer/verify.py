@@ -7,13 +7,8 @@ from itertools import chain, product
 from typing import Any, Final
 
 from scrubjay.engine.ledger import conversations, documents, turns
-from scrubjay.engine.scope.open_scope import (
-    OpenScope,
-    Ports,
-    changes,
-    installation_key,
-    living,
-)
+from scrubjay.engine.scope.installation import installation_key
+from scrubjay.engine.scope.open_scope import OpenScope, Ports, changes, living
 from scrubjay.engine.search import manifest
 from scrubjay.engine.transfer import audit
 from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken

@@ -48,7 +48,7 @@ WHERE id = ?
 
 -- reseal --
 UPDATE {table} SET epoch = ?, cell = ?, vector = ?, blob = ?
-WHERE id = ? AND version = ? AND erased = 0
+WHERE id = ? AND version = ? AND epoch = ? AND vector IS ? AND erased = 0
 
 -- erase --
 UPDATE {table} SET seq = ?, expiry = ?, erased = 1, session = NULL, key = NULL,

@@ -88,6 +88,9 @@ class SqliteStore:
         finally:
             self._scopes.release(database)
 
+    def make_room(self) -> None:
+        self._scope_kind.ballast.release()
+
     def settle(self, address: str) -> None:
         with self._scopes.using(address) as database:
             database.settle()

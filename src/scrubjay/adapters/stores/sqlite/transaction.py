@@ -327,11 +327,14 @@ class SqliteTx(SqliteView):
         )  # fmt: skip
         return known.born
 
-    def reseal(self, collection: Collection, row: Row) -> None:
-        found = (row.epoch, row.cell, row.vector, row.blob, row.id, row.version)
-        self.run(TABLES[collection]["reseal"], found)
-        if not self.connection.changes():
-            raise Conflict("The row to re-encrypt was changed or erased meanwhile.")
+    def reseal(self, collection: Collection, rows: Sequence[tuple[Row, Row]]) -> frozenset[bytes]:
+        done, sql = [], TABLES[collection]["reseal"]
+        for read, row in rows:
+            as_read = (read.id, read.version, read.epoch, read.vector)
+            self.run(sql, (row.epoch, row.cell, row.vector, row.blob, *as_read))
+            if self.connection.changes():
+                done.append(read.id)
+        return frozenset(done)
 
     def erase(self, collection: Collection, row_id: bytes, *, drop_day: int) -> Row | None:
         known = self.row(collection, row_id)

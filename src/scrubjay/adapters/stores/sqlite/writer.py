@@ -203,12 +203,7 @@ class FileWriter:
                 if request not in again and request.error is None:
                     request.error = faults.full()
         else:
-            # Its work may have found no space for a file of its own on the same disk: a key.
-            again = [one for one in batch if one.erasing and isinstance(one.error, Full)]
-            if not again:
-                return
-            for request in again:
-                request.error = None
+            return
         self._kind.ballast.release()
         with suppress(apsw.Error):  # the log begins anew in the space it has, if it can
             self._ready().connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -230,7 +225,8 @@ class FileWriter:
                     if request.error is not None:
                         session.restore(saved)
                     session.run("RELEASE request")
-            if len(batch) == 1 and batch[0].error is not None:
+            undone = len(batch) == 1 and batch[0].error is not None
+            if undone:
                 session.rollback()
             else:
                 session.flush()
@@ -239,7 +235,8 @@ class FileWriter:
         except BaseException as error:  # seam: the transaction ends before the lock is given back
             self._undo(session, error)
             raise
-        self._kind.reach(Failpoint.STORE_AFTER_COMMIT)
+        if not undone:
+            self._kind.reach(Failpoint.STORE_AFTER_COMMIT)
 
     def _undo(self, session: Statements, error: BaseException) -> None:
         """Roll back; the connection is not used again, except after Full or Busy.

@@ -1,0 +1,38 @@
+"""Policy: the tuning of an engine."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """Tuning of the engine: sizes, budgets and waiting times."""
+
+    rotate_below: int = 32 * 1024 * 1024
+    """Scopes smaller than this rotate before forget returns."""
+    slice_seconds: float = 0.05
+    """How long a verb may work on what earlier verbs left due."""
+    placeholder: str = "[REDACTED]"
+    """Placeholder for a removed secret."""
+    drop_days: int = 30
+    """Days until the empty row of an erased memory is dropped."""
+    superseded_days: int = 30
+    """Days until purge deletes superseded memories."""
+    segment_rows: int = 512
+    """Memories without a segment at which one is written."""
+    evicted_rows: int = 32
+    """The same for an index that is evicted from the cache."""
+    shelf_bytes: int = 256 * 1024 * 1024
+    """Memory budget of the open indexes of all scopes."""
+    kept_bytes: int = 8 * 1024 * 1024
+    """Budget of the cache of decrypted memories, per scope."""
+    embed_seconds: float = 10.0
+    """Timeout of a retain for an embedder whose vectors are stored."""
+    turn_embed_seconds: float = 1.5
+    """The same for all memories of a turn: callers of record wait at most 2 s."""
+    extract_seconds: float = 30.0
+    """Timeout of the language model for one turn."""
+    daily_tokens: int = 0
+    """Daily token limit of extraction per scope (UTC day); 0 for none."""
+    raise_on_embedder_change: bool = False
+    """Whether vectors of another embedder raise an error instead of being ignored."""
