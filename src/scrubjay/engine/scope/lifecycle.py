@@ -149,6 +149,8 @@ def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
     if entry is None:
         raise NotFound(f"There is no scope {scope}.")
     if not entry.destroyed:
+        # Who cannot delete keys now, because another process holds them, leaves all as it is.
+        ports.keyring.delete(address, "none")
         _finish_destroy(ports, address)
     return receipts.kept(ports, address)[-1]
 

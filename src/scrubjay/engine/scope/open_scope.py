@@ -585,11 +585,11 @@ class OpenScope:
             with self.ports.store.read(self.address) as view:
                 head = view.head()
                 if not self._doubtful(head):
-                    self._note(head)
+                    self._note_durable(head)
                     return look(view)
             self.examine()
             with self.ports.store.read(self.address) as view:
-                self._note(view.head())
+                self._note_durable(view.head())
                 return look(view)
         except NotFound as error:
             self._explain_absence(error)
@@ -674,9 +674,13 @@ class OpenScope:
         if head.destroyed:
             raise self._destroyed()
         before, self._seen = self._seen, head
-        self._reached = max(self._reached, head.audit_count)
         if head.memory.erased_seq > before.memory.erased_seq:
             self.kept.noticed(head.memory.erased_seq)
+
+    def _note_durable(self, head: Head) -> None:
+        """Note a head that a reader sees; what a transaction sees may still be undone."""
+        self._note(head)
+        self._reached = max(self._reached, head.audit_count)
 
     def _doubtful(self, head: Head) -> bool:
         """Whether the file may have been lost and made again, or rolled back."""
@@ -711,6 +715,7 @@ class OpenScope:
         entry = catalog.entry(self.address)
         known = 0 if entry is None else entry.audit_count
         buried = not known and bool(catalog.tombstones(self.address))
+        before = self._reached  # other threads may see later events than the view has
         with self.ports.store.read(self.address) as view:
             reached = view.head().audit_count
             if not reached:
@@ -723,11 +728,11 @@ class OpenScope:
             copied = entry is None or not known or reached >= known
             if copied and entry is not None and known:
                 copied = [row.mac for row in view.audit(known - 1, 1)] == [entry.audit_mac]
-            seen = reached >= self._reached
+            seen = reached >= before
             if not (copied and seen):
                 # A restore into a file that lacks events says so in the trail.
                 lost = self.trail.lost(view)
-                copied, seen = copied or lost >= known, seen or lost >= self._reached
+                copied, seen = copied or lost >= known, seen or lost >= before
                 if seen:
                     self._reached = reached
                     self.kept.clear()
