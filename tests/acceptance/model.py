@@ -83,6 +83,8 @@ class Model:
     def __init__(self) -> None:
         self.life = ABSENT
         self.memories: dict[str, Held] = {}
+        self.purged: dict[str, Held] = {}
+        """What purge took: forgetting leads through it to what was derived from it."""
         self.erased: set[str] = set()
         self.erased_keys: set[str] = set()
         self.pending: dict[int, Op] = {}
@@ -117,12 +119,13 @@ class Model:
     def closure(self, ids: list[str]) -> list[str]:
         """What forgetting the ids erases: them, their earlier versions, what was derived."""
         found = [one for one in ids if one in self.memories]
+        lineage = self.memories | self.purged
         for one in found:
-            earlier = self.memories[one].supersedes
-            derived = [other for other, held in self.memories.items() if one in held.sources]
+            earlier = lineage[one].supersedes
+            derived = [other for other, held in lineage.items() if one in held.sources]
             candidates = [*derived, *([earlier] if earlier else [])]
-            found += [o for o in candidates if o in self.memories and o not in found]
-        return found
+            found += [o for o in candidates if o in lineage and o not in found]
+        return [one for one in found if one in self.memories]
 
     def _differences(self, shown: Fields) -> list[str]:
         lost = [f"{one} was acknowledged and is lost." for one in self.memories.keys() - shown]
@@ -184,7 +187,11 @@ class Model:
     def _purge(self, _args: Fields, answer: Fields) -> None:
         gone = [one for one, held in self.memories.items() if held.superseded_by]
         self._expect("purge", answer["superseded"], len(gone))
-        self._erase(gone)
+        self._purge_away(gone)
+
+    def _purge_away(self, ids: list[str]) -> None:
+        self.purged |= {one: self.memories[one] for one in ids}
+        self._erase(ids)
 
     def _load(self, args: Fields, answer: Fields) -> None:
         self._expect("load", answer["loaded"], len(args["memories"]))
@@ -207,6 +214,7 @@ class Model:
         self._expect("destroy", answer["erased"], len(self.memories))
         self.life = DESTROYED
         self._erase(list(self.memories))
+        self.purged.clear()
         self.erased_keys.clear()  # the next life of the scope knows nothing of this one
 
     # -- what was begun and never acknowledged -------------------------------------------
@@ -231,7 +239,7 @@ class Model:
 
     def _settle_purge(self, _args: Fields, shown: Fields) -> None:
         retired = [one for one, held in self.memories.items() if held.superseded_by]
-        self._erase([one for one in retired if one not in shown["memories"]])
+        self._purge_away([one for one in retired if one not in shown["memories"]])
 
     def _settle_load(self, args: Fields, shown: Fields) -> None:
         if any(one in shown["memories"] for one in args["memories"]):
