@@ -49,7 +49,7 @@ class Limit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
     idle_days: Annotated[
         _Days | None,
-        Meta(description="Idle limit in days since it was recorded; recalls do not count as use."),
+        Meta(description="Idle limit in days: purge erases what was not recalled for so long."),
     ] = None
 
     def expired(self, since: datetime, now: datetime) -> bool:
