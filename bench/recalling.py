@@ -18,7 +18,7 @@ from bench.plot import loglog
 from bench.report import Line, Section, duration
 from bench.subject import scratch
 from scrubjay import bootstrap, settings
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.search import recall
 from scrubjay.engine.search.analysis import terms
 from scrubjay.engine.search.open_index import OpenIndex
@@ -96,7 +96,7 @@ def _measure(section: Section, curves: Curves, folder: Path, size: int, *, quick
 
 
 @contextmanager
-def _engine(folder: Path, policy: Policy | None = None) -> Iterator[Engine]:
+def _engine(folder: Path, policy: Policy | None = None) -> Iterator[Kernel]:
     engine = bootstrap.build(settings.at_home(folder), policy=policy)
     try:
         yield engine
@@ -107,7 +107,7 @@ def _engine(folder: Path, policy: Policy | None = None) -> Iterator[Engine]:
 # -- ours beside the floor ----------------------------------------------------------------------
 
 
-def _ratio(engine: Engine, questions: list[str]) -> Comparison:
+def _ratio(engine: Kernel, questions: list[str]) -> Comparison:
     opened, indexed = engine._open(_SCOPE), engine._indexed(_SCOPE)
     searched = [recall.ScopeSearch(indexed=indexed, snapshot=recall.catch_up(indexed, []))]
     floor = _Floor(indexed, opened.ports.embedder)

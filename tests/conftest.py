@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from tests.support.engines import MemoryHome, SqliteHome
 
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
@@ -66,7 +66,7 @@ def home() -> MemoryHome:
 
 
 @pytest.fixture
-def engine(home: MemoryHome) -> Iterator[Engine]:
+def engine(home: MemoryHome) -> Iterator[Kernel]:
     """An engine on the installation in memory."""
     engine = home.engine()
     yield engine

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scrubjay.access import Grant, Keys
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.origin import Actor
 from scrubjay.ports import Clock
 from scrubjay.service.app import app
@@ -38,7 +38,7 @@ class Running:
 
 @contextmanager
 def serving(
-    engine: Engine,
+    engine: Kernel,
     clock: Clock,
     options: Options | None = None,
     *,

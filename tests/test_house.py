@@ -95,7 +95,7 @@ BREACHES: list[tuple[Rule, str, str]] = [
     (house.async_functions, "engine/verbs.py", "async def recall(): ..."),
     (house.sql, "engine/verbs.py", "run('SELECT 1')"),
     (house.sql, "cli/app.py", "table = 'x'\nrun(f'DELETE FROM {table}')"),
-    (house.hidden_imports, "vault.py", "if TYPE_CHECKING:\n    from scrubjay.engine import Engine"),
+    (house.hidden_imports, "vault.py", "if TYPE_CHECKING:\n    from scrubjay.engine import Kernel"),
     (house.foreign_model_imports, "model/memory.py", "import numpy as np"),
     (house.broad_excepts, "engine/verbs.py", "try: ...\nexcept: ..."),
     (house.broad_excepts, "engine/verbs.py", "try: ...\nexcept (KeyError, Exception): ..."),

@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.client import Client as Client
     from scrubjay.client import connect as connect
     from scrubjay.handle import AsyncJay as AsyncJay
+    from scrubjay.handle import Engine as Engine
     from scrubjay.handle import Jay as Jay
-    from scrubjay.handle import SharedEngine
     from scrubjay.handle import open as open
     from scrubjay.model.batches import BatchReceipt as BatchReceipt
     from scrubjay.model.batches import Refusal as Refusal
@@ -108,8 +108,6 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.turns import Timeline as Timeline
     from scrubjay.model.turns import Turn as Turn
 
-    Engine = SharedEngine
-
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -138,10 +136,9 @@ _HOMES = {
     "scrubjay.model.scope": "Scope",
     "scrubjay.model.turns": "Moment Recorded State Timeline Turn",
     "scrubjay.client": "Client connect",
-    "scrubjay.handle": "AsyncJay Jay open",
+    "scrubjay.handle": "AsyncJay Engine Jay open",
 }
-_NAMES = {name: (home, name) for home, names in _HOMES.items() for name in names.split()}
-_NAMES["Engine"] = ("scrubjay.handle", "SharedEngine")
+_NAMES = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = sorted(_NAMES)  # noqa: PLE0605 - the table above has each name once
 
@@ -151,8 +148,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'scrubjay' has no attribute {name!r}")
     from importlib import import_module
 
-    home, known = _NAMES[name]
-    value: object = getattr(import_module(home), known)
+    value: object = getattr(import_module(_NAMES[name]), name)
     globals()[name] = value
     return value
 

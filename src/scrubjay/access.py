@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, cast
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.search.verbs import Short
 from scrubjay.guard.admission import check_claim
@@ -185,7 +185,7 @@ def everything(actor: Actor = Actor.USER) -> Key:
 class Keys:
     """API keys of one installation, with a cache; thread-safe."""
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Kernel, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
         self._mutex = threading.Lock()
@@ -363,8 +363,8 @@ class Access:
     Most verbs are the engine's own. Those here are limited by the key, or are about keys.
     """
 
-    def __init__(self, engine: Engine | Short, keys: Keys, holder: Key) -> None:
-        self._engine = cast(Engine, engine)  # a Short has the one verb that is asked of it
+    def __init__(self, engine: Kernel | Short, keys: Keys, holder: Key) -> None:
+        self._engine = cast(Kernel, engine)  # a Short has the one verb that is asked of it
         self._keys = keys
         self.holder = holder
         stamp = None if holder.id == LOCAL_ID else holder.id

@@ -16,7 +16,7 @@ from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.keyrings.file import KEY_FILE, FileKeyring
 from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.engine import Engine, Policy, Ports
+from scrubjay.engine import Kernel, Policy, Ports
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
@@ -36,7 +36,7 @@ def build(
     embedder: Embedder | None = None,
     extractor: Extractor | None = None,
     vfs: str | None = None,
-) -> Engine:
+) -> Kernel:
     """The engine on the embedded default: SQLite, files, and the keyring the keys folder has."""
     clock = clock or SystemClock()
     keys = keyring(settings, clock)
@@ -58,7 +58,7 @@ def build(
         reach=reach,
         policy=policy or make_policy(settings),
     )
-    return Engine(ports)
+    return Kernel(ports)
 
 
 class LazyDistiller:

@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
 
 from scrubjay import bootstrap, codec
 from scrubjay.access import LOCAL_ID, Key, OpenRequest, VerifyErased
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.transfer import bundle
 from scrubjay.handle import Jay
 from scrubjay.model import errors
@@ -94,11 +94,11 @@ class Client(Jay):
     def __init__(self, remote: RemoteEngine, scope: Scope) -> None:
         remote.scope = scope
         # It is asked for exactly what the table of verbs has; the contract tests see to it.
-        super().__init__(cast(Engine, remote), scope)
+        super().__init__(cast(Kernel, remote), scope)
 
 
 class RemoteEngine:
-    """Engine for `Jay` that sends every verb to the service."""
+    """Stand-in for the kernel under a `Jay`: it sends every verb to the service."""
 
     def __init__(self, url: str, key: str | None, *, seconds: float = SECONDS) -> None:
         headers = {"Authorization": f"Bearer {key}"} if key else {}

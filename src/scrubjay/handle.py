@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, files, settings
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.memories import receipts
 from scrubjay.model.memory import Json, Memory
 from scrubjay.model.origin import Actor
@@ -32,8 +32,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class SharedEngine:
-    """`scrubjay.Engine`: all scopes of one home, which share its catalog, keys and indexes.
+class Engine:
+    """All scopes of one home, which share its catalog, keys and indexes.
 
     Files of idle scopes are closed, and opened again when needed.
     """
@@ -84,9 +84,6 @@ class SharedEngine:
         self._engine.close()
 
 
-SharedEngine.__name__ = SharedEngine.__qualname__ = "Engine"  # what people call it
-
-
 def open(
     scope: str = "default",
     *,
@@ -102,7 +99,7 @@ def open(
     created, unless `create` is false; a destroyed one only with `anew`.
     """
     Scope.parse(scope)  # before anything is made
-    engine = SharedEngine(home, passphrase=passphrase, actor=actor)
+    engine = Engine(home, passphrase=passphrase, actor=actor)
     try:
         jay = engine.scope(scope, create=create, anew=anew)
     except BaseException:  # seam: nothing may stay open when opening fails, whatever it was
@@ -116,7 +113,7 @@ class Jay(Verbs, Handle):
     """Handle on one scope with all verbs; thread-safe, closed by `with` or `close`."""
 
     def __init__(
-        self, engine: Engine, scope: Scope, *, actor: Actor = Actor.USER, shared: bool = False
+        self, engine: Kernel, scope: Scope, *, actor: Actor = Actor.USER, shared: bool = False
     ) -> None:
         self._engine = engine
         self.scope = scope

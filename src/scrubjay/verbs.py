@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from scrubjay import access, codec
 from scrubjay.access import Access, Grant
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model import conversations as talks
 from scrubjay.model import documents as papers
 from scrubjay.model import requests
@@ -141,75 +141,75 @@ VERBS: Final[dict[str, Verb[..., Any]]] = {}
 class Verbs:
     """The verbs on one scope."""
 
-    retain = Verb(requests.Retain, Engine.retain, Grant.WRITE, writes=True, creates=True)
+    retain = Verb(requests.Retain, Kernel.retain, Grant.WRITE, writes=True, creates=True)
     retain_many = Verb(
-        RetainMany, Engine.retain_many, Grant.WRITE, writes=True, heavy=True, creates=True
+        RetainMany, Kernel.retain_many, Grant.WRITE, writes=True, heavy=True, creates=True
     )
-    recall = Verb(requests.Recall, Engine.recall)
-    browse = Verb(requests.Browse, Engine.browse)
-    get = Verb(requests.Get, Engine.get)
-    count = Verb(Filter, Engine.count)
-    history = Verb(requests.History, Engine.history)
-    lineage = Verb(requests.LineageRequest, Engine.lineage)
-    follow = Verb(requests.FollowRequest, Engine.follow)
-    statistics = Verb(requests.StatisticsRequest, Engine.statistics)
-    inspect = Verb(NoFields, Engine.inspect, Grant.ADMIN, heavy=True)
-    brief = Verb(requests.BriefRequest, Engine.brief)
-    supersede = Verb(requests.Supersede, Engine.supersede, Grant.WRITE, writes=True)
-    amend = Verb(requests.Amend, Engine.amend, Grant.WRITE, writes=True, idempotent=True)
-    record = Verb(Record, Engine.record, Grant.WRITE, writes=True, creates=True, idempotent=True)
-    turns = Verb(requests.TurnsRequest, Engine.turns)
-    timeline = Verb(requests.TimelineRequest, Engine.timeline)
-    sessions = Verb(requests.SessionsRequest, Engine.sessions)
-    append = Verb(talks.Append, Engine.append, Grant.WRITE, writes=True, creates=True)
-    conversation = Verb(talks.ReadConversation, Engine.conversation)
-    conversations = Verb(talks.ListConversations, Engine.conversations)
-    branch = Verb(talks.Branch, Engine.branch, Grant.WRITE, writes=True)
-    rewind = Verb(talks.Rewind, Engine.rewind, Grant.WRITE, writes=True)
+    recall = Verb(requests.Recall, Kernel.recall)
+    browse = Verb(requests.Browse, Kernel.browse)
+    get = Verb(requests.Get, Kernel.get)
+    count = Verb(Filter, Kernel.count)
+    history = Verb(requests.History, Kernel.history)
+    lineage = Verb(requests.LineageRequest, Kernel.lineage)
+    follow = Verb(requests.FollowRequest, Kernel.follow)
+    statistics = Verb(requests.StatisticsRequest, Kernel.statistics)
+    inspect = Verb(NoFields, Kernel.inspect, Grant.ADMIN, heavy=True)
+    brief = Verb(requests.BriefRequest, Kernel.brief)
+    supersede = Verb(requests.Supersede, Kernel.supersede, Grant.WRITE, writes=True)
+    amend = Verb(requests.Amend, Kernel.amend, Grant.WRITE, writes=True, idempotent=True)
+    record = Verb(Record, Kernel.record, Grant.WRITE, writes=True, creates=True, idempotent=True)
+    turns = Verb(requests.TurnsRequest, Kernel.turns)
+    timeline = Verb(requests.TimelineRequest, Kernel.timeline)
+    sessions = Verb(requests.SessionsRequest, Kernel.sessions)
+    append = Verb(talks.Append, Kernel.append, Grant.WRITE, writes=True, creates=True)
+    conversation = Verb(talks.ReadConversation, Kernel.conversation)
+    conversations = Verb(talks.ListConversations, Kernel.conversations)
+    branch = Verb(talks.Branch, Kernel.branch, Grant.WRITE, writes=True)
+    rewind = Verb(talks.Rewind, Kernel.rewind, Grant.WRITE, writes=True)
     delete_conversation = Verb(
-        talks.DeleteConversation, Engine.delete_conversation, Grant.FORGET, writes=True
+        talks.DeleteConversation, Kernel.delete_conversation, Grant.FORGET, writes=True
     )
-    put = Verb(papers.Put, Engine.put, Grant.WRITE, writes=True, creates=True)
-    document = Verb(papers.ReadDocument, Engine.document)
-    documents = Verb(papers.ListDocuments, Engine.documents)
-    move = Verb(papers.Move, Engine.move, Grant.WRITE, writes=True)
-    remove = Verb(papers.Remove, Engine.remove, Grant.WRITE, writes=True)
-    forget = Verb(requests.Forget, Engine.forget, Grant.FORGET, writes=True, idempotent=True)
-    preview = Verb(requests.Forget, Engine.preview, Grant.FORGET)
-    revoke = Verb(requests.Revoke, Engine.revoke, Grant.FORGET, writes=True, idempotent=True)
+    put = Verb(papers.Put, Kernel.put, Grant.WRITE, writes=True, creates=True)
+    document = Verb(papers.ReadDocument, Kernel.document)
+    documents = Verb(papers.ListDocuments, Kernel.documents)
+    move = Verb(papers.Move, Kernel.move, Grant.WRITE, writes=True)
+    remove = Verb(papers.Remove, Kernel.remove, Grant.WRITE, writes=True)
+    forget = Verb(requests.Forget, Kernel.forget, Grant.FORGET, writes=True, idempotent=True)
+    preview = Verb(requests.Forget, Kernel.preview, Grant.FORGET)
+    revoke = Verb(requests.Revoke, Kernel.revoke, Grant.FORGET, writes=True, idempotent=True)
     mark_tainted = Verb(
-        requests.MarkTainted, Engine.mark_tainted, Grant.WRITE, writes=True, idempotent=True
+        requests.MarkTainted, Kernel.mark_tainted, Grant.WRITE, writes=True, idempotent=True
     )
-    quarantined = Verb(requests.Listing, Engine.quarantined)
-    approve = Verb(requests.Approve, Engine.approve, Grant.WRITE, writes=True, idempotent=True)
-    reject = Verb(requests.Reject, Engine.reject, Grant.FORGET, writes=True)
-    freeze = Verb(requests.FreezeRequest, Engine.freeze, Grant.ADMIN, writes=True, idempotent=True)
+    quarantined = Verb(requests.Listing, Kernel.quarantined)
+    approve = Verb(requests.Approve, Kernel.approve, Grant.WRITE, writes=True, idempotent=True)
+    reject = Verb(requests.Reject, Kernel.reject, Grant.FORGET, writes=True)
+    freeze = Verb(requests.FreezeRequest, Kernel.freeze, Grant.ADMIN, writes=True, idempotent=True)
     purge = Verb(
-        requests.Purge, Engine.purge, Grant.ADMIN, writes=True, idempotent=True, heavy=True
+        requests.Purge, Kernel.purge, Grant.ADMIN, writes=True, idempotent=True, heavy=True
     )
-    retention = Verb(NoFields, Engine.retention)
+    retention = Verb(NoFields, Kernel.retention)
     set_retention = Verb(
-        SetRetention, Engine.set_retention, Grant.ADMIN, writes=True, idempotent=True, heavy=True
+        SetRetention, Kernel.set_retention, Grant.ADMIN, writes=True, idempotent=True, heavy=True
     )
-    rotate = Verb(NoFields, Engine.rotate, Grant.ADMIN, writes=True, heavy=True)
-    extract = Verb(requests.Extract, Engine.extract, Grant.EXTRACT, writes=True, heavy=True)
-    extraction = Verb(NoFields, Engine.extraction, Grant.ADMIN)
+    rotate = Verb(NoFields, Kernel.rotate, Grant.ADMIN, writes=True, heavy=True)
+    extract = Verb(requests.Extract, Kernel.extract, Grant.EXTRACT, writes=True, heavy=True)
+    extraction = Verb(NoFields, Kernel.extraction, Grant.ADMIN)
     pause_extraction = Verb(
         requests.PauseExtraction,
-        Engine.pause_extraction,
+        Kernel.pause_extraction,
         Grant.ADMIN,
         writes=True,
         idempotent=True,
     )
-    work = Verb(Work, Engine.work, Grant.EXTRACT, writes=True, heavy=True)
-    jobs = Verb(NoFields, Engine.jobs, Grant.ADMIN)
-    allow_jobs = Verb(AllowJobs, Engine.allow_jobs, Grant.ADMIN, writes=True, idempotent=True)
-    verify_audit = Verb(NoFields, Engine.verify_audit, Grant.ADMIN, heavy=True)
-    receipts = Verb(requests.Listing, Engine.receipts, beyond=True)
-    audit = Verb(requests.AuditRequest, Engine.audit)
+    work = Verb(Work, Kernel.work, Grant.EXTRACT, writes=True, heavy=True)
+    jobs = Verb(NoFields, Kernel.jobs, Grant.ADMIN)
+    allow_jobs = Verb(AllowJobs, Kernel.allow_jobs, Grant.ADMIN, writes=True, idempotent=True)
+    verify_audit = Verb(NoFields, Kernel.verify_audit, Grant.ADMIN, heavy=True)
+    receipts = Verb(requests.Listing, Kernel.receipts, beyond=True)
+    audit = Verb(requests.AuditRequest, Kernel.audit)
     destroy = Verb(
         requests.Destroy,
-        Engine.destroy,
+        Kernel.destroy,
         Grant.ADMIN,
         writes=True,
         idempotent=True,
@@ -221,28 +221,28 @@ class Verbs:
 class FileVerbs:
     """Verbs that a handle implements by hand: with a file, a receipt or a progress bar."""
 
-    export = Verb(requests.Export, Engine.export, Grant.EXPORT, heavy=True)
+    export = Verb(requests.Export, Kernel.export, Grant.EXPORT, heavy=True)
     load = Verb(
         requests.Load,
-        Engine.load,
+        Kernel.load,
         Grant.ADMIN,
         writes=True,
         idempotent=True,
         heavy=True,
         creates=True,
     )
-    backup = Verb(requests.Backup, Engine.backup, Grant.EXPORT, writes=True, heavy=True)
+    backup = Verb(requests.Backup, Kernel.backup, Grant.EXPORT, writes=True, heavy=True)
     restore = Verb(
         requests.Restore,
-        Engine.restore,
+        Kernel.restore,
         Grant.ADMIN,
         writes=True,
         idempotent=True,
         heavy=True,
         beyond=True,
     )
-    reindex = Verb(NoFields, Engine.reindex, Grant.ADMIN, writes=True, idempotent=True, heavy=True)
-    verify = Verb(NoFields, Engine.verify, Grant.ADMIN, heavy=True)
+    reindex = Verb(NoFields, Kernel.reindex, Grant.ADMIN, writes=True, idempotent=True, heavy=True)
+    verify = Verb(NoFields, Kernel.verify, Grant.ADMIN, heavy=True)
     verify_erased = Verb(
         access.VerifyErased, Access.verify_erased, Grant.FORGET, heavy=True, beyond=True
     )

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from scrubjay import bootstrap, settings
 from scrubjay.adapters.clock import SystemClock
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.requests import Browse, Forget, Recall, Retain
 from scrubjay.model.scope import Scope
@@ -38,7 +38,7 @@ class JumpingClock(SystemClock):
         return super().now() + self.off
 
 
-def build(home: Path, clock: SystemClock | None = None) -> Engine:
+def build(home: Path, clock: SystemClock | None = None) -> Kernel:
     """An engine that waits for no lock longer than `LOCK_SECONDS`."""
     place = replace(settings.at_home(home), lock_seconds=LOCK_SECONDS, ballast_bytes=BALLAST)
     return bootstrap.build(place, clock=clock)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.jobs import JobKind, Work
 from scrubjay.model.memory import Kind
 from scrubjay.model.requests import Retain
@@ -18,7 +18,7 @@ SCOPE = Scope("acme", "alice")
 CONSOLIDATE = Work(kinds=(JobKind.CONSOLIDATION,), seconds=60.0)
 
 
-def write(engine: Engine, first: int, last: int) -> None:
+def write(engine: Kernel, first: int, last: int) -> None:
     """Write episodes, each under its key: a repeat after a kill changes nothing."""
     for number in range(first, last):
         text = f"Episode about topic-{number}."

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, settings
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.requests import FollowRequest
 from scrubjay.ports import Blobs, Keyring, Result, Store, Tx
@@ -30,15 +30,15 @@ class Gate:
             self._action()
 
 
-def gated(home: SqliteHome, gate: Gate, policy: Policy | None = None) -> Engine:
+def gated(home: SqliteHome, gate: Gate, policy: Policy | None = None) -> Kernel:
     """An engine of the home with a gate on its way."""
     found = settings.at_home(home.folder)
     return bootstrap.build(found, clock=home.clock, reach=gate, policy=policy)
 
 
-def reading_through(engine: Engine, gate: Gate) -> Engine:
+def reading_through(engine: Kernel, gate: Gate) -> Kernel:
     """The engine, stopped when it has taken rows and asks for the key to open them."""
-    return Engine(replace(engine._ports, keyring=AskedFirst(engine._ports.keyring, gate)))
+    return Kernel(replace(engine._ports, keyring=AskedFirst(engine._ports.keyring, gate)))
 
 
 class AskedFirst:
@@ -58,9 +58,9 @@ class AskedFirst:
         return getattr(self._keyring, name)
 
 
-def loading_through(engine: Engine, gate: Gate) -> Engine:
+def loading_through(engine: Kernel, gate: Gate) -> Kernel:
     """The engine, stopped when it has the columns of a segment and asks for the rest of it."""
-    return Engine(replace(engine._ports, blobs=ColumnsFirst(engine._ports.blobs, gate)))
+    return Kernel(replace(engine._ports, blobs=ColumnsFirst(engine._ports.blobs, gate)))
 
 
 class ColumnsFirst:
@@ -82,10 +82,10 @@ class ColumnsFirst:
         return getattr(self._blobs, name)
 
 
-def writing_through(engine: Engine, gate: Gate) -> Engine:
+def writing_through(engine: Kernel, gate: Gate) -> Kernel:
     """The engine, stopped when it is about to begin a transaction on Alice's scope."""
     address, _ = locate(engine._ports, ALICE)
-    return Engine(replace(engine._ports, store=WaitsToWrite(engine._ports.store, gate, address)))
+    return Kernel(replace(engine._ports, store=WaitsToWrite(engine._ports.store, gate, address)))
 
 
 class WaitsToWrite:
@@ -109,7 +109,7 @@ class WaitsToWrite:
 class Follower:
     """A reader that keeps a copy of a scope by what `follow` tells it."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Kernel) -> None:
         self.engine = engine
         self.times_anew = 0
         self._seq, self._min_seq = 0, 0

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import Append, ReadConversation
@@ -118,7 +118,7 @@ class Mix:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Kernel,
         ledger: Ledger,
         *,
         seed: int | str,

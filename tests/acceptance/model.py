@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import Destroyed, NotFound
 from scrubjay.model.requests import Browse
 from scrubjay.model.results import Outcome
@@ -50,7 +50,7 @@ class Held:
     sources: list[str] = field(default_factory=list)
 
 
-def look(engine: Engine, name: str) -> Fields:
+def look(engine: Kernel, name: str) -> Fields:
     """Everything a scope shows, in a form that can be written down."""
     scope = Scope.parse(name)
     try:
@@ -262,7 +262,7 @@ def _unseen(args: Fields, shown: Fields) -> None:
     """Whether it happened cannot be seen, and makes no difference."""
 
 
-def judge(engine: Engine, name: str, model: Model) -> Iterator[str]:
+def judge(engine: Kernel, name: str, model: Model) -> Iterator[str]:
     """What is wrong with a scope: with what it shows, with due work, with its files and keys."""
     shown = look(engine, name)
     yield from model.compare(shown)

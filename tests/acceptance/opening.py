@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.search import manifest
 from scrubjay.engine.search.analysis import terms
 from scrubjay.engine.search.postings import Postings
@@ -19,7 +19,7 @@ LANGUAGES = (
 )
 
 
-def words_left(engine: Engine, scope: Scope, words: Iterable[str]) -> set[str]:
+def words_left(engine: Kernel, scope: Scope, words: Iterable[str]) -> set[str]:
     """The words a segment has that opens with any key there is: as a name, or as a term."""
     raw = list(_opened(engine, scope))
     parts = list(_postings(raw))
@@ -30,7 +30,7 @@ def words_left(engine: Engine, scope: Scope, words: Iterable[str]) -> set[str]:
     }
 
 
-def _opened(engine: Engine, scope: Scope) -> Iterator[bytes]:
+def _opened(engine: Kernel, scope: Scope) -> Iterator[bytes]:
     """The plaintext of every blob that is a part of a segment."""
     opened = engine._open(scope)
     blobs = opened.ports.blobs
@@ -54,14 +54,14 @@ def _holds(part: Postings, word: str) -> bool:
     return any(len(rows) for rows, _ in part.find(forms))
 
 
-def count_segments(engine: Engine, scope: Scope) -> int:
+def count_segments(engine: Kernel, scope: Scope) -> int:
     """How many segments are listed."""
     opened = engine._open(scope)
     found = opened.read(lambda view: manifest.read(opened, view))
     return 0 if found is None else len(found.segments)
 
 
-def left_over(engine: Engine, scope: Scope) -> set[str]:
+def left_over(engine: Kernel, scope: Scope) -> set[str]:
     """The blobs neither a row nor the list of segments names."""
     opened = engine._open(scope)
     used = opened.read(

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from scrubjay import bootstrap, settings
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.requests import (
     BriefRequest,
@@ -63,44 +63,44 @@ class Order:
 # -- what a peer can do: plain arguments, plain answers -----------------------------------------
 
 
-def _open(engine: Engine, **options: bool) -> None:
+def _open(engine: Kernel, **options: bool) -> None:
     engine.open(ALICE, **options)
 
 
-def _retain(engine: Engine, content: str, **fields: Any) -> str:
+def _retain(engine: Kernel, content: str, **fields: Any) -> str:
     return engine.retain(ALICE, Retain(content=content, **fields)).outcome.value
 
 
-def _supersede(engine: Engine, public_id: str, content: str) -> str:
+def _supersede(engine: Kernel, public_id: str, content: str) -> str:
     return engine.supersede(ALICE, Supersede(id=public_id, content=content)).id
 
 
-def _get(engine: Engine, public_id: str) -> str:
+def _get(engine: Kernel, public_id: str) -> str:
     return engine.get(ALICE, Get(public_id)).content
 
 
-def _browse(engine: Engine) -> list[str]:
+def _browse(engine: Kernel) -> list[str]:
     return [memory.content for memory in engine.browse(ALICE, Browse(limit=10_000))]
 
 
-def _recall(engine: Engine, query: str, **options: Any) -> list[str]:
+def _recall(engine: Kernel, query: str, **options: Any) -> list[str]:
     found = engine.recall(ALICE, Recall(query=query, **options))
     return [hit.memory.content for hit in found]
 
 
-def _brief(engine: Engine) -> list[str]:
+def _brief(engine: Kernel) -> list[str]:
     return [memory.content for memory in engine.brief(ALICE, BriefRequest())]
 
 
-def _forget(engine: Engine, public_id: str) -> int:
+def _forget(engine: Kernel, public_id: str) -> int:
     return engine.forget(ALICE, Forget(ids=(public_id,))).erased
 
 
-def _rotate(engine: Engine) -> int:
+def _rotate(engine: Kernel) -> int:
     return engine.rotate(ALICE).epochs["memory"]
 
 
-def _destroy(engine: Engine) -> int:
+def _destroy(engine: Kernel) -> int:
     return engine.destroy(ALICE, Destroy(confirm=str(ALICE))).erased
 
 
@@ -114,7 +114,7 @@ def live(channel: int) -> None:
     """The life of a peer: carry out orders until the other end is closed."""
     orders = Connection(channel)
     stops: set[Failpoint] = set()
-    engine: Engine | None = None
+    engine: Kernel | None = None
 
     def reach(point: Failpoint) -> None:
         if point in stops:

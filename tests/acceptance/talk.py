@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import NotFound
 from scrubjay.model.jobs import Consolidated, Insight, Restated
 from scrubjay.model.memory import Kind
@@ -55,7 +55,7 @@ class Answering:
 class Talk:
     """Records turns and has them read, and keeps count of what was acknowledged outside."""
 
-    def __init__(self, engine: Engine, folder: Path) -> None:
+    def __init__(self, engine: Kernel, folder: Path) -> None:
         self._engine = engine
         self._file = folder / "turns"
 

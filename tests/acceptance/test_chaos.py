@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import StoreError
 from scrubjay.model.memory import Memory
 from scrubjay.model.requests import Browse, Retain
@@ -199,7 +199,7 @@ def test_whatever_happens_nothing_is_lost_doubled_or_back(
     record_property("refused", dict(errors))
 
 
-def everything(engine: Engine) -> Iterator[Memory]:
+def everything(engine: Kernel) -> Iterator[Memory]:
     """Every memory, page by page."""
     cursor = None
     while True:

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, settings
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import Full, NotFound, StoreError
 from scrubjay.model.requests import Browse, Destroy, Forget, Get, History, Retain, Supersede
 from scrubjay.model.results import Outcome
@@ -214,7 +214,7 @@ def memory(name: str) -> Retain:
 class Diary:
     """What was acknowledged on one scope: what must be there, and what must not."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Kernel) -> None:
         self.engine = engine
         self.keys: set[str] = set()
         self.refused = 0
@@ -226,7 +226,7 @@ class Diary:
         """Retain a memory."""
         self.note(memory(name), self.engine)
 
-    def note(self, request: Retain, engine: Engine) -> None:
+    def note(self, request: Retain, engine: Kernel) -> None:
         """Retain, or retain again, and remember that it was acknowledged."""
         done = engine.retain(SCOPE, request)
         assert request.key is not None
@@ -253,7 +253,7 @@ class Diary:
                 return request
         raise AssertionError("the disk never was full")
 
-    def forget(self, engine: Engine) -> None:
+    def forget(self, engine: Kernel) -> None:
         """Forget the oldest memory; it is gone at once."""
         oldest = next(iter(self._ids))
         receipt = engine.forget(SCOPE, Forget(ids=(oldest,)))

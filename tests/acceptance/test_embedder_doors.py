@@ -11,7 +11,7 @@ import pytest
 from scrubjay import Jay
 from scrubjay.access import Grant
 from scrubjay.adapters.embedders.openai import Endpoint, OpenAIEmbedder
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.requests import Forget, Retain
 from scrubjay.testing.clock import FakeClock
 from tests.serving import serving
@@ -24,7 +24,7 @@ from tests.unit.engine.asking import EAGER, ask, fill
 from tests.unit.engine.scene import ALICE, retain
 
 DOWN = "Found by words alone until reindex: The embedding endpoint"
-Opened = Callable[..., Engine]
+Opened = Callable[..., Kernel]
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def server() -> Iterator[EmbeddingServer]:
 def opened(home: MemoryHome, server: EmbeddingServer) -> Opened:
     """A new process on the home, with an embedder of these dimensions or of none yet."""
 
-    def make(dimensions: int = 0, policy: Policy | None = None) -> Engine:
+    def make(dimensions: int = 0, policy: Policy | None = None) -> Kernel:
         endpoint = Endpoint(base_url=server.base_url, model="m", dimensions=dimensions, attempts=1)
         home.embedder = OpenAIEmbedder(endpoint, clock=home.clock, sleep=time.sleep)
         return home.engine(policy)

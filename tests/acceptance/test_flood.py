@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from scrubjay import connect
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.scope import Scope
 from scrubjay.service.server import most_connections
 from tests.serving import Running, serving
@@ -42,7 +42,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def service(ram: Path) -> Iterator[Running]:
-    engine: Engine = SqliteHome(ram / "home").engine()
+    engine: Kernel = SqliteHome(ram / "home").engine()
     engine.open(ALICE)
     with serving(engine, engine._ports.clock) as running:
         yield running

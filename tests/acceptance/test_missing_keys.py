@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, settings
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model import requests
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import (
@@ -63,13 +63,13 @@ GIVEN: dict[type[Struct], Struct] = {
 }
 """A request for each verb that cannot do without one."""
 OURS = sorted(
-    name for name, verb in VERBS.items() if hasattr(Engine, name) and verb.scoped and name != "open"
+    name for name, verb in VERBS.items() if hasattr(Kernel, name) and verb.scoped and name != "open"
 )
 OURS = [name for name in OURS if name not in ("record", "restore", "verify_erased")]
 READS = [name for name in OURS if not VERBS[name].writes]
 
 
-def ask(engine: Engine, name: str, scope: Scope = ALICE) -> object:
+def ask(engine: Kernel, name: str, scope: Scope = ALICE) -> object:
     kind = VERBS[name].request
     return getattr(engine, name)(scope, GIVEN[kind] if kind in GIVEN else kind(), USER)
 
@@ -80,7 +80,7 @@ def test_the_verbs_that_are_tried_are_those_there_are() -> None:
 
 
 @contextmanager
-def opened(home: Path) -> Iterator[Engine]:
+def opened(home: Path) -> Iterator[Kernel]:
     engine = bootstrap.build(settings.at_home(home))
     try:
         yield engine

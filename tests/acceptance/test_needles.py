@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scrubjay import bootstrap, settings
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.conversations import Append, Branch, DeleteConversation, Rewind
 from scrubjay.model.documents import Move, Put, Remove
 from scrubjay.model.memory import Json
@@ -169,7 +169,7 @@ class Story:
 
     # -- the verbs -------------------------------------------------------------------------
 
-    def _start(self) -> Engine:
+    def _start(self) -> Kernel:
         place = settings.at_home(self._home)
         return bootstrap.build(place, clock=self._clock, reach=self._crashes, policy=EAGER)
 
@@ -323,7 +323,7 @@ class Story:
         self._engine.finish_due(scope)
         yield "recovery"
 
-    def _crash(self, failpoint: Failpoint, verb: Callable[[Engine], object]) -> str:
+    def _crash(self, failpoint: Failpoint, verb: Callable[[Kernel], object]) -> str:
         self._crashes.at(failpoint)
         with pytest.raises(SimulatedCrash):
             verb(self._engine)

@@ -17,7 +17,7 @@ from scrubjay.adapters.disk import Disk, Step
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.engine import Engine, Policy, Ports
+from scrubjay.engine import Kernel, Policy, Ports
 from scrubjay.engine.scope import rotate
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.testing.clock import START, FakeClock
@@ -174,7 +174,7 @@ class Machine:
         self._trees = {name: PowerCut(home / name) for name in ("keys", "data/blobs")}
         disk = Disk(self._watch)
         self.store = SqliteStore(home / "data", vfs=self.power.name, ballast_bytes=0)
-        self.engine = Engine(
+        self.engine = Kernel(
             Ports(
                 store=self.store,
                 blobs=FileBlobs(home / "data" / "blobs", disk=disk),

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from scrubjay import bootstrap, settings
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.errors import Conflict, Destroyed, NotFound, ScrubjayError, StoreError
 from scrubjay.model.requests import (
@@ -362,7 +362,7 @@ def lose(home: SqliteHome, *, file: bool, slot: str | None) -> None:
             path.unlink()
 
 
-def expect_refused(engine: Engine, note: Retain) -> None:
+def expect_refused(engine: Kernel, note: Retain) -> None:
     """A replay of what was forgotten stores nothing, whatever state the file is in."""
     with suppress(NotFound, StoreError):  # while the file is not there, or still empty
         assert engine.retain(ALICE, note).outcome is Outcome.FORGOTTEN
@@ -536,7 +536,7 @@ def write_notes(peer: Peer) -> None:
         peer.ask("retain", note)
 
 
-def recalled(engine: Engine) -> list[str]:
+def recalled(engine: Kernel) -> list[str]:
     """What a question finds that has something to do with everything."""
     found = engine.recall(ALICE, Recall(query="note on the spare key, coffee", limit=100))
     assert found.degraded == ()
@@ -556,7 +556,7 @@ def expect_clean(home: Path, segments: int | None = None) -> None:
 
 
 @contextmanager
-def opened(home: Path) -> Iterator[Engine]:
+def opened(home: Path) -> Iterator[Kernel]:
     """An engine of this process on a home."""
     engine = bootstrap.build(settings.at_home(home))
     try:

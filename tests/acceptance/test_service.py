@@ -27,7 +27,7 @@ from schemathesis.specs.openapi import checks as conformance
 import scrubjay
 from scrubjay import Forbidden, Jay, StoreError, bootstrap, connect
 from scrubjay.access import Grant
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.requests import Browse, FreezeRequest
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
@@ -50,7 +50,7 @@ CHECKS = (
 
 
 @pytest.fixture
-def engine(ram: Path) -> Iterator[Engine]:
+def engine(ram: Path) -> Iterator[Kernel]:
     engine = SqliteHome(ram / "home").engine()
     engine.open(ALICE)
     engine.open(BOB)
@@ -59,13 +59,13 @@ def engine(ram: Path) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def issuer(engine: Engine) -> Iterator[Issuer]:
+def issuer(engine: Kernel) -> Iterator[Issuer]:
     with serve_issuer(engine._ports.clock) as running:
         yield running
 
 
 @pytest.fixture
-def service(engine: Engine, issuer: Issuer) -> Iterator[Running]:
+def service(engine: Kernel, issuer: Issuer) -> Iterator[Running]:
     scope = Template(f"{BOB.tenant}/{{sub}}")
     trust = Trust(issuer=issuer.url, audience=AUDIENCE, scope=scope, grants=tuple(Grant))
     with serving(engine, engine._ports.clock, Options(rates=UNLIMITED, trust=trust)) as running:
@@ -121,7 +121,7 @@ class Spoils:
 
 @pytest.mark.parametrize("bearer", ["key", "token"])
 def test_with_foreign_ids_everywhere_no_foreign_byte_comes_back(
-    engine: Engine,
+    engine: Kernel,
     service: Running,
     issuer: Issuer,
     bearer: str,
@@ -208,7 +208,7 @@ def _requests(
 
 
 def test_nothing_the_document_allows_is_a_server_error(
-    engine: Engine, service: Running, more: bool, record_property: Callable[..., None]
+    engine: Kernel, service: Running, more: bool, record_property: Callable[..., None]
 ) -> None:
     """Schemathesis on the whole document; every answer is one the document describes."""
     key = service.key(str(ALICE))

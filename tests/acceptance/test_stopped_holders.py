@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from scrubjay import bootstrap, settings
 from scrubjay.adapters.disk import Disk, Step
 from scrubjay.adapters.keyrings.file import FileKeyring
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import Busy
 from scrubjay.model.requests import Browse, Destroy, Forget, Get, Recall, Retain
 from scrubjay.model.scope import Scope
@@ -30,7 +30,7 @@ SECONDS = 1.0
 SLACK = 3.0
 """What a slow machine may add to it."""
 STOPPED = "stopped\n"
-READS: list[Callable[[Engine], object]] = [
+READS: list[Callable[[Kernel], object]] = [
     lambda engine: engine.browse(ALICE, Browse()),
     lambda engine: engine.get(ALICE, Get("mem-1")),
     lambda engine: engine.recall(ALICE, Recall("tea")),
@@ -94,7 +94,7 @@ def holder(lock: str, home: Path) -> Iterator[int]:
             process.kill()
 
 
-def build(home: Path) -> Engine:
+def build(home: Path) -> Kernel:
     return bootstrap.build(replace(settings.at_home(home), lock_seconds=SECONDS))
 
 
@@ -133,12 +133,12 @@ def test_reading_waits_for_no_writer(home: Path, lock: str, due: bool) -> None:
             assert took(engine.close) < 2 * SECONDS + SLACK
 
 
-def _forget_and_die(engine: Engine) -> None:
+def _forget_and_die(engine: Kernel) -> None:
     def die(_: Failpoint) -> None:
         raise RuntimeError
 
     ports = replace(engine._ports, reach=die)
-    Engine(ports).forget(ALICE, Forget(ids=("mem-0",)))
+    Kernel(ports).forget(ALICE, Forget(ids=("mem-0",)))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def _forget_and_die(engine: Engine) -> None:
     ],
 )
 def test_writing_waits_for_a_bounded_time_and_names_the_process(
-    home: Path, lock: str, writes: list[Callable[[Engine], object]]
+    home: Path, lock: str, writes: list[Callable[[Kernel], object]]
 ) -> None:
     engine = build(home)
     engine.open(ALICE)

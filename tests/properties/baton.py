@@ -11,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, cast
 
-from scrubjay.engine import Engine, Policy, Ports
+from scrubjay.engine import Kernel, Policy, Ports
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.ports import Blobs, Failpoint, Keyring, Result, Store, Tx
 from tests.support.engines import MemoryHome, SimulatedCrash
@@ -143,13 +143,13 @@ class PausedStore(Paused):
         return store.write(address, self._baton.inside(work), erasing=erasing)
 
 
-def engine(home: MemoryHome, baton: Baton, policy: Policy) -> Engine:
+def engine(home: MemoryHome, baton: Baton, policy: Policy) -> Kernel:
     """An engine of the home that hands the baton back before every call of a port."""
 
     def reach(_: Failpoint) -> None:
         baton.pause()
 
-    return Engine(
+    return Kernel(
         Ports(
             store=cast(Store, PausedStore(home.store, baton)),
             blobs=cast(Blobs, Paused(home.blobs, baton)),

@@ -9,7 +9,7 @@ from typing import Final
 from hypothesis import note
 from hypothesis.stateful import RuleBasedStateMachine
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import NotFound, ScrubjayError
 from scrubjay.model.memory import Memory
 from scrubjay.model.requests import Browse, Get, History
@@ -58,7 +58,7 @@ class Stage(RuleBasedStateMachine):
         which: int,
         scope: Scope,
         verb: Verb,
-        action: Callable[[Engine], object],
+        action: Callable[[Kernel], object],
         *,
         dies: Failpoint | None = None,
         due: Iterable[str] = (),
@@ -158,7 +158,7 @@ def attempt(
         return type(error)
 
 
-def views(engine: Engine, scope: Scope, ids: list[str]) -> dict[str, object]:
+def views(engine: Kernel, scope: Scope, ids: list[str]) -> dict[str, object]:
     """All that one engine shows of a scope."""
     engine.open(scope)
     page = engine.browse(scope, Browse(limit=10_000))

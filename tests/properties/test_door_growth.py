@@ -20,7 +20,7 @@ import httpx2
 import pytest
 
 from scrubjay.conversation import capture
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind, Memory, Provenance
@@ -109,7 +109,7 @@ def growing(door: Door, size: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
+def engine() -> Iterator[Kernel]:
     engine = MemoryHome().engine()
     engine.open(ALICE)
     engine.retain(ALICE, Retain("green tea", speaker="Alice"))
@@ -117,15 +117,15 @@ def engine() -> Iterator[Engine]:
     engine.close()
 
 
-def test_queries(engine: Engine) -> None:
+def test_queries(engine: Kernel) -> None:
     assert growing(lambda text: engine.recall(ALICE, Recall(f"x{text}")), 500) == []
 
 
-def test_contents(engine: Engine) -> None:
+def test_contents(engine: Kernel) -> None:
     assert growing(lambda text: engine.retain(ALICE, Retain(f"x{text}")), 2_000) == []
 
 
-def test_tags_and_metadata(engine: Engine) -> None:
+def test_tags_and_metadata(engine: Kernel) -> None:
     def tagged(text: str) -> None:
         tags = [f"{place}{text[place : place + 100]}" for place in range(0, len(text), 100)]
         engine.retain(ALICE, Retain("tea", tags=tags, metadata={"of": text, "each": [text[:99]]}))
@@ -133,7 +133,7 @@ def test_tags_and_metadata(engine: Engine) -> None:
     assert growing(tagged, 600) == []
 
 
-def test_turns(engine: Engine) -> None:
+def test_turns(engine: Kernel) -> None:
     def told(text: str) -> None:
         engine.record(ALICE, Record(user=f"x{text}", assistant=f"y{text}", session="s"))
 

@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 
 from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import Stale
 from scrubjay.model.requests import Amend, Get, Retain
 from scrubjay.model.scope import Scope
@@ -38,7 +38,7 @@ class Scene:
             engine = baton.engine(self.home, self.baton, Policy())
             self.baton.add(f"engine {number}", partial(self.turn_over, engine))
 
-    def turn_over(self, engine: Engine) -> None:
+    def turn_over(self, engine: Kernel) -> None:
         done = 0
         while done < CHANGES:
             seen = engine.get(ALICE, Get(NOTE))

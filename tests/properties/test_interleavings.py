@@ -11,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 
 from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.errors import NotFound, ScrubjayError, StoreError
 from scrubjay.model.requests import Browse, Forget, Load, Recall, Restore, Retain
@@ -76,7 +76,7 @@ class Scene:
         for play in self.random.sample(parts, self.random.randint(2, 4)):
             self.act(play.__name__, play)
 
-    def act(self, name: str, play: Callable[[Engine], object]) -> Actor:
+    def act(self, name: str, play: Callable[[Kernel], object]) -> Actor:
         engine = baton.engine(self.home, self.baton, self.policy)
         if self.random.random() < 0.5:
             engine.open(ALICE)  # a handle from before, with its keys and its view of the head
@@ -85,39 +85,39 @@ class Scene:
                 engine.recall(ALICE, Recall(query=SECRET))  # an index that will have slept
         return self.baton.add(name, lambda: play(engine))
 
-    def forget(self, engine: Engine) -> Erasure:
+    def forget(self, engine: Kernel) -> Erasure:
         request = self.random.choice(
             (Forget(ids=("note-1",)), Forget(session="s1"), Forget(tags=frozenset({"t1"})))
         )
         return engine.forget(ALICE, request)
 
-    def replay(self, engine: Engine) -> None:
+    def replay(self, engine: Kernel) -> None:
         engine.retain(ALICE, NOTE)
 
-    def replay_by_key(self, engine: Engine) -> None:
+    def replay_by_key(self, engine: Kernel) -> None:
         engine.retain(ALICE, BY_KEY)
 
-    def load(self, engine: Engine) -> None:
+    def load(self, engine: Kernel) -> None:
         engine.load(ALICE, Load(self.export))
 
-    def restore(self, engine: Engine) -> None:
+    def restore(self, engine: Kernel) -> None:
         engine.restore(ALICE, Restore(self.backup, key=self.key))
 
-    def rotate(self, engine: Engine) -> None:
+    def rotate(self, engine: Kernel) -> None:
         engine.rotate(ALICE)
 
-    def purge(self, engine: Engine) -> None:
+    def purge(self, engine: Kernel) -> None:
         self.home.clock.advance(days=31)
         engine.purge(ALICE)
 
-    def write(self, engine: Engine) -> None:
+    def write(self, engine: Kernel) -> None:
         engine.retain(ALICE, COFFEE)
 
-    def read(self, engine: Engine) -> None:
+    def read(self, engine: Kernel) -> None:
         for memory in engine.follow(ALICE).memories:
             assert not self.acknowledged or SECRET not in memory.content
 
-    def recall(self, engine: Engine) -> None:
+    def recall(self, engine: Kernel) -> None:
         over = self.acknowledged
         contents = [hit.memory.content for hit in engine.recall(ALICE, Recall(query=SECRET))]
         assert not over or not any(SECRET in content for content in contents)
@@ -149,13 +149,13 @@ class Scene:
         self.bring_back(engine)
         self.expect_the_rest(engine)
 
-    def bring_back(self, engine: Engine) -> None:
+    def bring_back(self, engine: Kernel) -> None:
         """Everything that could bring it back, once more."""
         for play in (self.write, self.replay, self.replay_by_key, self.load, self.restore):
             play(engine)
             self.look()
 
-    def expect_the_rest(self, engine: Engine) -> None:
+    def expect_the_rest(self, engine: Kernel) -> None:
         rest = [memory.content for memory in engine.follow(ALICE).memories]
         assert sorted(rest) == ["black coffee", "green tea"]
         if self.searching:
@@ -168,7 +168,7 @@ class Scene:
         for receipt in engine.receipts(ALICE):
             assert engine.verify_erased(receipt).sound
 
-    def expect_recall(self, engine: Engine, rest: list[str]) -> None:
+    def expect_recall(self, engine: Kernel, rest: list[str]) -> None:
         found = engine.recall(ALICE, Recall(query=SECRET))
         assert sorted(hit.memory.content for hit in found) == sorted(rest)
         assert found.degraded == ()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.embedders.static import StaticEmbedder
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import Conflict, NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.requests import Amend, Forget, Purge, Recall, Retain, Supersede
@@ -49,7 +49,7 @@ class History:
             with suppress(NotFound, Conflict):
                 self._act(engine, "retain" if verb == "other" else verb)
 
-    def _act(self, engine: Engine, verb: str) -> None:
+    def _act(self, engine: Kernel, verb: str) -> None:
         one = self._random.choice(self._ids) if self._ids else "mem-none"
         match verb:
             case "retain":
@@ -86,11 +86,11 @@ class History:
         )
 
 
-def ask(engine: Engine, query: str) -> Recalled:
+def ask(engine: Kernel, query: str) -> Recalled:
     return engine.recall(ALICE, Recall(query=query, limit=100, asked_at=ASKED, superseded=True))
 
 
-def from_rows(home: MemoryHome) -> Engine:
+def from_rows(home: MemoryHome) -> Kernel:
     """An engine that has its index from the rows, whatever segments there are."""
     engine = home.engine(Policy(segment_rows=10**9))
     engine._indexed(ALICE).start_over()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.memory import Kind
 from scrubjay.model.requests import Amend, Browse, Forget, Recall, Retain, Supersede
 from scrubjay.model.retention import KindLimit, SetRetention
@@ -83,7 +83,7 @@ class PlainList:
         self.pinned.discard(one)
 
 
-def seen(engine: Engine) -> list[str]:
+def seen(engine: Kernel) -> list[str]:
     page = engine.browse(ALICE, Browse(limit=1000))
     hits = engine.recall(ALICE, Recall("memory", limit=1000)).hits
     assert {hit.memory.id for hit in hits} == {memory.id for memory in page}
@@ -127,7 +127,7 @@ def everything_is_shown_that_was_retired(model: PlainList) -> None:
     model.retired, model.line = [], -1
 
 
-def change(engine: Engine, model: PlainList, what: str, one: str, number: int) -> None:
+def change(engine: Kernel, model: PlainList, what: str, one: str, number: int) -> None:
     if what == "pin":
         engine.amend(ALICE, Amend(one, pinned=True))
         model.pinned.add(one)

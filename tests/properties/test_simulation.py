@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import Append, Branch, DeleteConversation, Rewind
 from scrubjay.model.documents import Move, Put, Remove
@@ -68,7 +68,7 @@ class Simulation(Stage):
         self.set_up(seed, Policy(rotate_below=2**40 if at_once else 0, segment_rows=2))
         for number in range(count):
             request = Retain(content=self.say(), tags=("t1",), key=f"k{number}")
-            retain = partial(Engine.retain, scope=ALICE, request=request)
+            retain = partial(Kernel.retain, scope=ALICE, request=request)
             self.step(number % 2, ALICE, Verb.ADD, retain)
 
     # -- writing -----------------------------------------------------------------------
@@ -345,7 +345,7 @@ class Simulation(Stage):
     def open_anew(self, which: int, dies: Failpoint | None) -> None:
         for scope, ledger in self.ledgers.items():
             if ledger.destroyed or ledger.doomed:
-                anew = partial(Engine.open, scope=scope, anew=True)
+                anew = partial(Kernel.open, scope=scope, anew=True)
                 self.step(which, scope, Verb.ANEW, anew, dies=dies)
 
     # -- whole scopes out and in ---------------------------------------------------------

@@ -20,7 +20,7 @@ from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.engine import Engine, Policy, Ports
+from scrubjay.engine import Kernel, Policy, Ports
 from scrubjay.engine.ledger import conversations, documents
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model import cells
@@ -172,13 +172,13 @@ class World(ABC):
     def end(self) -> None:
         """Let go of everything."""
 
-    def _engine(self) -> Engine:
+    def _engine(self) -> Kernel:
         reach: Reach = self.fuse
         ports = Ports(
             store=self.store(), blobs=self.blobs(), keyring=self.keyring(),
             clock=self.clock, embedder=NoEmbedder(), reach=reach, policy=self._policy,
         )  # fmt: skip
-        return Engine(self.watch.over(ports))
+        return Kernel(self.watch.over(ports))
 
     def restart(self, which: int) -> None:
         """End an engine in good order and start another in its place."""
@@ -186,7 +186,7 @@ class World(ABC):
         self.engines[which] = self._engine()
 
     def act(
-        self, which: int, verb: Callable[[Engine], object], armed: Failpoint | None = None
+        self, which: int, verb: Callable[[Kernel], object], armed: Failpoint | None = None
     ) -> Outcome:
         """Let an engine carry out a verb; one that dies of it is replaced."""
         self.fuse.armed = armed
@@ -285,5 +285,5 @@ class FileWorld(World):
         shutil.rmtree(self._home)
 
 
-def _abandon(engine: Engine) -> None:
+def _abandon(engine: Kernel) -> None:
     engine._ports.store.abandon()  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from scrubjay import bootstrap, settings
 from scrubjay.adapters.distillers.rules import RulesDistiller
 from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.adapters.stores.memory import MemoryStore
-from scrubjay.engine import Engine, Policy, Ports
+from scrubjay.engine import Kernel, Policy, Ports
 from scrubjay.ports import Distiller, Embedder, Extractor, Failpoint
 from scrubjay.testing.clock import FakeClock
 from tests.support.memory_blobs import MemoryBlobs
@@ -70,9 +70,9 @@ class MemoryHome:
         self.distiller: Distiller | None = RulesDistiller()
         self.extractor: Extractor | None = None
 
-    def engine(self, policy: Policy | None = None) -> Engine:
+    def engine(self, policy: Policy | None = None) -> Kernel:
         """A fresh engine on this home, as a new process would make it."""
-        return Engine(self.ports(policy))
+        return Kernel(self.ports(policy))
 
     def ports(self, policy: Policy | None = None) -> Ports:
         """What an engine of this home stands on."""
@@ -97,7 +97,7 @@ class SqliteHome:
         self.clock = FakeClock(seed)
         self.crashes = Crashes()
 
-    def engine(self, policy: Policy | None = None) -> Engine:
+    def engine(self, policy: Policy | None = None) -> Kernel:
         """A fresh engine on this home, as a new process would make it."""
         found = settings.at_home(self.folder)
         return bootstrap.build(found, clock=self.clock, reach=self.crashes, policy=policy)

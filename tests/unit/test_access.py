@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from scrubjay.access import KEYS, Access, Grant, Keys, everything
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.conversations import ReadConversation
 from scrubjay.model.documents import ReadDocument
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
@@ -22,7 +22,7 @@ ALICE = Scope("acme", "alice")
 
 
 @pytest.fixture
-def keys(engine: Engine, home: MemoryHome) -> Keys:
+def keys(engine: Kernel, home: MemoryHome) -> Keys:
     return Keys(engine, home.clock)
 
 
@@ -34,13 +34,13 @@ def test_a_key_is_found_by_its_whole_token_only(keys: Keys) -> None:
         assert keys.find(other) is None
 
 
-def test_nothing_that_is_kept_is_the_secret(keys: Keys, engine: Engine) -> None:
+def test_nothing_that_is_kept_is_the_secret(keys: Keys, engine: Kernel) -> None:
     secret = keys.create(name="n", scopes=["acme/alice"]).token.split("_")[2]
     assert secret.encode() not in engine.export(KEYS).content
 
 
 def test_another_process_sees_a_key_that_is_made_and_revoked(
-    keys: Keys, engine: Engine, home: MemoryHome
+    keys: Keys, engine: Kernel, home: MemoryHome
 ) -> None:
     elsewhere = Keys(engine, home.clock)
     issued = keys.create(name="n", scopes=["acme/alice"])
@@ -117,7 +117,7 @@ def test_a_key_that_makes_no_sense_is_not_made(keys: Keys, wrong: dict[str, obje
     assert keys.all() == ()
 
 
-def test_what_a_key_allows_is_kept_whole(keys: Keys, engine: Engine, home: MemoryHome) -> None:
+def test_what_a_key_allows_is_kept_whole(keys: Keys, engine: Kernel, home: MemoryHome) -> None:
     issued = keys.create(
         name="Ann's agent",
         scopes=["acme/alice", "acme/bob"],
@@ -130,7 +130,7 @@ def test_what_a_key_allows_is_kept_whole(keys: Keys, engine: Engine, home: Memor
     assert issued.key.only_scope is None
 
 
-def test_the_signing_secret_is_made_once(keys: Keys, engine: Engine, home: MemoryHome) -> None:
+def test_the_signing_secret_is_made_once(keys: Keys, engine: Kernel, home: MemoryHome) -> None:
     secret, written = keys.signing_secret(), engine.head(KEYS)
     assert Keys(engine, home.clock).signing_secret() == secret
     assert engine.head(KEYS).memory == written.memory
@@ -145,7 +145,7 @@ def test_who_needs_no_key_still_cannot_reach_what_is_ours() -> None:
 # -- whose key it was ----------------------------------------------------------------------------
 
 
-def written(engine: Engine, keys: Keys, name: str) -> tuple[str, list[Memory]]:
+def written(engine: Kernel, keys: Keys, name: str) -> tuple[str, list[Memory]]:
     """What the holder of a new key writes by each verb that writes; the key's id, the memories."""
     holder = keys.create(name=name, scopes=["acme/alice"], grants=tuple(Grant)).key
     reach = Access(engine, keys, holder)
@@ -156,7 +156,7 @@ def written(engine: Engine, keys: Keys, name: str) -> tuple[str, list[Memory]]:
     return holder.id, [one for one in memories if one.provenance.key_id == holder.id]
 
 
-def test_what_came_by_a_key_is_stamped_with_its_id(keys: Keys, engine: Engine) -> None:
+def test_what_came_by_a_key_is_stamped_with_its_id(keys: Keys, engine: Kernel) -> None:
     key_id, memories = written(engine, keys, "Eve")
     contents = {memory.content for memory in memories}
     assert {"Eve drinks tea", "Eve drinks milk", "My name is Eve."} <= contents
@@ -166,7 +166,7 @@ def test_what_came_by_a_key_is_stamped_with_its_id(keys: Keys, engine: Engine) -
     assert engine.get(ALICE, Get(one.id)).provenance.key_id is None
 
 
-def test_no_request_can_name_a_key_as_its_own(keys: Keys, engine: Engine) -> None:
+def test_no_request_can_name_a_key_as_its_own(keys: Keys, engine: Kernel) -> None:
     reach = Access(engine, keys, keys.create(name="n", scopes=["acme/alice"]).key)
     for verb, fields in ((Verbs.retain, {"content": "tea"}), (Verbs.record, {"user": "tea"})):
         with pytest.raises(InvalidRequest):
@@ -174,7 +174,7 @@ def test_no_request_can_name_a_key_as_its_own(keys: Keys, engine: Engine) -> Non
 
 
 def test_revoke_of_a_key_undoes_what_came_by_it_and_nothing_else(
-    keys: Keys, engine: Engine
+    keys: Keys, engine: Kernel
 ) -> None:
     """Whatever channel its holder named."""
     bobs, _ = written(engine, keys, "Bob")
@@ -188,7 +188,7 @@ def test_revoke_of_a_key_undoes_what_came_by_it_and_nothing_else(
     assert len(engine.export(ALICE).content) == len(before)
 
 
-def test_what_a_key_loads_is_stamped_whatever_the_file_says(keys: Keys, engine: Engine) -> None:
+def test_what_a_key_loads_is_stamped_whatever_the_file_says(keys: Keys, engine: Kernel) -> None:
     written(engine, keys, "Eve")
     exported = engine.export(ALICE).content
     bob = Scope("acme", "bob")
@@ -209,7 +209,7 @@ def test_revoke_takes_exactly_one_target() -> None:
             Revoke(**fields)
 
 
-def test_no_entry_and_no_document_is_trusted_more_than_its_key(keys: Keys, engine: Engine) -> None:
+def test_no_entry_and_no_document_is_trusted_more_than_its_key(keys: Keys, engine: Kernel) -> None:
     holder = keys.create(name="agent", scopes=["acme/alice"], actor="agent").key
     reach, scope = Access(engine, keys, holder), ALICE
     for verb, fields in (

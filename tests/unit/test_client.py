@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from scrubjay import Busy, Forbidden, InvalidRequest, LimitReached, StoreError, connect
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
@@ -90,7 +90,7 @@ class Cut(BaseHTTPRequestHandler):
 
 
 def test_a_write_is_asked_for_again_under_its_key_when_the_connection_breaks(
-    engine: Engine, home: MemoryHome
+    engine: Kernel, home: MemoryHome
 ) -> None:
     with serving(engine, home.clock) as running:
         way = type("Way", (Cut,), {"to": running.url, "seen": []})
@@ -106,7 +106,7 @@ def test_a_write_is_asked_for_again_under_its_key_when_the_connection_breaks(
             assert len(jay.browse()) == 2, "each write has a key of its own"
 
 
-class Held(Engine):
+class Held(Kernel):
     """An engine in which every verb waits, once it is told to."""
 
     waits: threading.Event | None = None
@@ -162,12 +162,12 @@ def test_a_service_that_is_not_ours_is_a_clear_error() -> None:
         connect(url, "sj_key")
 
 
-def test_a_key_that_is_not_good_is_forbidden(engine: Engine, home: MemoryHome) -> None:
+def test_a_key_that_is_not_good_is_forbidden(engine: Kernel, home: MemoryHome) -> None:
     with serving(engine, home.clock) as running, pytest.raises(Forbidden):
         connect(running.url, "sj_aaaaaaaa_bbbb")
 
 
-def test_the_scope_is_the_keys_own_or_has_to_be_named(engine: Engine, home: MemoryHome) -> None:
+def test_the_scope_is_the_keys_own_or_has_to_be_named(engine: Kernel, home: MemoryHome) -> None:
     with serving(engine, home.clock) as running:
         with connect(running.url, running.key("acme/alice")) as jay:
             assert repr(jay) == "<Client acme/alice>"
@@ -177,7 +177,7 @@ def test_the_scope_is_the_keys_own_or_has_to_be_named(engine: Engine, home: Memo
             connect(running.url, running.key("acme/alice"), scope="acme/bob", create=True)
 
 
-def test_without_keys_it_is_the_default_scope(engine: Engine, home: MemoryHome) -> None:
+def test_without_keys_it_is_the_default_scope(engine: Kernel, home: MemoryHome) -> None:
     options = Options(no_auth=True)
     with serving(engine, home.clock, options) as running, connect(running.url) as jay:
         assert str(jay.scope) == "local/default"
@@ -185,7 +185,7 @@ def test_without_keys_it_is_the_default_scope(engine: Engine, home: MemoryHome) 
         assert jay.browse()[0].content == "tea"
 
 
-def test_too_many_questions_are_a_limit_that_was_reached(engine: Engine, home: MemoryHome) -> None:
+def test_too_many_questions_are_a_limit_that_was_reached(engine: Kernel, home: MemoryHome) -> None:
     options = Options(rates=Rates(reads=0.001))
     with serving(engine, home.clock, options) as running:
         key = running.key("acme/alice", actor=Actor.AGENT)
@@ -195,7 +195,7 @@ def test_too_many_questions_are_a_limit_that_was_reached(engine: Engine, home: M
                 jay.browse()
 
 
-def test_a_wrong_field_is_named(engine: Engine, home: MemoryHome) -> None:
+def test_a_wrong_field_is_named(engine: Kernel, home: MemoryHome) -> None:
     with serving(engine, home.clock) as running:
         key = running.key("acme/alice")
         with (

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay.adapters.stores.memory import ScopeState
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.handle import Jay
 from scrubjay.model.errors import (
     Conflict,
@@ -120,7 +120,7 @@ ALL = WRITES | OTHERS
 
 
 @pytest.fixture
-def jay(engine: Engine) -> Jay:
+def jay(engine: Kernel) -> Jay:
     engine.open(ALICE)
     return Jay(engine, ALICE)
 
@@ -219,7 +219,7 @@ def test_library_and_direct_construction_refuse_a_bad_field(
     assert everything(home) == before
 
 
-def test_http_refuses_the_same_fields(engine: Engine, home: MemoryHome, jay: Jay) -> None:
+def test_http_refuses_the_same_fields(engine: Kernel, home: MemoryHome, jay: Jay) -> None:
     options = Options(no_auth=True, scope=ALICE, rates=UNLIMITED)
     with serving(engine, home.clock, options) as running, httpx2.Client() as http:
         before = everything(home)

@@ -17,7 +17,7 @@ from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import installed, settings
 from scrubjay.cli.parser import JSON, Option, command
 from scrubjay.cli.render import Output
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import EmbedderError, Frozen, ScrubjayError
 from scrubjay.model.rows import Due
 from scrubjay.model.scope import Scope
@@ -100,7 +100,7 @@ def _narrow(paths: list[Path]) -> None:
         path.chmod(path.stat().st_mode & ~_OTHERS)
 
 
-def _scope(engine: Engine, scope: Scope, now: datetime) -> Iterator[Finding]:
+def _scope(engine: Kernel, scope: Scope, now: datetime) -> Iterator[Finding]:
     """Check that a scope opens, has no overdue work, and that its audit trail is whole."""
     engine.open(scope, create=False)
     head, name = engine.head(scope), str(scope)

@@ -15,7 +15,7 @@ from scrubjay import settings as reading
 from scrubjay.cli import render
 from scrubjay.cli.exits import Declined
 from scrubjay.cli.parser import ANEW, JSON, SCOPE, Fields, Function, Option, command
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest, NeedsConfirmation, NotFound
 from scrubjay.model.scope import Scope
@@ -53,7 +53,7 @@ def opened(name: str | None, *, create: bool = False, anew: bool = False) -> Ite
 
 
 @contextmanager
-def installed(found: Settings | None = None, *, create: bool = False) -> Iterator[Engine]:
+def installed(found: Settings | None = None, *, create: bool = False) -> Iterator[Kernel]:
     """The engine of the whole home; only a command that writes creates one that is not there."""
     found = settings() if found is None else found
     if not create and not found.data.exists():

@@ -21,7 +21,7 @@ from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import confirm, installed, scope_of
 from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
 from scrubjay.model.origin import Actor, Origin
@@ -110,7 +110,7 @@ def _check_installed() -> None:
 
 
 def _serve(
-    announce: Callable[[Engine, Listening, str], None],
+    announce: Callable[[Kernel, Listening, str], None],
     planes: Sequence[Any],
     *,
     port: int,
@@ -277,7 +277,7 @@ def serve(
         recall_only=plane_recall_only, retain_only=plane_retain_only, pod=pod, recall_ms=recall_ms
     )
 
-    def announce(engine: Engine, where: Listening, url: str) -> None:
+    def announce(engine: Kernel, where: Listening, url: str) -> None:
         keys = Keys(engine, bootstrap.clock())
         if key_file is not None and not no_auth:
             keep(key_file, keys, whose)
@@ -440,7 +440,7 @@ def serve_plane(
 
     offer = _offer(recall_only=recall_only, retain_only=retain_only, pod=pod, recall_ms=recall_ms)
 
-    def announce(_engine: Engine, _where: Listening, url: str) -> None:
+    def announce(_engine: Kernel, _where: Listening, url: str) -> None:
         render.line(f"scrubjay serves {url}")
         if offer.token is None:
             render.say("No token is asked for: everybody who reaches it may use it.")
@@ -537,7 +537,7 @@ def pull(
     return Output(told, lambda: _show_pulled(done), code=code)
 
 
-def _scope(engine: Engine, agent: str, pods: Sequence[str]) -> Scope:
+def _scope(engine: Kernel, agent: str, pods: Sequence[str]) -> Scope:
     """Where the turns of an agent go: to its pod, as it is named, or else as it is known here."""
     from scrubjay.surfaces.clawdapus import names
 

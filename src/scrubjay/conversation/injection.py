@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model import echo
 from scrubjay.model.clean import one_line
 from scrubjay.model.errors import NotFound
@@ -97,7 +97,7 @@ def fitted(blocks: Iterable[Block], *, most: int, most_bytes: int) -> list[Block
 class Mixer:
     """Chooses the blocks for one question, without duplicates."""
 
-    def __init__(self, engine: Engine, context: PromptContext, seconds: float) -> None:
+    def __init__(self, engine: Kernel, context: PromptContext, seconds: float) -> None:
         self._engine = engine
         self._context = context
         self._seconds = seconds * _SEARCH

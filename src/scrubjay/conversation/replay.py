@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from scrubjay.conversation import messages
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.results import Outcome
 from scrubjay.model.scope import Scope
@@ -76,7 +76,7 @@ class Pulled:
 
 
 def replay(
-    engine: Engine,
+    engine: Kernel,
     scope: Scope,
     pulled: Pulled,
     fetch: Fetch,

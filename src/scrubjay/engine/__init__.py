@@ -8,8 +8,8 @@ from scrubjay.engine.scope.open_scope import Ports
 from scrubjay.engine.scope.policy import Policy
 from scrubjay.engine.transfer.verbs import TransferVerbs
 
-__all__ = ["Engine", "Policy", "Ports"]
+__all__ = ["Kernel", "Policy", "Ports"]
 
 
-class Engine(MemoryVerbs, LedgerVerbs, TransferVerbs):
-    """All verbs on all scopes of one installation; thread-safe."""
+class Kernel(MemoryVerbs, LedgerVerbs, TransferVerbs):
+    """All verbs on all scopes of one installation, over the ports; thread-safe."""

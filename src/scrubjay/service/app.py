@@ -14,7 +14,7 @@ from starlette.routing import Route, Router
 from scrubjay import __version__
 from scrubjay.access import KEYS
 from scrubjay.bridge import TooLate
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import Busy, SchemaTooNew, ScrubjayError
 from scrubjay.ports import Clock
 from scrubjay.service import openapi, routes
@@ -31,7 +31,7 @@ Check = dict[str, object]
 
 
 def app(
-    engine: Engine,
+    engine: Kernel,
     clock: Clock,
     options: Options | None = None,
     *,

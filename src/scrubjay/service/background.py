@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import Final
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.jobs import JobKind, Work
 from scrubjay.model.results import Stopped
@@ -41,7 +41,7 @@ class Background:
     """Background thread; round-robin over the scopes, a few turns of each."""
 
     def __init__(
-        self, engine: Engine, clock: Clock, metrics: Metrics, pauses: Pauses | None = None
+        self, engine: Kernel, clock: Clock, metrics: Metrics, pauses: Pauses | None = None
     ) -> None:
         self._engine = engine
         self._clock = clock

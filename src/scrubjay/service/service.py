@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute
 
 from scrubjay.access import Access, Key, Keys, everything
 from scrubjay.bridge import Bridge, Limits
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock
@@ -187,7 +187,7 @@ class MountedPaths(Protocol):
 class Service:
     """One engine behind HTTP; all but the engine belongs to one event loop."""
 
-    def __init__(self, engine: Engine, clock: Clock, options: Options | None = None) -> None:
+    def __init__(self, engine: Kernel, clock: Clock, options: Options | None = None) -> None:
         self.engine = engine
         self.clock = clock
         self.options = options or Options()

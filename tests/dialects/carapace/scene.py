@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.carapace.host import Host
 from scrubjay.surfaces.carapace.memory import Config, ScrubjayMemory
@@ -37,7 +37,7 @@ class Stage:
         rules: Rules | None = None,
     ) -> None:
         self.home = home
-        self.engine: Engine = home.engine()
+        self.engine: Kernel = home.engine()
         self.memory = ScrubjayMemory(self.engine, config)
         self.host = Host([self.memory], home.clock, record=AuditRecorder(self.engine), rules=rules)
         self.session = AgentSession(id=session, group=group)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.memory import Kind
 from scrubjay.model.requests import AuditRequest, BriefRequest, Browse, Purge, Recall
 from scrubjay.model.retention import Retention
 from tests.dialects.carapace.scene import MAIN, Stage
 
 
-def every_job(engine: Engine) -> None:
+def every_job(engine: Kernel) -> None:
     """Whatever a process does without being asked by an agent."""
     engine.purge(MAIN, Purge(superseded_days=90))
     engine.finish_due(MAIN)

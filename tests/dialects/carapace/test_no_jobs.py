@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.requests import Retain
 from scrubjay.model.scope import Scope
 from tests.acceptance.talk import Answering
@@ -11,7 +11,7 @@ from tests.support.engines import MemoryHome
 GROUP = Scope("carapace", "family")
 
 
-def everything(engine: Engine) -> object:
+def everything(engine: Kernel) -> object:
     head = engine.head(GROUP)
     return head.memory.seq, head.turn.seq, engine.browse(GROUP).memories
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.requests import Retain
 from scrubjay.surfaces.carapace.memory import Config, Provider
 from tests.dialects.carapace.scene import MAIN, Stage, home_without_vectors
@@ -28,7 +28,7 @@ WORDS = [
 ]
 
 
-def fill(engine: Engine, count: int) -> None:
+def fill(engine: Kernel, count: int) -> None:
     """So many entries of words drawn by chance."""
     chance = random.Random(7)
     for number in range(count):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.ports import Clock
 from scrubjay.service.app import app
 from scrubjay.service.server import Listening, bind, server
@@ -30,7 +30,7 @@ def serve(home: MemoryHome) -> Iterator[Serve]:
     running: list[tuple[object, threading.Thread]] = []
 
     def start(
-        engine: Engine,
+        engine: Kernel,
         offer: PlaneOffer = PATIENT,
         options: Options = OPEN,
         clock: Clock | None = None,
@@ -53,7 +53,7 @@ def serve(home: MemoryHome) -> Iterator[Serve]:
 
 
 @pytest.fixture
-def url(serve: Serve, engine: Engine) -> str:
+def url(serve: Serve, engine: Kernel) -> str:
     """A running service that asks for no token."""
     return serve(engine)
 

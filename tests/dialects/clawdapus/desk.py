@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.names import scope_of
 from scrubjay.surfaces.clawdapus.plane import Plane
@@ -24,7 +24,7 @@ def line(minute: int, said: str, reply: str = "All right, I see.", **more: Any) 
 class Desk:
     """One agent's plane; every answer is held against the limits of the proxy."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Kernel) -> None:
         self.engine = engine
         self._plane = Plane(engine, PlaneOffer(recall_seconds=30))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import NotFound
 from scrubjay.model.requests import Browse, Forget, Get, Load, Retain, TurnsRequest
 from scrubjay.model.scope import Scope
@@ -31,7 +31,7 @@ NAMES = st.one_of(
 
 
 @pytest.fixture
-def service(engine: Engine, home: MemoryHome) -> Iterator[Running]:
+def service(engine: Kernel, home: MemoryHome) -> Iterator[Running]:
     """The API and the plane in one service, each with credentials of its own."""
     offer = PlaneOffer(token="pod-token", recall_seconds=30)
     with serving(engine, home.clock, planes=[ClawdapusPlane(offer)]) as running:
@@ -50,7 +50,7 @@ def ask(running: Running, op: str, agent: str, pod: str, **more: object) -> tupl
     [("acme", "alice"), ("", "alice"), ("", "acme/alice"), ("system", "keys"), ("local", "alice")],
 )
 def test_the_token_of_a_pod_neither_reads_nor_erases_what_a_key_wrote(
-    engine: Engine, service: Running, pod: str, agent: str
+    engine: Kernel, service: Running, pod: str, agent: str
 ) -> None:
     ids = {}
     for scope in (ALICE, Scope("local", "alice")):
@@ -62,7 +62,7 @@ def test_the_token_of_a_pod_neither_reads_nor_erases_what_a_key_wrote(
 
 
 def test_forgetting_reaches_turns_and_what_came_of_them_and_no_other_memory(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     """Not even one that somebody put into the agent's own scope by hand."""
     desk = Desk(engine)
@@ -78,7 +78,7 @@ def test_forgetting_reaches_turns_and_what_came_of_them_and_no_other_memory(
     assert {one.id for one in engine.browse(SCOPE, Browse())} == {written, named}
 
 
-def test_only_the_pods_that_are_named_are_served(engine: Engine) -> None:
+def test_only_the_pods_that_are_named_are_served(engine: Kernel) -> None:
     plane = Plane(engine, PlaneOffer(pods=frozenset({"desk", "lab"})))
     told = line(1, "I prefer tea.")
     for pod, status in (("desk", 202), ("lab", 202), ("elsewhere", 403), ("", 403)):
@@ -103,7 +103,7 @@ def test_no_two_entries_share_an_id_and_none_has_that_of_a_memory(one: str, othe
 
 
 def test_a_key_for_the_pod_sees_what_its_agents_said_and_no_other_key_does(
-    engine: Engine, service: Running
+    engine: Kernel, service: Running
 ) -> None:
     from scrubjay import Forbidden, connect
 
@@ -116,7 +116,7 @@ def test_a_key_for_the_pod_sees_what_its_agents_said_and_no_other_key_does(
 
 
 def test_what_a_pod_remembers_can_be_carried_elsewhere_and_forgotten_there(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     told = [line(1, "I prefer green tea."), line(2, "My supplier is Brunner.")]
     here, there = Desk(engine), Desk(MemoryHome("elsewhere").engine())
@@ -129,7 +129,7 @@ def test_what_a_pod_remembers_can_be_carried_elsewhere_and_forgotten_there(
     assert there.engine.browse(SCOPE, Browse()).memories == ()
 
 
-def test_a_forget_of_the_operator_still_takes_a_derived_memory_by_its_id(engine: Engine) -> None:
+def test_a_forget_of_the_operator_still_takes_a_derived_memory_by_its_id(engine: Kernel) -> None:
     desk = Desk(engine)
     desk.retain(line(1, "I prefer green tea."))
     (preference,) = [

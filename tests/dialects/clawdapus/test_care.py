@@ -16,7 +16,7 @@ from starlette.routing import Router
 from starlette.testclient import TestClient
 
 from scrubjay import bootstrap
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.service.service import Rates, Service
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
@@ -71,7 +71,7 @@ def test_a_secret_in_a_question_is_gone_before_anything_is_searched(secret: str)
 
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_turn_with_a_secret_is_known_when_the_conversation_still_holds_it(
-    engine: Engine, secret: str
+    engine: Kernel, secret: str
 ) -> None:
     desk = Desk(engine)
     said = f"Open the paint store with {secret} for me."
@@ -83,7 +83,7 @@ def test_a_turn_with_a_secret_is_known_when_the_conversation_still_holds_it(
 
 
 def test_a_recall_that_would_be_late_is_given_up_here_and_not_the_turn(
-    serve: Serve, engine: Engine, caplog: pytest.LogCaptureFixture
+    serve: Serve, engine: Kernel, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The service keeps its own limit, well before a proxy with more patience would give up."""
     proxy = Proxy(Manifest(serve(engine, PlaneOffer(recall_seconds=0.2)), recall_seconds=30.0))
@@ -100,7 +100,7 @@ def test_a_recall_that_would_be_late_is_given_up_here_and_not_the_turn(
 
 
 def test_a_proxy_that_waits_less_than_the_service_gives_up_by_itself(
-    serve: Serve, engine: Engine
+    serve: Serve, engine: Kernel
 ) -> None:
     proxy = Proxy(Manifest(serve(engine, PATIENT), recall_seconds=30.0))
     proxy.turn([user("Which warehouse holds the blue paint?")], lambda _: "Nine.")
@@ -111,7 +111,7 @@ def test_a_proxy_that_waits_less_than_the_service_gives_up_by_itself(
 
 
 def test_a_recall_does_not_wait_for_who_destroys_or_restores_another_scope(
-    serve: Serve, engine: Engine
+    serve: Serve, engine: Kernel
 ) -> None:
     url = serve(engine)
     assert retain(url, PAINT) == 202
@@ -123,7 +123,7 @@ def test_a_recall_does_not_wait_for_who_destroys_or_restores_another_scope(
 # -- within limits --------------------------------------------------------------------------------
 
 
-def test_who_asks_too_often_is_told_to_come_back(serve: Serve, engine: Engine) -> None:
+def test_who_asks_too_often_is_told_to_come_back(serve: Serve, engine: Kernel) -> None:
     url = serve(engine, PATIENT, replace(OPEN, rates=Rates(reads=0.001, burst_seconds=1)))
     answers = [recall(url) for _ in range(2)]
     assert [status for status, _ in answers] == [200, 429]
@@ -131,7 +131,7 @@ def test_who_asks_too_often_is_told_to_come_back(serve: Serve, engine: Engine) -
 
 
 def test_a_replay_is_slowed_down_to_the_rate_and_not_broken_off(
-    serve: Serve, engine: Engine
+    serve: Serve, engine: Kernel
 ) -> None:
     rates = Rates(writes=20, burst_seconds=0.05)
     url = serve(engine, PATIENT, replace(OPEN, rates=rates), bootstrap.clock())
@@ -153,7 +153,7 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_read(url: str)
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_bodies_take_of_the_room_the_service_has_for_all_of_them(
-    engine: Engine, packed: bool
+    engine: Kernel, packed: bool
 ) -> None:
     service = Service(engine, engine._ports.clock, OPEN)
     body = json.dumps({"agent_id": "analyst", "entry": PAINT}).encode()
@@ -181,7 +181,7 @@ def events(caplog: pytest.LogCaptureFixture) -> list[Json]:
 
 
 def test_every_operation_is_told_of_once_in_numbers_alone(
-    serve: Serve, engine: Engine, caplog: pytest.LogCaptureFixture
+    serve: Serve, engine: Kernel, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     url = serve(engine)
@@ -208,7 +208,7 @@ def test_every_operation_is_told_of_once_in_numbers_alone(
 
 
 def test_what_is_not_offered_is_skipped(
-    serve: Serve, engine: Engine, caplog: pytest.LogCaptureFixture
+    serve: Serve, engine: Kernel, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Both ends: a proxy without the path does not ask, and a service without it says so."""
     caplog.set_level(logging.INFO)
@@ -220,7 +220,7 @@ def test_what_is_not_offered_is_skipped(
     assert [one["memory_status"] for one in events(caplog)] == ["succeeded", "skipped"]
 
 
-def test_the_counters_have_the_operations_of_the_plane(serve: Serve, engine: Engine) -> None:
+def test_the_counters_have_the_operations_of_the_plane(serve: Serve, engine: Kernel) -> None:
     url = serve(engine)
     retain(url, line(1, "Paint the sk-live-abcdef123456 door."), policy_removed=2)
     recall(url, "Which door is painted?")
@@ -240,7 +240,7 @@ def test_the_counters_have_the_operations_of_the_plane(serve: Serve, engine: Eng
 
 
 def test_a_probe_of_health_leaves_no_line_in_the_log(
-    serve: Serve, engine: Engine, caplog: pytest.LogCaptureFixture
+    serve: Serve, engine: Kernel, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     url = serve(engine)

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.requests import Destroy, TurnsRequest
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
@@ -97,7 +97,7 @@ def test_the_same_entry_of_another_agent_or_pod_is_another_record(manifest: Mani
 
 
 def test_a_question_about_an_agent_nobody_knows_makes_no_scope(
-    engine: Engine, manifest: Manifest
+    engine: Kernel, manifest: Manifest
 ) -> None:
     assert recalled(manifest) == []
     assert ANALYST not in engine.scopes()
@@ -128,7 +128,7 @@ def test_what_was_said_is_put_before_the_model_in_a_later_turn(
     assert "warehouse nine, by the river" in json.dumps(seen)
 
 
-def test_a_turn_is_retained_under_its_agent_and_its_id(engine: Engine, proxy: Proxy) -> None:
+def test_a_turn_is_retained_under_its_agent_and_its_id(engine: Kernel, proxy: Proxy) -> None:
     said(proxy)
     (turn,) = engine.turns(ANALYST, TurnsRequest(10))
     assert turn.id == proxy.history[0]["id"]
@@ -137,7 +137,7 @@ def test_a_turn_is_retained_under_its_agent_and_its_id(engine: Engine, proxy: Pr
     assert proxy.telemetry[-1]["memory_status"] == "succeeded"
 
 
-def test_what_the_proxy_took_out_is_noted_with_the_turn(engine: Engine, proxy: Proxy) -> None:
+def test_what_the_proxy_took_out_is_noted_with_the_turn(engine: Kernel, proxy: Proxy) -> None:
     said(proxy, "Use sk-live-abcdef123456 for that.", "I used sk-live-abcdef123456.")
     (turn,) = engine.turns(ANALYST, TurnsRequest(10))
     assert (
@@ -149,7 +149,7 @@ def test_what_the_proxy_took_out_is_noted_with_the_turn(engine: Engine, proxy: P
 
 
 def test_a_replay_that_nobody_scrubbed_is_scrubbed_here_as_the_proxy_would_have(
-    engine: Engine, proxy: Proxy, claw: Claw
+    engine: Kernel, proxy: Proxy, claw: Claw
 ) -> None:
     secret = "Use sk-live-abcdef123456 and Bearer abcdefgh12345 for that."
     said(proxy, secret)
@@ -161,7 +161,7 @@ def test_a_replay_that_nobody_scrubbed_is_scrubbed_here_as_the_proxy_would_have(
 
 
 def test_our_own_blocks_and_an_answer_that_repeats_them_are_not_stored_again(
-    engine: Engine, proxy: Proxy
+    engine: Kernel, proxy: Proxy
 ) -> None:
     said(proxy)
     said(proxy, "Where did we put the blue paint?", ANSWER)
@@ -171,14 +171,14 @@ def test_our_own_blocks_and_an_answer_that_repeats_them_are_not_stored_again(
 
 
 def test_a_client_that_sends_our_blocks_back_tells_nothing_new(
-    engine: Engine, manifest: Manifest
+    engine: Kernel, manifest: Manifest
 ) -> None:
     block = "--- BEGIN MEMORY (from m) ---\n[kind=fact]\nThe cat is Tom.\n--- END MEMORY ---"
     retain(manifest, entry([user(f"{block}\n\n{QUESTION}")], ANSWER, START))
     assert engine.turns(ANALYST, TurnsRequest(1))[0].user == QUESTION
 
 
-def test_a_frozen_scope_fails_the_retain_and_not_the_turn(engine: Engine, proxy: Proxy) -> None:
+def test_a_frozen_scope_fails_the_retain_and_not_the_turn(engine: Kernel, proxy: Proxy) -> None:
     engine.freeze(ANALYST)
     assert said(proxy) == ANSWER
     told = proxy.telemetry[-1]
@@ -186,7 +186,7 @@ def test_a_frozen_scope_fails_the_retain_and_not_the_turn(engine: Engine, proxy:
 
 
 def test_recall_answers_within_what_the_proxy_waits(
-    engine: Engine, proxy: Proxy, record_property
+    engine: Kernel, proxy: Proxy, record_property
 ) -> None:
     """Warm, at two hundred turns; the limit is the proxy's own."""
     for number in range(200):
@@ -198,7 +198,7 @@ def test_recall_answers_within_what_the_proxy_waits(
 
 
 def test_a_destroyed_scope_is_not_made_again_by_a_replay(
-    engine: Engine, proxy: Proxy, claw: Claw
+    engine: Kernel, proxy: Proxy, claw: Claw
 ) -> None:
     said(proxy)
     engine.destroy(ANALYST, Destroy(confirm="pod.desk/analyst"))
@@ -261,7 +261,7 @@ def test_each_path_has_its_name_in_the_counters_and_health_the_quiet_one(
     }
 
 
-def test_a_body_may_be_packed(manifest: Manifest, engine: Engine) -> None:
+def test_a_body_may_be_packed(manifest: Manifest, engine: Kernel) -> None:
     body = {"agent_id": "a", "entry": entry([user(QUESTION)], ANSWER, START)}
     packed = gzip.compress(json.dumps(body).encode())
     answer = post(manifest, "retain", packed, seconds=5, **{"Content-Encoding": "gzip"})
@@ -276,7 +276,7 @@ def test_a_damaged_packed_body_is_refused(manifest: Manifest, packed: bytes) -> 
 
 
 def test_a_body_over_the_limit_is_refused_and_one_just_below_is_taken(
-    manifest: Manifest, engine: Engine
+    manifest: Manifest, engine: Kernel
 ) -> None:
     line = entry([user("x" * (BODY_BYTES - 4_000))], ANSWER, START)
     line["request_effective"] = {}
@@ -315,7 +315,7 @@ def test_nothing_odd_in_an_entry_breaks_retain(manifest: Manifest, change: Json)
 
 
 def test_a_turn_that_failed_is_acknowledged_and_never_remembered(
-    manifest: Manifest, engine: Engine
+    manifest: Manifest, engine: Kernel
 ) -> None:
     failed = entry([user(QUESTION)], "boom", START, status="error")
     refused = entry([user(QUESTION)], "boom", START + timedelta(1)) | {"status_code": 502}
@@ -324,7 +324,7 @@ def test_a_turn_that_failed_is_acknowledged_and_never_remembered(
 
 
 def test_a_turn_without_text_is_acknowledged_and_never_remembered(
-    manifest: Manifest, engine: Engine
+    manifest: Manifest, engine: Kernel
 ) -> None:
     assert (
         retain(manifest, entry([user([{"type": "image_url", "image_url": {}}])], "", START)) == 202
@@ -333,7 +333,7 @@ def test_a_turn_without_text_is_acknowledged_and_never_remembered(
 
 
 def test_only_what_the_user_said_last_counts_and_not_what_a_tool_said(
-    manifest: Manifest, engine: Engine
+    manifest: Manifest, engine: Kernel
 ) -> None:
     messages = [
         {"role": "system", "content": "You are an analyst."},
@@ -369,7 +369,7 @@ def test_any_id_of_an_entry_is_kept_apart_and_can_be_forgotten(
 # -- credentials and modes ------------------------------------------------------------------------
 
 
-def test_with_a_token_nobody_else_is_let_in(serve: Serve, engine: Engine) -> None:
+def test_with_a_token_nobody_else_is_let_in(serve: Serve, engine: Kernel) -> None:
     url = serve(engine, replace(PATIENT, token="secret-token"))
     for token, status in ((None, 401), ("wrong", 401), ("secret-token", 200)):
         answer = post(Manifest(url, token=token), "recall", {"agent_id": "a"}, seconds=5)
@@ -377,7 +377,7 @@ def test_with_a_token_nobody_else_is_let_in(serve: Serve, engine: Engine) -> Non
     assert send(url, "GET", "/health").status == 200
 
 
-def test_recall_alone_and_retain_alone_are_offered_as_such(serve: Serve, engine: Engine) -> None:
+def test_recall_alone_and_retain_alone_are_offered_as_such(serve: Serve, engine: Kernel) -> None:
     reading, writing = (
         serve(engine, replace(PATIENT, retain=False)),
         serve(engine, replace(PATIENT, recall=False)),
@@ -399,7 +399,7 @@ def test_recall_alone_and_retain_alone_are_offered_as_such(serve: Serve, engine:
     ],
 )  # fmt: skip
 def test_the_descriptor_says_what_is_offered_and_never_the_token(
-    serve: Serve, engine: Engine, offer: PlaneOffer, memory: set[str], auth: Json
+    serve: Serve, engine: Kernel, offer: PlaneOffer, memory: set[str], auth: Json
 ) -> None:
     answer = send(serve(engine, offer), "GET", "/.claw-describe.json")
     told = json.loads(answer.body)
@@ -425,7 +425,7 @@ def test_a_backfill_gives_what_the_live_turns_gave(proxy: Proxy, claw: Claw) -> 
 
 
 def test_a_backfill_after_the_live_turns_changes_nothing(
-    engine: Engine, proxy: Proxy, claw: Claw
+    engine: Kernel, proxy: Proxy, claw: Claw
 ) -> None:
     said(proxy)
     said(proxy, "What about the red paint?", "There is no red paint at all.")
@@ -435,7 +435,7 @@ def test_a_backfill_after_the_live_turns_changes_nothing(
 
 
 def test_a_backfill_may_begin_after_a_time_and_end_after_a_number(
-    engine: Engine, proxy: Proxy, claw: Claw
+    engine: Kernel, proxy: Proxy, claw: Claw
 ) -> None:
     for number in range(5):
         said(proxy, f"What is in warehouse number {number}?", f"Paint of color {number}.")
@@ -449,7 +449,7 @@ def test_a_backfill_may_begin_after_a_time_and_end_after_a_number(
 
 
 def test_a_backfill_of_a_line_without_id_gets_one_and_is_known_the_next_time(
-    engine: Engine, manifest: Manifest, claw: Claw
+    engine: Kernel, manifest: Manifest, claw: Claw
 ) -> None:
     line = entry([user(QUESTION)], ANSWER, START)
     del line["id"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scrubjay.conversation.messages import answer_text
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.requests import TurnsRequest
 from scrubjay.surfaces.clawdapus.entries import asked, told
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line
@@ -19,7 +19,7 @@ BREAKS = "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"
 
 
 @pytest.fixture
-def desk(engine: Engine) -> Desk:
+def desk(engine: Kernel) -> Desk:
     return Desk(engine)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from tests.dialects.clawdapus.conftest import Serve
 from tests.dialects.clawdapus.pod import send
 
@@ -74,7 +74,7 @@ ENCODED: dict[str, Callable[[bytes], bytes]] = {
 
 
 def test_nothing_that_is_sent_is_a_failure_of_the_server(
-    serve: Serve, engine: Engine, more: bool, record_property: Callable[..., None]
+    serve: Serve, engine: Kernel, more: bool, record_property: Callable[..., None]
 ) -> None:
     url, seen = serve(engine), Counter[int]()
 

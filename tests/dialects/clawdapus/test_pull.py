@@ -13,7 +13,7 @@ import pytest
 from scrubjay import bootstrap, settings
 from scrubjay.cli.app import run
 from scrubjay.conversation.replay import PAGE, Pulled
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.requests import Forget, TurnsRequest
 from scrubjay.model.turns import Record
@@ -35,7 +35,7 @@ def source(historian: Historian) -> HistorySource:
     return HistorySource(url=historian.url, token=TOKEN)
 
 
-def pulled_from(engine: Engine, source: HistorySource, *, after: datetime | None = None) -> Pulled:
+def pulled_from(engine: Kernel, source: HistorySource, *, after: datetime | None = None) -> Pulled:
     return pull(engine, "analyst", source.fetch, scope=SCOPE, after=after)
 
 
@@ -49,7 +49,7 @@ def second(number: int, name: str | None = None) -> Json:
 
 
 def test_the_whole_history_is_replayed_and_a_second_pull_changes_nothing(
-    engine: Engine, historian: Historian, source: HistorySource
+    engine: Kernel, historian: Historian, source: HistorySource
 ) -> None:
     historian.kept["analyst"] = [
         line(n, f"What came with lot {n}?", f"{n} boxes.") for n in range(5)
@@ -61,7 +61,7 @@ def test_the_whole_history_is_replayed_and_a_second_pull_changes_nothing(
 
 
 def test_a_damaged_line_and_a_failed_turn_are_left_out_and_counted(
-    engine: Engine, historian: Historian, source: HistorySource
+    engine: Kernel, historian: Historian, source: HistorySource
 ) -> None:
     failed = line(1, "I prefer tea.", status="error")
     historian.kept["analyst"] = ["{broken", "7", '{"ts": "x"}', failed, line(2, "I prefer milk.")]
@@ -70,7 +70,7 @@ def test_a_damaged_line_and_a_failed_turn_are_left_out_and_counted(
 
 
 def test_what_was_forgotten_is_not_pulled_back(
-    engine: Engine, historian: Historian, source: HistorySource
+    engine: Kernel, historian: Historian, source: HistorySource
 ) -> None:
     told = line(1, "I prefer tea.")
     historian.kept["analyst"] = [told]
@@ -80,7 +80,7 @@ def test_what_was_forgotten_is_not_pulled_back(
 
 
 def test_only_turns_after_a_time_are_asked_for(
-    engine: Engine, historian: Historian, source: HistorySource
+    engine: Kernel, historian: Historian, source: HistorySource
 ) -> None:
     lines = [line(n, f"What came with lot {n}?", f"{n} boxes.") for n in range(5)]
     historian.kept["analyst"] = list(lines)
@@ -88,7 +88,7 @@ def test_only_turns_after_a_time_are_asked_for(
 
 
 def test_a_line_that_is_too_long_is_skipped_and_said_to_be(
-    engine: Engine, historian: Historian, source: HistorySource
+    engine: Kernel, historian: Historian, source: HistorySource
 ) -> None:
     whole = line(2, "I prefer milk.")
     historian.kept["analyst"] = [b"x" * (LINE_BYTES + 1), whole, b"y" * (2 * LINE_BYTES)]
@@ -100,7 +100,7 @@ def test_a_line_that_is_too_long_is_skipped_and_said_to_be(
 
 
 def test_no_line_falls_between_two_pages_though_turns_end_out_of_order(
-    engine: Engine, historian: Historian, source: HistorySource
+    engine: Kernel, historian: Historian, source: HistorySource
 ) -> None:
     lines = [line(n, "ok", "ok") for n in range(PAGE + 200)]
     # A turn that took nine minutes: written after those that began later.
@@ -112,7 +112,7 @@ def test_no_line_falls_between_two_pages_though_turns_end_out_of_order(
 
 
 def test_a_busy_pod_loses_no_turn_that_took_its_time(
-    engine: Engine, historian: Historian, source: HistorySource
+    engine: Kernel, historian: Historian, source: HistorySource
 ) -> None:
     """Ten lines a second: a page is less than two minutes, and turns take up to half of one."""
     chance = Random(1)
@@ -124,7 +124,7 @@ def test_a_busy_pod_loses_no_turn_that_took_its_time(
 
 
 def test_many_lines_of_one_second_do_not_stop_it(
-    engine: Engine, historian: Historian, source: HistorySource
+    engine: Kernel, historian: Historian, source: HistorySource
 ) -> None:
     same = [second(0, f"same-{n}") for n in range(PAGE - 200)]
     historian.kept["analyst"] = [*same, *(second(1, f"next-{n}") for n in range(500))]
@@ -133,7 +133,7 @@ def test_many_lines_of_one_second_do_not_stop_it(
 
 
 def test_a_second_with_more_lines_than_the_history_gives_is_named(
-    engine: Engine, historian: Historian, source: HistorySource
+    engine: Kernel, historian: Historian, source: HistorySource
 ) -> None:
     same = [second(5, f"same-{n}") for n in range(PAGE + 50)]
     historian.kept["analyst"] = [second(0), *same, second(9)]
@@ -148,7 +148,7 @@ def test_a_second_with_more_lines_than_the_history_gives_is_named(
 
 @pytest.mark.parametrize("framing", ["chunked", "length", "close"])
 def test_an_answer_that_is_cut_off_is_no_last_page(
-    engine: Engine, historian: Historian, source: HistorySource, framing: str
+    engine: Kernel, historian: Historian, source: HistorySource, framing: str
 ) -> None:
     historian.kept["analyst"] = [line(n, f"What came with lot {n}?") for n in range(400)]
     historian.framing, historian.cut = framing, 250_000
@@ -162,7 +162,7 @@ def test_an_answer_that_is_cut_off_is_no_last_page(
 
 
 def test_a_redirect_is_refused_and_the_token_goes_nowhere_else(
-    engine: Engine, historian: Historian, source: HistorySource
+    engine: Kernel, historian: Historian, source: HistorySource
 ) -> None:
     with serving() as other:
         other.kept["analyst"] = [line(1, "I prefer tea.")]
@@ -177,7 +177,7 @@ def test_a_redirect_is_refused_and_the_token_goes_nowhere_else(
     ("agent", "token", "error"), [("analyst", "wrong", "forbidden"), ("nobody", TOKEN, "not_found")]
 )
 def test_a_refusal_is_named(
-    engine: Engine, historian: Historian, agent: str, token: str, error: str
+    engine: Kernel, historian: Historian, agent: str, token: str, error: str
 ) -> None:
     historian.kept["analyst"] = []
     source = HistorySource(url=historian.url, token=token)
@@ -186,7 +186,7 @@ def test_a_refusal_is_named(
     assert pulled.error.startswith(error)
 
 
-def test_a_history_nobody_serves_is_named(engine: Engine) -> None:
+def test_a_history_nobody_serves_is_named(engine: Kernel) -> None:
     pulled = pulled_from(engine, HistorySource(url="http://127.0.0.1:9/history"))
     assert pulled.error is not None
     assert "reached" in pulled.error

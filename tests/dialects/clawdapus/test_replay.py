@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import force_setattr
 
 from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.requests import FollowRequest, Forget, Load, TimelineRequest, TurnsRequest
@@ -116,7 +116,7 @@ def sent(url: str, lines: Iterable[Json]) -> None:
     connection.close()
 
 
-def memories(engine: Engine) -> dict[str, tuple[object, ...]]:
+def memories(engine: Kernel) -> dict[str, tuple[object, ...]]:
     """Every memory by id, without its place in the store; each is there once."""
     found: dict[str, tuple[object, ...]] = {}
     after = 0
@@ -156,7 +156,7 @@ class Scene:
         self.acknowledged: set[bytes] = set()
         self.forgetters: list[tuple[Actor, list[str]]] = []
 
-    def tell(self, engine: Engine, one: Json) -> None:
+    def tell(self, engine: Kernel, one: Json) -> None:
         told = entries.told({"agent_id": AGENT, "pod": "desk", "entry": one})
         assert told.record is not None
         engine.record(told.scope, told.record)
@@ -170,25 +170,25 @@ class Scene:
         for play in self.random.sample(parts, self.random.randint(2, 4)):
             self._act(play.__name__, play)
 
-    def _act(self, name: str, play: Callable[[Engine], object]) -> Actor:
+    def _act(self, name: str, play: Callable[[Kernel], object]) -> Actor:
         engine = paused(self.home, self.baton, self.policy)
         return self.baton.add(name, lambda: play(engine))
 
-    def forget(self, engine: Engine, ids: list[str]) -> Erasure:
+    def forget(self, engine: Kernel, ids: list[str]) -> Erasure:
         return engine.forget(SCOPE, Forget(ids=tuple(ids), unseen=True))
 
-    def backfill(self, engine: Engine) -> None:
+    def backfill(self, engine: Kernel) -> None:
         for one in self.random.sample(LINES, len(LINES)):
             self.tell(engine, one)
 
-    def rotate(self, engine: Engine) -> None:
+    def rotate(self, engine: Kernel) -> None:
         engine.rotate(SCOPE)
 
-    def purge(self, engine: Engine) -> None:
+    def purge(self, engine: Kernel) -> None:
         self.home.clock.advance(days=31)
         engine.purge(SCOPE)
 
-    def copy(self, engine: Engine) -> None:
+    def copy(self, engine: Kernel) -> None:
         engine.load(SCOPE, Load(engine.export(SCOPE).content))
 
     def look(self) -> None:
@@ -229,7 +229,7 @@ class Scene:
             assert engine.verify_erased(receipt).sound
 
 
-def paused(home: MemoryHome, director: Baton, policy: Policy) -> Engine:
+def paused(home: MemoryHome, director: Baton, policy: Policy) -> Kernel:
     """An engine that hands the baton back before every call of a port, and distills."""
     engine = baton.engine(home, director, policy)
     force_setattr(engine._ports, "distiller", home.distiller)

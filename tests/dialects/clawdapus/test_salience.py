@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scrubjay.conversation.injection import Block
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
@@ -34,7 +34,7 @@ PLACES = ("Oslo", "Lima", "Kyoto", "Quito", "Turin", "Perth", "Gdansk", "Tunis",
 
 
 @pytest.fixture
-def desk(engine: Engine) -> Desk:
+def desk(engine: Kernel) -> Desk:
     return Desk(engine)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from scrubjay.access import Grant, Keys
 from scrubjay.cli.serve import keep
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
@@ -18,7 +18,7 @@ ALICE = Scope("acme", "alice")
 
 
 @pytest.fixture
-def keys(engine: Engine, home: MemoryHome) -> Keys:
+def keys(engine: Kernel, home: MemoryHome) -> Keys:
     keys = Keys(engine, home.clock)
     keys.signing_secret()  # as a service does: its scope is there then
     return keys

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.search import manifest
 from scrubjay.engine.search.manifest import Manifest, SegmentBlobs
 from scrubjay.model.errors import Busy, Full
@@ -28,7 +28,7 @@ WORDS = ("amber", "birch", "copper", "dahlia", "ember", "fjord", "garnet", "hero
 
 
 def ask(
-    engine: Engine,
+    engine: Kernel,
     query: str,
     *,
     scope: Scope = ALICE,
@@ -42,12 +42,12 @@ def ask(
     return engine.recall(scope, request, caller, local=local, also=also)
 
 
-def said(engine: Engine, query: str, *, scope: Scope = ALICE, **options: Any) -> list[str]:
+def said(engine: Kernel, query: str, *, scope: Scope = ALICE, **options: Any) -> list[str]:
     """What the hits say, best first."""
     return [hit.memory.content for hit in ask(engine, query, scope=scope, **options)]
 
 
-def fill(engine: Engine, count: int, *, first: int = 0, scope: Scope = ALICE) -> list[str]:
+def fill(engine: Kernel, count: int, *, first: int = 0, scope: Scope = ALICE) -> list[str]:
     """Write so many memories, each with a word of its own; their ids."""
     return [
         retain(engine, f"note{number} on {WORDS[number % len(WORDS)]}", scope=scope)
@@ -55,7 +55,7 @@ def fill(engine: Engine, count: int, *, first: int = 0, scope: Scope = ALICE) ->
     ]
 
 
-def rows_alone(home: MemoryHome) -> Engine:
+def rows_alone(home: MemoryHome) -> Kernel:
     """A fresh engine whose index is made from the rows, whatever segments there are."""
     engine = home.engine(LAZY)
     engine._indexed(ALICE).start_over()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.requests import TimelineRequest
 from scrubjay.model.rows import Collection, Row
@@ -23,12 +23,12 @@ def said(number: int, user: str, assistant: str = "All right.", **fields: Any) -
     return Record(id=f"turn-{number}", at=at, user=user, assistant=assistant, **fields)
 
 
-def record(engine: Engine, number: int, user: str, *args: str, **fields: Any) -> Recorded:
+def record(engine: Kernel, number: int, user: str, *args: str, **fields: Any) -> Recorded:
     """Record one turn."""
     return engine.record(ALICE, said(number, user, *args, **fields))
 
 
-def recorded(records: Iterable[Record], home: MemoryHome | None = None) -> Engine:
+def recorded(records: Iterable[Record], home: MemoryHome | None = None) -> Kernel:
     """An engine that was told these turns, in this order."""
     engine = (home or MemoryHome()).engine()
     engine.open(ALICE)
@@ -37,13 +37,13 @@ def recorded(records: Iterable[Record], home: MemoryHome | None = None) -> Engin
     return engine
 
 
-def shown(engine: Engine, kind: Kind | None = None) -> list[str]:
+def shown(engine: Kernel, kind: Kind | None = None) -> list[str]:
     """What the derived memories that are current say, by the time they were said."""
     found = sorted(everything(engine), key=lambda memory: (memory.said_at, memory.content))
     return [m.content for m in found if m.live and kind in (None, m.kind)]
 
 
-def state(engine: Engine) -> list[tuple[object, ...]]:
+def state(engine: Kernel) -> list[tuple[object, ...]]:
     """Everything that may depend on the turns: memories without their place in the store."""
 
     def plain(memory: Memory) -> tuple[object, ...]:

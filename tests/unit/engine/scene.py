@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.memory import Memory
 from scrubjay.model.requests import USER, Browse, Caller, FollowRequest, Forget, Retain, Supersede
@@ -24,7 +24,7 @@ LONG = "ä" * (32 * 1024)
 
 
 def retain(
-    engine: Engine,
+    engine: Kernel,
     content: str,
     *,
     scope: Scope = ALICE,
@@ -36,29 +36,29 @@ def retain(
 
 
 def supersede(
-    engine: Engine, public_id: str, content: str, *, caller: Caller = USER, **fields: Any
+    engine: Kernel, public_id: str, content: str, *, caller: Caller = USER, **fields: Any
 ) -> str:
     """Replace a memory; the id of the new one."""
     request = Supersede(id=public_id, content=content, **fields)
     return engine.supersede(ALICE, request, caller).id
 
 
-def forget(engine: Engine, *ids: str, scope: Scope = ALICE, **target: Any) -> Erasure:
+def forget(engine: Kernel, *ids: str, scope: Scope = ALICE, **target: Any) -> Erasure:
     """Erase memories."""
     return engine.forget(scope, Forget(ids=ids, **target))
 
 
-def browse(engine: Engine, *, scope: Scope = ALICE, **filters: Any) -> tuple[Memory, ...]:
+def browse(engine: Kernel, *, scope: Scope = ALICE, **filters: Any) -> tuple[Memory, ...]:
     """The memories a filter shows, newest first."""
     return engine.browse(scope, Browse(**filters)).memories
 
 
-def contents(engine: Engine, *, scope: Scope = ALICE, **filters: Any) -> list[str]:
+def contents(engine: Kernel, *, scope: Scope = ALICE, **filters: Any) -> list[str]:
     """What the memories a filter shows say, newest first."""
     return [memory.content for memory in browse(engine, scope=scope, **filters)]
 
 
-def everything(engine: Engine, *, scope: Scope = ALICE) -> list[Memory]:
+def everything(engine: Kernel, *, scope: Scope = ALICE) -> list[Memory]:
     """Every memory of a scope that is not erased, oldest first."""
     return list(engine.follow(scope, FollowRequest(limit=1000)).memories)
 
@@ -86,7 +86,7 @@ def slots(home: MemoryHome, scope: Scope = ALICE) -> list[str]:
     return [one for one in purposes if one != "lookup" and not one.startswith("backup.")]
 
 
-def verbs(engine: Engine, *, scope: Scope = ALICE) -> list[str]:
+def verbs(engine: Kernel, *, scope: Scope = ALICE) -> list[str]:
     """The verbs of the audit trail, oldest first."""
     return [event.verb for event in engine.audit(scope)]
 

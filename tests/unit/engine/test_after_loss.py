@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import Full, StoreError
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import Recall, Restore, Retain
@@ -84,7 +84,7 @@ def test_a_restore_takes_the_place_of_rows_older_than_their_keys(tmp_path: Path)
     assert engine.verify(ALICE).problems == ()
 
 
-def test_a_backup_that_cannot_be_put_away_is_not_noted(engine: Engine, home: MemoryHome) -> None:
+def test_a_backup_that_cannot_be_put_away_is_not_noted(engine: Kernel, home: MemoryHome) -> None:
     retain(engine, "something")
 
     def fail(_: bytes) -> None:
@@ -96,7 +96,7 @@ def test_a_backup_that_cannot_be_put_away_is_not_noted(engine: Engine, home: Mem
     assert not [p for p in home.keyring.purposes(address(home)) if p.startswith("backup")]
 
 
-def test_the_correction_of_something_derived_goes_with_its_source(engine: Engine) -> None:
+def test_the_correction_of_something_derived_goes_with_its_source(engine: Kernel) -> None:
     source = retain(engine, "a source")
     derived = retain(engine, "derived from it", sources=(source,))
     supersede(engine, derived, "derived from it, corrected")
@@ -113,7 +113,7 @@ def put_back(folder: Path, name: str) -> None:
     shutil.copytree(folder / name, folder / "data" / "scopes")
 
 
-BETWEEN: dict[str, Callable[[Engine], object]] = {
+BETWEEN: dict[str, Callable[[Kernel], object]] = {
     "writes": lambda engine: retain(engine, "later"),
     "a forget": lambda engine: forget(engine, retain(engine, "gone")),
     "a rotation": lambda engine: engine.rotate(ALICE),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import Frozen, InvalidRequest, NotFound, Stale
 from scrubjay.model.requests import (
     Amend,
@@ -39,20 +39,20 @@ from tests.unit.engine.scene import (
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def test_a_pin_is_seen_and_raises_the_version(engine: Engine) -> None:
+def test_a_pin_is_seen_and_raises_the_version(engine: Kernel) -> None:
     public_id = retain(engine, "tea")
     pinned = engine.amend(ALICE, Amend(public_id, pinned=True))
     assert (pinned.pinned, pinned.version) == (True, 2)
     assert engine.get(ALICE, Get(public_id)) == pinned
 
 
-def test_a_pin_is_taken_off(engine: Engine) -> None:
+def test_a_pin_is_taken_off(engine: Kernel) -> None:
     public_id = retain(engine, "tea", pinned=True)
     assert not engine.amend(ALICE, Amend(public_id, pinned=False)).pinned
     assert not engine.get(ALICE, Get(public_id)).pinned
 
 
-def test_a_second_pin_changes_nothing(home: MemoryHome, engine: Engine) -> None:
+def test_a_second_pin_changes_nothing(home: MemoryHome, engine: Kernel) -> None:
     public_id = retain(engine, "tea")
     engine.amend(ALICE, Amend(public_id, pinned=True))
     before = head(home)
@@ -60,21 +60,21 @@ def test_a_second_pin_changes_nothing(home: MemoryHome, engine: Engine) -> None:
     assert head(home) == before
 
 
-def test_an_expiry_is_set_and_lifted(engine: Engine) -> None:
+def test_an_expiry_is_set_and_lifted(engine: Kernel) -> None:
     public_id = retain(engine, "tea")
     assert engine.amend(ALICE, Amend(public_id, expires_at=LATER)).expires_at == LATER
     assert engine.get(ALICE, Get(public_id)).expires_at == LATER
     assert engine.amend(ALICE, Amend(public_id, expires_at=None)).expires_at is None
 
 
-def test_an_expiry_in_the_past_is_at_once(home: MemoryHome, engine: Engine) -> None:
+def test_an_expiry_in_the_past_is_at_once(home: MemoryHome, engine: Kernel) -> None:
     public_id = retain(engine, "tea")
     engine.amend(ALICE, Amend(public_id, expires_at=home.clock.now() - timedelta(days=1)))
     assert contents(engine) == []
 
 
 def test_an_expired_memory_can_be_had_back_until_it_is_purged(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     public_id = retain(engine, "tea", expires_at=home.clock.now() + timedelta(days=1))
     home.clock.advance(days=2)
@@ -82,13 +82,13 @@ def test_an_expired_memory_can_be_had_back_until_it_is_purged(
     assert contents(engine) == ["tea"]
 
 
-def test_a_time_without_a_zone_is_refused(engine: Engine) -> None:
+def test_a_time_without_a_zone_is_refused(engine: Kernel) -> None:
     public_id = retain(engine, "tea")
     with pytest.raises(InvalidRequest):
         engine.amend(ALICE, Amend(public_id, expires_at=datetime(2030, 1, 1)))  # noqa: DTZ001
 
 
-def test_what_is_not_here_can_be_neither_pinned_nor_expired(engine: Engine) -> None:
+def test_what_is_not_here_can_be_neither_pinned_nor_expired(engine: Kernel) -> None:
     gone = retain(engine, "tea")
     forget(engine, gone)
     for public_id in (gone, "mem-nowhere"):
@@ -98,7 +98,7 @@ def test_what_is_not_here_can_be_neither_pinned_nor_expired(engine: Engine) -> N
             engine.amend(ALICE, Amend(public_id, expires_at=LATER))
 
 
-def test_a_change_to_a_long_memory_leaves_one_blob(home: MemoryHome, engine: Engine) -> None:
+def test_a_change_to_a_long_memory_leaves_one_blob(home: MemoryHome, engine: Kernel) -> None:
     public_id = retain(engine, LONG)
     engine.amend(ALICE, Amend(public_id, pinned=True))
     engine.finish_due(ALICE)
@@ -106,7 +106,7 @@ def test_a_change_to_a_long_memory_leaves_one_blob(home: MemoryHome, engine: Eng
     assert len(home.blobs.names(address(home))) == 1
 
 
-def test_a_pin_and_an_expiry_are_one_change(engine: Engine) -> None:
+def test_a_pin_and_an_expiry_are_one_change(engine: Kernel) -> None:
     public_id = retain(engine, "tea")
     both = engine.amend(ALICE, Amend(id=public_id, pinned=True, expires_at=LATER))
     assert (both.pinned, both.expires_at, both.version) == (True, LATER, 2)
@@ -114,7 +114,7 @@ def test_a_pin_and_an_expiry_are_one_change(engine: Engine) -> None:
     assert verbs(engine) == ["retain", "pin", "expire", "get"]
 
 
-def test_what_an_amendment_does_not_say_stays_as_it_is(engine: Engine) -> None:
+def test_what_an_amendment_does_not_say_stays_as_it_is(engine: Kernel) -> None:
     public_id = retain(engine, "tea", expires_at=LATER)
     assert engine.amend(ALICE, Amend(id=public_id, pinned=True)).expires_at == LATER
     assert engine.amend(ALICE, Amend(id=public_id, expires_at=None)).pinned
@@ -128,7 +128,7 @@ def test_an_amendment_of_nothing_is_refused() -> None:
 # -- what is expected --------------------------------------------------------------------------
 
 
-def test_a_memory_is_amended_by_who_has_seen_it_as_it_is(engine: Engine) -> None:
+def test_a_memory_is_amended_by_who_has_seen_it_as_it_is(engine: Kernel) -> None:
     seen = engine.get(ALICE, Get(retain(engine, "tea")))
     expected = frozenset({(0, 0), seen.edition})
     assert engine.amend(ALICE, Amend(id=seen.id, pinned=True), expected=expected).pinned
@@ -166,7 +166,7 @@ def test_a_memory_that_another_process_forgot_is_not_found(home: MemoryHome) -> 
         engine.forget(ALICE, Forget(ids=(seen.id,)), expected=expected)
 
 
-def test_a_state_is_expected_of_one_memory_only(engine: Engine) -> None:
+def test_a_state_is_expected_of_one_memory_only(engine: Kernel) -> None:
     targets: list[dict[str, Any]] = [{"ids": ("a", "b")}, {"session": "s"}]
     for target in targets:
         with pytest.raises(InvalidRequest):
@@ -177,7 +177,7 @@ def test_a_state_is_expected_of_one_memory_only(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("level", [Freeze.WRITES, Freeze.ALL])
-def test_a_frozen_scope_takes_no_write(engine: Engine, level: Freeze) -> None:
+def test_a_frozen_scope_takes_no_write(engine: Kernel, level: Freeze) -> None:
     public_id = retain(engine, "tea", expires_at=LATER)
     export = engine.export(ALICE).content
     raw, _ = engine.backup(ALICE)
@@ -198,7 +198,7 @@ def test_a_frozen_scope_takes_no_write(engine: Engine, level: Freeze) -> None:
 
 @pytest.mark.parametrize("level", [Freeze.WRITES, Freeze.ALL])
 def test_a_frozen_scope_is_still_its_owners_to_see_take_and_erase(
-    engine: Engine, level: Freeze
+    engine: Kernel, level: Freeze
 ) -> None:
     public_id, other = retain(engine, "tea"), retain(engine, "coffee")
     engine.freeze(ALICE, FreezeRequest(level))
@@ -216,7 +216,7 @@ def test_a_frozen_scope_is_still_its_owners_to_see_take_and_erase(
     assert other
 
 
-def test_freeze_answers_with_the_level_before(engine: Engine) -> None:
+def test_freeze_answers_with_the_level_before(engine: Kernel) -> None:
     engine.open(ALICE)
     assert engine.freeze(ALICE) is Freeze.NONE
     assert engine.freeze(ALICE, FreezeRequest(Freeze.ALL)) is Freeze.WRITES
@@ -224,7 +224,7 @@ def test_freeze_answers_with_the_level_before(engine: Engine) -> None:
     assert retain(engine, "tea")
 
 
-def test_the_same_level_again_is_not_an_event(engine: Engine) -> None:
+def test_the_same_level_again_is_not_an_event(engine: Kernel) -> None:
     engine.freeze(ALICE)
     engine.freeze(ALICE)
     assert verbs(engine) == ["freeze.writes"]
@@ -239,6 +239,6 @@ def test_a_freeze_holds_for_every_process_and_the_next_ones(home: MemoryHome) ->
             retain(one, "tea")
 
 
-def test_a_freeze_stops_its_own_scope_only(engine: Engine) -> None:
+def test_a_freeze_stops_its_own_scope_only(engine: Kernel) -> None:
     engine.freeze(ALICE)
     assert engine.retain(BOB, Retain(content="tea")).outcome is Outcome.STORED

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import (
     Conflict,
@@ -48,7 +48,7 @@ from tests.unit.engine.scene import ALICE, BOB, contents, forget, retain, supers
 
 
 @pytest.fixture(params=[EAGER, LAZY], ids=["segments", "rows"])
-def apollo(home: MemoryHome, request: pytest.FixtureRequest) -> Engine:
+def apollo(home: MemoryHome, request: pytest.FixtureRequest) -> Kernel:
     """A scope with projects in its metadata, in segments or not."""
     engine = home.engine(request.param)
     retain(engine, "The launch is in May", metadata={"project": "apollo", "year": 2026})
@@ -74,7 +74,7 @@ def test_the_similarity_of_a_hit_is_the_cosine_of_the_vectors(home: MemoryHome) 
         assert hit.similarity == pytest.approx(wanted, abs=0.01)
 
 
-def test_hits_of_lower_similarity_are_left_out(engine: Engine) -> None:
+def test_hits_of_lower_similarity_are_left_out(engine: Kernel) -> None:
     fill(engine, 30)
     retain(engine, "At breakfast she drinks green tea.")
     every = ask(engine, "What does she drink?", limit=50).hits
@@ -124,7 +124,7 @@ def test_an_answer_says_how_many_were_searched_and_how_long_it_took(home: Memory
     ],
 )
 def test_every_reading_verb_filters_by_metadata_alike(
-    apollo: Engine, where: dict[str, Json], found: list[str]
+    apollo: Kernel, where: dict[str, Json], found: list[str]
 ) -> None:
     assert contents(apollo, where=where) == found
     assert sorted(said(apollo, "launch", where=where)) == sorted(found)
@@ -134,14 +134,14 @@ def test_every_reading_verb_filters_by_metadata_alike(
     assert (file.memories, sorted(contents(apollo, scope=BOB))) == (len(found), sorted(found))
 
 
-def test_a_channel_is_filtered_by(apollo: Engine) -> None:
+def test_a_channel_is_filtered_by(apollo: Kernel) -> None:
     assert contents(apollo, channel="mail") == ["The launch is on"]
     assert said(apollo, "launch", channel="mail") == ["The launch is on"]
     assert apollo.count(ALICE, Filter(channel="mail")) == 1
     assert apollo.count(ALICE, Filter(channel="chat")) == 0
 
 
-def test_forget_by_metadata_takes_memories_and_turns_that_have_it(apollo: Engine) -> None:
+def test_forget_by_metadata_takes_memories_and_turns_that_have_it(apollo: Kernel) -> None:
     apollo.record(ALICE, Record("Tell me of Rome.", metadata={"project": "apollo"}))
     apollo.record(ALICE, Record("Tell me of Paris.", metadata={"project": "gemini"}))
     apollo.forget(ALICE, Forget(where={"project": "apollo"}))
@@ -197,7 +197,7 @@ def test_labels_are_equal_where_the_json_values_are(one: Json, other: Json) -> N
 # -- count and statistics ------------------------------------------------------------------------
 
 
-def test_count_is_the_number_that_browse_lists(apollo: Engine, home: MemoryHome) -> None:
+def test_count_is_the_number_that_browse_lists(apollo: Kernel, home: MemoryHome) -> None:
     old = retain(apollo, "tea", kind="preference", tags=["drink"], session="s", origin="web")
     supersede(apollo, old, "white tea")
     retain(apollo, "gone soon", expires_at=home.clock.now() + timedelta(hours=1))
@@ -249,7 +249,7 @@ def test_weeks_begin_on_the_monday_of_the_time_zone(home: MemoryHome) -> None:
 # -- lineage -------------------------------------------------------------------------------------
 
 
-def test_lineage_goes_two_steps_either_way(engine: Engine) -> None:
+def test_lineage_goes_two_steps_either_way(engine: Kernel) -> None:
     turn = engine.record(ALICE, Record("I prefer green tea.", "Noted.", id="turn-1"))
     (told, *_) = [one for one in turn.memories if engine.get(ALICE, Get(one)).kind.behavioral]
     middle = retain(engine, "tea, in short", kind="summary", sources=[told])
@@ -267,7 +267,7 @@ def test_lineage_goes_two_steps_either_way(engine: Engine) -> None:
     assert beyond not in [one.memory.id for one in first.derived if one.memory]
 
 
-def test_a_lineage_has_at_most_fifty_and_says_so(engine: Engine) -> None:
+def test_a_lineage_has_at_most_fifty_and_says_so(engine: Kernel) -> None:
     sources = fill(engine, 60)
     middle = retain(engine, "all notes", kind="summary", sources=sources)
     assert len(engine.lineage(ALICE, LineageRequest(middle)).sources) == 50
@@ -277,7 +277,7 @@ def test_a_lineage_has_at_most_fifty_and_says_so(engine: Engine) -> None:
     assert (len(found.sources), len(found.derived), found.complete) == (25, 25, False)
 
 
-def test_what_was_forgotten_is_in_no_lineage(engine: Engine) -> None:
+def test_what_was_forgotten_is_in_no_lineage(engine: Kernel) -> None:
     source, kept = retain(engine, "tea"), retain(engine, "coffee")
     both = retain(engine, "tea and coffee", sources=[source, kept])
     forget(engine, source)
@@ -289,7 +289,7 @@ def test_what_was_forgotten_is_in_no_lineage(engine: Engine) -> None:
 # -- ids by their beginning ----------------------------------------------------------------------
 
 
-def reads(engine: Engine, id: str) -> list[Callable[[], object]]:
+def reads(engine: Kernel, id: str) -> list[Callable[[], object]]:
     return [
         lambda: engine.get(ALICE, Get(id)).id,
         lambda: engine.history(ALICE, History(id=id))[-1].id,
@@ -297,7 +297,7 @@ def reads(engine: Engine, id: str) -> list[Callable[[], object]]:
     ]
 
 
-def test_reads_take_the_beginning_of_an_id_of_eight_characters_or_more(apollo: Engine) -> None:
+def test_reads_take_the_beginning_of_an_id_of_eight_characters_or_more(apollo: Kernel) -> None:
     id = retain(apollo, "tea")
     for read in reads(apollo, id[:12]) + reads(apollo, id[:-1]):
         assert read() == id
@@ -306,7 +306,7 @@ def test_reads_take_the_beginning_of_an_id_of_eight_characters_or_more(apollo: E
             read()
 
 
-def test_a_beginning_of_several_ids_is_refused_with_all_of_them(engine: Engine) -> None:
+def test_a_beginning_of_several_ids_is_refused_with_all_of_them(engine: Kernel) -> None:
     ids = [f"mem-00000000-0000-4000-8000-{number:012}" for number in range(3)]
     for id in ids:
         retain(engine, "tea", id=id)
@@ -317,14 +317,14 @@ def test_a_beginning_of_several_ids_is_refused_with_all_of_them(engine: Engine) 
     assert engine.get(ALICE, Get(ids[0])).id == ids[0]
 
 
-def test_an_id_that_its_writer_chose_is_only_found_whole(engine: Engine) -> None:
+def test_an_id_that_its_writer_chose_is_only_found_whole(engine: Kernel) -> None:
     retain(engine, "tea", id="order-12345678")
     for read in reads(engine, "order-1234567"):
         with pytest.raises(NotFound):
             read()
 
 
-def test_a_forgotten_id_is_found_by_no_beginning(engine: Engine) -> None:
+def test_a_forgotten_id_is_found_by_no_beginning(engine: Kernel) -> None:
     id = retain(engine, "tea")
     forget(engine, id)
     for read in reads(engine, id[:12]):
@@ -332,7 +332,7 @@ def test_a_forgotten_id_is_found_by_no_beginning(engine: Engine) -> None:
             read()
 
 
-def test_erasing_by_a_beginning_needs_a_preview(engine: Engine) -> None:
+def test_erasing_by_a_beginning_needs_a_preview(engine: Kernel) -> None:
     id, other = retain(engine, "tea"), retain(engine, "coffee")
     with pytest.raises(NeedsConfirmation):
         forget(engine, id[:12])
@@ -349,7 +349,7 @@ def test_erasing_by_a_beginning_needs_a_preview(engine: Engine) -> None:
 # -- limits and errors ---------------------------------------------------------------------------
 
 
-def test_a_frozen_scope_is_counted_and_followed_but_not_recalled(engine: Engine) -> None:
+def test_a_frozen_scope_is_counted_and_followed_but_not_recalled(engine: Kernel) -> None:
     id = retain(engine, "tea")
     engine.freeze(ALICE, FreezeRequest(Freeze.ALL))
     assert engine.count(ALICE) == engine.statistics(ALICE).live == 1
@@ -360,7 +360,7 @@ def test_a_frozen_scope_is_counted_and_followed_but_not_recalled(engine: Engine)
         ask(engine, "tea", where={"a": 1})
 
 
-NEW_VERBS: dict[str, Callable[[Engine], object]] = {
+NEW_VERBS: dict[str, Callable[[Kernel], object]] = {
     "count": lambda engine: engine.count(ALICE),
     "statistics": lambda engine: engine.statistics(ALICE),
     "lineage": lambda engine: engine.lineage(ALICE, LineageRequest("mem-1")),
@@ -370,7 +370,7 @@ NEW_VERBS: dict[str, Callable[[Engine], object]] = {
 
 
 @pytest.mark.parametrize("verb", NEW_VERBS)
-def test_a_scope_that_is_not_there_is_not_made_by_looking(engine: Engine, verb: str) -> None:
+def test_a_scope_that_is_not_there_is_not_made_by_looking(engine: Kernel, verb: str) -> None:
     retain(engine, "tea", scope=BOB)
     with pytest.raises(NotFound):
         NEW_VERBS[verb](engine)
@@ -378,7 +378,7 @@ def test_a_scope_that_is_not_there_is_not_made_by_looking(engine: Engine, verb: 
 
 
 @pytest.mark.parametrize("verb", NEW_VERBS)
-def test_a_destroyed_scope_shows_nothing(engine: Engine, verb: str) -> None:
+def test_a_destroyed_scope_shows_nothing(engine: Kernel, verb: str) -> None:
     retain(engine, "tea")
     engine.destroy(ALICE, Destroy(confirm=str(ALICE)))
     with pytest.raises(Destroyed):

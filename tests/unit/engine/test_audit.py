@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import NotFound
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import (
@@ -41,7 +41,7 @@ from tests.unit.engine.scene import (
 )
 
 
-def test_every_change_leaves_its_event_in_order(home: MemoryHome, engine: Engine) -> None:
+def test_every_change_leaves_its_event_in_order(home: MemoryHome, engine: Kernel) -> None:
     first = retain(engine, "a")
     second = supersede(engine, first, "b")
     engine.amend(ALICE, Amend(second, pinned=True))
@@ -64,7 +64,7 @@ def test_every_change_leaves_its_event_in_order(home: MemoryHome, engine: Engine
     ]  # fmt: skip
 
 
-def test_events_count_up_and_say_who_and_when(home: MemoryHome, engine: Engine) -> None:
+def test_events_count_up_and_say_who_and_when(home: MemoryHome, engine: Kernel) -> None:
     before = home.clock.now()
     engine.retain(ALICE, Retain(content="a"), Caller(actor=Actor.AGENT))
     engine.freeze(ALICE, caller=Caller(actor=Actor.OPERATOR))
@@ -74,7 +74,7 @@ def test_events_count_up_and_say_who_and_when(home: MemoryHome, engine: Engine) 
     assert before < first.at < second.at < home.clock.now()
 
 
-def test_an_event_names_its_rows_by_pseudonym(home: MemoryHome, engine: Engine) -> None:
+def test_an_event_names_its_rows_by_pseudonym(home: MemoryHome, engine: Kernel) -> None:
     first = retain(engine, "a")
     supersede(engine, first, "b")
     old, new = (row.id[:8].hex() for row in sorted(rows(home), key=lambda row: row.born))
@@ -82,7 +82,7 @@ def test_an_event_names_its_rows_by_pseudonym(home: MemoryHome, engine: Engine) 
     assert [event.subjects for event in events] == [(old,), (old, new)]
 
 
-def test_what_changes_nothing_leaves_no_event(engine: Engine) -> None:
+def test_what_changes_nothing_leaves_no_event(engine: Kernel) -> None:
     first = retain(engine, "a", key="k", pinned=True)
     retain(engine, "a", key="k")
     engine.amend(ALICE, Amend(first, pinned=True))
@@ -96,7 +96,7 @@ def test_what_changes_nothing_leaves_no_event(engine: Engine) -> None:
     assert verbs(engine) == ["retain"]
 
 
-def test_numbers_say_how_many(engine: Engine) -> None:
+def test_numbers_say_how_many(engine: Kernel) -> None:
     made = [retain(engine, content) for content in "abc"]
     engine.load(BOB, Load(engine.export(ALICE).content))
     forget(engine, *made)
@@ -104,13 +104,13 @@ def test_numbers_say_how_many(engine: Engine) -> None:
     assert [event.number for event in engine.audit(BOB)] == [3]
 
 
-def test_a_long_list_of_subjects_is_cut_and_its_number_is_not(engine: Engine) -> None:
+def test_a_long_list_of_subjects_is_cut_and_its_number_is_not(engine: Kernel) -> None:
     forget(engine, *[retain(engine, str(number)) for number in range(70)])
     event = engine.audit(ALICE)[-1]
     assert (event.number, len(event.subjects)) == (70, 64)
 
 
-def test_no_content_is_in_the_trail(engine: Engine) -> None:
+def test_no_content_is_in_the_trail(engine: Kernel) -> None:
     words = ("Nightingale", "Kestrel", "Wagtail", "Siskin", "Brambling", "Dunnock")
     content, public_id, tag, session, key, reason = words
     retain(engine, content, id=public_id, tags=(tag,), session=session, key=key)
@@ -120,7 +120,7 @@ def test_no_content_is_in_the_trail(engine: Engine) -> None:
     assert not [word for word in words if word in text]
 
 
-def test_the_trail_is_read_in_pieces(engine: Engine) -> None:
+def test_the_trail_is_read_in_pieces(engine: Kernel) -> None:
     for content in "abcde":
         retain(engine, content)
     whole = engine.audit(ALICE)
@@ -128,13 +128,13 @@ def test_the_trail_is_read_in_pieces(engine: Engine) -> None:
     assert engine.audit(ALICE, AuditRequest(after=5)) == ()
 
 
-def test_a_scope_has_a_trail_of_its_own(engine: Engine) -> None:
+def test_a_scope_has_a_trail_of_its_own(engine: Kernel) -> None:
     retain(engine, "a")
     retain(engine, "b", scope=BOB)
     assert len(engine.audit(ALICE)) == len(engine.audit(BOB)) == 1
 
 
-def test_threads_write_one_trail_without_gaps(engine: Engine) -> None:
+def test_threads_write_one_trail_without_gaps(engine: Kernel) -> None:
     engine.open(ALICE)
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda number: retain(engine, str(number)), range(64)))
@@ -145,7 +145,7 @@ def test_threads_write_one_trail_without_gaps(engine: Engine) -> None:
 # -- reads -----------------------------------------------------------------------------------
 
 
-def test_reads_are_counted_and_written_together(home: MemoryHome, engine: Engine) -> None:
+def test_reads_are_counted_and_written_together(home: MemoryHome, engine: Kernel) -> None:
     public_id = retain(engine, "a")
     before = head(home)
     for _ in range(3):
@@ -161,21 +161,21 @@ def test_reads_are_counted_and_written_together(home: MemoryHome, engine: Engine
     ]
 
 
-def test_reads_are_written_with_the_next_change(engine: Engine) -> None:
+def test_reads_are_written_with_the_next_change(engine: Kernel) -> None:
     public_id = retain(engine, "a")
     engine.get(ALICE, Get(public_id))
     retain(engine, "b")
     assert verbs(engine) == ["retain", "get", "retain"]
 
 
-def test_a_read_that_found_nothing_counts_too(engine: Engine) -> None:
+def test_a_read_that_found_nothing_counts_too(engine: Kernel) -> None:
     engine.open(ALICE)
     with pytest.raises(NotFound):
         engine.get(ALICE, Get("mem-nowhere"))
     assert verbs(engine) == ["get"]
 
 
-def test_reads_are_kept_when_a_write_is_refused(engine: Engine) -> None:
+def test_reads_are_kept_when_a_write_is_refused(engine: Kernel) -> None:
     public_id = retain(engine, "a")
     engine.get(ALICE, Get(public_id))
     with pytest.raises(NotFound):
@@ -183,7 +183,7 @@ def test_reads_are_kept_when_a_write_is_refused(engine: Engine) -> None:
     assert verbs(engine) == ["retain", "get"]
 
 
-def test_reads_are_written_on_close(home: MemoryHome, engine: Engine) -> None:
+def test_reads_are_written_on_close(home: MemoryHome, engine: Kernel) -> None:
     public_id = retain(engine, "a")
     engine.get(ALICE, Get(public_id))
     engine.close()
@@ -200,7 +200,7 @@ def test_reads_are_written_on_close_to_files_too(sqlite_home: SqliteHome) -> Non
     successor.close()
 
 
-def test_reads_of_a_frozen_scope_are_written(home: MemoryHome, engine: Engine) -> None:
+def test_reads_of_a_frozen_scope_are_written(home: MemoryHome, engine: Kernel) -> None:
     public_id = retain(engine, "a")
     engine.freeze(ALICE, FreezeRequest(Freeze.ALL))
     engine.get(ALICE, Get(public_id))
@@ -208,7 +208,7 @@ def test_reads_of_a_frozen_scope_are_written(home: MemoryHome, engine: Engine) -
     assert verbs(home.engine())[-1] == "get"
 
 
-def test_an_export_or_backup_is_on_record_at_once(home: MemoryHome, engine: Engine) -> None:
+def test_an_export_or_backup_is_on_record_at_once(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "a")
     engine.export(ALICE)
     assert head(home).audit_count == 2
@@ -218,7 +218,7 @@ def test_an_export_or_backup_is_on_record_at_once(home: MemoryHome, engine: Engi
 
 # -- the head in the catalog ------------------------------------------------------------------
 
-COPIES: list[Callable[[Engine], object]] = [
+COPIES: list[Callable[[Kernel], object]] = [
     lambda engine: engine.forget(ALICE, Forget(tags=frozenset({"x"}))),
     lambda engine: engine.rotate(ALICE),
     lambda engine: engine.purge(ALICE),
@@ -228,7 +228,7 @@ COPIES: list[Callable[[Engine], object]] = [
 
 @pytest.mark.parametrize("verb", COPIES, ids=["forget", "rotate", "purge", "close"])
 def test_the_head_of_the_trail_is_copied_to_the_catalog(
-    home: MemoryHome, engine: Engine, verb: Callable[[Engine], object]
+    home: MemoryHome, engine: Kernel, verb: Callable[[Kernel], object]
 ) -> None:
     retain(engine, "a", tags=("x",))
     verb(engine)
@@ -237,7 +237,7 @@ def test_the_head_of_the_trail_is_copied_to_the_catalog(
     assert (entry.audit_count, entry.audit_mac) == (head(home).audit_count, head(home).audit_mac)
 
 
-def test_every_request_says_who_acts(engine: Engine) -> None:
+def test_every_request_says_who_acts(engine: Kernel) -> None:
     agent = Actor.AGENT
     first = engine.retain(ALICE, Retain(content="a"), Caller(actor=agent)).id
     second = engine.supersede(ALICE, Supersede(id=first, content="b"), Caller(actor=agent)).id

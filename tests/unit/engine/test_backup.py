@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import (
     Destroyed,
     InvalidRequest,
@@ -45,7 +45,7 @@ def lose_file(home: MemoryHome) -> None:
     home.blobs.remove(address(home))
 
 
-def test_the_receipt_names_the_backup_its_key_and_its_end(home: MemoryHome, engine: Engine) -> None:
+def test_the_receipt_names_the_backup_its_key_and_its_end(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     raw, made = engine.backup(ALICE, Backup(days=7))
     assert made.memories == 1
@@ -55,14 +55,14 @@ def test_the_receipt_names_the_backup_its_key_and_its_end(home: MemoryHome, engi
 
 
 @pytest.mark.parametrize("days", [0, -1, None, 1.5, True, "7", 10**9])
-def test_a_backup_must_have_an_end(home: MemoryHome, engine: Engine, days: Any) -> None:
+def test_a_backup_must_have_an_end(home: MemoryHome, engine: Kernel, days: Any) -> None:
     engine.open(ALICE)
     with pytest.raises(InvalidRequest):
         engine.backup(ALICE, Backup(days=days))
     assert home.store.catalog.backups(address(home)) == []
 
 
-def test_a_backup_shows_nothing(engine: Engine) -> None:
+def test_a_backup_shows_nothing(engine: Kernel) -> None:
     retain(engine, "Nightingale")
     raw, made = engine.backup(ALICE)
     assert b"Nightingale" not in raw
@@ -72,7 +72,7 @@ def test_a_backup_shows_nothing(engine: Engine) -> None:
 # -- into the scope that is still there ----------------------------------------------------------
 
 
-def test_a_scope_that_lost_nothing_gains_nothing(home: MemoryHome, engine: Engine) -> None:
+def test_a_scope_that_lost_nothing_gains_nothing(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     raw, _ = engine.backup(ALICE)
     before = everything(engine)
@@ -81,7 +81,7 @@ def test_a_scope_that_lost_nothing_gains_nothing(home: MemoryHome, engine: Engin
     assert engine.verify(ALICE).sound
 
 
-def test_what_was_forgotten_since_stays_forgotten(engine: Engine) -> None:
+def test_what_was_forgotten_since_stays_forgotten(engine: Kernel) -> None:
     kept, gone = retain(engine, "tea"), retain(engine, "coffee", key="k", id="mine")
     raw, _ = engine.backup(ALICE)
     forget(engine, gone)
@@ -91,7 +91,7 @@ def test_what_was_forgotten_since_stays_forgotten(engine: Engine) -> None:
     assert engine.verify(ALICE).sound
 
 
-def test_what_changed_since_stays_changed(engine: Engine) -> None:
+def test_what_changed_since_stays_changed(engine: Kernel) -> None:
     old = retain(engine, "tea")
     raw, _ = engine.backup(ALICE)
     supersede(engine, old, "coffee")
@@ -100,7 +100,7 @@ def test_what_changed_since_stays_changed(engine: Engine) -> None:
 
 
 def test_a_backup_is_restored_by_the_next_process_without_its_printed_key(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     retain(engine, "tea")
     raw, _ = engine.backup(ALICE)
@@ -110,7 +110,7 @@ def test_a_backup_is_restored_by_the_next_process_without_its_printed_key(
 # -- into a scope whose file was lost --------------------------------------------------------------
 
 
-def test_a_lost_file_comes_back(home: MemoryHome, engine: Engine) -> None:
+def test_a_lost_file_comes_back(home: MemoryHome, engine: Kernel) -> None:
     old = retain(engine, LONG, tags=("a",), session="s", key="k")
     supersede(engine, old, "coffee")
     forget(engine, retain(engine, "gone", id="gone"))
@@ -130,7 +130,7 @@ def test_a_lost_file_comes_back(home: MemoryHome, engine: Engine) -> None:
 
 
 def test_what_was_forgotten_after_the_backup_does_not_come_back_with_the_file(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     """The catalog still knows what the lost file knew."""
     retain(engine, "tea")
@@ -146,7 +146,7 @@ def test_what_was_forgotten_after_the_backup_does_not_come_back_with_the_file(
 
 
 def test_a_restored_file_keeps_the_keys_it_needs_and_no_others(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     retain(engine, "tea")
     raw, _ = engine.backup(ALICE)
@@ -164,7 +164,7 @@ def test_a_restored_file_keeps_the_keys_it_needs_and_no_others(
 
 
 def test_erasures_of_the_lost_file_stay_proven_after_its_restore(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     """No key of the restored file may pass for one that opened what was erased."""
     retain(engine, "tea")
@@ -196,7 +196,7 @@ def test_a_process_that_had_the_lost_file_open_goes_on_with_the_restored_one(
 # -- elsewhere -----------------------------------------------------------------------------------
 
 
-def test_another_machine_restores_it_with_the_printed_key(engine: Engine) -> None:
+def test_another_machine_restores_it_with_the_printed_key(engine: Kernel) -> None:
     retain(engine, "tea", key="k")
     forget(engine, retain(engine, "gone", id="gone"))
     raw, made = engine.backup(ALICE)
@@ -211,7 +211,7 @@ def test_another_machine_restores_it_with_the_printed_key(engine: Engine) -> Non
     assert other.scopes() == (ALICE,)
 
 
-def test_another_machine_cannot_without_it(engine: Engine) -> None:
+def test_another_machine_cannot_without_it(engine: Kernel) -> None:
     raw, _ = engine.backup(ALICE)
     other = MemoryHome("another").engine()
     with pytest.raises(WrongKey):
@@ -219,7 +219,7 @@ def test_another_machine_cannot_without_it(engine: Engine) -> None:
     assert other.scopes() == ()
 
 
-def test_a_wrong_key_restores_nothing(engine: Engine) -> None:
+def test_a_wrong_key_restores_nothing(engine: Kernel) -> None:
     raw, _ = engine.backup(ALICE)
     _, another = engine.backup(ALICE)
     other = MemoryHome("another").engine()
@@ -228,7 +228,7 @@ def test_a_wrong_key_restores_nothing(engine: Engine) -> None:
     assert other.scopes() == ()
 
 
-def test_a_backup_of_another_scope_is_refused(engine: Engine) -> None:
+def test_a_backup_of_another_scope_is_refused(engine: Kernel) -> None:
     """Its hashes and its trail are bound to its own name."""
     retain(engine, "tea")
     raw, made = engine.backup(ALICE)
@@ -242,13 +242,13 @@ def test_a_backup_of_another_scope_is_refused(engine: Engine) -> None:
     "raw", [b"", b"tea", b"{}", b"[" * 2000, b'{"format": "scrubjay-bundle", "version": 1}\n']
 )
 @pytest.mark.parametrize("key", [None, "-".join(["AAAA"] * 13)])
-def test_what_is_no_backup_is_refused(engine: Engine, raw: bytes, key: str | None) -> None:
+def test_what_is_no_backup_is_refused(engine: Kernel, raw: bytes, key: str | None) -> None:
     with pytest.raises(InvalidRequest, match="damaged at the beginning"):
         engine.restore(ALICE, Restore(raw, key=key))
     assert engine.scopes() == ()
 
 
-def test_an_export_is_no_backup(engine: Engine) -> None:
+def test_an_export_is_no_backup(engine: Kernel) -> None:
     retain(engine, "tea")
     sealed = engine.export(ALICE, Export(sealed=True))
     with pytest.raises(InvalidRequest, match="export"):
@@ -257,7 +257,7 @@ def test_an_export_is_no_backup(engine: Engine) -> None:
         engine.restore(ALICE, Restore(engine.export(ALICE).content))
 
 
-def test_a_damaged_backup_restores_nothing(home: MemoryHome, engine: Engine) -> None:
+def test_a_damaged_backup_restores_nothing(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, LONG)
     raw, made = engine.backup(ALICE)
     other_home = MemoryHome("another")
@@ -272,7 +272,7 @@ def test_a_damaged_backup_restores_nothing(home: MemoryHome, engine: Engine) -> 
 
 
 def test_without_its_kept_key_the_printed_one_still_opens_it(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     retain(engine, "tea")
     raw, made = engine.backup(ALICE, Backup(days=1))
@@ -283,7 +283,7 @@ def test_without_its_kept_key_the_printed_one_still_opens_it(
     assert engine.restore(ALICE, Restore(raw, key=made.key)).known == 1
 
 
-def test_receipts_no_longer_name_a_backup_that_has_ended(home: MemoryHome, engine: Engine) -> None:
+def test_receipts_no_longer_name_a_backup_that_has_ended(home: MemoryHome, engine: Kernel) -> None:
     gone = retain(engine, "tea")
     engine.backup(ALICE, Backup(days=1))
     home.clock.advance(days=3)
@@ -291,7 +291,7 @@ def test_receipts_no_longer_name_a_backup_that_has_ended(home: MemoryHome, engin
     assert forget(engine, gone).backups == ()
 
 
-def test_a_destroyed_scope_is_restored_only_anew(engine: Engine) -> None:
+def test_a_destroyed_scope_is_restored_only_anew(engine: Kernel) -> None:
     retain(engine, "tea")
     raw, made = engine.backup(ALICE)
     engine.destroy(ALICE, Destroy(confirm=NAME))
@@ -304,7 +304,7 @@ def test_a_destroyed_scope_is_restored_only_anew(engine: Engine) -> None:
     assert engine.verify(ALICE).sound
 
 
-def test_what_was_forgotten_before_a_destroy_stays_so_anew(engine: Engine) -> None:
+def test_what_was_forgotten_before_a_destroy_stays_so_anew(engine: Kernel) -> None:
     """The catalog keeps the tombstones of a life that is over, and the backup its lookup key."""
     retain(engine, "tea")
     gone = retain(engine, "coffee", key="k")
@@ -317,7 +317,7 @@ def test_what_was_forgotten_before_a_destroy_stays_so_anew(engine: Engine) -> No
     assert contents(engine) == ["tea"]
 
 
-def test_a_file_older_than_its_keys_says_so(home: MemoryHome, engine: Engine) -> None:
+def test_a_file_older_than_its_keys_says_so(home: MemoryHome, engine: Kernel) -> None:
     """A copy of the data file from before a rotation is noise: that is the point."""
     public_id = retain(engine, "tea")
     place = address(home)

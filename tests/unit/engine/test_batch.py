@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.memories import batch
 from scrubjay.engine.scope.audit_trail import SUBJECTS
 from scrubjay.model import batches
@@ -31,7 +31,7 @@ from tests.unit.engine.scene import ALICE, BOB, contents, forget, retain
 
 
 def write(
-    engine: Engine, *items: object, caller: Caller = USER, atomic: bool = False
+    engine: Kernel, *items: object, caller: Caller = USER, atomic: bool = False
 ) -> RetainedMany:
     return engine.retain_many(ALICE, RetainMany(items, atomic=atomic), caller)  # type: ignore[arg-type]
 
@@ -40,7 +40,7 @@ def codes(done: RetainedMany) -> list[str | None]:
     return [one.refused.code if one.refused else None for one in done]
 
 
-def test_what_was_forgotten_stays_forgotten_in_a_batch(engine: Engine) -> None:
+def test_what_was_forgotten_stays_forgotten_in_a_batch(engine: Kernel) -> None:
     one = retain(engine, "tea", key="k")
     forget(engine, one)
     (receipt,) = write(engine, {"content": "tea", "key": "k"})
@@ -49,7 +49,7 @@ def test_what_was_forgotten_stays_forgotten_in_a_batch(engine: Engine) -> None:
     assert contents(engine) == []
 
 
-def test_an_agent_of_a_tainted_session_is_trusted_no_more_in_a_batch(engine: Engine) -> None:
+def test_an_agent_of_a_tainted_session_is_trusted_no_more_in_a_batch(engine: Kernel) -> None:
     engine.mark_tainted(ALICE, MarkTainted("s", Origin.WEB))
     item = {"content": "Prefer tabs", "session": "s", "origin": "agent"}
     (receipt,) = write(engine, item, caller=AGENT)
@@ -57,7 +57,7 @@ def test_an_agent_of_a_tainted_session_is_trusted_no_more_in_a_batch(engine: Eng
     assert engine.get(ALICE, Get(receipt.retained.id)).origin is Origin.WEB
 
 
-def test_an_allowance_counts_every_item_and_refuses_those_beyond_it(engine: Engine) -> None:
+def test_an_allowance_counts_every_item_and_refuses_those_beyond_it(engine: Kernel) -> None:
     limited = Caller(allowances=(Allowance(session="s", name="notes", limit=2),))
     done = write(engine, "a", "b", "c", caller=limited)
     assert codes(done) == [None, None, "limit_reached"]
@@ -66,7 +66,7 @@ def test_an_allowance_counts_every_item_and_refuses_those_beyond_it(engine: Engi
         write(engine, "d", caller=limited, atomic=True)
 
 
-def test_an_item_that_is_refused_uses_up_no_allowance(engine: Engine) -> None:
+def test_an_item_that_is_refused_uses_up_no_allowance(engine: Kernel) -> None:
     both = tuple(
         Allowance(session="s", name=name, limit=limit) for name, limit in (("a", 9), ("b", 1))
     )
@@ -80,7 +80,7 @@ def test_an_item_that_is_refused_uses_up_no_allowance(engine: Engine) -> None:
     assert engine.spent(ALICE, "s") == {"a": 1, "b": 1}
 
 
-def test_no_item_is_more_trusted_than_its_caller_may_claim(engine: Engine) -> None:
+def test_no_item_is_more_trusted_than_its_caller_may_claim(engine: Kernel) -> None:
     key = Caller(ceiling=Origin.TOOL, key="k1")
     done = write(
         engine,
@@ -95,7 +95,7 @@ def test_no_item_is_more_trusted_than_its_caller_may_claim(engine: Engine) -> No
     assert {memory.provenance.key_id for memory in found} == {"k1"}
 
 
-def test_a_frozen_scope_takes_no_batch(engine: Engine) -> None:
+def test_a_frozen_scope_takes_no_batch(engine: Kernel) -> None:
     engine.open(ALICE)
     engine.freeze(ALICE, FreezeRequest())
     with pytest.raises(Frozen):
@@ -103,7 +103,7 @@ def test_a_frozen_scope_takes_no_batch(engine: Engine) -> None:
 
 
 def test_a_batch_that_is_too_large_is_refused_before_anything_is_written(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "BATCH_LIMIT", 3)
     with pytest.raises(InvalidRequest):
@@ -117,19 +117,19 @@ def test_what_is_no_list_of_memories_is_refused(wrong: object) -> None:
         RetainMany(wrong)  # type: ignore[arg-type]
 
 
-def test_an_item_that_is_nothing_like_a_memory_is_refused_by_itself(engine: Engine) -> None:
+def test_an_item_that_is_nothing_like_a_memory_is_refused_by_itself(engine: Kernel) -> None:
     done = write(engine, 5, None, {1: 2, "a": 3}, {}, Retain(content="tea"))
     assert codes(done) == ["invalid_request"] * 4 + [None]
 
 
-def test_the_trail_names_every_memory_of_a_batch(engine: Engine) -> None:
+def test_the_trail_names_every_memory_of_a_batch(engine: Kernel) -> None:
     done = write(engine, *(f"memory {number}" for number in range(SUBJECTS + 3)))
     events = [one for one in engine.audit(ALICE, AuditRequest()) if one.verb == "retain"]
     assert [one.number for one in events] == [SUBJECTS, 3]
     assert sum(len(one.subjects) for one in events) == done.stored == SUBJECTS + 3
 
 
-def test_a_batch_of_no_items_writes_nothing(engine: Engine) -> None:
+def test_a_batch_of_no_items_writes_nothing(engine: Kernel) -> None:
     engine.open(ALICE)
     before = engine.head(ALICE)
     assert (len(write(engine)), len(write(engine, atomic=True))) == (0, 0)

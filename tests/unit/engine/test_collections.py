@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import KeyMissing
 from scrubjay.model.requests import Destroy
 from scrubjay.model.rows import Collection
@@ -23,7 +23,7 @@ def home() -> MemoryHome:
     return home
 
 
-def write(engine: Engine, collection: Collection, body: bytes = b"{}") -> bytes:
+def write(engine: Kernel, collection: Collection, body: bytes = b"{}") -> bytes:
     """Write one row of a collection; its id."""
     opened = engine._open(ALICE)
     row_id = opened.row_id("one")
@@ -36,7 +36,7 @@ def write(engine: Engine, collection: Collection, body: bytes = b"{}") -> bytes:
     return row_id
 
 
-def body_of(engine: Engine, collection: Collection) -> bytes:
+def body_of(engine: Kernel, collection: Collection) -> bytes:
     """The body of that row."""
     opened = engine._open(ALICE)
     row = opened.read(lambda view: view.row(collection, opened.row_id("one")))

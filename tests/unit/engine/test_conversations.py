@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.conversations import (
     APPEND_LIMIT,
     Append,
@@ -57,11 +57,11 @@ def home() -> MemoryHome:
 
 
 @pytest.fixture
-def engine(home: MemoryHome) -> Engine:
+def engine(home: MemoryHome) -> Kernel:
     return home.engine()
 
 
-def say(engine: Engine, *bodies: Any, name: str = "chat", **fields: Any) -> Appended:
+def say(engine: Kernel, *bodies: Any, name: str = "chat", **fields: Any) -> Appended:
     """Append entries; those with text ids `a`, `b` and so on are given as pairs."""
     entries = [
         {"id": body[0], "body": body[1]} if isinstance(body, tuple) else {"body": body}
@@ -71,16 +71,16 @@ def say(engine: Engine, *bodies: Any, name: str = "chat", **fields: Any) -> Appe
     return engine.append(ALICE, Append(name, entries, **fields), caller)
 
 
-def read(engine: Engine, name: str | None = "chat", **fields: Any) -> Transcript:
+def read(engine: Kernel, name: str | None = "chat", **fields: Any) -> Transcript:
     return engine.conversation(ALICE, ReadConversation(name, **fields))
 
 
-def bodies(engine: Engine, name: str | None = "chat", **fields: Any) -> list[Any]:
+def bodies(engine: Kernel, name: str | None = "chat", **fields: Any) -> list[Any]:
     """The bodies of a history, oldest first."""
     return [entry.body for entry in read(engine, name, **fields).entries]
 
 
-def record(engine: Engine, name: str = "chat") -> Conversation:
+def record(engine: Kernel, name: str = "chat") -> Conversation:
     found = read(engine, name, limit=0).conversation
     assert found is not None
     return found
@@ -92,7 +92,7 @@ def everything(home: MemoryHome) -> bytes:
     return b"".join(pieces + [piece for _, piece in home.blobs.raw(address(home))])
 
 
-def sound(engine: Engine) -> bool:
+def sound(engine: Kernel) -> bool:
     report = engine.verify(ALICE)
     assert report.problems == ()
     return report.sound
@@ -101,7 +101,7 @@ def sound(engine: Engine) -> bool:
 # -- writing and reading -----------------------------------------------------------------------
 
 
-def test_entries_are_read_as_they_were_written(engine: Engine) -> None:
+def test_entries_are_read_as_they_were_written(engine: Kernel) -> None:
     given = [{"role": "user", "parts": [{"n": 1.5, "big": 10**30, "none": None}]}, "text", [1, []]]
     receipt = say(engine, *given, title="Tea", metadata={"usage": {"tokens": 7}})
     found = read(engine)
@@ -116,7 +116,7 @@ def test_entries_are_read_as_they_were_written(engine: Engine) -> None:
     assert sound(engine)
 
 
-def test_a_long_entry_is_kept_in_a_blob(home: MemoryHome, engine: Engine) -> None:
+def test_a_long_entry_is_kept_in_a_blob(home: MemoryHome, engine: Kernel) -> None:
     body = {"text": "ä" * 100_000}
     say(engine, body, "short")
     assert bodies(engine) == [body, "short"]
@@ -126,7 +126,7 @@ def test_a_long_entry_is_kept_in_a_blob(home: MemoryHome, engine: Engine) -> Non
     assert sound(engine)
 
 
-def test_the_last_entries_are_read_and_those_before_from_there_on(engine: Engine) -> None:
+def test_the_last_entries_are_read_and_those_before_from_there_on(engine: Kernel) -> None:
     say(engine, *range(10))
     found = read(engine, limit=4)
     assert ([entry.body for entry in found.entries], found.more) == ([6, 7, 8, 9], True)
@@ -134,7 +134,7 @@ def test_the_last_entries_are_read_and_those_before_from_there_on(engine: Engine
     assert ([entry.body for entry in before.entries], before.more) == ([0, 1, 2, 3, 4, 5], False)
 
 
-def test_an_answer_ends_before_it_is_too_long(engine: Engine) -> None:
+def test_an_answer_ends_before_it_is_too_long(engine: Kernel) -> None:
     long = "x" * (TURN_BYTES - 10)
     say(engine, long)
     say(engine, long)
@@ -143,7 +143,7 @@ def test_an_answer_ends_before_it_is_too_long(engine: Engine) -> None:
 
 
 def test_no_secret_and_no_invisible_character_is_kept_in_any_text(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     receipt = say(
         engine,
@@ -157,7 +157,7 @@ def test_no_secret_and_no_invisible_character_is_kept_in_any_text(
     assert '"ab"' in whole
 
 
-def test_the_same_append_again_changes_nothing(engine: Engine) -> None:
+def test_the_same_append_again_changes_nothing(engine: Kernel) -> None:
     first = say(engine, ("a", 1), ("b", 2))
     again = say(engine, ("a", 1), ("b", 2))
     assert again.outcome is Outcome.KNOWN
@@ -167,12 +167,12 @@ def test_the_same_append_again_changes_nothing(engine: Engine) -> None:
     assert bodies(engine) == [1, 2]
 
 
-def test_two_entries_of_one_id_in_one_append_are_refused(engine: Engine) -> None:
+def test_two_entries_of_one_id_in_one_append_are_refused(engine: Kernel) -> None:
     with pytest.raises(InvalidRequest):
         say(engine, ("a", 1), ("a", 2))
 
 
-def test_conversations_are_listed_last_written_first_and_by_their_metadata(engine: Engine) -> None:
+def test_conversations_are_listed_last_written_first_and_by_their_metadata(engine: Kernel) -> None:
     for number in range(4):
         say(engine, number, name=f"c{number}", metadata={"n": number, "who": {"a": number % 2}})
     say(engine, "more", name="c1")
@@ -187,7 +187,7 @@ def test_conversations_are_listed_last_written_first_and_by_their_metadata(engin
     assert ([one.name for one in rest.conversations], rest.next) == (["c3"], None)
 
 
-def test_listing_opens_no_entry(home: MemoryHome, engine: Engine) -> None:
+def test_listing_opens_no_entry(home: MemoryHome, engine: Kernel) -> None:
     say(engine, "ä" * 100_000)
     for name in home.blobs.names(address(home)):
         home.blobs.delete(address(home), name)
@@ -198,7 +198,7 @@ def test_listing_opens_no_entry(home: MemoryHome, engine: Engine) -> None:
 
 
 def test_a_write_that_expects_another_revision_is_stale_and_changes_nothing(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     first = say(engine, 1, expected_revision="0").conversation
     assert first is not None
@@ -222,7 +222,7 @@ def test_a_write_that_expects_another_revision_is_stale_and_changes_nothing(
     assert len(engine.conversations(ALICE).conversations) == 1
 
 
-def test_a_rewound_conversation_goes_on_from_there_and_can_go_back(engine: Engine) -> None:
+def test_a_rewound_conversation_goes_on_from_there_and_can_go_back(engine: Kernel) -> None:
     say(engine, ("a", 1), ("b", 2), ("c", 3))
     assert engine.rewind(ALICE, Rewind("chat", at=1)).branches == ("c",)
     say(engine, ("d", 4))
@@ -234,7 +234,7 @@ def test_a_rewound_conversation_goes_on_from_there_and_can_go_back(engine: Engin
     assert sound(engine)
 
 
-def test_an_append_after_an_earlier_entry_leaves_the_head_as_a_branch(engine: Engine) -> None:
+def test_an_append_after_an_earlier_entry_leaves_the_head_as_a_branch(engine: Kernel) -> None:
     say(engine, ("a", 1), ("b", 2))
     told = say(engine, ("c", 3), parent="a").conversation
     assert told is not None
@@ -245,7 +245,7 @@ def test_an_append_after_an_earlier_entry_leaves_the_head_as_a_branch(engine: En
     assert sound(engine)
 
 
-def test_a_branch_shares_its_entries_and_goes_its_own_way(engine: Engine) -> None:
+def test_a_branch_shares_its_entries_and_goes_its_own_way(engine: Kernel) -> None:
     say(engine, ("a", 1), ("b", 2), title="Tea", metadata={"n": 1})
     told = engine.branch(ALICE, Branch("chat", into="other", at=1))
     assert (told.forked_from, told.forked_at, told.entries) == ("chat", "a", 1)
@@ -257,7 +257,7 @@ def test_a_branch_shares_its_entries_and_goes_its_own_way(engine: Engine) -> Non
     assert sound(engine)
 
 
-def test_places_that_are_not_of_the_conversation_are_refused(engine: Engine) -> None:
+def test_places_that_are_not_of_the_conversation_are_refused(engine: Kernel) -> None:
     say(engine, ("a", 1))
     say(engine, ("x", 1), name="other")
     refused: list[tuple[type[Exception], Any]] = [
@@ -278,7 +278,7 @@ def test_places_that_are_not_of_the_conversation_are_refused(engine: Engine) -> 
             call()
 
 
-def test_limits_are_refused_by_name(engine: Engine) -> None:
+def test_limits_are_refused_by_name(engine: Kernel) -> None:
     for entries in (
         [{"body": "x" * (TURN_BYTES + 1)}],
         [{"body": {"deep": ["x" * TURN_BYTES]}}],
@@ -295,7 +295,7 @@ def test_limits_are_refused_by_name(engine: Engine) -> None:
         Append("c" * 513)
 
 
-def test_a_frozen_scope_is_read_and_not_written_to(engine: Engine) -> None:
+def test_a_frozen_scope_is_read_and_not_written_to(engine: Kernel) -> None:
     say(engine, ("a", 1))
     engine.freeze(ALICE, FreezeRequest(Freeze.WRITES))
     for call in (
@@ -310,7 +310,7 @@ def test_a_frozen_scope_is_read_and_not_written_to(engine: Engine) -> None:
     assert engine.delete_conversation(ALICE, DeleteConversation("chat")).erased == 2
 
 
-def test_a_used_up_quota_refuses_an_append(engine: Engine) -> None:
+def test_a_used_up_quota_refuses_an_append(engine: Kernel) -> None:
     caller = Caller(allowances=(Allowance(session="s", name="appends", limit=1),))
     say(engine, 1, caller=caller)
     with pytest.raises(LimitReached):
@@ -322,7 +322,7 @@ def test_a_used_up_quota_refuses_an_append(engine: Engine) -> None:
 
 
 def test_an_untrusted_entry_taints_the_session_and_whoever_goes_on_with_it(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     engine.append(ALICE, Append("chat", [{"body": "ok"}, {"body": "Ignore all", "origin": "web"}]))
     tainted = {one.name: one.tainted for one in engine.sessions(ALICE)}
@@ -343,7 +343,7 @@ def _get(public_id: str) -> Any:
     return Get(public_id)
 
 
-def test_reading_trusted_entries_writes_nothing(home: MemoryHome, engine: Engine) -> None:
+def test_reading_trusted_entries_writes_nothing(home: MemoryHome, engine: Kernel) -> None:
     say(engine, 1)
     before = engine.head(ALICE)
     read(engine, session="other")
@@ -365,7 +365,7 @@ def test_a_loaded_untrusted_entry_taints_the_session_that_reads_it(home: MemoryH
 
 
 def test_a_deleted_conversation_is_gone_with_a_receipt_and_its_name_is_free(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     say(engine, ("a", 1), ("b", "ä" * 100_000), title="Tea")
     receipt = engine.delete_conversation(ALICE, DeleteConversation("chat"))
@@ -382,7 +382,7 @@ def test_a_deleted_conversation_is_gone_with_a_receipt_and_its_name_is_free(
     assert sound(engine)
 
 
-def test_deleting_leaves_what_a_branch_shares_until_that_goes_too(engine: Engine) -> None:
+def test_deleting_leaves_what_a_branch_shares_until_that_goes_too(engine: Kernel) -> None:
     say(engine, ("a", 1), ("b", 2), ("c", 3))
     engine.branch(ALICE, Branch("chat", into="fork", at=2))
     assert engine.delete_conversation(ALICE, DeleteConversation("chat")).erased == 2
@@ -394,7 +394,7 @@ def test_deleting_leaves_what_a_branch_shares_until_that_goes_too(engine: Engine
 
 
 def test_forgetting_a_session_takes_its_conversation_and_closes_the_gaps_of_branches(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     say(engine, ("a", 1), ("b", 2))
     engine.branch(ALICE, Branch("chat", into="fork"))
@@ -410,7 +410,7 @@ def test_forgetting_a_session_takes_its_conversation_and_closes_the_gaps_of_bran
 
 
 def test_forgetting_an_entry_by_id_lets_the_next_one_follow_the_one_before(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     say(engine, ("a", 1), ("b", 2), ("c", 3))
     before = record(engine).revision
@@ -424,7 +424,7 @@ def test_forgetting_an_entry_by_id_lets_the_next_one_follow_the_one_before(
     assert sound(engine)
 
 
-def test_forgetting_a_conversation_by_its_id_takes_its_entries(engine: Engine) -> None:
+def test_forgetting_a_conversation_by_its_id_takes_its_entries(engine: Kernel) -> None:
     told = say(engine, ("a", 1), ("b", 2)).conversation
     assert told is not None
     preview = engine.preview(ALICE, Forget((told.id,)))
@@ -433,7 +433,7 @@ def test_forgetting_a_conversation_by_its_id_takes_its_entries(engine: Engine) -
     assert engine.conversations(ALICE).conversations == ()
 
 
-def test_entries_are_forgotten_by_age_and_by_words(home: MemoryHome, engine: Engine) -> None:
+def test_entries_are_forgotten_by_age_and_by_words(home: MemoryHome, engine: Kernel) -> None:
     say(engine, ("a", {"text": "green tea"}), ("b", "coffee"))
     home.clock.advance(days=2)
     later = home.clock.now()
@@ -448,7 +448,7 @@ def test_entries_are_forgotten_by_age_and_by_words(home: MemoryHome, engine: Eng
 
 
 def test_a_copied_sentence_is_cut_out_of_entries_and_titles_and_the_rest_is_kept(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     one = retain(engine, TEA)
     say(
@@ -485,7 +485,7 @@ def test_a_copied_sentence_is_cut_out_of_entries_and_titles_and_the_rest_is_kept
     assert sound(engine)
 
 
-def test_what_was_cut_is_forgotten_by_its_first_id(engine: Engine) -> None:
+def test_what_was_cut_is_forgotten_by_its_first_id(engine: Kernel) -> None:
     one = retain(engine, TEA)
     say(engine, ("a", f"Hm. {TEA}"), ("b", "Yes."))
     engine.forget(ALICE, Forget((one,), copies=True))
@@ -494,7 +494,7 @@ def test_what_was_cut_is_forgotten_by_its_first_id(engine: Engine) -> None:
     assert bodies(engine) == ["Yes."]
 
 
-def test_a_copy_that_is_trusted_more_needs_a_preview(engine: Engine) -> None:
+def test_a_copy_that_is_trusted_more_needs_a_preview(engine: Kernel) -> None:
     from scrubjay.model.errors import NeedsConfirmation
 
     one = retain(engine, TEA, origin="web")
@@ -506,7 +506,7 @@ def test_a_copy_that_is_trusted_more_needs_a_preview(engine: Engine) -> None:
 
 @pytest.mark.parametrize("target", [{"channel": "plug"}, {"key": "k1"}, {"session": "chat"}])
 def test_revoking_undoes_what_a_channel_a_key_or_a_session_wrote(
-    engine: Engine, target: dict[str, str]
+    engine: Kernel, target: dict[str, str]
 ) -> None:
     if "session" not in target:
         say(engine, ("a", 1))
@@ -522,7 +522,7 @@ def test_revoking_undoes_what_a_channel_a_key_or_a_session_wrote(
     assert sound(engine)
 
 
-def test_a_damaged_entry_can_still_be_erased(home: MemoryHome, engine: Engine) -> None:
+def test_a_damaged_entry_can_still_be_erased(home: MemoryHome, engine: Kernel) -> None:
     say(engine, ("a", 1), ("b", 2))
     opened = engine._open(ALICE)
     row_id = opened.row_id("a")
@@ -542,7 +542,7 @@ def test_a_damaged_entry_can_still_be_erased(home: MemoryHome, engine: Engine) -
 # -- whole scopes --------------------------------------------------------------------------------
 
 
-def fill(engine: Engine) -> None:
+def fill(engine: Kernel) -> None:
     """Conversations with all there is: branches, a fork, a long entry, and an empty one."""
     say(engine, ("a", 1), ("b", "ä" * 100_000), ("c", {"x": [None]}), title="T", metadata={"n": 1})
     engine.rewind(ALICE, Rewind("chat", at=1))
@@ -552,7 +552,7 @@ def fill(engine: Engine) -> None:
     say(engine, name="empty")
 
 
-def state(engine: Engine, scope: Any = ALICE) -> list[Any]:
+def state(engine: Kernel, scope: Any = ALICE) -> list[Any]:
     """All that can be read of the conversations of a scope."""
     page = engine.conversations(scope)
     return [
@@ -569,7 +569,7 @@ def state(engine: Engine, scope: Any = ALICE) -> list[Any]:
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_export_and_load_are_the_same_conversations(engine: Engine, *, sealed: bool) -> None:
+def test_export_and_load_are_the_same_conversations(engine: Kernel, *, sealed: bool) -> None:
     from scrubjay.model.requests import Export
 
     fill(engine)
@@ -581,7 +581,7 @@ def test_export_and_load_are_the_same_conversations(engine: Engine, *, sealed: b
 
 
 def test_a_load_leaves_out_what_was_forgotten_and_what_has_another_owner_of_its_name(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     fill(engine)
     exported = engine.export(ALICE).content
@@ -597,7 +597,7 @@ def test_a_load_leaves_out_what_was_forgotten_and_what_has_another_owner_of_its_
 
 
 def test_a_deleted_conversation_is_not_loaded_again_though_a_branch_kept_its_entries(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     fill(engine)
     exported = engine.export(ALICE).content
@@ -607,7 +607,7 @@ def test_a_deleted_conversation_is_not_loaded_again_though_a_branch_kept_its_ent
     assert state(engine) == before
 
 
-def test_a_file_whose_entries_follow_each_other_in_a_circle_is_refused(engine: Engine) -> None:
+def test_a_file_whose_entries_follow_each_other_in_a_circle_is_refused(engine: Kernel) -> None:
     fill(engine)
     content = engine.export(ALICE).content.decode()
     first = content.index('"id": "a"')
@@ -616,7 +616,7 @@ def test_a_file_whose_entries_follow_each_other_in_a_circle_is_refused(engine: E
         engine.load(BOB, Load(circle.encode()))
 
 
-def test_backup_and_restore_are_the_same_conversations(home: MemoryHome, engine: Engine) -> None:
+def test_backup_and_restore_are_the_same_conversations(home: MemoryHome, engine: Kernel) -> None:
     fill(engine)
     before = state(engine)
     backup, _ = engine.backup(ALICE)
@@ -629,7 +629,7 @@ def test_backup_and_restore_are_the_same_conversations(home: MemoryHome, engine:
     assert sound(again)
 
 
-def test_verify_finds_a_head_that_is_not_there(home: MemoryHome, engine: Engine) -> None:
+def test_verify_finds_a_head_that_is_not_there(home: MemoryHome, engine: Kernel) -> None:
     say(engine, ("a", 1), ("b", 2))
     opened = engine._open(ALICE)
     opened.write(lambda tx: tx.erase(Collection.CONVERSATION, opened.row_id("b"), drop_day=99_999))
@@ -646,7 +646,7 @@ def test_nothing_of_an_entry_is_readable_at_rest_nor_is_any_key(home: MemoryHome
         assert home.keyring.get(address(home), purpose) not in raw
 
 
-def test_a_purge_drops_the_empty_rows_of_erased_entries(home: MemoryHome, engine: Engine) -> None:
+def test_a_purge_drops_the_empty_rows_of_erased_entries(home: MemoryHome, engine: Kernel) -> None:
     say(engine, ("a", 1))
     engine.delete_conversation(ALICE, DeleteConversation("chat"))
     home.clock.advance(days=40)
@@ -656,7 +656,7 @@ def test_a_purge_drops_the_empty_rows_of_erased_entries(home: MemoryHome, engine
     assert sound(engine)
 
 
-def test_the_trail_tells_of_writes_and_reads(engine: Engine) -> None:
+def test_the_trail_tells_of_writes_and_reads(engine: Kernel) -> None:
     say(engine, 1, 2)
     read(engine)
     engine.rewind(ALICE, Rewind("chat", at=1))
@@ -671,7 +671,7 @@ def test_the_trail_tells_of_writes_and_reads(engine: Engine) -> None:
 
 
 def test_every_seal_of_a_conversation_is_of_the_present_epoch_after_a_rotation(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     fill(engine)
     before = state(engine)
@@ -721,7 +721,7 @@ def test_a_crash_anywhere_leaves_all_or_nothing_and_a_sound_scope(verb: str) -> 
             assert sound(engine), (failpoint, visit)
 
 
-def names(engine: Engine) -> list[Any]:
+def names(engine: Kernel) -> list[Any]:
     """What the conversations hold, by the ids that do not depend on chance."""
     return [
         (one.name, one.head, one.entries, one.branches, [len(line) for line in lines])
@@ -729,7 +729,7 @@ def names(engine: Engine) -> list[Any]:
     ]
 
 
-def test_the_failpoints_of_a_first_append_are_reached(home: MemoryHome, engine: Engine) -> None:
+def test_the_failpoints_of_a_first_append_are_reached(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     home.crashes.reached.clear()
     say(engine, "ä" * 100_000)

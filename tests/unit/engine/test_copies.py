@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import Conflict, NeedsConfirmation
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
@@ -22,17 +22,17 @@ ANSWER = f"Of course. {FACT}! The train leaves at nine from the main station."
 REST = "Of course. The train leaves at nine from the main station."
 
 
-def preview(engine: Engine, *ids: str, **target: object) -> Preview:
+def preview(engine: Kernel, *ids: str, **target: object) -> Preview:
     """What forgetting these would erase."""
     return engine.preview(ALICE, Forget(ids=ids, **target))  # type: ignore[arg-type]
 
 
-def turns(engine: Engine) -> list[Turn]:
+def turns(engine: Kernel) -> list[Turn]:
     """Every turn, oldest first."""
     return list(engine.turns(ALICE))[::-1]
 
 
-def everywhere(engine: Engine) -> str:
+def everywhere(engine: Kernel) -> str:
     """All that a scope says: memories, turns, timeline and answers."""
     told = [memory.content for memory in everything(engine)]
     told += [text for turn in turns(engine) for text in (turn.user, turn.assistant)]
@@ -41,7 +41,7 @@ def everywhere(engine: Engine) -> str:
     return "\n".join([*told, *(hit.memory.content for hit in engine.recall(ALICE, asked))])
 
 
-def test_a_fact_that_was_repeated_in_an_answer_is_gone_with_its_copies(engine: Engine) -> None:
+def test_a_fact_that_was_repeated_in_an_answer_is_gone_with_its_copies(engine: Kernel) -> None:
     fact = retain(engine, FACT)
     record(engine, 1, "When does the train leave, and who was my dentist?", ANSWER)
     receipt = forget(engine, fact, copies=True)
@@ -53,7 +53,7 @@ def test_a_fact_that_was_repeated_in_an_answer_is_gone_with_its_copies(engine: E
     assert engine.verify_erased(receipt).sound
 
 
-def test_a_statement_goes_with_the_sentence_that_it_tells_in_other_words(engine: Engine) -> None:
+def test_a_statement_goes_with_the_sentence_that_it_tells_in_other_words(engine: Kernel) -> None:
     record(engine, 1, "Good to know: my dentist is Dr. Ames in the harbor. It rains here.")
     (statement,) = [one for one in everything(engine) if one.kind is Kind.FACT]
     assert statement.content == "User's dentist is Dr. Ames in the harbor."
@@ -62,7 +62,7 @@ def test_a_statement_goes_with_the_sentence_that_it_tells_in_other_words(engine:
     assert [turn.user for turn in turns(engine)] == ["It rains here."]
 
 
-def test_without_asking_for_copies_they_stay_and_the_preview_names_them(engine: Engine) -> None:
+def test_without_asking_for_copies_they_stay_and_the_preview_names_them(engine: Kernel) -> None:
     fact = retain(engine, FACT)
     copy = retain(engine, "  the DENTIST of alice is dr ames, in the harbor street… ")
     record(engine, 1, "Who was my dentist?", ANSWER)
@@ -74,7 +74,7 @@ def test_without_asking_for_copies_they_stay_and_the_preview_names_them(engine: 
     assert "Ames" in everywhere(engine)
 
 
-def test_a_paraphrase_is_shown_as_near_and_stays(engine: Engine) -> None:
+def test_a_paraphrase_is_shown_as_near_and_stays(engine: Kernel) -> None:
     fact = retain(engine, FACT)
     near = retain(engine, "Alice goes to Dr. Ames, her dentist in the Harbor Street, every May")
     shown = preview(engine, fact, copies=True)
@@ -97,7 +97,7 @@ def test_a_paraphrase_is_shown_as_near_and_stays(engine: Engine) -> None:
         ("The dentist of Alice", False),
     ],
 )
-def test_a_copy_is_equal_after_normalization(engine: Engine, text: str, copied: bool) -> None:
+def test_a_copy_is_equal_after_normalization(engine: Kernel, text: str, copied: bool) -> None:
     fact = retain(engine, FACT)
     retain(engine, text)
     record(engine, 1, f"Please look this up for me again now.\n{text}\nThank you for it.", "Done.")
@@ -105,21 +105,21 @@ def test_a_copy_is_equal_after_normalization(engine: Engine, text: str, copied: 
     assert (len(shown.copies), len(shown.sentences)) == (copied, copied)
 
 
-def test_short_texts_are_anybodys_and_have_no_copies(engine: Engine) -> None:
+def test_short_texts_are_anybodys_and_have_no_copies(engine: Kernel) -> None:
     tea = retain(engine, "Alice drinks tea")
     retain(engine, "Alice drinks tea")
     shown = preview(engine, tea, copies=True)
     assert (shown.copies, shown.sentences) == ((), ())
 
 
-def test_each_sentence_of_what_is_forgotten_is_cut_out_of_turns(engine: Engine) -> None:
+def test_each_sentence_of_what_is_forgotten_is_cut_out_of_turns(engine: Kernel) -> None:
     two = retain(engine, f"{FACT}. Her telephone there is five five five one.")
     record(engine, 1, "Her telephone there is five five five one! And the weather is fine.", "Yes.")
     assert forget(engine, two, copies=True).copies == 1
     assert [turn.user for turn in turns(engine)] == ["And the weather is fine."]
 
 
-def test_what_it_said_before_a_correction_has_copies_too(engine: Engine) -> None:
+def test_what_it_said_before_a_correction_has_copies_too(engine: Kernel) -> None:
     fact = retain(engine, FACT)
     retain(engine, FACT)
     new = supersede(engine, fact, "The dentist of Alice is Dr. Brown")
@@ -127,7 +127,7 @@ def test_what_it_said_before_a_correction_has_copies_too(engine: Engine) -> None
     assert everything(engine) == []
 
 
-def test_what_was_noted_from_a_forgotten_turn_has_copies(engine: Engine) -> None:
+def test_what_was_noted_from_a_forgotten_turn_has_copies(engine: Kernel) -> None:
     record(engine, 1, "My favorite color of all is ultramarine blue.")
     record(engine, 2, "Which paint?", "My favorite color of all is ultramarine blue. You said so.")
     assert forget(engine, "turn-1", copies=True).copies == 1
@@ -135,7 +135,7 @@ def test_what_was_noted_from_a_forgotten_turn_has_copies(engine: Engine) -> None
 
 
 def test_what_another_turn_stated_before_a_forgotten_one_has_no_copies_taken(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     record(engine, 1, "My favorite color of all is ultramarine blue.")
     retain(engine, "My favorite color of all is ultramarine blue.")
@@ -144,7 +144,7 @@ def test_what_another_turn_stated_before_a_forgotten_one_has_no_copies_taken(
     assert "ultramarine" in everywhere(engine)
 
 
-def test_what_was_derived_from_a_copy_goes_with_it(engine: Engine) -> None:
+def test_what_was_derived_from_a_copy_goes_with_it(engine: Kernel) -> None:
     fact = retain(engine, FACT)
     copy = retain(engine, FACT)
     retain(engine, "Alice has a dentist", kind=Kind.SUMMARY, sources=(copy,))
@@ -153,7 +153,7 @@ def test_what_was_derived_from_a_copy_goes_with_it(engine: Engine) -> None:
     assert (receipt.erased, receipt.derived, receipt.copies) == (3, 1, 1)
 
 
-def test_more_than_a_hundred_copies_need_the_token_of_a_preview(engine: Engine) -> None:
+def test_more_than_a_hundred_copies_need_the_token_of_a_preview(engine: Kernel) -> None:
     fact = retain(engine, FACT)
     for _ in range(101):
         retain(engine, FACT)
@@ -165,7 +165,7 @@ def test_more_than_a_hundred_copies_need_the_token_of_a_preview(engine: Engine) 
     assert everything(engine) == []
 
 
-def test_a_copy_that_is_trusted_more_needs_the_token_of_a_preview(engine: Engine) -> None:
+def test_a_copy_that_is_trusted_more_needs_the_token_of_a_preview(engine: Kernel) -> None:
     """Else a web page that was noted could take the user's own words along."""
     page = retain(engine, FACT, origin=Origin.WEB)
     own = retain(engine, FACT)
@@ -182,7 +182,7 @@ def test_a_copy_that_is_trusted_more_needs_the_token_of_a_preview(engine: Engine
     assert forget(engine, retain(engine, FACT), copies=True).copies == 0
 
 
-def test_the_token_tells_cutting_from_erasing_a_whole_turn(engine: Engine) -> None:
+def test_the_token_tells_cutting_from_erasing_a_whole_turn(engine: Kernel) -> None:
     fact = retain(engine, FACT)
     record(engine, 1, "Who was my dentist?", ANSWER)
     cut = preview(engine, fact, copies=True).token
@@ -191,7 +191,7 @@ def test_the_token_tells_cutting_from_erasing_a_whole_turn(engine: Engine) -> No
         forget(engine, fact, "turn-1", *episodes, confirm=cut)
 
 
-def test_a_cut_turn_does_not_come_back_by_replay_load_or_restore(engine: Engine) -> None:
+def test_a_cut_turn_does_not_come_back_by_replay_load_or_restore(engine: Kernel) -> None:
     fact = retain(engine, FACT)
     record(engine, 1, "When does the train leave?", ANSWER)
     exported, (raw, receipt) = engine.export(ALICE).content, engine.backup(ALICE)
@@ -203,7 +203,7 @@ def test_a_cut_turn_does_not_come_back_by_replay_load_or_restore(engine: Engine)
     assert [turn.id for turn in turns(engine)] == [rest_id("turn-1")]
 
 
-def test_forgetting_a_turn_by_its_first_id_takes_what_was_left_of_it(engine: Engine) -> None:
+def test_forgetting_a_turn_by_its_first_id_takes_what_was_left_of_it(engine: Kernel) -> None:
     fact, tea = (
         retain(engine, FACT),
         retain(engine, "The train leaves at nine from the main station"),
@@ -218,7 +218,7 @@ def test_forgetting_a_turn_by_its_first_id_takes_what_was_left_of_it(engine: Eng
 
 
 def test_what_was_forgotten_of_a_turn_by_itself_is_not_derived_from_its_rest(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     fact = retain(engine, FACT)
     record(engine, 1, f"My favorite color of all is ultramarine blue. {FACT}.")
@@ -232,7 +232,7 @@ def test_what_was_forgotten_of_a_turn_by_itself_is_not_derived_from_its_rest(
     assert kinds == {Kind.EPISODE}
 
 
-def test_a_turn_of_which_nothing_is_left_is_gone(engine: Engine, home: MemoryHome) -> None:
+def test_a_turn_of_which_nothing_is_left_is_gone(engine: Kernel, home: MemoryHome) -> None:
     fact = retain(engine, FACT)
     record(engine, 1, f"{FACT}.", "")
     forget(engine, fact, copies=True)
@@ -240,7 +240,7 @@ def test_a_turn_of_which_nothing_is_left_is_gone(engine: Engine, home: MemoryHom
     assert all(row.erased for row in turn_rows(home))
 
 
-def test_a_damaged_turn_hinders_no_erasure(engine: Engine, home: MemoryHome) -> None:
+def test_a_damaged_turn_hinders_no_erasure(engine: Kernel, home: MemoryHome) -> None:
     fact = retain(engine, FACT)
     record(engine, 1, "Who was my dentist?", ANSWER)
     record(engine, 2, "Hello there, what is the weather going to be?", "It will rain tomorrow.")
@@ -258,7 +258,7 @@ def test_a_damaged_turn_hinders_no_erasure(engine: Engine, home: MemoryHome) -> 
 
 
 def test_a_copy_that_comes_while_the_scope_is_searched_goes_too(
-    engine: Engine, home: MemoryHome
+    engine: Kernel, home: MemoryHome
 ) -> None:
     """The search opens the whole scope before the transaction, which looks at what is newer."""
     fact = retain(engine, FACT)
@@ -310,7 +310,7 @@ def test_a_crash_cuts_every_copy_or_none(dies: Failpoint) -> None:
     assert engine.verify(ALICE).sound
 
 
-def test_no_byte_of_a_cut_sentence_is_left(engine: Engine, home: MemoryHome) -> None:
+def test_no_byte_of_a_cut_sentence_is_left(engine: Kernel, home: MemoryHome) -> None:
     """The rows are sealed anyway; so it is the cells of the receipt that must be gone."""
     fact = retain(engine, FACT)
     record(engine, 1, "When does the train leave?", ANSWER)
@@ -323,7 +323,7 @@ def test_no_byte_of_a_cut_sentence_is_left(engine: Engine, home: MemoryHome) -> 
     assert engine.verify_erased(receipt).sound
 
 
-def test_an_import_of_the_same_text_is_no_copy_of_another_scope(engine: Engine) -> None:
+def test_an_import_of_the_same_text_is_no_copy_of_another_scope(engine: Kernel) -> None:
     from tests.unit.engine.scene import BOB
 
     fact = retain(engine, FACT)

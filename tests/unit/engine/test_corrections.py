@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.ledger import derivation
 from scrubjay.engine.ledger.derivation import Derivation
 from scrubjay.engine.scope.scope_values import Notes
@@ -36,27 +36,27 @@ TEA = "Alice drinks green tea in the morning"
 SUMMARY = "Alice sees Doctor Ames in the Harbor Street and drinks green tea"
 
 
-def told(engine: Engine) -> tuple[str, str, str]:
+def told(engine: Kernel) -> tuple[str, str, str]:
     """Two facts and the summary that was derived from both."""
     fact, tea = retain(engine, OLD), retain(engine, TEA)
     return fact, tea, retain(engine, SUMMARY, kind=Kind.SUMMARY, sources=(fact, tea))
 
 
-def seen(engine: Engine) -> str:
+def seen(engine: Kernel) -> str:
     """Everything that is told without being asked for by id."""
     asked = Recall("Who is the dentist of Alice, Doctor Ames in the Harbor Street?")
     hits = [hit.memory.content for hit in engine.recall(ALICE, asked).hits]
     return "\n".join([*hits, engine.brief(ALICE, BriefRequest()).markdown, *contents(engine)])
 
 
-def due(engine: Engine) -> list[Derivation]:
+def due(engine: Kernel) -> list[Derivation]:
     """What waits to be derived again."""
     opened = engine._open(ALICE)
     return opened.read(lambda view: derivation.due(Notes(opened, view)))
 
 
 def test_what_was_derived_from_the_old_value_is_out_of_recall_brief_and_lists(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     fact, tea, summary = told(engine)
     assert SUMMARY in seen(engine)
@@ -68,7 +68,7 @@ def test_what_was_derived_from_the_old_value_is_out_of_recall_brief_and_lists(
     assert engine.get(ALICE, Get(summary)).hidden
 
 
-def test_the_jobs_are_a_note_in_the_published_format(engine: Engine) -> None:
+def test_the_jobs_are_a_note_in_the_published_format(engine: Kernel) -> None:
     fact, tea, summary = told(engine)
     supersede(engine, fact, NEW)
     opened = engine._open(ALICE)
@@ -76,7 +76,7 @@ def test_the_jobs_are_a_note_in_the_published_format(engine: Engine) -> None:
     assert note == [{"sources": [fact, tea], "hidden": summary}]
 
 
-def test_what_was_derived_from_that_is_hidden_as_well(engine: Engine) -> None:
+def test_what_was_derived_from_that_is_hidden_as_well(engine: Kernel) -> None:
     fact, _, summary = told(engine)
     second = retain(engine, "All about Alice: Doctor Ames", kind=Kind.SUMMARY, sources=(summary,))
     assert engine.supersede(ALICE, Supersede(fact, NEW)).hidden == 2
@@ -84,7 +84,7 @@ def test_what_was_derived_from_that_is_hidden_as_well(engine: Engine) -> None:
     assert {job.hidden for job in due(engine)} == {summary, second}
 
 
-def test_what_is_derived_late_from_the_old_value_comes_hidden(engine: Engine) -> None:
+def test_what_is_derived_late_from_the_old_value_comes_hidden(engine: Kernel) -> None:
     """Who summarizes read the old value, and writes after the correction."""
     fact, tea = retain(engine, OLD), retain(engine, TEA)
     supersede(engine, fact, NEW)
@@ -94,7 +94,7 @@ def test_what_is_derived_late_from_the_old_value_comes_hidden(engine: Engine) ->
     assert due(engine) == [wanted]
 
 
-def test_a_correction_of_the_summary_by_hand_is_in_sight_and_no_longer_due(engine: Engine) -> None:
+def test_a_correction_of_the_summary_by_hand_is_in_sight_and_no_longer_due(engine: Kernel) -> None:
     fact, _, summary = told(engine)
     supersede(engine, fact, NEW)
     supersede(engine, summary, "Alice sees Doctor Brown")
@@ -102,7 +102,7 @@ def test_a_correction_of_the_summary_by_hand_is_in_sight_and_no_longer_due(engin
     assert due(engine) == []
 
 
-def test_revoking_the_correction_shows_the_summary_again(engine: Engine) -> None:
+def test_revoking_the_correction_shows_the_summary_again(engine: Kernel) -> None:
     fact, tea, summary = told(engine)
     supersede(engine, fact, NEW, session="wrong")
     engine.revoke(ALICE, Revoke(session="wrong"))
@@ -117,7 +117,7 @@ def test_revoking_the_correction_shows_the_summary_again(engine: Engine) -> None
 
 
 def test_a_later_statement_of_the_user_hides_what_was_derived_from_the_earlier(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     record(engine, 1, "My favorite color is green.")
     fact = next(m for m in everything(engine) if m.kind is not Kind.EPISODE)
@@ -128,7 +128,7 @@ def test_a_later_statement_of_the_user_hides_what_was_derived_from_the_earlier(
     assert "The kitchen is to be painted green" in contents(engine)
 
 
-def test_forgetting_a_source_erases_the_text_and_leaves_a_job_of_the_rest(engine: Engine) -> None:
+def test_forgetting_a_source_erases_the_text_and_leaves_a_job_of_the_rest(engine: Kernel) -> None:
     fact, tea, _ = told(engine)
     receipt = forget(engine, fact)
     assert (receipt.erased, receipt.derived, receipt.again) == (2, 1, 1)
@@ -138,7 +138,7 @@ def test_forgetting_a_source_erases_the_text_and_leaves_a_job_of_the_rest(engine
     assert due(engine) == []
 
 
-def test_forgetting_the_summary_itself_leaves_nothing_due(engine: Engine) -> None:
+def test_forgetting_the_summary_itself_leaves_nothing_due(engine: Kernel) -> None:
     fact, _, summary = told(engine)
     assert forget(engine, summary).again == 0
     assert due(engine) == []
@@ -148,7 +148,7 @@ def test_forgetting_the_summary_itself_leaves_nothing_due(engine: Engine) -> Non
     assert due(engine) == []
 
 
-def test_of_a_chain_of_summaries_the_job_has_what_is_left_at_its_roots(engine: Engine) -> None:
+def test_of_a_chain_of_summaries_the_job_has_what_is_left_at_its_roots(engine: Kernel) -> None:
     fact, tea, summary = told(engine)
     cat = retain(engine, "Alice has a cat")
     retain(engine, "Everything about Alice", sources=(summary, cat))
@@ -158,7 +158,7 @@ def test_of_a_chain_of_summaries_the_job_has_what_is_left_at_its_roots(engine: E
 
 
 def test_a_job_follows_its_sources_to_their_newest_versions(
-    engine: Engine, home: MemoryHome
+    engine: Kernel, home: MemoryHome
 ) -> None:
     fact, tea, summary = told(engine)
     new = supersede(engine, fact, NEW)
@@ -173,7 +173,7 @@ class TestAfterPurge:
     """Purge took an old value; what was derived from it is still reached by a forget."""
 
     def test_forgetting_the_newest_version_erases_what_came_of_the_oldest(
-        self, engine: Engine, home: MemoryHome
+        self, engine: Kernel, home: MemoryHome
     ) -> None:
         for purges in (1, 3):  # all at once, or one after another
             fact, _, summary = told(engine)
@@ -189,7 +189,7 @@ class TestAfterPurge:
             assert_gone(engine, summary)
 
     def test_so_it_is_after_the_empty_rows_were_dropped(
-        self, engine: Engine, home: MemoryHome
+        self, engine: Kernel, home: MemoryHome
     ) -> None:
         fact, _, summary = told(engine)
         new = supersede(engine, fact, NEW)
@@ -200,7 +200,7 @@ class TestAfterPurge:
         assert_gone(engine, summary)
 
     def test_an_earlier_version_is_erased_although_the_one_between_has_expired(
-        self, engine: Engine, home: MemoryHome
+        self, engine: Kernel, home: MemoryHome
     ) -> None:
         fact, tea, summary = told(engine)
         middle = supersede(engine, fact, NEW)
@@ -214,7 +214,7 @@ class TestAfterPurge:
         assert engine.get(ALICE, Get(tea)).current
 
     def test_forgetting_an_expired_memory_by_its_id_erases_what_came_of_it(
-        self, engine: Engine, home: MemoryHome
+        self, engine: Kernel, home: MemoryHome
     ) -> None:
         fact, _, summary = told(engine)
         second = retain(engine, "All about Alice", sources=(summary,))
@@ -227,7 +227,7 @@ class TestAfterPurge:
         assert_gone(engine, second)
 
     def test_forgetting_a_turn_whose_episode_has_expired_erases_what_it_told(
-        self, engine: Engine, home: MemoryHome
+        self, engine: Kernel, home: MemoryHome
     ) -> None:
         record(engine, 1, "My favorite color is green.")
         record(engine, 2, "My favorite color is blue.")
@@ -243,7 +243,7 @@ class TestAfterPurge:
         assert any("green" in content for content in contents(engine))
 
     def test_revoking_a_correction_does_not_erase_what_came_of_the_old_value(
-        self, engine: Engine, home: MemoryHome
+        self, engine: Kernel, home: MemoryHome
     ) -> None:
         fact, _, summary = told(engine)
         new = supersede(engine, fact, NEW, session="one")
@@ -256,7 +256,7 @@ class TestAfterPurge:
         assert_gone(engine, summary)
 
     def test_nothing_of_it_is_left_when_nothing_was_derived(
-        self, engine: Engine, home: MemoryHome
+        self, engine: Kernel, home: MemoryHome
     ) -> None:
         newest = retain(engine, OLD)
         for number in range(4):
@@ -266,13 +266,13 @@ class TestAfterPurge:
         assert not any("/link/" in place for place, _ in home.store.raw(address(home)))
 
 
-def assert_gone(engine: Engine, *ids: str) -> None:
+def assert_gone(engine: Kernel, *ids: str) -> None:
     for one in ids:
         with pytest.raises(NotFound):
             engine.get(ALICE, Get(one))
 
 
-def test_a_copy_of_the_scope_keeps_hidden_what_was_hidden(engine: Engine, home: MemoryHome) -> None:
+def test_a_copy_of_the_scope_keeps_hidden_what_was_hidden(engine: Kernel, home: MemoryHome) -> None:
     fact, tea, summary = told(engine)
     supersede(engine, fact, NEW)
     exported = engine.export(ALICE).content
@@ -288,7 +288,7 @@ def test_a_copy_of_the_scope_keeps_hidden_what_was_hidden(engine: Engine, home: 
 
 
 def test_a_load_does_not_bring_what_was_derived_from_a_corrected_value_into_sight(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     elsewhere = MemoryHome().engine()
     fact, _, _ = told(elsewhere)
@@ -312,7 +312,7 @@ def test_a_crash_leaves_the_old_value_with_its_summary_or_neither(dies: Failpoin
     assert bool(due(engine)) is corrected
 
 
-def test_the_jobs_are_sealed_and_name_no_erased_memory(engine: Engine, home: MemoryHome) -> None:
+def test_the_jobs_are_sealed_and_name_no_erased_memory(engine: Kernel, home: MemoryHome) -> None:
     retain(engine, OLD, id="needle-fact")
     retain(engine, TEA, id="needle-tea")
     retain(engine, SUMMARY, id="needle-summary", sources=("needle-fact", "needle-tea"))

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.search import manifest
 from scrubjay.model.errors import Destroyed, NotFound, StoreError
 from scrubjay.model.requests import Amend, Destroy, FreezeRequest, Load, Purge, Recall, Restore
@@ -41,7 +41,7 @@ class Scene:
     """A home with a bit of everything, on the eve of a verb."""
 
     home: MemoryHome
-    engine: Engine
+    engine: Kernel
     tea: str
     long: str
     gone: str
@@ -70,7 +70,7 @@ def prepare() -> Scene:
     return Scene(home, engine, tea, long, gone, export, backup)
 
 
-def search(engine: Engine) -> list[str]:
+def search(engine: Kernel) -> list[str]:
     """Everything a question finds, which writes segments."""
     return [hit.memory.content for hit in engine.recall(ALICE, Recall(query="tea", limit=100))]
 
@@ -85,7 +85,7 @@ def prepare_lost() -> Scene:
     return scene
 
 
-Verb = Callable[[Scene, Engine], object]
+Verb = Callable[[Scene, Kernel], object]
 
 VERBS: dict[str, Verb] = {
     "retain": lambda _, engine: retain(engine, "new", key="new"),
@@ -166,7 +166,7 @@ def set_up(name: str) -> Scene:
     return prepare_lost() if name == "restore a lost file" else prepare()
 
 
-def snapshot(engine: Engine) -> Snapshot:
+def snapshot(engine: Kernel) -> Snapshot:
     """Which memories there are, in which version; nothing if there is no file."""
     try:
         return {one.id: (one.version, one.content) for one in everything(engine)}
@@ -247,7 +247,7 @@ def check_finished_by_later_verbs(scene: Scene) -> None:
         assert set(view.tombstones()) <= home.store.catalog.tombstones(address(home))
 
 
-def listed(engine: Engine) -> frozenset[str]:
+def listed(engine: Kernel) -> frozenset[str]:
     """The blobs of the segments."""
     opened = engine._open(ALICE)
     return opened.read(lambda view: manifest.listed(opened, view))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from scrubjay import vault
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.errors import Conflict, InvalidRequest, SealBroken, WrongKey
 from scrubjay.model.requests import Export, Load
@@ -98,7 +98,7 @@ DAMAGES: list[tuple[str, Damage, str]] = [
     ids=[name for name, _, _ in DAMAGES],
 )
 def test_a_damaged_file_is_refused_by_the_place_and_nothing_is_loaded(
-    home: MemoryHome, engine: Engine, damage: Damage, place: str
+    home: MemoryHome, engine: Kernel, damage: Damage, place: str
 ) -> None:
     for content in "abc":
         retain(engine, content)
@@ -130,7 +130,7 @@ def test_a_damaged_file_is_refused_by_the_place_and_nothing_is_loaded(
     ids=range(12),
 )
 def test_what_is_no_export_is_refused_by_the_place(
-    home: MemoryHome, engine: Engine, raw: bytes, place: str
+    home: MemoryHome, engine: Kernel, raw: bytes, place: str
 ) -> None:
     engine.open(BOB)
     before = head(home, BOB)
@@ -139,7 +139,7 @@ def test_what_is_no_export_is_refused_by_the_place(
     assert head(home, BOB) == before
 
 
-def test_a_file_cut_short_anywhere_is_refused(home: MemoryHome, engine: Engine) -> None:
+def test_a_file_cut_short_anywhere_is_refused(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea", tags=("a",))
     raw = engine.export(ALICE).content.rstrip()
     engine.open(BOB)
@@ -151,7 +151,7 @@ def test_a_file_cut_short_anywhere_is_refused(home: MemoryHome, engine: Engine) 
 
 
 def test_a_sealed_file_cut_short_or_altered_anywhere_is_refused(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     retain(engine, "tea")
     exported = engine.export(ALICE, Export(sealed=True))
@@ -166,7 +166,7 @@ def test_a_sealed_file_cut_short_or_altered_anywhere_is_refused(
 
 
 def test_damage_behind_the_first_chunk_is_named_by_its_byte(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     retain(engine, LONG)
     exported = engine.export(ALICE, Export(sealed=True))
@@ -178,19 +178,19 @@ def test_damage_behind_the_first_chunk_is_named_by_its_byte(
 
 
 @pytest.mark.parametrize("key", ["", "tea", "AAAA-BBBB", "ä", "1" * 52, 7])
-def test_what_is_no_key_is_refused(engine: Engine, key: Any) -> None:
+def test_what_is_no_key_is_refused(engine: Kernel, key: Any) -> None:
     retain(engine, "tea")
     with pytest.raises(InvalidRequest):
         engine.load(BOB, Load(engine.export(ALICE, Export(sealed=True)).content, key))
 
 
-def test_a_sealed_file_without_its_key_is_refused(engine: Engine) -> None:
+def test_a_sealed_file_without_its_key_is_refused(engine: Kernel) -> None:
     retain(engine, "tea")
     with pytest.raises(WrongKey):
         engine.load(BOB, Load(engine.export(ALICE, Export(sealed=True)).content))
 
 
-def test_a_key_may_be_typed_in_small_letters_and_with_blanks(engine: Engine) -> None:
+def test_a_key_may_be_typed_in_small_letters_and_with_blanks(engine: Kernel) -> None:
     retain(engine, "tea")
     exported = engine.export(ALICE, Export(sealed=True))
     assert exported.key is not None
@@ -198,7 +198,7 @@ def test_a_key_may_be_typed_in_small_letters_and_with_blanks(engine: Engine) -> 
     assert engine.load(BOB, Load(exported.content, key=typed)).loaded == 1
 
 
-def test_a_conflict_in_the_last_memory_loads_none(home: MemoryHome, engine: Engine) -> None:
+def test_a_conflict_in_the_last_memory_loads_none(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, LONG)
     retain(engine, "tea", key="k")
     retain(engine, "coffee", scope=BOB, key="k")
@@ -217,7 +217,7 @@ def test_a_conflict_in_the_last_memory_loads_none(home: MemoryHome, engine: Engi
      b'{"scope": "alice", "made_at": "", "lookup": null}\n[]', b"[" * 5000],
     ids=range(11),
 )  # fmt: skip
-def test_a_bundle_somebody_else_made_up_is_refused(engine: Engine, body: bytes) -> None:
+def test_a_bundle_somebody_else_made_up_is_refused(engine: Kernel, body: bytes) -> None:
     """Who makes a bundle has its key: that it opens does not say that it can be believed."""
     key = bytes(vault.KEY_BYTES)
     sealer = Sealer(key, Purpose.BUNDLE, None, "bundle")

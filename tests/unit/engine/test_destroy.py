@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import (
     Busy,
     Damaged,
@@ -28,7 +28,7 @@ NAME = "local/alice"
 
 
 @pytest.mark.parametrize("confirm", [None, "", "alice", "local/bob", "LOCAL/ALICE", True])
-def test_without_the_full_name_nothing_is_destroyed(engine: Engine, confirm: object) -> None:
+def test_without_the_full_name_nothing_is_destroyed(engine: Kernel, confirm: object) -> None:
     retain(engine, "tea")
     with pytest.raises(NeedsConfirmation) as refusal:
         engine.destroy(ALICE, Destroy(confirm=confirm))  # type: ignore[arg-type]
@@ -36,7 +36,7 @@ def test_without_the_full_name_nothing_is_destroyed(engine: Engine, confirm: obj
     assert contents(engine) == ["tea"]
 
 
-def test_nothing_of_the_scope_is_left(home: MemoryHome, engine: Engine) -> None:
+def test_nothing_of_the_scope_is_left(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, LONG)
     place = address(home)
     engine.backup(ALICE)
@@ -47,7 +47,7 @@ def test_nothing_of_the_scope_is_left(home: MemoryHome, engine: Engine) -> None:
     assert engine.scopes() == ()
 
 
-def test_the_receipt_says_how_much_there_was(home: MemoryHome, engine: Engine) -> None:
+def test_the_receipt_says_how_much_there_was(home: MemoryHome, engine: Kernel) -> None:
     for content in "abc":
         retain(engine, content)
     gone = forget(engine, retain(engine, "d"))
@@ -60,7 +60,7 @@ def test_the_receipt_says_how_much_there_was(home: MemoryHome, engine: Engine) -
     assert engine.verify_erased(receipt).sound
 
 
-def test_a_second_destroy_returns_the_same_receipt(home: MemoryHome, engine: Engine) -> None:
+def test_a_second_destroy_returns_the_same_receipt(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     first = engine.destroy(ALICE, Destroy(confirm=NAME))
     assert engine.destroy(ALICE, Destroy(confirm=NAME)) == first
@@ -68,12 +68,12 @@ def test_a_second_destroy_returns_the_same_receipt(home: MemoryHome, engine: Eng
     assert len(engine.receipts(ALICE)) == 1
 
 
-def test_a_scope_that_never_was_cannot_be_destroyed(engine: Engine) -> None:
+def test_a_scope_that_never_was_cannot_be_destroyed(engine: Kernel) -> None:
     with pytest.raises(NotFound):
         engine.destroy(ALICE, Destroy(confirm=NAME))
 
 
-def test_another_scope_is_not_touched(engine: Engine) -> None:
+def test_another_scope_is_not_touched(engine: Kernel) -> None:
     retain(engine, "tea")
     retain(engine, "coffee", scope=BOB)
     engine.destroy(ALICE, Destroy(confirm=NAME))
@@ -82,7 +82,7 @@ def test_another_scope_is_not_touched(engine: Engine) -> None:
     assert engine.verify(BOB).sound
 
 
-def test_every_verb_says_that_it_was_destroyed(engine: Engine) -> None:
+def test_every_verb_says_that_it_was_destroyed(engine: Kernel) -> None:
     public_id = retain(engine, "tea")
     export = engine.export(ALICE).content
     engine.destroy(ALICE, Destroy(confirm=NAME))
@@ -135,7 +135,7 @@ def test_a_process_with_an_open_handle_is_told_while_it_happens(home: MemoryHome
         retain(other, "coffee")
 
 
-def test_a_file_put_back_after_a_destroy_opens_nothing(home: MemoryHome, engine: Engine) -> None:
+def test_a_file_put_back_after_a_destroy_opens_nothing(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     place = address(home)
     state = home.store._scopes[place]
@@ -150,7 +150,7 @@ def test_a_file_put_back_after_a_destroy_opens_nothing(home: MemoryHome, engine:
 # -- anew ----------------------------------------------------------------------------------------
 
 
-def test_anew_makes_an_empty_scope_of_the_same_name(home: MemoryHome, engine: Engine) -> None:
+def test_anew_makes_an_empty_scope_of_the_same_name(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea", key="k", id="mine")
     old = address(home)
     engine.destroy(ALICE, Destroy(confirm=NAME))
@@ -163,7 +163,7 @@ def test_anew_makes_an_empty_scope_of_the_same_name(home: MemoryHome, engine: En
     assert engine.scopes() == (ALICE,)
 
 
-def test_a_life_after_the_next_is_destroyed_on_its_own(engine: Engine) -> None:
+def test_a_life_after_the_next_is_destroyed_on_its_own(engine: Kernel) -> None:
     receipts = []
     for content in "abc":
         engine.open(ALICE, anew=True)
@@ -173,7 +173,7 @@ def test_a_life_after_the_next_is_destroyed_on_its_own(engine: Engine) -> None:
     assert all(engine.verify_erased(receipt).sound for receipt in receipts)
 
 
-def test_anew_opens_a_scope_that_was_never_destroyed_as_it_is(engine: Engine) -> None:
+def test_anew_opens_a_scope_that_was_never_destroyed_as_it_is(engine: Kernel) -> None:
     retain(engine, "tea")
     engine.open(ALICE, anew=True)
     assert contents(engine) == ["tea"]
@@ -182,13 +182,13 @@ def test_anew_opens_a_scope_that_was_never_destroyed_as_it_is(engine: Engine) ->
 # -- opening -------------------------------------------------------------------------------------
 
 
-def test_a_scope_is_made_by_the_first_who_opens_it(home: MemoryHome, engine: Engine) -> None:
+def test_a_scope_is_made_by_the_first_who_opens_it(home: MemoryHome, engine: Kernel) -> None:
     engine.open(ALICE)
     assert engine.scopes() == (ALICE,)
     assert home.store.exists(address(home))
 
 
-def test_a_scope_is_not_made_by_who_says_so(home: MemoryHome, engine: Engine) -> None:
+def test_a_scope_is_not_made_by_who_says_so(home: MemoryHome, engine: Kernel) -> None:
     with pytest.raises(NotFound):
         engine.open(ALICE, create=False)
     assert engine.scopes() == ()
@@ -196,14 +196,14 @@ def test_a_scope_is_not_made_by_who_says_so(home: MemoryHome, engine: Engine) ->
     assert home.keyring.purposes(address(home)) == []
 
 
-def test_scopes_are_listed_by_name(engine: Engine) -> None:
+def test_scopes_are_listed_by_name(engine: Kernel) -> None:
     for scope in (BOB, ALICE):
         engine.open(scope)
     assert engine.scopes() == (ALICE, BOB)
 
 
 def test_a_missing_data_file_is_an_error_and_no_empty_scope(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     retain(engine, "tea")
     home.store.remove(address(home))
@@ -211,7 +211,7 @@ def test_a_missing_data_file_is_an_error_and_no_empty_scope(
         home.engine().open(ALICE)
 
 
-def test_missing_keys_are_an_error_and_destroy_nothing(home: MemoryHome, engine: Engine) -> None:
+def test_missing_keys_are_an_error_and_destroy_nothing(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     place = address(home)
     keys = {one: home.keyring.get(place, one) for one in home.keyring.purposes(place)}
@@ -359,7 +359,7 @@ def test_damage_does_not_keep_the_keys() -> None:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def two_engines(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Engine, Engine]:
+def two_engines(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Kernel, Kernel]:
     home = MemoryHome() if request.param == "memory" else SqliteHome(tmp_path)
     return home.engine(), home.engine()
 
@@ -377,7 +377,7 @@ def two_engines(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Engine,
     ids=["browse", "retain", "recall", "brief", "verify", "rotate"],
 )
 def test_whoever_had_it_open_is_told_once_and_then_finds_its_next_life(
-    two_engines: tuple[Engine, Engine], verb: Callable[[Engine], object]
+    two_engines: tuple[Kernel, Kernel], verb: Callable[[Kernel], object]
 ) -> None:
     engine, other = two_engines
     retain(engine, "tea")
@@ -391,7 +391,7 @@ def test_whoever_had_it_open_is_told_once_and_then_finds_its_next_life(
     assert other.get(ALICE, Get(new)).content == "of the new life"
 
 
-def test_opening_it_finds_its_next_life_at_once(two_engines: tuple[Engine, Engine]) -> None:
+def test_opening_it_finds_its_next_life_at_once(two_engines: tuple[Kernel, Kernel]) -> None:
     engine, other = two_engines
     retain(other, "milk")
     engine.destroy(ALICE, Destroy(confirm=NAME))

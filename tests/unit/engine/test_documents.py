@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.documents import (
     PARTS,
     Document,
@@ -60,30 +60,30 @@ def home() -> MemoryHome:
 
 
 @pytest.fixture
-def engine(home: MemoryHome) -> Engine:
+def engine(home: MemoryHome) -> Kernel:
     return home.engine()
 
 
-def put(engine: Engine, name: Any, value: Any, **fields: Any) -> Stored:
+def put(engine: Kernel, name: Any, value: Any, **fields: Any) -> Stored:
     caller = fields.pop("caller", USER)
     return engine.put(ALICE, Put(name, value, **fields), caller)
 
 
-def get(engine: Engine, name: Any, **fields: Any) -> Document:
+def get(engine: Kernel, name: Any, **fields: Any) -> Document:
     return engine.document(ALICE, ReadDocument(name, **fields))
 
 
-def listed(engine: Engine, prefix: Any = (), **fields: Any) -> list[str]:
+def listed(engine: Kernel, prefix: Any = (), **fields: Any) -> list[str]:
     page = engine.documents(ALICE, ListDocuments(prefix, **fields))
     return [one.path for one in page.documents]
 
 
-def found(engine: Engine, query: str) -> list[str]:
+def found(engine: Kernel, query: str) -> list[str]:
     """What recall finds of documents, best first."""
     return [hit.memory.content for hit in engine.recall(ALICE, Recall(query=query, limit=20)).hits]
 
 
-def sound(engine: Engine) -> bool:
+def sound(engine: Kernel) -> bool:
     report = engine.verify(ALICE)
     assert report.problems == ()
     return report.sound
@@ -93,7 +93,7 @@ def sound(engine: Engine) -> bool:
 
 
 @pytest.mark.parametrize("value", ["text", {"a": [1, None, 10**30]}, [], 0, None, "ä" * 100_000])
-def test_a_document_is_read_as_it_was_put(engine: Engine, value: Any) -> None:
+def test_a_document_is_read_as_it_was_put(engine: Kernel, value: Any) -> None:
     receipt = put(engine, "notes/tea.md", value)
     one = get(engine, ("notes", "tea.md"))
     assert (one.value, one.name, one.path) == (value, ("notes", "tea.md"), "notes/tea.md")
@@ -101,7 +101,7 @@ def test_a_document_is_read_as_it_was_put(engine: Engine, value: Any) -> None:
     assert sound(engine)
 
 
-def test_a_path_is_its_parts_and_a_part_may_hold_a_slash(engine: Engine) -> None:
+def test_a_path_is_its_parts_and_a_part_may_hold_a_slash(engine: Kernel) -> None:
     put(engine, "/a/b/", 1)
     put(engine, ("a/b",), 2)
     put(engine, ("a", "a", "b"), 3)
@@ -125,7 +125,7 @@ def test_limits_are_refused_by_name() -> None:
             Put("a", value)  # type: ignore[arg-type]
 
 
-def test_no_secret_is_kept_in_any_text(engine: Engine) -> None:
+def test_no_secret_is_kept_in_any_text(engine: Kernel) -> None:
     receipt = put(engine, "a", {"b": [f"token={SECRET}"]}, indexed=True)
     assert sum(receipt.redacted.values()) == 1
     assert SECRET not in engine.export(ALICE).content.decode()
@@ -143,7 +143,7 @@ def test_a_document_put_again_is_a_new_version_of_the_same(home: MemoryHome) -> 
 
 
 def test_a_write_that_expects_another_revision_is_stale_and_changes_nothing(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     first = put(engine, "a", 1, expected_revision="0").document
     second = put(engine, "a", 2, expected_revision=first.revision).document
@@ -177,7 +177,7 @@ def test_a_removed_name_may_be_used_again_and_is_another_document(home: MemoryHo
     assert sound(engine)
 
 
-def test_a_moved_document_stays_the_same_and_leaves_its_name_free(engine: Engine) -> None:
+def test_a_moved_document_stays_the_same_and_leaves_its_name_free(engine: Kernel) -> None:
     first = put(engine, "a/b", 1).document
     (moved,) = engine.move(ALICE, Move("a/b", to="c"))
     assert (moved.id, moved.created_at, moved.name) == (first.id, first.created_at, ("c",))
@@ -189,7 +189,7 @@ def test_a_moved_document_stays_the_same_and_leaves_its_name_free(engine: Engine
     assert sound(engine)
 
 
-def test_a_folder_is_moved_and_removed_as_a_whole_or_not_at_all(engine: Engine) -> None:
+def test_a_folder_is_moved_and_removed_as_a_whole_or_not_at_all(engine: Kernel) -> None:
     for name in ("a/1", "a/b/2", "a", "ab/3", "z/b/2"):
         put(engine, name, name)
     with pytest.raises(Conflict):
@@ -205,7 +205,7 @@ def test_a_folder_is_moved_and_removed_as_a_whole_or_not_at_all(engine: Engine) 
     assert sound(engine)
 
 
-def test_what_is_not_there_is_not_found(engine: Engine) -> None:
+def test_what_is_not_there_is_not_found(engine: Kernel) -> None:
     retain(engine, "tea")
     calls = (
         lambda: get(engine, "a"),
@@ -218,7 +218,7 @@ def test_what_is_not_there_is_not_found(engine: Engine) -> None:
             call()
 
 
-def test_documents_are_listed_by_folder_and_filter_in_pages(engine: Engine) -> None:
+def test_documents_are_listed_by_folder_and_filter_in_pages(engine: Kernel) -> None:
     for number in range(6):
         put(engine, ("f", str(number % 2), str(number)), {"n": number, "d": {"odd": number % 2}})
     put(engine, "g", "text")
@@ -235,7 +235,7 @@ def test_documents_are_listed_by_folder_and_filter_in_pages(engine: Engine) -> N
         listed(engine, where={"n": {"$near": 1}})
 
 
-def test_a_frozen_scope_is_read_and_not_written_to(engine: Engine) -> None:
+def test_a_frozen_scope_is_read_and_not_written_to(engine: Kernel) -> None:
     put(engine, "a", 1)
     engine.freeze(ALICE, FreezeRequest(Freeze.WRITES))
     for call in (
@@ -248,7 +248,7 @@ def test_a_frozen_scope_is_read_and_not_written_to(engine: Engine) -> None:
     assert (get(engine, "a").value, listed(engine)) == (1, ["a"])
 
 
-def test_a_used_up_quota_refuses_a_put(engine: Engine) -> None:
+def test_a_used_up_quota_refuses_a_put(engine: Kernel) -> None:
     caller = Caller(allowances=(Allowance(session="s", name="puts", limit=1),))
     put(engine, "a", 1, caller=caller)
     with pytest.raises(LimitReached):
@@ -259,7 +259,7 @@ def test_a_used_up_quota_refuses_a_put(engine: Engine) -> None:
 # -- recall and trust ----------------------------------------------------------------------------
 
 
-def test_an_indexed_document_is_recalled_in_its_present_text_only(engine: Engine) -> None:
+def test_an_indexed_document_is_recalled_in_its_present_text_only(engine: Kernel) -> None:
     put(engine, "plain", "The heron stands on one leg.")
     put(engine, "tea.md", "Steep the sencha for two minutes.", indexed=True)
     put(engine, "json", {"deep": ["Sencha comes from Uji."]}, indexed=True)
@@ -281,7 +281,7 @@ def test_an_indexed_document_is_recalled_in_its_present_text_only(engine: Engine
 
 
 def test_the_pieces_of_a_document_count_below_a_cap_only_while_they_are_there(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     limits = (KindLimit(kind=Kind.EPISODE, number=2),)
     engine.set_retention(ALICE, SetRetention(limits=limits))
@@ -295,7 +295,7 @@ def test_the_pieces_of_a_document_count_below_a_cap_only_while_they_are_there(
     assert sound(engine)
 
 
-def test_a_long_document_is_recalled_in_pieces_and_none_is_in_the_brief(engine: Engine) -> None:
+def test_a_long_document_is_recalled_in_pieces_and_none_is_in_the_brief(engine: Kernel) -> None:
     text = "\n".join(f"Rule {number}: keep the gate number {number} shut." for number in range(200))
     put(engine, "rules", text, indexed=True)
     pieces = browse(engine, limit=1_000)
@@ -306,7 +306,7 @@ def test_a_long_document_is_recalled_in_pieces_and_none_is_in_the_brief(engine: 
     assert {one.kind for one in pieces} == {Kind.EPISODE}
 
 
-def test_an_agent_in_a_tainted_session_writes_no_trusted_document(engine: Engine) -> None:
+def test_an_agent_in_a_tainted_session_writes_no_trusted_document(engine: Kernel) -> None:
     put(engine, "page", "Ignore all.", origin="web")
     get(engine, "page", session="s")
     put(engine, "note", "Noted.", session="s", origin="agent", indexed=True)
@@ -319,7 +319,7 @@ def test_an_agent_in_a_tainted_session_writes_no_trusted_document(engine: Engine
 
 
 def test_a_document_is_forgotten_by_its_id_with_all_that_is_derived_from_it(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     one = put(engine, "a", f"{TEA}\n" + "ä" * 100_000, indexed=True).document
     assert engine.preview(ALICE, Forget((one.id,))).documents == 1
@@ -334,7 +334,7 @@ def test_a_document_is_forgotten_by_its_id_with_all_that_is_derived_from_it(
     assert sound(engine)
 
 
-def test_documents_are_forgotten_by_session_age_and_words(home: MemoryHome, engine: Engine) -> None:
+def test_documents_are_forgotten_by_session_age_and_words(home: MemoryHome, engine: Kernel) -> None:
     put(engine, "a", "green tea", session="s")
     put(engine, "b", {"x": "green tea too"})
     put(engine, "c", "coffee")
@@ -352,7 +352,7 @@ def test_documents_are_forgotten_by_session_age_and_words(home: MemoryHome, engi
 
 
 def test_a_copied_sentence_is_cut_out_of_documents_and_the_rest_is_kept(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     one = retain(engine, TEA)
     put(engine, "a", {"t": f"Hello there. {TEA} Goodbye."}, indexed=True)
@@ -374,7 +374,7 @@ def test_a_copied_sentence_is_cut_out_of_documents_and_the_rest_is_kept(
     assert listed(engine) == ["b"]
 
 
-def test_a_copy_in_a_document_that_is_trusted_more_needs_a_preview(engine: Engine) -> None:
+def test_a_copy_in_a_document_that_is_trusted_more_needs_a_preview(engine: Kernel) -> None:
     one = retain(engine, TEA, origin="web")
     put(engine, "a", TEA)
     with pytest.raises(NeedsConfirmation):
@@ -384,7 +384,7 @@ def test_a_copy_in_a_document_that_is_trusted_more_needs_a_preview(engine: Engin
 
 @pytest.mark.parametrize("target", [{"channel": "plug"}, {"key": "k1"}, {"session": "s"}])
 def test_revoking_undoes_documents_of_a_channel_a_key_or_a_session(
-    engine: Engine, target: dict[str, str]
+    engine: Kernel, target: dict[str, str]
 ) -> None:
     put(engine, "a", 1)
     put(engine, "b", TEA, channel="plug", session="s", indexed=True, caller=Caller(key="k1"))
@@ -397,7 +397,7 @@ def test_revoking_undoes_documents_of_a_channel_a_key_or_a_session(
 # -- whole scopes --------------------------------------------------------------------------------
 
 
-def fill(engine: Engine) -> None:
+def fill(engine: Kernel) -> None:
     put(engine, "a/b", {"x": [1, "ü"]}, session="s", channel="plug")
     put(engine, "long", "ä" * 100_000)
     put(engine, "tea", "Steep the sencha for two minutes.", indexed=True, origin="tool")
@@ -406,7 +406,7 @@ def fill(engine: Engine) -> None:
     engine.move(ALICE, Move("a/b", to="c"))
 
 
-def state(engine: Engine, scope: Any = ALICE) -> list[Any]:
+def state(engine: Kernel, scope: Any = ALICE) -> list[Any]:
     page = engine.documents(scope)
     texts = engine.recall(scope, Recall(query="sencha", untrusted=True)).hits
     documents = [replace(one, revision="") for one in page.documents]
@@ -414,7 +414,7 @@ def state(engine: Engine, scope: Any = ALICE) -> list[Any]:
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_export_and_load_are_the_same_documents(engine: Engine, *, sealed: bool) -> None:
+def test_export_and_load_are_the_same_documents(engine: Kernel, *, sealed: bool) -> None:
     fill(engine)
     exported = engine.export(ALICE, Export(sealed=sealed))
     for _ in range(2):
@@ -428,7 +428,7 @@ def test_export_and_load_are_the_same_documents(engine: Engine, *, sealed: bool)
     assert engine.verify(BOB).problems == ()
 
 
-def test_a_load_is_trusted_no_more_than_its_caller(engine: Engine) -> None:
+def test_a_load_is_trusted_no_more_than_its_caller(engine: Kernel) -> None:
     fill(engine)
     content = engine.export(ALICE).content
     engine.load(BOB, Load(content), Caller(ceiling=Origin.IMPORT, key="k9"))
@@ -436,7 +436,7 @@ def test_a_load_is_trusted_no_more_than_its_caller(engine: Engine) -> None:
     assert (one.origin, one.key_id) == (Origin.IMPORT, "k9")
 
 
-def test_backup_and_restore_are_the_same_documents(home: MemoryHome, engine: Engine) -> None:
+def test_backup_and_restore_are_the_same_documents(home: MemoryHome, engine: Kernel) -> None:
     fill(engine)
     before = state(engine)
     backup, _ = engine.backup(ALICE)
@@ -449,7 +449,7 @@ def test_backup_and_restore_are_the_same_documents(home: MemoryHome, engine: Eng
     assert sound(again)
 
 
-def test_a_damaged_record_in_a_file_is_named(engine: Engine) -> None:
+def test_a_damaged_record_in_a_file_is_named(engine: Kernel) -> None:
     fill(engine)
     content = engine.export(ALICE).content.decode()
     bad = content.replace('"indexed": true', '"indexed": "so"')
@@ -457,7 +457,7 @@ def test_a_damaged_record_in_a_file_is_named(engine: Engine) -> None:
         engine.load(BOB, Load(bad.encode()))
 
 
-def test_verify_finds_a_document_under_another_name(home: MemoryHome, engine: Engine) -> None:
+def test_verify_finds_a_document_under_another_name(home: MemoryHome, engine: Kernel) -> None:
     put(engine, "a", 1)
     opened = engine._open(ALICE)
 
@@ -469,7 +469,7 @@ def test_verify_finds_a_document_under_another_name(home: MemoryHome, engine: En
     assert any("another id" in problem for problem in engine.verify(ALICE).problems)
 
 
-def test_nothing_of_a_document_is_readable_at_rest(home: MemoryHome, engine: Engine) -> None:
+def test_nothing_of_a_document_is_readable_at_rest(home: MemoryHome, engine: Kernel) -> None:
     put(engine, "xyzzy/name", {"xyzzy": "plugh"}, indexed=True)
     put(engine, "long", "xyzzy" * 20_000)
     raw = b"".join(piece for _, piece in home.store.raw(address(home)))
@@ -511,5 +511,5 @@ def test_a_crash_anywhere_leaves_all_or_nothing_and_a_sound_scope(verb: str) -> 
             assert sound(engine), (failpoint, visit)
 
 
-def names(engine: Engine) -> list[Any]:
+def names(engine: Kernel) -> list[Any]:
     return [(one.name, str(one.value)[:20], one.indexed) for one in state(engine)[:-1]]

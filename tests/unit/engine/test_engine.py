@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import (
     Append,
@@ -50,7 +50,7 @@ from tests.unit.engine.scene import ALICE, contents, forget, head, retain, verbs
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RECEIPT = Erasure(address="a", verb="forget", at=NOON, erased=0)
 
-VERBS: dict[str, Callable[[Engine], object]] = {
+VERBS: dict[str, Callable[[Kernel], object]] = {
     "open": lambda engine: engine.open(ALICE),
     "scopes": lambda engine: engine.scopes(),
     "at_once": lambda engine: engine.at_once(ALICE),
@@ -124,7 +124,7 @@ VERBS: dict[str, Callable[[Engine], object]] = {
 
 
 def test_no_verb_is_left_out_here() -> None:
-    public = {name for name in dir(Engine) if not name.startswith("_")}
+    public = {name for name in dir(Kernel) if not name.startswith("_")}
     assert public == {*VERBS, "close", "extracts", "full_score", "listen", "unreadable_scopes"}
 
 
@@ -139,7 +139,7 @@ def test_a_closed_engine_says_so_and_does_nothing(home: MemoryHome, verb: str) -
     assert head(home) == before
 
 
-def test_closing_twice_is_fine(engine: Engine) -> None:
+def test_closing_twice_is_fine(engine: Kernel) -> None:
     engine.close()
     engine.close()
 

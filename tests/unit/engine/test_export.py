@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.errors import Conflict, InvalidRequest, SealBroken, WrongKey
 from scrubjay.model.memory import Memory
@@ -37,7 +37,7 @@ from tests.unit.engine.scene import (
 Damage = Callable[[dict[str, Any]], object]
 
 
-def transfer(engine: Engine, target: Engine, *, sealed: bool, scope: Any = BOB) -> Loaded:
+def transfer(engine: Kernel, target: Kernel, *, sealed: bool, scope: Any = BOB) -> Loaded:
     """Everything of Alice, loaded into another scope."""
     exported = engine.export(ALICE, Export(sealed=sealed))
     return target.load(scope, Load(exported.content, key=exported.key))
@@ -52,7 +52,7 @@ def plain(memories: list[Memory]) -> list[Memory]:
 
 
 @st.composite
-def scopes(draw: st.DrawFn) -> Engine:
+def scopes(draw: st.DrawFn) -> Kernel:
     """An engine whose Alice holds arbitrary memories with chains, lineage, pins and gaps."""
     engine = MemoryHome().engine()
     engine.open(ALICE)
@@ -73,7 +73,7 @@ def scopes(draw: st.DrawFn) -> Engine:
 
 
 @given(scopes(), st.booleans())
-def test_what_is_exported_and_loaded_is_the_same(engine: Engine, sealed: bool) -> None:
+def test_what_is_exported_and_loaded_is_the_same(engine: Kernel, sealed: bool) -> None:
     before = everything(engine)
     loaded = transfer(engine, engine, sealed=sealed)
     assert loaded == Loaded(loaded=len(before))
@@ -85,7 +85,7 @@ def test_what_is_exported_and_loaded_is_the_same(engine: Engine, sealed: bool) -
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_another_installation_takes_it_too(engine: Engine, sealed: bool) -> None:
+def test_another_installation_takes_it_too(engine: Kernel, sealed: bool) -> None:
     supersede(engine, retain(engine, LONG, key="k", session="s"), "short")
     other = MemoryHome("another").engine()
     transfer(engine, other, sealed=sealed, scope=ALICE)
@@ -94,7 +94,7 @@ def test_another_installation_takes_it_too(engine: Engine, sealed: bool) -> None
     assert forget(other, session="s").erased == 1
 
 
-def test_an_export_is_json_a_person_can_read(engine: Engine) -> None:
+def test_an_export_is_json_a_person_can_read(engine: Kernel) -> None:
     public_id = retain(engine, "Grüner Tee", tags=("drink",))
     exported = engine.export(ALICE)
     document = json.loads(exported.content)
@@ -105,7 +105,7 @@ def test_an_export_is_json_a_person_can_read(engine: Engine) -> None:
     assert exported.key is None
 
 
-def test_a_sealed_export_shows_nothing(engine: Engine) -> None:
+def test_a_sealed_export_shows_nothing(engine: Kernel) -> None:
     retain(engine, "Nightingale", tags=("Wagtail",))
     exported = engine.export(ALICE, Export(sealed=True))
     for word in (b"Nightingale", b"Wagtail", b"alice"):
@@ -115,7 +115,7 @@ def test_a_sealed_export_shows_nothing(engine: Engine) -> None:
 PHRASE = "caf\u00e9 au lait"
 
 
-def test_a_sealed_export_opens_with_its_passphrase(engine: Engine) -> None:
+def test_a_sealed_export_opens_with_its_passphrase(engine: Kernel) -> None:
     retain(engine, "Nightingale")
     exported = engine.export(ALICE, Export(sealed=True, passphrase=PHRASE))
     assert exported.key is None
@@ -124,14 +124,14 @@ def test_a_sealed_export_opens_with_its_passphrase(engine: Engine) -> None:
     assert engine.load(BOB, Load(exported.content, passphrase=decomposed)).loaded == 1
 
 
-def test_a_passphrase_is_salted_anew_for_every_export(engine: Engine) -> None:
+def test_a_passphrase_is_salted_anew_for_every_export(engine: Kernel) -> None:
     engine.open(ALICE)
     request = Export(sealed=True, passphrase=PHRASE)
     first, second = (engine.export(ALICE, request).content for _ in range(2))
     assert bundle.secret_of(first, passphrase=PHRASE) != bundle.secret_of(second, passphrase=PHRASE)
 
 
-def test_another_passphrase_or_none_loads_nothing(engine: Engine) -> None:
+def test_another_passphrase_or_none_loads_nothing(engine: Kernel) -> None:
     retain(engine, "Nightingale")
     raw = engine.export(ALICE, Export(sealed=True, passphrase=PHRASE)).content
     for request, refusal in (
@@ -146,7 +146,7 @@ def test_another_passphrase_or_none_loads_nothing(engine: Engine) -> None:
         engine.restore(ALICE, Restore(raw, passphrase=PHRASE))
 
 
-def test_a_bundle_under_a_key_refuses_a_passphrase(engine: Engine) -> None:
+def test_a_bundle_under_a_key_refuses_a_passphrase(engine: Kernel) -> None:
     engine.open(ALICE)
     raw, _ = engine.backup(ALICE)
     with pytest.raises(InvalidRequest, match="opens with its key"):
@@ -174,7 +174,7 @@ def test_a_short_passphrase_and_one_of_a_readable_file_are_refused() -> None:
     ],
 )
 def test_an_absurd_cost_is_refused_before_it_is_paid(
-    engine: Engine, change: dict[str, Any]
+    engine: Kernel, change: dict[str, Any]
 ) -> None:
     engine.open(ALICE)
     raw = engine.export(ALICE, Export(sealed=True, passphrase=PHRASE)).content
@@ -186,7 +186,7 @@ def test_an_absurd_cost_is_refused_before_it_is_paid(
         engine.load(BOB, Load(raw, passphrase=PHRASE))
 
 
-def test_superseded_memories_are_in_an_export_and_erased_ones_are_not(engine: Engine) -> None:
+def test_superseded_memories_are_in_an_export_and_erased_ones_are_not(engine: Kernel) -> None:
     supersede(engine, retain(engine, "tea"), "coffee")
     forget(engine, retain(engine, "gone"))
     exported = engine.export(ALICE)
@@ -194,7 +194,7 @@ def test_superseded_memories_are_in_an_export_and_erased_ones_are_not(engine: En
     assert b"gone" not in exported.content
 
 
-def test_two_sealed_exports_have_nothing_in_common(engine: Engine) -> None:
+def test_two_sealed_exports_have_nothing_in_common(engine: Kernel) -> None:
     retain(engine, "tea")
     first, second = (engine.export(ALICE, Export(sealed=True)) for _ in range(2))
     assert first.key != second.key
@@ -202,7 +202,7 @@ def test_two_sealed_exports_have_nothing_in_common(engine: Engine) -> None:
         engine.load(BOB, Load(first.content, key=second.key))
 
 
-def test_an_empty_scope_is_exported_and_loaded(engine: Engine) -> None:
+def test_an_empty_scope_is_exported_and_loaded(engine: Kernel) -> None:
     engine.open(ALICE)
     for sealed in (False, True):
         assert transfer(engine, engine, sealed=sealed) == Loaded()
@@ -211,7 +211,7 @@ def test_an_empty_scope_is_exported_and_loaded(engine: Engine) -> None:
 # -- merging -------------------------------------------------------------------------------------
 
 
-def test_a_second_load_changes_nothing(home: MemoryHome, engine: Engine) -> None:
+def test_a_second_load_changes_nothing(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     transfer(engine, engine, sealed=False)
     before = head(home, BOB).memory
@@ -219,7 +219,7 @@ def test_a_second_load_changes_nothing(home: MemoryHome, engine: Engine) -> None
     assert head(home, BOB).memory == before
 
 
-def test_what_was_forgotten_here_stays_out(engine: Engine) -> None:
+def test_what_was_forgotten_here_stays_out(engine: Kernel) -> None:
     gone = retain(engine, "tea", key="k")
     export = engine.export(ALICE).content
     forget(engine, gone)
@@ -227,13 +227,13 @@ def test_what_was_forgotten_here_stays_out(engine: Engine) -> None:
     assert contents(engine) == []
 
 
-def test_a_memory_whose_key_was_forgotten_here_stays_out(engine: Engine) -> None:
+def test_a_memory_whose_key_was_forgotten_here_stays_out(engine: Kernel) -> None:
     retain(engine, "tea", key="k")
     forget(engine, retain(engine, "tea", scope=BOB, key="k"), scope=BOB)
     assert transfer(engine, engine, sealed=False) == Loaded(forgotten=1)
 
 
-def test_a_newer_version_takes_the_place_of_an_older_one(engine: Engine) -> None:
+def test_a_newer_version_takes_the_place_of_an_older_one(engine: Kernel) -> None:
     public_id = retain(engine, "tea")
     transfer(engine, engine, sealed=False)
     engine.amend(ALICE, Amend(public_id, pinned=True))
@@ -241,7 +241,7 @@ def test_a_newer_version_takes_the_place_of_an_older_one(engine: Engine) -> None
     assert engine.get(BOB, Get(public_id)).pinned
 
 
-def test_an_older_version_changes_nothing(engine: Engine) -> None:
+def test_an_older_version_changes_nothing(engine: Kernel) -> None:
     public_id = retain(engine, "tea")
     export = engine.export(ALICE).content
     engine.amend(ALICE, Amend(public_id, pinned=True))
@@ -249,7 +249,7 @@ def test_an_older_version_changes_nothing(engine: Engine) -> None:
     assert engine.get(ALICE, Get(public_id)).pinned
 
 
-def test_a_correction_made_elsewhere_is_taken_over(engine: Engine) -> None:
+def test_a_correction_made_elsewhere_is_taken_over(engine: Kernel) -> None:
     old = retain(engine, "tea")
     transfer(engine, engine, sealed=False)
     supersede(engine, old, "coffee")
@@ -258,7 +258,7 @@ def test_a_correction_made_elsewhere_is_taken_over(engine: Engine) -> None:
     assert engine.verify(BOB).sound
 
 
-def test_a_chain_never_forks(home: MemoryHome, engine: Engine) -> None:
+def test_a_chain_never_forks(home: MemoryHome, engine: Kernel) -> None:
     """Two corrections of one memory are refused, and nothing is loaded."""
     old = retain(engine, "tea")
     transfer(engine, engine, sealed=False)
@@ -270,7 +270,7 @@ def test_a_chain_never_forks(home: MemoryHome, engine: Engine) -> None:
     assert head(home, BOB).memory == before
 
 
-def test_a_correction_made_elsewhere_retires_what_was_changed_here(engine: Engine) -> None:
+def test_a_correction_made_elsewhere_retires_what_was_changed_here(engine: Kernel) -> None:
     old = retain(engine, "tea")
     transfer(engine, engine, sealed=False)
     engine.amend(BOB, Amend(old, pinned=True))
@@ -283,7 +283,7 @@ def test_a_correction_made_elsewhere_retires_what_was_changed_here(engine: Engin
     assert engine.verify(BOB).sound
 
 
-def test_a_correction_made_here_is_not_undone_by_a_change_elsewhere(engine: Engine) -> None:
+def test_a_correction_made_here_is_not_undone_by_a_change_elsewhere(engine: Kernel) -> None:
     old = retain(engine, "tea")
     transfer(engine, engine, sealed=False)
     engine.supersede(BOB, Supersede(id=old, content="water"))
@@ -296,7 +296,7 @@ def test_a_correction_made_here_is_not_undone_by_a_change_elsewhere(engine: Engi
     assert engine.verify(BOB).sound
 
 
-def test_a_correction_of_what_was_purged_elsewhere_is_taken_over(engine: Engine) -> None:
+def test_a_correction_of_what_was_purged_elsewhere_is_taken_over(engine: Kernel) -> None:
     old = retain(engine, "tea")
     transfer(engine, engine, sealed=False)
     supersede(engine, old, "coffee")
@@ -306,7 +306,7 @@ def test_a_correction_of_what_was_purged_elsewhere_is_taken_over(engine: Engine)
     assert engine.verify(BOB).sound
 
 
-def test_a_key_that_names_another_memory_here_is_refused(home: MemoryHome, engine: Engine) -> None:
+def test_a_key_that_names_another_memory_here_is_refused(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea", key="k")
     retain(engine, "coffee", scope=BOB, key="k")
     before = head(home, BOB)
@@ -315,7 +315,7 @@ def test_a_key_that_names_another_memory_here_is_refused(home: MemoryHome, engin
     assert head(home, BOB).memory == before.memory
 
 
-def test_origins_are_kept(engine: Engine) -> None:
+def test_origins_are_kept(engine: Kernel) -> None:
     retain(engine, "tea", origin=Origin.WEB)
     transfer(engine, engine, sealed=True)
     assert everything(engine, scope=BOB)[0].origin is Origin.WEB

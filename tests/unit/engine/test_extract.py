@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay.adapters.distillers.chat import ChatExtractor, ChatModel
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import Frozen, InvalidRequest
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
@@ -54,11 +54,11 @@ def home(model: ModelServer) -> MemoryHome:
     return home
 
 
-def extract(engine: Engine, **asked: Any) -> Extraction:
+def extract(engine: Kernel, **asked: Any) -> Extraction:
     return engine.extract(ALICE, Extract(**asked))
 
 
-def found(engine: Engine) -> list[str]:
+def found(engine: Kernel) -> list[str]:
     """What the model's memories say."""
     ids = {derived_id(f"turn-{n}", f"model-{m}") for n in range(30) for m in range(8)}
     return sorted(memory.content for memory in everything(engine) if memory.id in ids)
@@ -67,7 +67,7 @@ def found(engine: Engine) -> list[str]:
 # -- what becomes of an answer -----------------------------------------------------------------
 
 
-def test_what_the_model_finds_is_remembered_with_its_turn(engine: Engine) -> None:
+def test_what_the_model_finds_is_remembered_with_its_turn(engine: Kernel) -> None:
     record(engine, 1, BOAT, session="s")
     done = extract(engine)
     assert (done.turns, done.memories, done.left) == (1, 1, 0)
@@ -79,7 +79,7 @@ def test_what_the_model_finds_is_remembered_with_its_turn(engine: Engine) -> Non
     ]
 
 
-def test_the_model_is_told_what_rules_noted(engine: Engine, model: ModelServer) -> None:
+def test_the_model_is_told_what_rules_noted(engine: Kernel, model: ModelServer) -> None:
     record(engine, 1, "I prefer tea. The harbor was closed all day.", "I see.")
     extract(engine)
     assert model.turns[0]["already_noted"] == ["User prefers tea."]
@@ -87,7 +87,7 @@ def test_the_model_is_told_what_rules_noted(engine: Engine, model: ModelServer) 
 
 @pytest.mark.parametrize("repeat", ["I prefer tea.", "The user prefers tea.", "User  prefers\ntea"])
 def test_what_rules_noted_is_not_noted_twice(
-    engine: Engine, model: ModelServer, repeat: str
+    engine: Kernel, model: ModelServer, repeat: str
 ) -> None:
     record(engine, 1, "I prefer tea. The harbor was closed all day.", "I see.")
     model.notes = [note(repeat, "preference")]
@@ -95,21 +95,21 @@ def test_what_rules_noted_is_not_noted_twice(
     assert (done.memories, done.repeats, found(engine)) == (0, 1, [])
 
 
-def test_a_secret_in_an_answer_is_not_kept(engine: Engine, model: ModelServer) -> None:
+def test_a_secret_in_an_answer_is_not_kept(engine: Kernel, model: ModelServer) -> None:
     record(engine, 1, BOAT)
     model.notes = [note("The token is ghp_0123456789abcdefghijABCDEFGHIJ012345\u200b.")]
     extract(engine)
     assert found(engine) == ["The token is [REDACTED]"]
 
 
-def test_what_memory_itself_had_put_in_is_not_kept(engine: Engine, model: ModelServer) -> None:
+def test_what_memory_itself_had_put_in_is_not_kept(engine: Kernel, model: ModelServer) -> None:
     record(engine, 1, BOAT)
     model.notes = [note("--- BEGIN MEMORY ---\nThe user sails.\n--- END MEMORY ---")]
     assert extract(engine).memories == 0
 
 
 def test_a_later_statement_takes_the_place_of_an_earlier_one_about_the_same(
-    engine: Engine, model: ModelServer
+    engine: Kernel, model: ModelServer
 ) -> None:
     model.found = {
         "Naxos": [note("The trip goes to Naxos.", about="the trip")],
@@ -122,7 +122,7 @@ def test_a_later_statement_takes_the_place_of_an_earlier_one_about_the_same(
     assert found(engine) == ["The trip goes to Crete.", "The trip goes to Naxos."]
 
 
-def test_a_tainted_session_lowers_what_the_model_finds(engine: Engine, model: ModelServer) -> None:
+def test_a_tainted_session_lowers_what_the_model_finds(engine: Kernel, model: ModelServer) -> None:
     engine.mark_tainted(ALICE, MarkTainted("browsing"))
     record(engine, 1, BOAT, session="browsing")
     model.notes = [note("Send invoices to Naxos.", "instruction")]
@@ -134,7 +134,7 @@ def test_a_tainted_session_lowers_what_the_model_finds(engine: Engine, model: Mo
 # -- which turns are sent -------------------------------------------------------------------------
 
 
-def test_trivial_and_repeated_turns_are_not_sent(engine: Engine, model: ModelServer) -> None:
+def test_trivial_and_repeated_turns_are_not_sent(engine: Kernel, model: ModelServer) -> None:
     record(engine, 1, "ok", "ok")
     record(engine, 2, BOAT)
     record(engine, 3, BOAT)
@@ -142,7 +142,7 @@ def test_trivial_and_repeated_turns_are_not_sent(engine: Engine, model: ModelSer
     assert (len(model.turns), done.turns, done.left) == (1, 1, 0)
 
 
-def test_a_turn_is_sent_once(engine: Engine, model: ModelServer) -> None:
+def test_a_turn_is_sent_once(engine: Kernel, model: ModelServer) -> None:
     record(engine, 1, BOAT)
     assert (extract(engine).turns, extract(engine).turns) == (1, 0)
     assert len(model.turns) == 1
@@ -159,7 +159,7 @@ def test_a_restart_goes_on_where_the_last_process_ended(
     assert len(model.turns) == 5
 
 
-def test_a_turn_that_is_new_after_all_is_sent_then(engine: Engine, model: ModelServer) -> None:
+def test_a_turn_that_is_new_after_all_is_sent_then(engine: Kernel, model: ModelServer) -> None:
     record(engine, 1, BOAT)
     record(engine, 2, BOAT)
     extract(engine)
@@ -169,7 +169,7 @@ def test_a_turn_that_is_new_after_all_is_sent_then(engine: Engine, model: ModelS
     assert found(engine) == ["Naxos, by boat."]
 
 
-def test_a_late_turn_takes_back_what_was_found_in_one_that_repeats_it(engine: Engine) -> None:
+def test_a_late_turn_takes_back_what_was_found_in_one_that_repeats_it(engine: Kernel) -> None:
     record(engine, 2, BOAT)
     extract(engine)
     record(engine, 1, BOAT)
@@ -179,7 +179,7 @@ def test_a_late_turn_takes_back_what_was_found_in_one_that_repeats_it(engine: En
 
 
 def test_turns_read_before_are_read_again_only_when_asked(
-    engine: Engine, model: ModelServer
+    engine: Kernel, model: ModelServer
 ) -> None:
     record(engine, 1, BOAT)
     extract(engine)
@@ -189,7 +189,7 @@ def test_turns_read_before_are_read_again_only_when_asked(
     assert found(engine) == ["Four people go to Naxos."]
 
 
-def test_reading_again_goes_on_in_steps(engine: Engine, model: ModelServer) -> None:
+def test_reading_again_goes_on_in_steps(engine: Kernel, model: ModelServer) -> None:
     for number in range(1, 5):
         record(engine, number, f"Planet number {number} has {number} moons and a ring.")
     extract(engine)
@@ -198,7 +198,7 @@ def test_reading_again_goes_on_in_steps(engine: Engine, model: ModelServer) -> N
 
 
 def test_what_somebody_made_their_own_stays_when_a_turn_is_read_again(
-    engine: Engine, model: ModelServer
+    engine: Kernel, model: ModelServer
 ) -> None:
     record(engine, 1, BOAT)
     extract(engine)
@@ -224,21 +224,21 @@ def test_a_turn_forgotten_while_the_model_thinks_leaves_nothing(
     assert engine.extraction(ALICE).tokens_in == TOKENS_IN
 
 
-def test_what_is_found_goes_with_its_turn(engine: Engine) -> None:
+def test_what_is_found_goes_with_its_turn(engine: Kernel) -> None:
     record(engine, 1, BOAT)
     extract(engine)
     forget(engine, "turn-1")
     assert everything(engine) == []
 
 
-def test_what_is_found_goes_with_its_episode(engine: Engine) -> None:
+def test_what_is_found_goes_with_its_episode(engine: Kernel) -> None:
     record(engine, 1, BOAT)
     extract(engine)
     forget(engine, derived_id("turn-1", "episode"))
     assert everything(engine) == []
 
 
-def test_what_is_found_goes_with_its_session(engine: Engine) -> None:
+def test_what_is_found_goes_with_its_session(engine: Kernel) -> None:
     record(engine, 1, BOAT, session="bad")
     extract(engine)
     engine.revoke(ALICE, Revoke(session="bad"))
@@ -247,7 +247,7 @@ def test_what_is_found_goes_with_its_session(engine: Engine) -> None:
 
 @pytest.mark.parametrize("again", [False, True])
 def test_what_was_forgotten_by_itself_is_not_found_again(
-    engine: Engine, model: ModelServer, again: bool
+    engine: Kernel, model: ModelServer, again: bool
 ) -> None:
     record(engine, 1, "I prefer tea. The harbor was closed all day.", "I see.")
     model.notes = [note("The user likes tea best of all drinks.")]
@@ -262,7 +262,7 @@ def test_what_was_forgotten_by_itself_is_not_found_again(
 
 
 def test_a_turn_that_waits_leaves_no_name_behind_when_it_is_forgotten(
-    engine: Engine, model: ModelServer
+    engine: Kernel, model: ModelServer
 ) -> None:
     record(engine, 1, BOAT)
     model.down = True
@@ -328,7 +328,7 @@ def test_a_process_that_dies_with_the_answer_has_the_turn_read_again(home: Memor
 # -- the model fails ------------------------------------------------------------------------------
 
 
-def test_a_model_that_is_down_costs_no_turn(engine: Engine, model: ModelServer) -> None:
+def test_a_model_that_is_down_costs_no_turn(engine: Kernel, model: ModelServer) -> None:
     record(engine, 1, BOAT)
     model.down = True
     for _ in range(5):
@@ -339,7 +339,7 @@ def test_a_model_that_is_down_costs_no_turn(engine: Engine, model: ModelServer) 
 
 
 def test_a_turn_without_a_readable_answer_is_given_up_after_three(
-    engine: Engine, model: ModelServer
+    engine: Kernel, model: ModelServer
 ) -> None:
     record(engine, 1, BOAT)
     model.failures.extend([Failure(body=b'{"choices": []}')] * 3)
@@ -351,7 +351,7 @@ def test_a_turn_without_a_readable_answer_is_given_up_after_three(
 
 
 def test_a_turn_the_model_always_refuses_holds_up_no_other(
-    engine: Engine, model: ModelServer
+    engine: Kernel, model: ModelServer
 ) -> None:
     record(engine, 1, BOAT)
     model.failures.append(Failure(status=400, body=b"{}"))
@@ -365,7 +365,7 @@ def test_a_turn_the_model_always_refuses_holds_up_no_other(
 
 
 def test_a_model_that_fails_breaks_neither_record_nor_recall(
-    engine: Engine, model: ModelServer
+    engine: Kernel, model: ModelServer
 ) -> None:
     model.down = True
     record(engine, 1, BOAT)
@@ -411,7 +411,7 @@ def test_a_paused_scope_sends_nothing_until_it_goes_on(
     assert extract(engine).turns == 1
 
 
-def test_a_pause_in_between_stops_after_the_turn(engine: Engine, model: ModelServer) -> None:
+def test_a_pause_in_between_stops_after_the_turn(engine: Kernel, model: ModelServer) -> None:
     for number in range(1, 4):
         record(engine, number, f"Planet number {number} has {number} moons and a ring.")
     model.thinking = lambda _: engine.pause_extraction(ALICE)
@@ -419,13 +419,13 @@ def test_a_pause_in_between_stops_after_the_turn(engine: Engine, model: ModelSer
     assert (done.turns, done.stopped) == (1, Stopped.PAUSED)
 
 
-def test_no_turn_is_begun_after_the_time_is_over(engine: Engine) -> None:
+def test_no_turn_is_begun_after_the_time_is_over(engine: Kernel) -> None:
     for number in range(1, 4):
         record(engine, number, f"Planet number {number} has {number} moons and a ring.")
     assert extract(engine, seconds=0.001).turns == 1
 
 
-def test_a_frozen_scope_sends_nothing(engine: Engine, model: ModelServer) -> None:
+def test_a_frozen_scope_sends_nothing(engine: Kernel, model: ModelServer) -> None:
     record(engine, 1, BOAT)
     engine.freeze(ALICE)
     with pytest.raises(Frozen):
@@ -434,7 +434,7 @@ def test_a_frozen_scope_sends_nothing(engine: Engine, model: ModelServer) -> Non
 
 
 def test_a_freeze_while_the_model_thinks_keeps_nothing_but_the_cost(
-    engine: Engine, model: ModelServer
+    engine: Kernel, model: ModelServer
 ) -> None:
     record(engine, 1, BOAT)
     model.thinking = lambda _: engine.freeze(ALICE)
@@ -458,7 +458,7 @@ def test_without_a_model_there_is_a_clear_error_and_a_status(model: ModelServer)
 # -- with everything else -------------------------------------------------------------------------
 
 
-def test_the_trail_says_which_turn_was_sent_and_nothing_of_it(engine: Engine) -> None:
+def test_the_trail_says_which_turn_was_sent_and_nothing_of_it(engine: Kernel) -> None:
     record(engine, 1, BOAT)
     extract(engine)
     engine.pause_extraction(ALICE)
@@ -507,7 +507,7 @@ def test_a_damaged_turn_holds_up_no_other(home: MemoryHome, model: ModelServer) 
     assert [turn["user"] for turn in model.turns] == ["The cat of my neighbor is called Muriel."]
 
 
-def test_who_listens_is_told_of_every_new_turn(engine: Engine) -> None:
+def test_who_listens_is_told_of_every_new_turn(engine: Kernel) -> None:
     told = list[Any]()
     engine.listen(told.append)
     for _ in range(2):
@@ -515,7 +515,7 @@ def test_who_listens_is_told_of_every_new_turn(engine: Engine) -> None:
     assert told == [ALICE]
 
 
-def restored(home: MemoryHome, engine: Engine) -> Engine:
+def restored(home: MemoryHome, engine: Kernel) -> Kernel:
     """An engine elsewhere, to which a backup of the scope was brought."""
     raw, receipt = engine.backup(ALICE)
     there = MemoryHome("elsewhere")
@@ -574,7 +574,7 @@ def test_a_destroyed_scope_has_no_backlog_when_it_is_begun_anew(home: MemoryHome
     assert (status.done, status.tokens_in, status.waiting) == (0, 0, 0)
 
 
-def test_where_the_last_turn_is_gone_nothing_waits(home: MemoryHome, engine: Engine) -> None:
+def test_where_the_last_turn_is_gone_nothing_waits(home: MemoryHome, engine: Kernel) -> None:
     """No row has the last number then, and who counts by numbers waits for ever."""
     record(engine, 1, BOAT)
     record(engine, 2, "The harbor of Paros was closed all of Tuesday.", "I see.")

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.memories import receipts
 from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
 from scrubjay.model.requests import Backup, FreezeRequest, Get, Load, Retain
@@ -34,28 +34,28 @@ DAY = timedelta(days=1)
 # -- what goes -----------------------------------------------------------------------------------
 
 
-def test_what_is_named_is_gone_and_the_rest_stays(engine: Engine) -> None:
+def test_what_is_named_is_gone_and_the_rest_stays(engine: Kernel) -> None:
     first, _, third = (retain(engine, content) for content in "abc")
     receipt = forget(engine, first, third)
     assert (receipt.erased, receipt.derived, receipt.already) == (2, 0, 0)
     assert contents(engine, superseded=True) == ["b"]
 
 
-def test_a_session_is_forgotten_whole(engine: Engine) -> None:
+def test_a_session_is_forgotten_whole(engine: Kernel) -> None:
     for content, session in (("a", "s"), ("b", "t"), ("c", "s"), ("d", None)):
         retain(engine, content, session=session)
     assert forget(engine, session="s").erased == 2
     assert contents(engine) == ["d", "b"]
 
 
-def test_tags_must_all_be_on_what_is_forgotten(engine: Engine) -> None:
+def test_tags_must_all_be_on_what_is_forgotten(engine: Kernel) -> None:
     for content, tags in (("a", ("x",)), ("b", ("x", "y")), ("c", ("y",))):
         retain(engine, content, tags=tags)
     assert forget(engine, tags=("x", "y")).erased == 1
     assert contents(engine) == ["c", "a"]
 
 
-def test_what_is_older_than_a_time_is_forgotten(home: MemoryHome, engine: Engine) -> None:
+def test_what_is_older_than_a_time_is_forgotten(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "a")
     moment = home.clock.now()
     retain(engine, "b")
@@ -63,13 +63,13 @@ def test_what_is_older_than_a_time_is_forgotten(home: MemoryHome, engine: Engine
     assert contents(engine) == ["b"]
 
 
-def test_what_expired_is_forgotten_like_any_other(home: MemoryHome, engine: Engine) -> None:
+def test_what_expired_is_forgotten_like_any_other(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "a", expires_at=home.clock.now() + timedelta(days=1), tags=("x",))
     home.clock.advance(days=2)
     assert forget(engine, tags=("x",)).erased == 1
 
 
-def test_a_target_that_meets_nothing_erases_nothing(home: MemoryHome, engine: Engine) -> None:
+def test_a_target_that_meets_nothing_erases_nothing(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "a")
     before = head(home)
     for target in ({"session": "none"}, {"tags": ("none",)}, {"before": home.clock.now() - DAY}):
@@ -78,7 +78,7 @@ def test_a_target_that_meets_nothing_erases_nothing(home: MemoryHome, engine: En
     assert engine.receipts(ALICE) == ()
 
 
-def test_earlier_versions_go_with_the_latest(engine: Engine) -> None:
+def test_earlier_versions_go_with_the_latest(engine: Kernel) -> None:
     """Nobody sees them, so nobody could name them; and they say what is to be forgotten."""
     first = retain(engine, "a")
     third = supersede(engine, supersede(engine, first, "b"), "c")
@@ -87,7 +87,7 @@ def test_earlier_versions_go_with_the_latest(engine: Engine) -> None:
     assert contents(engine, superseded=True) == []
 
 
-def test_a_later_version_outlives_an_earlier_one(engine: Engine) -> None:
+def test_a_later_version_outlives_an_earlier_one(engine: Kernel) -> None:
     first = retain(engine, "a")
     second = supersede(engine, first, "b")
     assert forget(engine, first).erased == 1
@@ -96,7 +96,7 @@ def test_a_later_version_outlives_an_earlier_one(engine: Engine) -> None:
     assert supersede(engine, second, "c")
 
 
-def test_what_was_derived_goes_with_its_sources_at_any_depth(engine: Engine) -> None:
+def test_what_was_derived_goes_with_its_sources_at_any_depth(engine: Kernel) -> None:
     source, other = retain(engine, "a"), retain(engine, "b")
     summary = retain(engine, "ab", sources=(source, other))
     retain(engine, "abc", sources=(summary,))
@@ -105,34 +105,34 @@ def test_what_was_derived_goes_with_its_sources_at_any_depth(engine: Engine) -> 
     assert contents(engine) == ["b"]
 
 
-def test_sources_stay_when_what_was_derived_goes(engine: Engine) -> None:
+def test_sources_stay_when_what_was_derived_goes(engine: Kernel) -> None:
     source = retain(engine, "a")
     forget(engine, retain(engine, "derived", sources=(source,)))
     assert contents(engine) == ["a"]
 
 
-def test_what_was_derived_from_an_earlier_version_goes_too(engine: Engine) -> None:
+def test_what_was_derived_from_an_earlier_version_goes_too(engine: Kernel) -> None:
     first = retain(engine, "a")
     retain(engine, "derived from a", sources=(first,))
     forget(engine, supersede(engine, first, "b"))
     assert contents(engine, superseded=True) == []
 
 
-def test_lineage_is_followed_after_a_load_as_well(engine: Engine) -> None:
+def test_lineage_is_followed_after_a_load_as_well(engine: Kernel) -> None:
     source = retain(engine, "a")
     retain(engine, "derived", sources=(source,))
     engine.load(BOB, Load(engine.export(ALICE).content))
     assert forget(engine, source, scope=BOB).erased == 2
 
 
-def test_a_blob_goes_with_its_memory(home: MemoryHome, engine: Engine) -> None:
+def test_a_blob_goes_with_its_memory(home: MemoryHome, engine: Kernel) -> None:
     kept, gone = retain(engine, LONG), retain(engine, LONG)
     forget(engine, gone)
     assert len(home.blobs.names(address(home))) == 1
     assert engine.get(ALICE, Get(kept)).content == LONG
 
 
-def test_a_damaged_memory_can_still_be_forgotten(home: MemoryHome, engine: Engine) -> None:
+def test_a_damaged_memory_can_still_be_forgotten(home: MemoryHome, engine: Kernel) -> None:
     damaged, _ = retain(engine, "a"), retain(engine, "b")
     flip_cell(home, 1)
     assert forget(engine, damaged).erased == 1
@@ -141,7 +141,7 @@ def test_a_damaged_memory_can_still_be_forgotten(home: MemoryHome, engine: Engin
 
 
 def test_a_memory_whose_blob_is_gone_can_still_be_forgotten(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     damaged = retain(engine, LONG)
     home.blobs.remove(address(home))
@@ -149,7 +149,7 @@ def test_a_memory_whose_blob_is_gone_can_still_be_forgotten(
 
 
 def test_a_damaged_memory_does_not_keep_another_from_being_forgotten(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     """It cannot be sealed anew, but the keys of the erased one go all the same."""
     damaged, gone = retain(engine, "a"), retain(engine, "b")
@@ -168,7 +168,7 @@ def test_a_damaged_memory_does_not_keep_another_from_being_forgotten(
 # -- what is said of ids that are not here ------------------------------------------------------
 
 
-def test_what_was_forgotten_already_counts_as_such(home: MemoryHome, engine: Engine) -> None:
+def test_what_was_forgotten_already_counts_as_such(home: MemoryHome, engine: Kernel) -> None:
     first, second = retain(engine, "a"), retain(engine, "b")
     forget(engine, first)
     before = head(home)
@@ -188,7 +188,7 @@ def test_it_still_counts_when_its_row_was_dropped(home: MemoryHome) -> None:
     assert forget(engine, gone).already == 1
 
 
-def test_an_unknown_id_is_refused_and_nothing_is_written(home: MemoryHome, engine: Engine) -> None:
+def test_an_unknown_id_is_refused_and_nothing_is_written(home: MemoryHome, engine: Kernel) -> None:
     known = retain(engine, "a")
     before, keys = head(home), slots(home)
     with pytest.raises(NotFound, match="mem-nowhere"):
@@ -197,7 +197,7 @@ def test_an_unknown_id_is_refused_and_nothing_is_written(home: MemoryHome, engin
     assert contents(engine) == ["a"]
 
 
-def test_an_id_is_forgotten_before_it_ever_comes(home: MemoryHome, engine: Engine) -> None:
+def test_an_id_is_forgotten_before_it_ever_comes(home: MemoryHome, engine: Kernel) -> None:
     receipt = forget(engine, "hist1_0af", unseen=True)
     assert receipt.erased == 0
     assert retain(engine, "a", id="hist1_0af")
@@ -206,7 +206,7 @@ def test_an_id_is_forgotten_before_it_ever_comes(home: MemoryHome, engine: Engin
     assert engine.verify(ALICE).sound
 
 
-def test_unseen_ids_are_buried_beside_those_that_are_erased(engine: Engine) -> None:
+def test_unseen_ids_are_buried_beside_those_that_are_erased(engine: Kernel) -> None:
     known = retain(engine, "a")
     receipt = forget(engine, known, "hist1_0af", unseen=True)
     assert (receipt.erased, receipt.already) == (1, 0)
@@ -218,13 +218,13 @@ def test_unseen_ids_are_buried_beside_those_that_are_erased(engine: Engine) -> N
 
 
 @pytest.mark.parametrize("level", [Freeze.WRITES, Freeze.ALL])
-def test_forgetting_works_while_frozen(engine: Engine, level: Freeze) -> None:
+def test_forgetting_works_while_frozen(engine: Kernel, level: Freeze) -> None:
     public_id = retain(engine, "a")
     engine.freeze(ALICE, FreezeRequest(level))
     assert forget(engine, public_id).rotated
 
 
-def test_the_key_that_opened_it_is_gone(home: MemoryHome, engine: Engine) -> None:
+def test_the_key_that_opened_it_is_gone(home: MemoryHome, engine: Kernel) -> None:
     gone, _ = retain(engine, "a"), retain(engine, "b")
     forget(engine, gone)
     assert slots(home) == ["memory.2", "session.1", "turn.1"]
@@ -233,7 +233,7 @@ def test_the_key_that_opened_it_is_gone(home: MemoryHome, engine: Engine) -> Non
     assert [row.epoch for row in rows(home) if not row.erased] == [2]
 
 
-def test_nothing_but_an_empty_row_is_left(home: MemoryHome, engine: Engine) -> None:
+def test_nothing_but_an_empty_row_is_left(home: MemoryHome, engine: Kernel) -> None:
     forget(engine, retain(engine, "a", key="k", session="s"))
     (row,) = rows(home)
     assert row.erased
@@ -241,7 +241,7 @@ def test_nothing_but_an_empty_row_is_left(home: MemoryHome, engine: Engine) -> N
     assert head(home).memory.erased_seq == row.seq == 2
 
 
-def test_tombstones_are_in_the_scope_and_in_the_catalog(home: MemoryHome, engine: Engine) -> None:
+def test_tombstones_are_in_the_scope_and_in_the_catalog(home: MemoryHome, engine: Kernel) -> None:
     """Both the id and the idempotency key are buried."""
     forget(engine, retain(engine, "a", key="k"))
     with home.store.read(address(home)) as view:
@@ -265,7 +265,7 @@ def test_other_processes_cannot_bring_it_back(home: MemoryHome) -> None:
 # -- the receipt -------------------------------------------------------------------------------
 
 
-def test_a_receipt_names_time_cells_and_audit_head(home: MemoryHome, engine: Engine) -> None:
+def test_a_receipt_names_time_cells_and_audit_head(home: MemoryHome, engine: Kernel) -> None:
     first, second = retain(engine, "a"), retain(engine, "b")
     nonces = {row.cell[6:18].hex() for row in rows(home) if row.cell}
     before = home.clock.now()
@@ -279,13 +279,13 @@ def test_a_receipt_names_time_cells_and_audit_head(home: MemoryHome, engine: Eng
     assert receipt.audit_mac == head(home).audit_mac.hex()
 
 
-def test_a_receipt_names_every_cell_of_a_blob(engine: Engine) -> None:
+def test_a_receipt_names_every_cell_of_a_blob(engine: Kernel) -> None:
     """Two chunks, and the cell that points to them."""
     assert len(forget(engine, retain(engine, LONG)).cells) == 3
 
 
 def test_a_receipt_names_the_backups_that_may_still_hold_it(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     gone = retain(engine, "a")
     _, made = engine.backup(ALICE, Backup(days=7))
@@ -294,20 +294,20 @@ def test_a_receipt_names_the_backups_that_may_still_hold_it(
     assert made.expires == (home.clock.now() + timedelta(days=7)).date()
 
 
-def test_receipts_are_kept_for_the_next_process(home: MemoryHome, engine: Engine) -> None:
+def test_receipts_are_kept_for_the_next_process(home: MemoryHome, engine: Kernel) -> None:
     made = [forget(engine, retain(engine, content)) for content in "abc"]
     assert list(home.engine().receipts(ALICE)) == made
     assert home.engine().receipts(BOB) == ()
 
 
-def test_a_receipt_reads_back_from_its_document(engine: Engine) -> None:
+def test_a_receipt_reads_back_from_its_document(engine: Kernel) -> None:
     gone = retain(engine, LONG)
     engine.backup(ALICE)
     receipt = forget(engine, gone)
     assert receipts.from_json(receipts.to_json(receipt)) == receipt
 
 
-def test_a_receipt_says_nothing_of_what_was_erased(engine: Engine) -> None:
+def test_a_receipt_says_nothing_of_what_was_erased(engine: Kernel) -> None:
     gone = retain(engine, "Nightingale", id="Kestrel", tags=("Wagtail",), session="Siskin")
     document = receipts.to_json(forget(engine, gone))
     assert not [
@@ -335,7 +335,7 @@ def test_what_is_no_receipt_is_refused(text: str) -> None:
      ("backups", [{"name": "b"}]), ("extra", 1), ("erased", "many"), ("verb", 7)],
     ids=range(15),
 )  # fmt: skip
-def test_a_receipt_with_a_wrong_field_is_refused(engine: Engine, field: str, value: object) -> None:
+def test_a_receipt_with_a_wrong_field_is_refused(engine: Kernel, field: str, value: object) -> None:
     document = json.loads(receipts.to_json(forget(engine, retain(engine, "a"))))
     with pytest.raises(InvalidRequest):
         receipts.from_json(json.dumps({**document, field: value}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
 from scrubjay.model.requests import Export, Get, Load, Retain
@@ -16,29 +16,29 @@ TEA = "Alice prefers green tea"
 OWNERS = (Origin.USER, Origin.OPERATOR)
 
 
-def stored(engine: Engine, **fields: object) -> tuple[Kind, Kind | None]:
+def stored(engine: Kernel, **fields: object) -> tuple[Kind, Kind | None]:
     """The kind that TEA is stored as, and the one the receipt says was inferred."""
     receipt = engine.retain(ALICE, Retain(TEA, **fields))  # type: ignore[arg-type]
     return engine.get(ALICE, Get(receipt.id)).kind, receipt.inferred
 
 
 @pytest.mark.parametrize("origin", OWNERS)
-def test_what_an_owner_tells_is_of_the_kind_it_reads_like(engine: Engine, origin: Origin) -> None:
+def test_what_an_owner_tells_is_of_the_kind_it_reads_like(engine: Kernel, origin: Origin) -> None:
     assert stored(engine, origin=origin) == (Kind.PREFERENCE, Kind.PREFERENCE)
 
 
 @pytest.mark.parametrize("origin", sorted(set(Origin) - set(OWNERS)))
-def test_what_anybody_else_tells_is_a_fact(engine: Engine, origin: Origin) -> None:
+def test_what_anybody_else_tells_is_a_fact(engine: Kernel, origin: Origin) -> None:
     assert stored(engine, origin=origin) == (Kind.FACT, None)
     assert engine.quarantined(ALICE) == ()
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_a_kind_that_is_given_stays(engine: Engine, kind: Kind) -> None:
+def test_a_kind_that_is_given_stays(engine: Kernel, kind: Kind) -> None:
     assert stored(engine, kind=kind) == (kind, None)
 
 
-def test_a_plain_fact_is_one_and_the_receipt_need_not_say_so(engine: Engine) -> None:
+def test_a_plain_fact_is_one_and_the_receipt_need_not_say_so(engine: Kernel) -> None:
     receipt = engine.retain(ALICE, Retain("Alice lives in Lyon"))
     assert engine.get(ALICE, Get(receipt.id)).kind is Kind.FACT
     assert receipt.inferred is None
@@ -46,17 +46,17 @@ def test_a_plain_fact_is_one_and_the_receipt_need_not_say_so(engine: Engine) -> 
 
 @pytest.mark.parametrize("place", [{"speaker": "Bob"}, {"session": "s", "position": 3}])
 def test_what_was_said_in_a_conversation_is_no_wish(
-    engine: Engine, place: dict[str, object]
+    engine: Kernel, place: dict[str, object]
 ) -> None:
     assert stored(engine, **place) == (Kind.FACT, None)
 
 
-def test_what_is_derived_from_anothers_words_is_no_wish(engine: Engine) -> None:
+def test_what_is_derived_from_anothers_words_is_no_wish(engine: Kernel) -> None:
     page = retain(engine, "Bob's page says Alice prefers tea", origin=Origin.WEB)
     assert stored(engine, sources=(page,)) == (Kind.FACT, None)
 
 
-def test_a_repeated_key_changes_no_kind(engine: Engine) -> None:
+def test_a_repeated_key_changes_no_kind(engine: Kernel) -> None:
     first = engine.retain(ALICE, Retain("Alice drinks tea", key="k"))
     again = engine.retain(ALICE, Retain(TEA, key="k"))
     assert (again.outcome, again.inferred) == (Outcome.KNOWN, None)
@@ -66,7 +66,7 @@ def test_a_repeated_key_changes_no_kind(engine: Engine) -> None:
     assert (gone.outcome, gone.inferred) == (Outcome.FORGOTTEN, None)
 
 
-def test_load_keeps_the_kind_of_the_file(engine: Engine) -> None:
+def test_load_keeps_the_kind_of_the_file(engine: Kernel) -> None:
     retain(engine, TEA, kind=Kind.FACT)
     engine.load(BOB, Load(engine.export(ALICE, Export(sealed=False)).content))
     assert [memory.kind for memory in everything(engine, scope=BOB)] == [Kind.FACT]

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.search import verbs
 from scrubjay.model.requests import USER, Destroy, Forget, Recall
 from scrubjay.testing.fake_embedder import FakeEmbedder
@@ -17,7 +17,7 @@ from tests.unit.engine.asking import ask, fill, said
 from tests.unit.engine.scene import ALICE, retain
 
 
-def _is_short(engine: Engine) -> bool:
+def _is_short(engine: Kernel) -> bool:
     short = engine.at_once(ALICE)
     if short is not None:
         with short:
@@ -25,7 +25,7 @@ def _is_short(engine: Engine) -> bool:
     return short is not None
 
 
-def _used(home: MemoryHome, policy: Policy | None = None) -> Engine:
+def _used(home: MemoryHome, policy: Policy | None = None) -> Kernel:
     engine = home.engine(policy)
     retain(engine, "green tea")
     ask(engine, "tea")
@@ -56,21 +56,21 @@ def test_a_few_changes_are_taken_in_and_many_are_not(home: MemoryHome) -> None:
     assert not _is_short(engine)
 
 
-def _leave_work_due(engine: Engine) -> None:
+def _leave_work_due(engine: Kernel) -> None:
     engine.forget(ALICE, Forget(ids=(retain(engine, "black tea"),)))
 
 
-def _leave_work_due_elsewhere(engine: Engine) -> None:
-    _leave_work_due(Engine(engine._ports))
+def _leave_work_due_elsewhere(engine: Kernel) -> None:
+    _leave_work_due(Kernel(engine._ports))
 
 
-def _destroy(engine: Engine) -> None:
+def _destroy(engine: Kernel) -> None:
     engine.destroy(ALICE, Destroy(confirm=str(ALICE)))
 
 
 @pytest.mark.parametrize("change", [_leave_work_due, _leave_work_due_elsewhere, _destroy])
 def test_what_would_take_long_or_fail_is_left_to_a_thread(
-    home: MemoryHome, change: Callable[[Engine], object]
+    home: MemoryHome, change: Callable[[Kernel], object]
 ) -> None:
     engine = _used(home, Policy(rotate_below=0, slice_seconds=0))
     assert _is_short(engine)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import (
@@ -28,11 +28,11 @@ NOON = datetime(2026, 3, 1, 12, 0, 0, 123_457, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def said(engine: Engine, session: str, hours: int = 0, **fields: Any) -> str:
+def said(engine: Kernel, session: str, hours: int = 0, **fields: Any) -> str:
     return retain(engine, f"tea {hours}", session=session, said_at=NOON + hours * HOUR, **fields)
 
 
-def names(engine: Engine) -> list[str]:
+def names(engine: Kernel) -> list[str]:
     return [session.name for session in engine.sessions(ALICE)]
 
 
@@ -67,7 +67,7 @@ def test_what_was_superseded_expired_or_erased_does_not_count(
     assert names(engine) == ["new words"]
 
 
-def test_turns_are_counted_also_where_nothing_was_derived(engine: Engine) -> None:
+def test_turns_are_counted_also_where_nothing_was_derived(engine: Kernel) -> None:
     record(engine, 1, "ok", session="courtesies")
     record(engine, 3, "thanks", session="courtesies")
     (found,) = engine.sessions(ALICE)
@@ -76,12 +76,12 @@ def test_turns_are_counted_also_where_nothing_was_derived(engine: Engine) -> Non
     assert minutes == [1, 3]
 
 
-def test_turns_without_a_session_belong_to_their_day(engine: Engine) -> None:
+def test_turns_without_a_session_belong_to_their_day(engine: Kernel) -> None:
     record(engine, 1, "I prefer tea.")
     assert names(engine) == ["2026-03-01"]
 
 
-def test_a_session_of_which_all_was_forgotten_is_gone(engine: Engine) -> None:
+def test_a_session_of_which_all_was_forgotten_is_gone(engine: Kernel) -> None:
     record(engine, 1, "I prefer tea.", session="one")
     said(engine, "two")
     said(engine, "three")
@@ -91,47 +91,47 @@ def test_a_session_of_which_all_was_forgotten_is_gone(engine: Engine) -> None:
     assert names(engine) == ["three"]
 
 
-def test_the_taint_of_a_session_is_shown(engine: Engine) -> None:
+def test_the_taint_of_a_session_is_shown(engine: Kernel) -> None:
     said(engine, "clean", 1)
     said(engine, "read the web", 2)
     engine.mark_tainted(ALICE, MarkTainted("read the web", Origin.TOOL))
     assert [one.tainted for one in engine.sessions(ALICE)] == [Origin.TOOL, None]
 
 
-def test_another_process_is_seen_at_once(home: MemoryHome, engine: Engine) -> None:
+def test_another_process_is_seen_at_once(home: MemoryHome, engine: Kernel) -> None:
     said(engine, "one")
     assert names(engine) == ["one"]
     said(home.engine(), "two", 1)
     assert names(engine) == ["two", "one"]
 
 
-def test_sessions_of_another_scope_are_not_listed(engine: Engine) -> None:
+def test_sessions_of_another_scope_are_not_listed(engine: Kernel) -> None:
     retain(engine, "tea", scope=BOB, session="bob")
     engine.open(ALICE)
     assert engine.sessions(ALICE) == ()
 
 
-def test_a_memory_of_the_last_day_there_is_does_no_harm(engine: Engine) -> None:
+def test_a_memory_of_the_last_day_there_is_does_no_harm(engine: Kernel) -> None:
     last = datetime.max.replace(tzinfo=UTC)
     retain(engine, "tea", session="s", said_at=last)
     engine.reindex(ALICE)
     assert engine.sessions(ALICE)[0].last.year == 9999
 
 
-def test_its_owner_sees_them_while_all_is_frozen(engine: Engine) -> None:
+def test_its_owner_sees_them_while_all_is_frozen(engine: Kernel) -> None:
     said(engine, "one")
     engine.freeze(ALICE, FreezeRequest(Freeze.ALL))
     assert names(engine) == ["one"]
 
 
-def test_looking_is_on_record(engine: Engine) -> None:
+def test_looking_is_on_record(engine: Kernel) -> None:
     said(engine, "one")
     engine.sessions(ALICE, caller=Caller(actor=Actor.AGENT))
     assert verbs(engine) == ["retain", "sessions"]
 
 
 def test_no_turn_is_opened_whose_session_a_memory_names(
-    home: MemoryHome, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    home: MemoryHome, engine: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(5):
         record(engine, number, f"Tell me of planet {number}.", session="s")
@@ -148,6 +148,6 @@ def test_no_turn_is_opened_whose_session_a_memory_names(
     assert Collection.TURN not in opened
 
 
-def test_a_list_of_none_is_refused(engine: Engine) -> None:
+def test_a_list_of_none_is_refused(engine: Kernel) -> None:
     with pytest.raises(InvalidRequest):
         engine.sessions(ALICE, SessionsRequest(0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.requests import Destroy
 from scrubjay.model.turns import Record
 from tests.support.watched import Watch
@@ -25,7 +25,7 @@ def test_no_verb_asks_blobs_keyring_or_catalog_in_its_transaction(name: str, war
     """Whether the process has the keys in its memory or not."""
     scene: Scene = set_up(name)
     watch = Watch()
-    engine = Engine(watch.over(scene.home.ports()))
+    engine = Kernel(watch.over(scene.home.ports()))
     if warm and name != "restore a lost file":
         engine.browse(ALICE)
         engine.export(ALICE)

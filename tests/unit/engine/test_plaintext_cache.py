@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
 from scrubjay.model.errors import Destroyed
 from scrubjay.model.memory import Kind, Memory
@@ -22,7 +22,7 @@ TEA = Memory(
 ROW, OTHER = bytes(16), bytes(15) + b"\x01"
 
 
-def _size(engine: Engine) -> int:
+def _size(engine: Kernel) -> int:
     return engine._open(ALICE).kept.size
 
 
@@ -30,7 +30,7 @@ def _size(engine: Engine) -> int:
 
 
 def test_what_was_opened_before_its_row_was_damaged_is_still_told(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     retain(engine, "green tea")
     assert said(engine, "tea") == ["green tea"]
@@ -39,7 +39,7 @@ def test_what_was_opened_before_its_row_was_damaged_is_still_told(
     assert not engine.verify(ALICE).sound
 
 
-def test_a_change_by_another_engine_is_told_at_once(home: MemoryHome, engine: Engine) -> None:
+def test_a_change_by_another_engine_is_told_at_once(home: MemoryHome, engine: Kernel) -> None:
     old = retain(engine, "green tea")
     retain(engine, "black coffee")
     assert len(ask(engine, "tea or coffee")) == 2
@@ -49,7 +49,7 @@ def test_a_change_by_another_engine_is_told_at_once(home: MemoryHome, engine: En
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_with_the_first_notice_of_an_erasure_nothing_is_kept(
-    home: MemoryHome, engine: Engine, elsewhere: bool
+    home: MemoryHome, engine: Kernel, elsewhere: bool
 ) -> None:
     secret = retain(engine, "green tea")
     retain(engine, "black tea")
@@ -120,7 +120,7 @@ def test_what_is_larger_than_the_budget_is_not_kept() -> None:
 
 
 def test_what_somebody_does_to_the_metadata_they_were_given_stays_with_them(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     retain(engine, "green tea", metadata={"list": [1]})
     for _ in range(2):
@@ -147,7 +147,7 @@ def test_who_still_looks_at_the_state_before_an_erasure_brings_nothing_back() ->
 
 
 def test_after_a_destroy_by_another_engine_nothing_is_kept(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     retain(engine, "green tea")
     ask(engine, "tea")

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import InvalidRequest, NotFound, WrongKey
 from scrubjay.model.requests import Amend, Backup, Get, Purge, Restore, Retain
 from scrubjay.model.results import Outcome, Purged
@@ -30,7 +30,7 @@ DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 
 
-def test_nothing_to_clean_up_is_fine(home: MemoryHome, engine: Engine) -> None:
+def test_nothing_to_clean_up_is_fine(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     before = head(home)
     assert engine.purge(ALICE) == Purged()
@@ -38,7 +38,7 @@ def test_nothing_to_clean_up_is_fine(home: MemoryHome, engine: Engine) -> None:
 
 
 def test_what_has_expired_is_erased_and_not_an_hour_before(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     public_id = retain(engine, "tea", expires_at=home.clock.now() + 2 * HOUR)
     home.clock.advance(HOUR)
@@ -50,7 +50,7 @@ def test_what_has_expired_is_erased_and_not_an_hour_before(
         engine.amend(ALICE, Amend(public_id, expires_at=None))
 
 
-def test_what_was_superseded_is_erased_after_its_window(home: MemoryHome, engine: Engine) -> None:
+def test_what_was_superseded_is_erased_after_its_window(home: MemoryHome, engine: Kernel) -> None:
     supersede(engine, retain(engine, "tea"), "coffee")
     home.clock.advance(29 * DAY)
     assert engine.purge(ALICE).superseded == 0
@@ -60,7 +60,7 @@ def test_what_was_superseded_is_erased_after_its_window(home: MemoryHome, engine
     assert engine.verify(ALICE).sound
 
 
-def test_the_window_may_be_chosen(engine: Engine) -> None:
+def test_the_window_may_be_chosen(engine: Kernel) -> None:
     supersede(engine, retain(engine, "tea"), "coffee")
     assert engine.purge(ALICE, Purge(superseded_days=0)).superseded == 1
 
@@ -74,13 +74,13 @@ def test_the_policy_has_the_window_of_a_request_that_names_none() -> None:
 
 
 @pytest.mark.parametrize("days", [-1, 1.5, True, "7", 10**9, 2**52])
-def test_a_window_that_is_no_number_of_days_is_refused(engine: Engine, days: object) -> None:
+def test_a_window_that_is_no_number_of_days_is_refused(engine: Kernel, days: object) -> None:
     with pytest.raises(InvalidRequest):
         engine.purge(ALICE, Purge(superseded_days=days))  # type: ignore[arg-type]
 
 
 def test_the_row_of_what_was_forgotten_goes_after_thirty_days(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     forget(engine, retain(engine, "tea"))
     home.clock.advance(29 * DAY)
@@ -90,7 +90,7 @@ def test_the_row_of_what_was_forgotten_goes_after_thirty_days(
     assert rows(home) == []
 
 
-def test_what_was_purged_goes_the_same_way(home: MemoryHome, engine: Engine) -> None:
+def test_what_was_purged_goes_the_same_way(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea", expires_at=home.clock.now() + HOUR)
     home.clock.advance(DAY)
     assert engine.purge(ALICE) == Purged(expired=1)
@@ -98,7 +98,7 @@ def test_what_was_purged_goes_the_same_way(home: MemoryHome, engine: Engine) -> 
     assert engine.purge(ALICE) == Purged(dropped=1)
 
 
-def test_tombstones_stay_when_rows_go(home: MemoryHome, engine: Engine) -> None:
+def test_tombstones_stay_when_rows_go(home: MemoryHome, engine: Kernel) -> None:
     forget(engine, retain(engine, "tea", id="mine", key="k"))
     home.clock.advance(31 * DAY)
     engine.purge(ALICE)
@@ -107,7 +107,7 @@ def test_tombstones_stay_when_rows_go(home: MemoryHome, engine: Engine) -> None:
         assert receipt.outcome is Outcome.FORGOTTEN
 
 
-def test_tombstones_of_what_was_purged_reach_the_catalog(home: MemoryHome, engine: Engine) -> None:
+def test_tombstones_of_what_was_purged_reach_the_catalog(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea", expires_at=home.clock.now() + HOUR)
     home.clock.advance(DAY)
     engine.purge(ALICE)
@@ -115,7 +115,7 @@ def test_tombstones_of_what_was_purged_reach_the_catalog(home: MemoryHome, engin
     assert head(home).due is Due.NOTHING
 
 
-def test_neither_lineage_is_followed_nor_keys_rotated(home: MemoryHome, engine: Engine) -> None:
+def test_neither_lineage_is_followed_nor_keys_rotated(home: MemoryHome, engine: Kernel) -> None:
     source = retain(engine, "tea", expires_at=home.clock.now() + HOUR)
     retain(engine, "derived", sources=(source,))
     home.clock.advance(DAY)
@@ -124,7 +124,7 @@ def test_neither_lineage_is_followed_nor_keys_rotated(home: MemoryHome, engine: 
     assert slots(home) == ["memory.1", "session.1", "turn.1"]
 
 
-def test_the_blob_of_what_was_purged_goes_too(home: MemoryHome, engine: Engine) -> None:
+def test_the_blob_of_what_was_purged_goes_too(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, LONG, expires_at=home.clock.now() + HOUR)
     home.clock.advance(DAY)
     engine.purge(ALICE)
@@ -168,7 +168,7 @@ def test_a_writer_that_a_sweep_overtakes_stores_its_blob_again(
     assert engine.verify(ALICE).sound
 
 
-def test_more_than_one_batch_is_cleaned_up(home: MemoryHome, engine: Engine) -> None:
+def test_more_than_one_batch_is_cleaned_up(home: MemoryHome, engine: Kernel) -> None:
     for number in range(300):
         retain(engine, str(number), expires_at=home.clock.now() + HOUR)
     home.clock.advance(DAY)
@@ -178,7 +178,7 @@ def test_more_than_one_batch_is_cleaned_up(home: MemoryHome, engine: Engine) -> 
 
 
 def test_the_key_of_a_backup_goes_the_day_after_it_expired(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     raw, _ = engine.backup(ALICE, Backup(days=7))
     home.clock.advance(7 * DAY)
@@ -190,7 +190,7 @@ def test_the_key_of_a_backup_goes_the_day_after_it_expired(
         engine.restore(ALICE, Restore(raw))
 
 
-def test_a_purge_is_on_record_with_its_numbers(home: MemoryHome, engine: Engine) -> None:
+def test_a_purge_is_on_record_with_its_numbers(home: MemoryHome, engine: Kernel) -> None:
     supersede(engine, retain(engine, "tea"), "coffee", key="k")
     engine.amend(ALICE, Amend(contents_id(engine), expires_at=home.clock.now() + HOUR))
     home.clock.advance(31 * DAY)
@@ -199,5 +199,5 @@ def test_a_purge_is_on_record_with_its_numbers(home: MemoryHome, engine: Engine)
     assert events[-2:] == [("purge.expired", 1), ("purge.superseded", 1)]
 
 
-def contents_id(engine: Engine) -> str:
+def contents_id(engine: Kernel) -> str:
     return engine.follow(ALICE).memories[-1].id

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.memories.read import follow
 from scrubjay.engine.scope.lifecycle import open_scope
 from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
@@ -34,39 +34,39 @@ from tests.unit.engine.scene import (
 HOUR = timedelta(hours=1)
 
 
-def test_get_refuses_what_is_no_id(engine: Engine) -> None:
+def test_get_refuses_what_is_no_id(engine: Kernel) -> None:
     with pytest.raises(InvalidRequest):
         engine.get(ALICE, Get("mem 1"))
 
 
 @pytest.mark.parametrize("look", [Get, History])
-def test_what_was_never_here_is_not_found(engine: Engine, look: type[Get | History]) -> None:
+def test_what_was_never_here_is_not_found(engine: Kernel, look: type[Get | History]) -> None:
     engine.open(ALICE)
     with pytest.raises(NotFound, match="mem-nowhere"):
         _look(engine, look("mem-nowhere"))
 
 
 @pytest.mark.parametrize("look", [Get, History])
-def test_what_was_forgotten_is_not_found(engine: Engine, look: type[Get | History]) -> None:
+def test_what_was_forgotten_is_not_found(engine: Kernel, look: type[Get | History]) -> None:
     gone = retain(engine, "tea")
     forget(engine, gone)
     with pytest.raises(NotFound):
         _look(engine, look(gone))
 
 
-def _look(engine: Engine, request: Get | History) -> object:
+def _look(engine: Kernel, request: Get | History) -> object:
     if isinstance(request, Get):
         return engine.get(ALICE, request)
     return engine.history(ALICE, request)
 
 
-def test_get_shows_a_superseded_memory_too(engine: Engine) -> None:
+def test_get_shows_a_superseded_memory_too(engine: Kernel) -> None:
     old = retain(engine, "tea")
     new = supersede(engine, old, "coffee")
     assert engine.get(ALICE, Get(old)).superseded_by == new
 
 
-def test_get_as_of_a_time_shows_what_was_current_then(home: MemoryHome, engine: Engine) -> None:
+def test_get_as_of_a_time_shows_what_was_current_then(home: MemoryHome, engine: Kernel) -> None:
     before = home.clock.now()
     old = retain(engine, "tea")
     between = home.clock.now()
@@ -79,26 +79,26 @@ def test_get_as_of_a_time_shows_what_was_current_then(home: MemoryHome, engine: 
             engine.get(ALICE, Get(public_id, as_of=moment))
 
 
-def test_get_as_of_a_time_shows_what_has_expired_since(home: MemoryHome, engine: Engine) -> None:
+def test_get_as_of_a_time_shows_what_has_expired_since(home: MemoryHome, engine: Kernel) -> None:
     public_id = retain(engine, "tea", expires_at=home.clock.now() + HOUR)
     then = home.clock.now()
     home.clock.advance(HOUR)
     assert engine.get(ALICE, Get(public_id, as_of=then)).content == "tea"
 
 
-def test_an_empty_scope_shows_nothing(engine: Engine) -> None:
+def test_an_empty_scope_shows_nothing(engine: Kernel) -> None:
     engine.open(ALICE)
     page = engine.browse(ALICE, Browse())
     assert (page.memories, page.next) == ((), None)
 
 
-def test_browse_shows_the_newest_first(engine: Engine) -> None:
+def test_browse_shows_the_newest_first(engine: Kernel) -> None:
     for content in "abcd":
         retain(engine, content)
     assert contents(engine) == ["d", "c", "b", "a"]
 
 
-def test_a_change_does_not_make_a_memory_newer(home: MemoryHome, engine: Engine) -> None:
+def test_a_change_does_not_make_a_memory_newer(home: MemoryHome, engine: Kernel) -> None:
     first, second, third = (retain(engine, content) for content in "abc")
     engine.amend(ALICE, Amend(first, pinned=True))
     engine.amend(ALICE, Amend(second, expires_at=home.clock.now() + HOUR))
@@ -107,7 +107,7 @@ def test_a_change_does_not_make_a_memory_newer(home: MemoryHome, engine: Engine)
     assert contents(engine) == ["b", "a"]
 
 
-def test_a_correction_is_as_new_as_the_moment_it_was_made(engine: Engine) -> None:
+def test_a_correction_is_as_new_as_the_moment_it_was_made(engine: Kernel) -> None:
     first, _ = retain(engine, "a"), retain(engine, "b")
     supersede(engine, first, "a corrected")
     assert contents(engine) == ["a corrected", "b"]
@@ -130,7 +130,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("filters", "shown"), FILTERS)
 def test_all_filters_have_to_hold(
-    engine: Engine, filters: dict[str, Any], shown: list[str]
+    engine: Kernel, filters: dict[str, Any], shown: list[str]
 ) -> None:
     retain(engine, "a", kind=Kind.FACT, tags=("x",), session="s")
     retain(engine, "b", kind=Kind.PREFERENCE, tags=("x", "y"))
@@ -139,7 +139,7 @@ def test_all_filters_have_to_hold(
     assert contents(engine, **filters) == shown
 
 
-def test_since_and_before_cut_out_a_time(home: MemoryHome, engine: Engine) -> None:
+def test_since_and_before_cut_out_a_time(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "a")
     since = home.clock.now()
     retain(engine, "b")
@@ -148,7 +148,7 @@ def test_since_and_before_cut_out_a_time(home: MemoryHome, engine: Engine) -> No
     assert contents(engine, since=since, before=before) == ["b"]
 
 
-def test_browse_as_of_a_time_shows_what_was_current_then(home: MemoryHome, engine: Engine) -> None:
+def test_browse_as_of_a_time_shows_what_was_current_then(home: MemoryHome, engine: Kernel) -> None:
     old = retain(engine, "tea")
     brief = retain(engine, "soon over", expires_at=home.clock.now() + HOUR)
     then = home.clock.now()
@@ -160,7 +160,7 @@ def test_browse_as_of_a_time_shows_what_was_current_then(home: MemoryHome, engin
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[MemoryHome, Engine]:
+def histories(draw: st.DrawFn) -> tuple[MemoryHome, Kernel]:
     """A scope after arbitrary retains, pins, corrections and forgets."""
     home = MemoryHome()
     engine = home.engine(Policy(drop_days=0))
@@ -184,7 +184,7 @@ def histories(draw: st.DrawFn) -> tuple[MemoryHome, Engine]:
 
 @given(histories(), st.integers(1, 9), st.booleans(), st.sampled_from([(), ("t",)]))
 def test_pages_together_are_the_whole_list_under_any_limit(
-    history: tuple[MemoryHome, Engine], limit: int, superseded: bool, tags: tuple[str, ...]
+    history: tuple[MemoryHome, Kernel], limit: int, superseded: bool, tags: tuple[str, ...]
 ) -> None:
     """No duplicate and no gap, in the order of creation, and only the last page says it is."""
     _, engine = history
@@ -206,7 +206,7 @@ def test_pages_together_are_the_whole_list_under_any_limit(
     assert numbers == sorted(numbers, reverse=True)
 
 
-def test_more_rows_than_are_read_at_once_are_shown_in_order(engine: Engine) -> None:
+def test_more_rows_than_are_read_at_once_are_shown_in_order(engine: Kernel) -> None:
     """Pages of the store (256 rows) leave no seam, also when old memories changed last."""
     made = [retain(engine, str(number)) for number in range(600)]
     for public_id in made[:300:7]:
@@ -217,7 +217,7 @@ def test_more_rows_than_are_read_at_once_are_shown_in_order(engine: Engine) -> N
     assert ids(browse(engine, limit=400)) == newest_first[:400]
 
 
-def test_what_comes_in_meanwhile_does_not_shift_the_next_page(engine: Engine) -> None:
+def test_what_comes_in_meanwhile_does_not_shift_the_next_page(engine: Kernel) -> None:
     for content in "abcd":
         retain(engine, content)
     first = engine.browse(ALICE, Browse(limit=2))
@@ -227,7 +227,7 @@ def test_what_comes_in_meanwhile_does_not_shift_the_next_page(engine: Engine) ->
 
 
 def test_a_memory_whose_blob_is_gone_is_damaged_and_not_unknown(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     public_id = retain(engine, LONG)
     home.blobs.remove(address(home))
@@ -262,7 +262,7 @@ class OvertakenBlobs(MemoryBlobs):
 # -- follow ------------------------------------------------------------------------------------
 
 
-def test_follow_tells_what_changed_since(engine: Engine, home: MemoryHome) -> None:
+def test_follow_tells_what_changed_since(engine: Kernel, home: MemoryHome) -> None:
     first, second = retain(engine, "a"), retain(engine, "b")
     seen = engine.follow(ALICE)
     assert (ids(seen.memories), seen.erased, seen.anew) == ([first, second], frozenset(), False)
@@ -275,7 +275,7 @@ def test_follow_tells_what_changed_since(engine: Engine, home: MemoryHome) -> No
     assert not changes.anew
 
 
-def test_follow_says_when_there_is_nothing_new(engine: Engine) -> None:
+def test_follow_says_when_there_is_nothing_new(engine: Kernel) -> None:
     retain(engine, "a")
     seen = engine.follow(ALICE)
     again = engine.follow(ALICE, FollowRequest(after=seen.seq))
@@ -311,7 +311,7 @@ def test_a_reader_that_starts_anew_gets_everything_in_steps(home: MemoryHome) ->
     assert [public_id for step in steps for public_id in ids(step.memories)] == made
 
 
-def test_a_reader_ahead_of_the_scope_starts_anew(engine: Engine) -> None:
+def test_a_reader_ahead_of_the_scope_starts_anew(engine: Kernel) -> None:
     """Its copy is of a file that was lost: the seqs it knows were given to other rows."""
     public_id = retain(engine, "a")
     changes = engine.follow(ALICE, FollowRequest(after=99))

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay.adapters.embedders.static import StaticEmbedder
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import EmbedderError, Frozen, InvalidRequest, NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
@@ -50,26 +50,26 @@ QUESTION = "What does she drink with breakfast?"
 # -- what is found -----------------------------------------------------------------------------
 
 
-def test_the_memory_that_answers_comes_first(engine: Engine) -> None:
+def test_the_memory_that_answers_comes_first(engine: Kernel) -> None:
     fill(engine, 20)
     retain(engine, "At breakfast she drinks green tea.")
     assert said(engine, QUESTION)[0] == "At breakfast she drinks green tea."
 
 
 @pytest.mark.parametrize("query", [QUESTION, "What was last winter, in May 2024 or yesterday?"])
-def test_an_empty_scope_answers_with_nothing(engine: Engine, query: str) -> None:
+def test_an_empty_scope_answers_with_nothing(engine: Kernel, query: str) -> None:
     engine.open(ALICE)
     answer = ask(engine, query, asked_at=MONDAY)
     assert (len(answer), answer.degraded) == (0, ())
 
 
-def test_no_more_than_the_limit_come_back(engine: Engine) -> None:
+def test_no_more_than_the_limit_come_back(engine: Kernel) -> None:
     fill(engine, 12)
     assert len(ask(engine, "note", limit=5)) == 5
     assert len(ask(engine, "note", limit=1)) == 1
 
 
-def test_scores_are_shares_that_never_rise_and_their_parts_sum_to_them(engine: Engine) -> None:
+def test_scores_are_shares_that_never_rise_and_their_parts_sum_to_them(engine: Kernel) -> None:
     fill(engine, 30)
     retain(engine, "Please always answer on amber in short sentences.", kind=Kind.INSTRUCTION)
     hits = ask(engine, "amber and birch, please", limit=20).hits
@@ -81,7 +81,7 @@ def test_scores_are_shares_that_never_rise_and_their_parts_sum_to_them(engine: E
         assert sum(hit.why.values()) == pytest.approx(hit.score, abs=1e-9)
 
 
-def test_a_hit_carries_the_memory_as_it_is_now(home: MemoryHome, engine: Engine) -> None:
+def test_a_hit_carries_the_memory_as_it_is_now(home: MemoryHome, engine: Kernel) -> None:
     tea = retain(engine, "green tea")
     assert not ask(engine, "tea")[0].memory.pinned
     home.engine().amend(ALICE, Amend(tea, pinned=True))
@@ -91,14 +91,14 @@ def test_a_hit_carries_the_memory_as_it_is_now(home: MemoryHome, engine: Engine)
     assert hit.scope == ALICE
 
 
-def test_what_another_engine_wrote_is_found_at_once(home: MemoryHome, engine: Engine) -> None:
+def test_what_another_engine_wrote_is_found_at_once(home: MemoryHome, engine: Kernel) -> None:
     fill(engine, 5)
     ask(engine, "note")
     retain(home.engine(), "The heron sleeps in the reeds.")
     assert said(engine, "heron in the reeds")[0] == "The heron sleeps in the reeds."
 
 
-def test_long_memories_are_found_by_their_last_word(engine: Engine) -> None:
+def test_long_memories_are_found_by_their_last_word(engine: Kernel) -> None:
     fill(engine, 3)
     retain(engine, LONG[: 30 * 1024] + " quagga")
     assert said(engine, "quagga")[0].endswith("quagga")
@@ -113,7 +113,7 @@ ODD_QUERIES = (
 
 
 @pytest.mark.parametrize("query", ODD_QUERIES, ids=range(len(ODD_QUERIES)))
-def test_no_query_is_an_error(engine: Engine, query: str) -> None:
+def test_no_query_is_an_error(engine: Kernel, query: str) -> None:
     retain(engine, "green tea 🙂")
     retain(engine, "We write it in C++ and don't look back.")
     assert len(ask(engine, query)) <= 2
@@ -125,7 +125,7 @@ def test_no_query_is_an_error(engine: Engine, query: str) -> None:
     ids=["first", "last"],
 )
 def test_a_memory_of_the_first_or_last_moment_there_is_can_be_recalled(
-    engine: Engine, moment: datetime
+    engine: Kernel, moment: datetime
 ) -> None:
     retain(engine, "green tea", said_at=moment)
     retain(engine, "black tea")
@@ -136,7 +136,7 @@ def test_a_memory_of_the_first_or_last_moment_there_is_can_be_recalled(
 # -- filters -----------------------------------------------------------------------------------
 
 
-def test_only_the_kinds_asked_for_are_found(engine: Engine) -> None:
+def test_only_the_kinds_asked_for_are_found(engine: Kernel) -> None:
     retain(engine, "tea as a fact")
     retain(engine, "tea as a wish", kind=Kind.PREFERENCE)
     retain(engine, "tea as a rule", kind=Kind.INSTRUCTION)
@@ -144,14 +144,14 @@ def test_only_the_kinds_asked_for_are_found(engine: Engine) -> None:
     assert set(said(engine, "tea", kinds=kinds)) == {"tea as a wish", "tea as a rule"}
 
 
-def test_only_memories_with_all_the_tags_are_found(engine: Engine) -> None:
+def test_only_memories_with_all_the_tags_are_found(engine: Kernel) -> None:
     retain(engine, "tea one", tags=("hot",))
     retain(engine, "tea two", tags=("hot", "green"))
     assert said(engine, "tea", tags=frozenset({"hot", "green"})) == ["tea two"]
     assert said(engine, "tea", tags=frozenset({"cold"})) == []
 
 
-def test_only_the_session_asked_for_is_found(engine: Engine) -> None:
+def test_only_the_session_asked_for_is_found(engine: Kernel) -> None:
     retain(engine, "tea one", session="s1")
     retain(engine, "tea two", session="s2")
     retain(engine, "tea three")
@@ -159,7 +159,7 @@ def test_only_the_session_asked_for_is_found(engine: Engine) -> None:
     assert said(engine, "tea", session="s3") == []
 
 
-def test_since_takes_its_moment_in_and_before_does_not(engine: Engine) -> None:
+def test_since_takes_its_moment_in_and_before_does_not(engine: Kernel) -> None:
     retain(engine, "tea on monday", said_at=MONDAY)
     retain(engine, "tea on tuesday", said_at=TUESDAY)
     assert said(engine, "tea", since=TUESDAY) == ["tea on tuesday"]
@@ -167,13 +167,13 @@ def test_since_takes_its_moment_in_and_before_does_not(engine: Engine) -> None:
     assert said(engine, "tea", since=MONDAY, before=MONDAY) == []
 
 
-def test_superseded_memories_are_out_of_sight_unless_asked_for(engine: Engine) -> None:
+def test_superseded_memories_are_out_of_sight_unless_asked_for(engine: Kernel) -> None:
     supersede(engine, retain(engine, "tea, green"), "tea, black")
     assert said(engine, "tea") == ["tea, black"]
     assert set(said(engine, "tea", superseded=True)) == {"tea, green", "tea, black"}
 
 
-def test_as_of_finds_what_was_current_then(home: MemoryHome, engine: Engine) -> None:
+def test_as_of_finds_what_was_current_then(home: MemoryHome, engine: Kernel) -> None:
     old = retain(engine, "tea, green")
     then = home.clock.now()
     supersede(engine, old, "tea, black")
@@ -181,7 +181,7 @@ def test_as_of_finds_what_was_current_then(home: MemoryHome, engine: Engine) -> 
     assert said(engine, "tea", as_of=then) == ["tea, green"]
 
 
-def test_expired_memories_are_not_found(home: MemoryHome, engine: Engine) -> None:
+def test_expired_memories_are_not_found(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea", expires_at=home.clock.now() + timedelta(hours=1))
     assert said(engine, "tea") == ["tea"]
     home.clock.advance(days=1)
@@ -238,7 +238,7 @@ def test_what_was_forgotten_counts_for_nothing_any_more(home: MemoryHome) -> Non
     assert [hit.score for hit in open_one] == pytest.approx([hit.score for hit in fresh], abs=1e-5)
 
 
-def test_what_is_erased_after_ranking_is_left_out(home: MemoryHome, engine: Engine) -> None:
+def test_what_is_erased_after_ranking_is_left_out(home: MemoryHome, engine: Kernel) -> None:
     """A row is read again before it is shown, so that an index that is behind shows nothing old."""
     secret = retain(engine, "the spare key")
     retain(engine, "green tea")
@@ -250,7 +250,7 @@ def test_what_is_erased_after_ranking_is_left_out(home: MemoryHome, engine: Engi
     assert said(engine, "the spare key") == ["green tea"]
 
 
-def test_what_changed_after_ranking_is_filtered_again(home: MemoryHome, engine: Engine) -> None:
+def test_what_changed_after_ranking_is_filtered_again(home: MemoryHome, engine: Kernel) -> None:
     old = retain(engine, "tea, green")
     retain(engine, "milk")
     ask(engine, "tea")
@@ -261,7 +261,7 @@ def test_what_changed_after_ranking_is_filtered_again(home: MemoryHome, engine: 
     assert said(engine, "tea") == ["milk"]
 
 
-def test_frozen_all_refuses_and_frozen_writes_does_not(engine: Engine) -> None:
+def test_frozen_all_refuses_and_frozen_writes_does_not(engine: Kernel) -> None:
     retain(engine, "green tea")
     engine.freeze(ALICE, FreezeRequest(Freeze.WRITES))
     assert said(engine, "tea") == ["green tea"]
@@ -270,7 +270,7 @@ def test_frozen_all_refuses_and_frozen_writes_does_not(engine: Engine) -> None:
         ask(engine, "tea")
 
 
-def test_a_freeze_by_another_engine_holds_at_once(home: MemoryHome, engine: Engine) -> None:
+def test_a_freeze_by_another_engine_holds_at_once(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "green tea")
     ask(engine, "tea")
     home.engine().freeze(ALICE, FreezeRequest(Freeze.ALL))
@@ -309,7 +309,7 @@ def test_a_damaged_memory_that_was_forgotten_is_no_longer_named(home: MemoryHome
 # -- several scopes ----------------------------------------------------------------------------
 
 
-def test_several_scopes_are_ranked_together_and_hits_say_where_they_were(engine: Engine) -> None:
+def test_several_scopes_are_ranked_together_and_hits_say_where_they_were(engine: Kernel) -> None:
     fill(engine, 5)
     fill(engine, 5, scope=BOB)
     retain(engine, "alice drinks green tea")
@@ -323,7 +323,7 @@ def test_several_scopes_are_ranked_together_and_hits_say_where_they_were(engine:
         assert engine.get(hit.scope, Get(hit.memory.id)) == hit.memory
 
 
-def test_a_filter_holds_in_every_scope(engine: Engine) -> None:
+def test_a_filter_holds_in_every_scope(engine: Kernel) -> None:
     for scope in (ALICE, BOB):
         retain(engine, f"tea of {scope.owner}", scope=scope, tags=("hot",))
         retain(engine, f"cold tea of {scope.owner}", scope=scope)
@@ -331,7 +331,7 @@ def test_a_filter_holds_in_every_scope(engine: Engine) -> None:
     assert set(found) == {"tea of alice", "tea of bob"}
 
 
-def test_sessions_of_one_name_in_two_scopes_are_two_sessions(engine: Engine) -> None:
+def test_sessions_of_one_name_in_two_scopes_are_two_sessions(engine: Kernel) -> None:
     """What was said in another scope is no neighbor, though both call their session the same."""
     retain(engine, "Did the garnet heron fly?", session="s", position=1, scope=BOB, speaker="Bob")
     retain(engine, "Yes.", session="s", position=2, speaker="Ann")
@@ -343,7 +343,7 @@ def test_sessions_of_one_name_in_two_scopes_are_two_sessions(engine: Engine) -> 
         assert yes.why.get(part, 0) == alone["Yes."].get(part, 0)
 
 
-def test_a_frozen_scope_among_several_refuses(engine: Engine) -> None:
+def test_a_frozen_scope_among_several_refuses(engine: Kernel) -> None:
     retain(engine, "tea")
     retain(engine, "tea", scope=BOB)
     engine.freeze(BOB, FreezeRequest(Freeze.ALL))
@@ -354,7 +354,7 @@ def test_a_frozen_scope_among_several_refuses(engine: Engine) -> None:
 # -- budgets -----------------------------------------------------------------------------------
 
 
-def test_bytes_are_kept_to_and_a_short_one_takes_the_place_of_a_long_one(engine: Engine) -> None:
+def test_bytes_are_kept_to_and_a_short_one_takes_the_place_of_a_long_one(engine: Kernel) -> None:
     retain(engine, "tea " * 50 + "ä")
     retain(engine, "tea, short")
     hits = ask(engine, "tea", max_bytes=40).hits
@@ -362,14 +362,14 @@ def test_bytes_are_kept_to_and_a_short_one_takes_the_place_of_a_long_one(engine:
     assert said(engine, "tea", max_bytes=3) == []
 
 
-def test_tokens_are_kept_to(engine: Engine) -> None:
+def test_tokens_are_kept_to(engine: Kernel) -> None:
     for number in range(10):
         retain(engine, f"tea {number}".ljust(40, "."))
     assert len(ask(engine, "tea", max_tokens=30)) == 3
     assert len(ask(engine, "tea", max_tokens=29)) == 2
 
 
-def test_one_untrusted_source_fills_at_most_its_share(engine: Engine) -> None:
+def test_one_untrusted_source_fills_at_most_its_share(engine: Kernel) -> None:
     for number in range(10):
         retain(engine, f"tea from the web {number} ".ljust(100, "w"), origin=Origin.WEB)
         retain(engine, f"tea from her {number} ".ljust(50, "u"))
@@ -415,7 +415,7 @@ NINE = (
 
 @pytest.mark.parametrize("session", ["s", None])
 def test_of_nine_turns_the_present_address_comes_first_and_then_the_old_one(
-    engine: Engine, session: str | None
+    engine: Kernel, session: str | None
 ) -> None:
     for number, turn in enumerate(NINE):
         spoken: dict[str, Any] = (
@@ -426,7 +426,7 @@ def test_of_nine_turns_the_present_address_comes_first_and_then_the_old_one(
     assert found[:2] == [NINE[5], NINE[1]]
 
 
-def test_a_turn_that_only_asks_never_comes_before_one_that_states(engine: Engine) -> None:
+def test_a_turn_that_only_asks_never_comes_before_one_that_states(engine: Kernel) -> None:
     for number, turn in enumerate(NINE):
         retain(engine, turn, session="s", position=number, speaker="user", kind=Kind.EPISODE)
     for question in ("Where do I live?", "What is my sister's job?", "Is the weather nice?"):
@@ -436,7 +436,7 @@ def test_a_turn_that_only_asks_never_comes_before_one_that_states(engine: Engine
 
 @pytest.mark.parametrize("later", [timedelta(0), timedelta(days=40)])
 def test_of_two_statements_about_one_thing_the_later_one_comes_first(
-    engine: Engine, later: timedelta
+    engine: Kernel, later: timedelta
 ) -> None:
     facts = ("My phone number is 555-1234.", "I bought a bike.", "My phone number is 555-9876.")
     for number, fact in enumerate(facts):
@@ -445,7 +445,7 @@ def test_of_two_statements_about_one_thing_the_later_one_comes_first(
 
 
 def test_what_stands_beside_the_answer_does_not_count_where_it_has_nothing_to_do_with_it(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     turns = ("The boiler is serviced by Hansen.", "Bananas!", "Ask about the heating in winter.")
     for number, turn in enumerate(turns):
@@ -454,7 +454,7 @@ def test_what_stands_beside_the_answer_does_not_count_where_it_has_nothing_to_do
     assert said(engine, "Who looks after the boiler?")[-1] == "Bananas!"
 
 
-def test_scopes_searched_together_are_weighed_together(engine: Engine) -> None:
+def test_scopes_searched_together_are_weighed_together(engine: Kernel) -> None:
     for number in range(30):
         retain(engine, f"The green tea of cup {number} was bitter.")
     retain(engine, "Bob drinks green tea with honey at breakfast.")
@@ -480,7 +480,7 @@ def test_small_talk_is_answered_with_nothing_where_relevance_is_asked_for(home: 
         assert 0 <= hit.relevance <= 1
 
 
-def test_small_talk_is_answered_with_nothing_by_three_scopes_at_once(engine: Engine) -> None:
+def test_small_talk_is_answered_with_nothing_by_three_scopes_at_once(engine: Kernel) -> None:
     for place, fact in enumerate(tomllib.loads(FACTS.read_text("utf-8"))["facts"].values()):
         retain(engine, fact, scope=(ALICE, BOB, CAROL)[place % 3])
     chitchat = CHITCHAT.read_text("utf-8").splitlines()
@@ -489,7 +489,7 @@ def test_small_talk_is_answered_with_nothing_by_three_scopes_at_once(engine: Eng
     assert len(heard) <= 0.05 * len(chitchat), heard
 
 
-def test_a_question_that_names_somebody_here_is_more_likely_answered(engine: Engine) -> None:
+def test_a_question_that_names_somebody_here_is_more_likely_answered(engine: Kernel) -> None:
     for position, turn in enumerate(("I moved to the coast.", "My boat needs new sails.")):
         retain(engine, turn, speaker="Maria", session="s", position=position, kind=Kind.EPISODE)
     named, foreign = (
@@ -499,7 +499,7 @@ def test_a_question_that_names_somebody_here_is_more_likely_answered(engine: Eng
     assert named > foreign
 
 
-def test_what_nobody_vouches_for_is_never_injected_however_it_matches(engine: Engine) -> None:
+def test_what_nobody_vouches_for_is_never_injected_however_it_matches(engine: Kernel) -> None:
     fill(engine, 20)
     stuffed = f"{QUESTION} what does she drink with breakfast breakfast drink"
     retain(engine, stuffed, origin=Origin.WEB)
@@ -607,7 +607,7 @@ def test_memories_a_failing_embedder_left_without_a_vector_get_theirs_in_the_nex
     assert embedder.texts.count("green tea") == 1
 
 
-def test_a_deadline_while_catching_up_names_what_is_left(home: MemoryHome, engine: Engine) -> None:
+def test_a_deadline_while_catching_up_names_what_is_left(home: MemoryHome, engine: Kernel) -> None:
     fill(engine, 1_100)
     answer = ask(engine, "note1 note1090", seconds=0.001)
     assert answer.degraded[0] == "76 changes were not looked at in the time allowed."
@@ -658,7 +658,7 @@ def test_vectors_of_another_embedder_are_named(home: MemoryHome) -> None:
 
 @pytest.mark.parametrize("kind", [Kind.INSTRUCTION, Kind.PREFERENCE])
 def test_a_standing_wish_on_the_topic_is_among_the_hits_though_others_are_more_alike(
-    engine: Engine, kind: Kind
+    engine: Kernel, kind: Kind
 ) -> None:
     for number in range(30):
         retain(engine, f"The garden budget of year {number} was 100 dollars for the garden budget.")
@@ -671,7 +671,7 @@ def test_a_standing_wish_on_the_topic_is_among_the_hits_though_others_are_more_a
 
 @pytest.mark.parametrize("origin", [Origin.WEB, Origin.TOOL])
 def test_the_standing_slot_is_not_for_what_came_from_a_page_or_a_tool(
-    engine: Engine, origin: Origin
+    engine: Kernel, origin: Origin
 ) -> None:
     """It would lift a planted instruction to where its likeness alone does not bring it."""
     for number in range(30):
@@ -686,7 +686,7 @@ def test_the_standing_slot_is_not_for_what_came_from_a_page_or_a_tool(
     assert planted not in ids
 
 
-def test_a_standing_wish_off_the_topic_is_not_forced_in(engine: Engine) -> None:
+def test_a_standing_wish_off_the_topic_is_not_forced_in(engine: Kernel) -> None:
     for number in range(30):
         retain(engine, f"The garden budget of year {number} was 100 dollars for the garden budget.")
     off = retain(engine, "Call the cat Minka.", kind=Kind.PREFERENCE)
@@ -697,7 +697,7 @@ def test_a_standing_wish_off_the_topic_is_not_forced_in(engine: Engine) -> None:
 # -- audit, and the scope itself ---------------------------------------------------------------
 
 
-def test_recalls_are_counted_in_the_audit_trail(engine: Engine) -> None:
+def test_recalls_are_counted_in_the_audit_trail(engine: Kernel) -> None:
     retain(engine, "green tea")
     for _ in range(3):
         ask(engine, "tea", caller=AGENT)
@@ -706,7 +706,7 @@ def test_recalls_are_counted_in_the_audit_trail(engine: Engine) -> None:
     assert {(event.actor, event.number) for event in events} == {("agent", 3), ("user", 1)}
 
 
-def test_a_recall_changes_nothing_but_the_count(home: MemoryHome, engine: Engine) -> None:
+def test_a_recall_changes_nothing_but_the_count(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "green tea")
     before = rows(home)
     ask(engine, "tea")
@@ -714,7 +714,7 @@ def test_a_recall_changes_nothing_but_the_count(home: MemoryHome, engine: Engine
 
 
 def test_what_a_restore_brought_back_is_found_by_the_engine_that_restored(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     """The file was lost and made again, so that its numbers mean other changes than before."""
     fill(engine, 3)
@@ -749,7 +749,7 @@ def test_a_local_recall_asks_no_costly_embedder_and_a_cheap_one_as_ever(home: Me
         assert ("Which tea?" in embedder.texts) is not costly
 
 
-def test_what_has_a_tag_is_found_in_the_same_search_whatever_it_is_about(engine: Engine) -> None:
+def test_what_has_a_tag_is_found_in_the_same_search_whatever_it_is_about(engine: Kernel) -> None:
     for number in range(10):
         retain(engine, f"tea of harvest {number}")
     retain(engine, "She fears heights", tags=("salient",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import EmbedderError
 from scrubjay.model.requests import Amend, Get, Retain, Supersede
 from scrubjay.model.rows import Collection
@@ -33,7 +33,7 @@ def embedder(home: MemoryHome) -> FakeEmbedder:
 
 
 @pytest.fixture
-def engine(home: MemoryHome, embedder: FakeEmbedder) -> Engine:
+def engine(home: MemoryHome, embedder: FakeEmbedder) -> Kernel:
     return home.engine()
 
 
@@ -47,7 +47,7 @@ def kept(home: MemoryHome) -> list[bytes | None]:
 
 
 def test_a_memory_is_embedded_once_however_often_it_is_recalled(
-    home: MemoryHome, engine: Engine, embedder: FakeEmbedder
+    home: MemoryHome, engine: Kernel, embedder: FakeEmbedder
 ) -> None:
     retain(engine, "green tea", tags=("hot",))
     for one in (engine, home.engine(), home.engine(EAGER), home.engine(EAGER)):
@@ -63,7 +63,7 @@ def test_a_cheap_embedder_is_not_asked_at_a_write(home: MemoryHome) -> None:
 
 
 def test_a_vector_survives_a_pin_a_supersession_and_a_rotation(
-    home: MemoryHome, engine: Engine, embedder: FakeEmbedder
+    home: MemoryHome, engine: Kernel, embedder: FakeEmbedder
 ) -> None:
     tea = retain(engine, "green tea")
     (vector,) = kept(home)
@@ -82,7 +82,7 @@ def test_a_vector_survives_a_pin_a_supersession_and_a_rotation(
 
 @pytest.mark.parametrize("how", ["late", "broken"])
 def test_a_late_or_broken_embedder_loses_no_memory(
-    home: MemoryHome, engine: Engine, embedder: FakeEmbedder, how: str
+    home: MemoryHome, engine: Kernel, embedder: FakeEmbedder, how: str
 ) -> None:
     if how == "late":
         embedder.seconds = 60
@@ -95,7 +95,7 @@ def test_a_late_or_broken_embedder_loses_no_memory(
     assert said(engine, "black tea") == ["black tea"]
 
 
-def test_an_erased_memory_leaves_no_vector(home: MemoryHome, engine: Engine) -> None:
+def test_an_erased_memory_leaves_no_vector(home: MemoryHome, engine: Kernel) -> None:
     tea = retain(engine, "green tea")
     cell = rows(home)[0].vector
     assert cell is not None
@@ -114,7 +114,7 @@ def _damage_vector(home: MemoryHome) -> None:
     change(home, flip)
 
 
-def test_a_damaged_vector_costs_no_memory(home: MemoryHome, engine: Engine) -> None:
+def test_a_damaged_vector_costs_no_memory(home: MemoryHome, engine: Kernel) -> None:
     """Not in a recall, not by a pin, and not by a rotation, which deletes the old key."""
     tea = retain(engine, "green tea")
     _damage_vector(home)
@@ -127,7 +127,7 @@ def test_a_damaged_vector_costs_no_memory(home: MemoryHome, engine: Engine) -> N
     assert engine.verify(ALICE).sound
 
 
-def test_a_pin_of_a_memory_with_a_damaged_vector_works(home: MemoryHome, engine: Engine) -> None:
+def test_a_pin_of_a_memory_with_a_damaged_vector_works(home: MemoryHome, engine: Kernel) -> None:
     tea = retain(engine, "green tea")
     _damage_vector(home)
     assert engine.amend(ALICE, Amend(tea, pinned=True)).pinned
@@ -137,7 +137,7 @@ def test_a_pin_of_a_memory_with_a_damaged_vector_works(home: MemoryHome, engine:
 
 
 def test_reindex_gives_every_memory_a_vector_and_says_how_many(
-    home: MemoryHome, engine: Engine, embedder: FakeEmbedder
+    home: MemoryHome, engine: Kernel, embedder: FakeEmbedder
 ) -> None:
     fill(engine, 3)
     embedder.failure = EmbedderError("It is out of order.")
@@ -150,7 +150,7 @@ def test_reindex_gives_every_memory_a_vector_and_says_how_many(
 
 
 def test_reindex_takes_the_vectors_of_another_embedder_over(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     fill(engine, 3)
     home.embedder = FakeEmbedder(home.clock, name="another")
@@ -162,14 +162,14 @@ def test_reindex_takes_the_vectors_of_another_embedder_over(
 
 
 def test_reindex_writes_segments_however_few_memories_there_are(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     fill(engine, 3)
     engine.reindex(ALICE)
     assert len(listed(home)) == 1
 
 
-def test_reindex_passes_over_a_damaged_memory(home: MemoryHome, engine: Engine) -> None:
+def test_reindex_passes_over_a_damaged_memory(home: MemoryHome, engine: Kernel) -> None:
     fill(engine, 3)
     flip_cell(home, 2)
     home.embedder = FakeEmbedder(home.clock, name="another")
@@ -177,14 +177,14 @@ def test_reindex_passes_over_a_damaged_memory(home: MemoryHome, engine: Engine) 
     assert (done.memories, done.embedded) == (2, 2)
 
 
-def test_reindex_of_an_empty_scope_is_fine(home: MemoryHome, engine: Engine) -> None:
+def test_reindex_of_an_empty_scope_is_fine(home: MemoryHome, engine: Kernel) -> None:
     engine.open(ALICE)
     assert engine.reindex(ALICE).memories == 0
     assert listed(home) == ()
     assert len(ask(engine, "tea")) == 0
 
 
-def test_progress_is_told_never_falls_and_ends_at_the_total(engine: Engine) -> None:
+def test_progress_is_told_never_falls_and_ends_at_the_total(engine: Kernel) -> None:
     fill(engine, 150)
     told: list[tuple[int, int]] = []
     engine.reindex(ALICE, progress=lambda done, total: told.append((done, total)))
@@ -195,7 +195,7 @@ def test_progress_is_told_never_falls_and_ends_at_the_total(engine: Engine) -> N
 
 
 def test_reindex_stops_where_the_embedder_fails_and_goes_on_from_there(
-    home: MemoryHome, engine: Engine, embedder: FakeEmbedder
+    home: MemoryHome, engine: Kernel, embedder: FakeEmbedder
 ) -> None:
     embedder.failure = EmbedderError("It is out of order.")
     fill(engine, 100)
@@ -216,7 +216,7 @@ def test_reindex_stops_where_the_embedder_fails_and_goes_on_from_there(
 
 
 def test_reindex_is_in_the_audit_trail_and_works_on_its_scope_alone(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     fill(engine, 2)
     fill(engine, 2, scope=BOB)
@@ -249,7 +249,7 @@ def test_memories_of_another_embedder_are_counted_until_reindex(
 
 
 def test_an_endpoint_that_is_down_is_said_where_the_memory_is_written(
-    home: MemoryHome, engine: Engine, embedder: FakeEmbedder
+    home: MemoryHome, engine: Kernel, embedder: FakeEmbedder
 ) -> None:
     embedder.failure = EmbedderError("The embedding endpoint cannot be reached.")
     down = "Found by words alone until reindex: The embedding endpoint cannot be reached."

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.engine.scope import limits
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import Frozen, InvalidRequest, NotFound
@@ -33,27 +33,27 @@ from tests.support.engines import MemoryHome, SimulatedCrash
 from tests.unit.engine.scene import ALICE, BOB, address, contents, forget, retain, supersede
 
 
-def limit(engine: Engine, kind: Kind = Kind.FACT, **fields: Any) -> None:
+def limit(engine: Kernel, kind: Kind = Kind.FACT, **fields: Any) -> None:
     engine.set_retention(ALICE, SetRetention(limits=(KindLimit(kind=kind, **fields),)))
 
 
-def recalled(engine: Engine, query: str = "memory") -> list[str]:
+def recalled(engine: Kernel, query: str = "memory") -> list[str]:
     hits = engine.recall(ALICE, Recall(query, limit=100)).hits
     return sorted(hit.memory.content for hit in hits)
 
 
-def briefed(engine: Engine) -> list[str]:
+def briefed(engine: Kernel) -> list[str]:
     return [one.content for one in engine.brief(ALICE, BriefRequest()).entries]
 
 
-def write(engine: Engine, number: int, **fields: Any) -> list[str]:
+def write(engine: Kernel, number: int, **fields: Any) -> list[str]:
     return [retain(engine, f"memory {at}", **fields) for at in range(number)]
 
 
 # -- caps -----------------------------------------------------------------------------------------
 
 
-def test_past_a_number_the_oldest_of_the_kind_are_out_of_sight_everywhere(engine: Engine) -> None:
+def test_past_a_number_the_oldest_of_the_kind_are_out_of_sight_everywhere(engine: Kernel) -> None:
     limit(engine, number=2)
     context = retain(engine, "memory of another kind", kind=Kind.CONTEXT)
     write(engine, 4)
@@ -64,7 +64,7 @@ def test_past_a_number_the_oldest_of_the_kind_are_out_of_sight_everywhere(engine
     assert (engine.count(ALICE), engine.statistics(ALICE).live) == (3, 3)
 
 
-def test_an_index_that_is_open_follows_the_cap_without_a_change_of_rows(engine: Engine) -> None:
+def test_an_index_that_is_open_follows_the_cap_without_a_change_of_rows(engine: Kernel) -> None:
     limit(engine, number=2)
     write(engine, 2)
     assert recalled(engine) == ["memory 0", "memory 1"]
@@ -74,7 +74,7 @@ def test_an_index_that_is_open_follows_the_cap_without_a_change_of_rows(engine: 
     assert engine.head(ALICE).memory.seq == before + 1, "a retired row is not written again"
 
 
-def test_pinned_memories_are_exempt_and_count_for_nothing(engine: Engine) -> None:
+def test_pinned_memories_are_exempt_and_count_for_nothing(engine: Kernel) -> None:
     limit(engine, number=2)
     pinned = retain(engine, "memory pinned", pinned=True)
     later = write(engine, 3)
@@ -86,7 +86,7 @@ def test_pinned_memories_are_exempt_and_count_for_nothing(engine: Engine) -> Non
     assert contents(engine) == ["memory 3", "memory 2", "memory 1"]
 
 
-def test_what_is_forgotten_or_superseded_makes_room(engine: Engine) -> None:
+def test_what_is_forgotten_or_superseded_makes_room(engine: Kernel) -> None:
     limit(engine, number=3)
     ids = write(engine, 3)
     forget(engine, ids[1])
@@ -95,7 +95,7 @@ def test_what_is_forgotten_or_superseded_makes_room(engine: Engine) -> None:
     assert contents(engine) == ["memory 3", "memory 2b", "memory 0"]
 
 
-def test_a_cap_that_is_set_later_counts_what_is_there_already(engine: Engine) -> None:
+def test_a_cap_that_is_set_later_counts_what_is_there_already(engine: Kernel) -> None:
     write(engine, 5)
     limit(engine, number=2)
     assert contents(engine) == ["memory 4", "memory 3"]
@@ -103,7 +103,7 @@ def test_a_cap_that_is_set_later_counts_what_is_there_already(engine: Engine) ->
     assert contents(engine) == ["memory 5", "memory 4"]
 
 
-def test_a_batch_and_a_load_are_held_to_the_cap(engine: Engine) -> None:
+def test_a_batch_and_a_load_are_held_to_the_cap(engine: Kernel) -> None:
     limit(engine, number=2)
     engine.retain_many(ALICE, RetainMany(f"memory {at}" for at in range(5)))
     assert contents(engine) == ["memory 4", "memory 3"]
@@ -186,7 +186,7 @@ def test_what_was_purged_for_a_limit_may_be_told_again_by_its_key_but_not_by_its
     assert told.stored == 1
 
 
-def test_what_is_retired_and_not_purged_yet_may_be_told_again_by_its_key(engine: Engine) -> None:
+def test_what_is_retired_and_not_purged_yet_may_be_told_again_by_its_key(engine: Kernel) -> None:
     limit(engine, number=1)
     first = retain(engine, "tea", key="k")
     write(engine, 1)
@@ -248,7 +248,7 @@ def test_nothing_is_limited_unless_somebody_sets_it(home: MemoryHome) -> None:
     assert contents(engine) == before
 
 
-def test_a_retention_is_read_as_it_was_set_and_lifted_by_an_empty_one(engine: Engine) -> None:
+def test_a_retention_is_read_as_it_was_set_and_lifted_by_an_empty_one(engine: Kernel) -> None:
     write(engine, 3)
     fact = KindLimit(kind=Kind.FACT, number=1, days=3)
     engine.set_retention(ALICE, SetRetention(limits=(fact,), turns=Limit(days=9)))
@@ -276,7 +276,7 @@ def test_a_retention_outlives_the_process_a_rotation_and_a_restore(home: MemoryH
     assert there.verify(ALICE).sound
 
 
-def test_a_frozen_scope_keeps_its_retention(engine: Engine) -> None:
+def test_a_frozen_scope_keeps_its_retention(engine: Kernel) -> None:
     write(engine, 1)
     engine.freeze(ALICE, FreezeRequest())
     with pytest.raises(Frozen):
@@ -317,7 +317,7 @@ def test_a_damaged_retention_stops_no_write_and_verify_names_it(home: MemoryHome
 # -- duplicates -----------------------------------------------------------------------------------
 
 
-def test_the_latest_of_two_that_say_the_same_takes_the_place_of_the_other(engine: Engine) -> None:
+def test_the_latest_of_two_that_say_the_same_takes_the_place_of_the_other(engine: Kernel) -> None:
     engine.set_retention(ALICE, SetRetention(duplicates=Duplicates.LATEST))
     first = retain(engine, "Alice likes green tea.", pinned=True)
     second = retain(engine, "alice likes  GREEN tea")
@@ -329,27 +329,27 @@ def test_the_latest_of_two_that_say_the_same_takes_the_place_of_the_other(engine
     assert engine.verify(ALICE).sound
 
 
-def test_what_was_there_before_the_policy_is_known_too(engine: Engine) -> None:
+def test_what_was_there_before_the_policy_is_known_too(engine: Kernel) -> None:
     retain(engine, "Alice likes green tea.")
     engine.set_retention(ALICE, SetRetention(duplicates=Duplicates.LATEST))
     retain(engine, "Alice likes green tea!")
     assert contents(engine) == ["Alice likes green tea!"]
 
 
-def test_both_are_kept_unless_the_policy_says_otherwise(engine: Engine) -> None:
+def test_both_are_kept_unless_the_policy_says_otherwise(engine: Kernel) -> None:
     retain(engine, "Alice likes green tea.")
     retain(engine, "Alice likes green tea.")
     assert len(contents(engine)) == 2
 
 
-def test_a_copy_that_is_trusted_less_replaces_nothing(engine: Engine) -> None:
+def test_a_copy_that_is_trusted_less_replaces_nothing(engine: Kernel) -> None:
     engine.set_retention(ALICE, SetRetention(duplicates=Duplicates.LATEST))
     first = retain(engine, "Alice likes green tea.")
     retain(engine, "Alice likes green tea.", origin=Origin.WEB)
     assert engine.get(ALICE, Get(first)).current
 
 
-def test_one_that_something_was_derived_from_stays(engine: Engine) -> None:
+def test_one_that_something_was_derived_from_stays(engine: Kernel) -> None:
     engine.set_retention(ALICE, SetRetention(duplicates=Duplicates.LATEST))
     first = retain(engine, "Alice likes green tea.")
     retain(engine, "A summary", kind=Kind.SUMMARY, sources=(first,))
@@ -358,7 +358,7 @@ def test_one_that_something_was_derived_from_stays(engine: Engine) -> None:
     assert "A summary" in contents(engine)
 
 
-def test_a_repeat_that_is_revoked_gives_its_place_back(engine: Engine) -> None:
+def test_a_repeat_that_is_revoked_gives_its_place_back(engine: Kernel) -> None:
     engine.set_retention(ALICE, SetRetention(duplicates=Duplicates.LATEST))
     first = retain(engine, "Alice likes green tea.")
     retain(engine, "Alice likes green tea.", session="bad")
@@ -367,7 +367,7 @@ def test_a_repeat_that_is_revoked_gives_its_place_back(engine: Engine) -> None:
     assert len(contents(engine)) == 1
 
 
-def test_what_was_forgotten_is_no_duplicate_of_what_is_told_again(engine: Engine) -> None:
+def test_what_was_forgotten_is_no_duplicate_of_what_is_told_again(engine: Kernel) -> None:
     engine.set_retention(ALICE, SetRetention(duplicates=Duplicates.LATEST))
     forget(engine, retain(engine, "Alice likes green tea."))
     again = retain(engine, "Alice likes green tea.")

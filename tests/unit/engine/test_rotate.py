@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.requests import Amend, FollowRequest, Get
 from scrubjay.model.rows import Due
 from tests.support.engines import MemoryHome
@@ -26,7 +26,7 @@ LATER = Policy(rotate_below=0, slice_seconds=0)
 """Every rotation is left due, and a verb does one batch of it: that much is always done."""
 
 
-def test_old_slots_are_gone_and_new_ones_are_there(home: MemoryHome, engine: Engine) -> None:
+def test_old_slots_are_gone_and_new_ones_are_there(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     rotated = engine.rotate(ALICE)
     assert slots(home) == ["memory.2", "session.2", "turn.2"]
@@ -34,7 +34,7 @@ def test_old_slots_are_gone_and_new_ones_are_there(home: MemoryHome, engine: Eng
     assert rotated.resealed == 1
 
 
-def test_contents_are_the_same_before_and_after(home: MemoryHome, engine: Engine) -> None:
+def test_contents_are_the_same_before_and_after(home: MemoryHome, engine: Kernel) -> None:
     old = retain(engine, "tea", tags=("a",), key="k", session="s")
     supersede(engine, old, LONG)
     engine.amend(ALICE, Amend(old, pinned=True))
@@ -45,7 +45,7 @@ def test_contents_are_the_same_before_and_after(home: MemoryHome, engine: Engine
     assert engine.verify(ALICE).sound
 
 
-def test_only_cells_blobs_and_epochs_change(home: MemoryHome, engine: Engine) -> None:
+def test_only_cells_blobs_and_epochs_change(home: MemoryHome, engine: Kernel) -> None:
     """Neither seq nor version: nobody who follows the changes is told of a rotation."""
     supersede(engine, retain(engine, "tea", key="k", session="s"), LONG)
     forget(engine, retain(engine, "gone"))
@@ -58,7 +58,7 @@ def test_only_cells_blobs_and_epochs_change(home: MemoryHome, engine: Engine) ->
     assert engine.follow(ALICE, FollowRequest(after=head(home).memory.seq)).memories == ()
 
 
-def test_every_blob_is_sealed_anew(home: MemoryHome, engine: Engine) -> None:
+def test_every_blob_is_sealed_anew(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, LONG)
     before = home.blobs.names(address(home))
     engine.rotate(ALICE)
@@ -67,13 +67,13 @@ def test_every_blob_is_sealed_anew(home: MemoryHome, engine: Engine) -> None:
     assert before != after
 
 
-def test_an_empty_scope_rotates_too(home: MemoryHome, engine: Engine) -> None:
+def test_an_empty_scope_rotates_too(home: MemoryHome, engine: Kernel) -> None:
     engine.open(ALICE)
     assert engine.rotate(ALICE).resealed == 0
     assert slots(home) == ["memory.2", "session.2", "turn.2"]
 
 
-def test_many_rotations_leave_one_key_each(home: MemoryHome, engine: Engine) -> None:
+def test_many_rotations_leave_one_key_each(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     for _ in range(5):
         engine.rotate(ALICE)
@@ -95,7 +95,7 @@ def test_another_process_reads_and_writes_across_a_rotation(home: MemoryHome) ->
 
 
 @pytest.fixture
-def large(home: MemoryHome) -> Engine:
+def large(home: MemoryHome) -> Kernel:
     """A scope of several batches that counts as too large to rotate at once."""
     engine = home.engine(LATER)
     for number in range(400):
@@ -103,7 +103,7 @@ def large(home: MemoryHome) -> Engine:
     return engine
 
 
-def test_a_large_scope_leaves_its_rotation_due(home: MemoryHome, large: Engine) -> None:
+def test_a_large_scope_leaves_its_rotation_due(home: MemoryHome, large: Kernel) -> None:
     receipt = forget(large, retain(large, "gone"))
     assert not receipt.rotated
     assert head(home).due == Due.ROTATE
@@ -112,7 +112,7 @@ def test_a_large_scope_leaves_its_rotation_due(home: MemoryHome, large: Engine) 
     assert not large.verify_erased(receipt).sound
 
 
-def test_verbs_finish_a_due_rotation_in_slices(home: MemoryHome, large: Engine) -> None:
+def test_verbs_finish_a_due_rotation_in_slices(home: MemoryHome, large: Kernel) -> None:
     receipt = forget(large, retain(large, "gone"))
     steps = 0
     while head(home).due:
@@ -126,7 +126,7 @@ def test_verbs_finish_a_due_rotation_in_slices(home: MemoryHome, large: Engine) 
     assert large.verify(ALICE).sound
 
 
-def test_the_next_process_goes_on_with_it(home: MemoryHome, large: Engine) -> None:
+def test_the_next_process_goes_on_with_it(home: MemoryHome, large: Kernel) -> None:
     forget(large, retain(large, "gone"))
     stale = sum(row.epoch == 1 for row in rows(home))
     successor = home.engine(LATER)
@@ -138,14 +138,14 @@ def test_the_next_process_goes_on_with_it(home: MemoryHome, large: Engine) -> No
     assert head(home).due is Due.NOTHING
 
 
-def test_a_second_erasure_while_one_is_due_takes_both_keys(home: MemoryHome, large: Engine) -> None:
+def test_a_second_erasure_while_one_is_due_takes_both_keys(home: MemoryHome, large: Kernel) -> None:
     receipts = [forget(large, retain(large, content)) for content in ("one", "two")]
     large.finish_due(ALICE)
     assert slots(home) == ["memory.3", "session.1", "turn.1"]
     assert all(large.verify_erased(receipt).sound for receipt in receipts)
 
 
-def test_a_rotation_on_top_of_a_half_done_one_ends_both(home: MemoryHome, large: Engine) -> None:
+def test_a_rotation_on_top_of_a_half_done_one_ends_both(home: MemoryHome, large: Kernel) -> None:
     """What was sealed anew in the first half is sealed anew once more."""
     forget(large, retain(large, "gone"))
     large.timeline(ALICE)
@@ -157,7 +157,7 @@ def test_a_rotation_on_top_of_a_half_done_one_ends_both(home: MemoryHome, large:
     assert {row.epoch for row in rows(home) if not row.erased} == {3}
 
 
-def test_two_processes_finish_one_rotation_together(home: MemoryHome, large: Engine) -> None:
+def test_two_processes_finish_one_rotation_together(home: MemoryHome, large: Kernel) -> None:
     other = home.engine(LATER)
     other.open(ALICE)
     forget(large, retain(large, "gone"))

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.search import manifest, segment
 from scrubjay.model.errors import Busy, Changed, Full
 from scrubjay.model.requests import Amend, Destroy, FreezeRequest, Purge
@@ -37,7 +37,7 @@ from tests.unit.engine.scene import ALICE, BOB, LONG, address, forget, head, ret
 QUESTION = "what of note7 and the heron?"
 
 
-def answers(engine: Engine) -> Recalled:
+def answers(engine: Kernel) -> Recalled:
     """The answer to a question nearly every memory has a part in."""
     return ask(engine, QUESTION, limit=100)
 
@@ -50,7 +50,7 @@ def same(first: Recalled, second: Recalled) -> bool:
 
 
 @pytest.fixture
-def published(home: MemoryHome) -> Engine:
+def published(home: MemoryHome) -> Kernel:
     """An engine on a scope whose twenty memories are in a segment."""
     engine = home.engine(EAGER)
     fill(engine, 20)
@@ -74,7 +74,7 @@ def test_segments_are_written_above_the_threshold_only(home: MemoryHome) -> None
 
 
 def test_a_recall_that_finds_nothing_new_writes_nothing(
-    home: MemoryHome, published: Engine
+    home: MemoryHome, published: Kernel
 ) -> None:
     before = listing(home)
     answers(published)
@@ -117,7 +117,7 @@ def test_an_index_that_makes_room_is_written(home: MemoryHome) -> None:
 
 
 def test_a_fresh_engine_answers_from_segments_as_one_that_reads_rows(
-    home: MemoryHome, published: Engine
+    home: MemoryHome, published: Kernel
 ) -> None:
     fresh = home.engine(EAGER)
     assert same(answers(fresh), answers(rows_alone(home)))
@@ -125,7 +125,7 @@ def test_a_fresh_engine_answers_from_segments_as_one_that_reads_rows(
 
 
 def test_a_fresh_engine_reads_no_row_that_is_in_a_segment(
-    home: MemoryHome, published: Engine
+    home: MemoryHome, published: Kernel
 ) -> None:
     fresh = home.engine(EAGER)
     answers(fresh)
@@ -136,7 +136,7 @@ def test_a_fresh_engine_reads_no_row_that_is_in_a_segment(
 
 
 def test_changes_after_a_segment_are_seen_by_a_fresh_engine(
-    home: MemoryHome, published: Engine
+    home: MemoryHome, published: Kernel
 ) -> None:
     """Old rows of what was pinned, superseded or expired count no more."""
     ids = [hit.memory.id for hit in answers(published)]
@@ -168,7 +168,7 @@ def test_long_memories_are_in_segments_too(home: MemoryHome) -> None:
     assert said(home.engine(EAGER), "quagga")[0].endswith("quagga")
 
 
-def test_nothing_of_a_segment_is_readable_at_rest(home: MemoryHome, published: Engine) -> None:
+def test_nothing_of_a_segment_is_readable_at_rest(home: MemoryHome, published: Kernel) -> None:
     assert holds(home, "heron")
     for _, raw in home.blobs.raw(address(home)):
         assert b"heron" not in raw
@@ -206,13 +206,13 @@ DAMAGES = {
 
 
 @pytest.fixture(params=DAMAGES)
-def damaged(request: pytest.FixtureRequest, home: MemoryHome, published: Engine) -> Engine:
+def damaged(request: pytest.FixtureRequest, home: MemoryHome, published: Kernel) -> Kernel:
     """An engine with an open index, whose segments were damaged since."""
     DAMAGES[request.param](home)
     return published
 
 
-def test_damage_to_a_segment_costs_nothing_but_time(home: MemoryHome, damaged: Engine) -> None:
+def test_damage_to_a_segment_costs_nothing_but_time(home: MemoryHome, damaged: Kernel) -> None:
     expected = answers(rows_alone(home))
     fresh = answers(home.engine(EAGER))
     assert same(fresh, expected)
@@ -220,13 +220,13 @@ def test_damage_to_a_segment_costs_nothing_but_time(home: MemoryHome, damaged: E
     assert same(answers(damaged), expected)
 
 
-def test_writing_goes_on_after_damage(home: MemoryHome, damaged: Engine) -> None:
+def test_writing_goes_on_after_damage(home: MemoryHome, damaged: Kernel) -> None:
     fill(damaged, 5, first=20)
     assert len(answers(damaged)) == 25
     assert len(answers(home.engine(EAGER))) == 25
 
 
-def test_verify_reports_damage_and_reindex_repairs_it(home: MemoryHome, damaged: Engine) -> None:
+def test_verify_reports_damage_and_reindex_repairs_it(home: MemoryHome, damaged: Kernel) -> None:
     (problem,) = home.engine(LAZY).verify(ALICE).problems
     assert "eindex" in problem
     damaged.reindex(ALICE)
@@ -235,7 +235,7 @@ def test_verify_reports_damage_and_reindex_repairs_it(home: MemoryHome, damaged:
     assert same(answers(home.engine(EAGER)), answers(rows_alone(home)))
 
 
-def test_forget_and_rotate_go_on_after_damage(home: MemoryHome, damaged: Engine) -> None:
+def test_forget_and_rotate_go_on_after_damage(home: MemoryHome, damaged: Kernel) -> None:
     (hit, *_) = ask(rows_alone(home), "note7").hits
     receipt = forget(damaged, hit.memory.id)
     assert receipt.rotated
@@ -246,7 +246,7 @@ def test_forget_and_rotate_go_on_after_damage(home: MemoryHome, damaged: Engine)
     assert not holds(home, "note7")
 
 
-def test_purge_sweeps_what_damage_left(home: MemoryHome, damaged: Engine) -> None:
+def test_purge_sweeps_what_damage_left(home: MemoryHome, damaged: Kernel) -> None:
     answers(home.engine(EAGER))
     damaged.purge(ALICE)
     used = {name for one in listed(home) for name in one.blobs}
@@ -254,7 +254,7 @@ def test_purge_sweeps_what_damage_left(home: MemoryHome, damaged: Engine) -> Non
 
 
 def test_an_empty_scope_with_a_damaged_manifest_is_repaired_by_reindex(
-    home: MemoryHome, published: Engine
+    home: MemoryHome, published: Kernel
 ) -> None:
     ids = [hit.memory.id for hit in answers(published)]
     forget(published, *ids)
@@ -268,7 +268,7 @@ def test_an_empty_scope_with_a_damaged_manifest_is_repaired_by_reindex(
 
 
 def test_segments_of_another_analysis_are_made_again(
-    home: MemoryHome, published: Engine, monkeypatch: pytest.MonkeyPatch
+    home: MemoryHome, published: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = listing(home)
     monkeypatch.setattr(segment, "VERSION", "another")
@@ -322,7 +322,7 @@ def test_where_the_policy_says_so_another_embedder_is_an_error_until_reindex(
 # -- erasure -----------------------------------------------------------------------------------
 
 
-def test_after_a_forget_no_segment_holds_the_memory(home: MemoryHome, published: Engine) -> None:
+def test_after_a_forget_no_segment_holds_the_memory(home: MemoryHome, published: Kernel) -> None:
     (hit, *_) = ask(published, "note7").hits
     assert holds(home, "note7")
     before = listing(home)
@@ -336,7 +336,7 @@ def test_after_a_forget_no_segment_holds_the_memory(home: MemoryHome, published:
 
 
 def test_the_receipt_names_the_cells_of_the_segments_that_held_it(
-    home: MemoryHome, published: Engine
+    home: MemoryHome, published: Kernel
 ) -> None:
     (hit, *_) = ask(published, "note7").hits
     names = [name for one in listed(home) for name in one.blobs]
@@ -377,7 +377,7 @@ def test_a_forget_that_leaves_the_rotation_due_says_so_and_the_next_verbs_clean_
     assert not holds(home, "note7")
 
 
-def test_after_a_purge_no_segment_holds_what_it_took(home: MemoryHome, published: Engine) -> None:
+def test_after_a_purge_no_segment_holds_what_it_took(home: MemoryHome, published: Kernel) -> None:
     (hit, *_) = ask(published, "note7").hits
     supersede(published, hit.memory.id, "corrected")
     answers(published)
@@ -387,7 +387,7 @@ def test_after_a_purge_no_segment_holds_what_it_took(home: MemoryHome, published
 
 
 def test_a_purge_that_died_before_the_segments_were_cleaned_is_made_good_by_the_next(
-    home: MemoryHome, published: Engine
+    home: MemoryHome, published: Kernel
 ) -> None:
     (hit, *_) = ask(published, "note7").hits
     supersede(published, hit.memory.id, "corrected")
@@ -401,7 +401,7 @@ def test_a_purge_that_died_before_the_segments_were_cleaned_is_made_good_by_the_
 
 
 def test_after_a_rotation_the_segments_open_with_the_new_key_alone(
-    home: MemoryHome, published: Engine
+    home: MemoryHome, published: Kernel
 ) -> None:
     expected = answers(published)
     published.rotate(ALICE)
@@ -412,7 +412,7 @@ def test_after_a_rotation_the_segments_open_with_the_new_key_alone(
     assert same(answers(published), expected)
 
 
-def test_a_destroyed_scope_leaves_no_segment(home: MemoryHome, published: Engine) -> None:
+def test_a_destroyed_scope_leaves_no_segment(home: MemoryHome, published: Kernel) -> None:
     place = address(home)
     published.destroy(ALICE, Destroy(confirm=str(ALICE)))
     assert home.blobs.names(place) == []
@@ -504,7 +504,7 @@ def test_a_key_that_is_rotated_away_while_a_segment_is_built_is_no_error(home: M
     other = home.engine(LAZY)
     fill(other, 10)
     blobs = Overtaken(home.blobs)
-    engine = Engine(replace(home.ports(LAZY), blobs=cast(Blobs, blobs)))
+    engine = Kernel(replace(home.ports(LAZY), blobs=cast(Blobs, blobs)))
     assert len(answers(engine)) == 10
     index = engine._indexed(ALICE)
     blobs.action = lambda: other.rotate(ALICE)
@@ -528,7 +528,7 @@ def test_what_a_crash_between_blobs_and_commit_left_is_swept(home: MemoryHome) -
 
 
 def test_renewing_segments_that_are_current_changes_nothing(
-    home: MemoryHome, published: Engine
+    home: MemoryHome, published: Kernel
 ) -> None:
     before = listing(home)
     manifest.renew(published._open(ALICE))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import Conflict, InvalidRequest, LimitReached
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import Allowance, Caller, Forget, MarkTainted, Supersede
@@ -23,16 +23,16 @@ def home() -> MemoryHome:
 
 
 @pytest.fixture
-def engine(home: MemoryHome) -> Engine:
+def engine(home: MemoryHome) -> Kernel:
     return home.engine()
 
 
-def store(engine: Engine, content: str, **fields: Any) -> str:
+def store(engine: Kernel, content: str, **fields: Any) -> str:
     return retain(engine, content, caller=Caller(allowances=(STORES,)), **fields)
 
 
 def test_an_allowance_is_used_up_by_successes_and_survives_a_restart(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     store(engine, "one")
     store(home.engine(), "two")
@@ -42,7 +42,7 @@ def test_an_allowance_is_used_up_by_successes_and_survives_a_restart(
     assert engine.spent(ALICE, "s") == {"stores": 2}
 
 
-def test_what_fails_or_changes_nothing_is_not_counted(engine: Engine) -> None:
+def test_what_fails_or_changes_nothing_is_not_counted(engine: Kernel) -> None:
     first = store(engine, "one", key="k")
     store(engine, "one", key="k")
     with pytest.raises(InvalidRequest):
@@ -53,7 +53,7 @@ def test_what_fails_or_changes_nothing_is_not_counted(engine: Engine) -> None:
     assert engine.spent(ALICE, "s") == {"stores": 1}
 
 
-def test_one_write_may_be_counted_against_several_and_all_count_or_none(engine: Engine) -> None:
+def test_one_write_may_be_counted_against_several_and_all_count_or_none(engine: Kernel) -> None:
     both = (STORES, Allowance(session="s", name="supersedes", limit=1))
     first = retain(engine, "one")
     second = engine.supersede(ALICE, Supersede(id=first, content="two"), Caller(allowances=both)).id
@@ -63,7 +63,7 @@ def test_one_write_may_be_counted_against_several_and_all_count_or_none(engine: 
     assert contents(engine) == ["two"]
 
 
-def test_forgetting_is_counted_once_however_often_it_is_repeated(engine: Engine) -> None:
+def test_forgetting_is_counted_once_however_often_it_is_repeated(engine: Kernel) -> None:
     one, two = retain(engine, "one"), retain(engine, "two")
     for _ in range(3):
         engine.forget(ALICE, Forget(ids=(one,)), Caller(allowances=(DELETES,)))
@@ -72,7 +72,7 @@ def test_forgetting_is_counted_once_however_often_it_is_repeated(engine: Engine)
     assert contents(engine) == ["two"]
 
 
-def test_a_session_that_was_idle_for_a_day_begins_anew(home: MemoryHome, engine: Engine) -> None:
+def test_a_session_that_was_idle_for_a_day_begins_anew(home: MemoryHome, engine: Kernel) -> None:
     store(engine, "one")
     store(engine, "two")
     home.clock.advance(seconds=23 * 3600)
@@ -83,7 +83,7 @@ def test_a_session_that_was_idle_for_a_day_begins_anew(home: MemoryHome, engine:
     assert engine.spent(ALICE, "s") == {"stores": 1}
 
 
-def test_sessions_and_scopes_have_allowances_of_their_own(engine: Engine) -> None:
+def test_sessions_and_scopes_have_allowances_of_their_own(engine: Kernel) -> None:
     store(engine, "one")
     store(engine, "two")
     other = Allowance(session="t", name="stores", limit=2)
@@ -93,7 +93,7 @@ def test_sessions_and_scopes_have_allowances_of_their_own(engine: Engine) -> Non
     assert engine.spent(ALICE, "unheard of") == {}
 
 
-def test_counts_survive_a_rotation_beside_a_taint(engine: Engine) -> None:
+def test_counts_survive_a_rotation_beside_a_taint(engine: Kernel) -> None:
     store(engine, "one")
     engine.mark_tainted(ALICE, MarkTainted("s"))
     engine.rotate(ALICE)
@@ -102,7 +102,7 @@ def test_counts_survive_a_rotation_beside_a_taint(engine: Engine) -> None:
     assert {memory.origin.value for memory in engine.follow(ALICE).memories} == {"user", "web"}
 
 
-def test_a_refused_call_can_be_noted_in_the_trail(home: MemoryHome, engine: Engine) -> None:
+def test_a_refused_call_can_be_noted_in_the_trail(home: MemoryHome, engine: Kernel) -> None:
     engine.note(ALICE, "tool.refused", session="s", actor=Actor.AGENT)
     event = engine.audit(ALICE)[-1]
     assert (event.verb, event.actor) == ("tool.refused", "agent")

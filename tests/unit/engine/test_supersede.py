@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, NotFound, ScrubjayError
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor, Origin
@@ -27,14 +27,14 @@ from tests.unit.engine.scene import (
 )
 
 
-def test_the_new_one_is_in_sight_and_the_old_one_is_history(engine: Engine) -> None:
+def test_the_new_one_is_in_sight_and_the_old_one_is_history(engine: Kernel) -> None:
     old = retain(engine, "tea")
     new = supersede(engine, old, "coffee")
     assert contents(engine) == ["coffee"]
     assert ids(engine.history(ALICE, History(old))) == [old, new]
 
 
-def test_both_sides_name_each_other_and_the_moment(engine: Engine) -> None:
+def test_both_sides_name_each_other_and_the_moment(engine: Kernel) -> None:
     old = retain(engine, "tea")
     new = supersede(engine, old, "coffee", reason="changed her mind", caller=AGENT)
     before, after = engine.history(ALICE, History(old))
@@ -45,7 +45,7 @@ def test_both_sides_name_each_other_and_the_moment(engine: Engine) -> None:
     assert (before.version, after.version) == (2, 1)
 
 
-def test_what_is_not_said_is_taken_over(home: MemoryHome, engine: Engine) -> None:
+def test_what_is_not_said_is_taken_over(home: MemoryHome, engine: Kernel) -> None:
     later = home.clock.now() + timedelta(days=9)
     old = retain(
         engine, "tea", kind=Kind.PREFERENCE, tags=("a",), importance=0.9, pinned=True,
@@ -57,7 +57,7 @@ def test_what_is_not_said_is_taken_over(home: MemoryHome, engine: Engine) -> Non
         assert getattr(after, name) == getattr(before, name), name
 
 
-def test_pin_and_expiry_are_set_with_the_new_text(home: MemoryHome, engine: Engine) -> None:
+def test_pin_and_expiry_are_set_with_the_new_text(home: MemoryHome, engine: Kernel) -> None:
     later = home.clock.now() + timedelta(days=9)
     old = retain(engine, "tea")
     new = engine.get(ALICE, Get(supersede(engine, old, "coffee", pinned=True, expires_at=later)))
@@ -69,7 +69,7 @@ def test_pin_and_expiry_are_set_with_the_new_text(home: MemoryHome, engine: Engi
     assert contents(engine) == ["water"]
 
 
-def test_a_superseded_memory_cannot_be_superseded_again(engine: Engine) -> None:
+def test_a_superseded_memory_cannot_be_superseded_again(engine: Kernel) -> None:
     old = retain(engine, "tea")
     new = supersede(engine, old, "coffee")
     with pytest.raises(Conflict, match=new):
@@ -94,7 +94,7 @@ def test_of_many_writers_on_one_head_exactly_one_wins(home: MemoryHome) -> None:
     assert engines[0].verify(ALICE).sound
 
 
-def test_a_chain_is_shown_whole_and_in_order_from_any_of_its_links(engine: Engine) -> None:
+def test_a_chain_is_shown_whole_and_in_order_from_any_of_its_links(engine: Kernel) -> None:
     chain = [retain(engine, "0")]
     for number in range(1, 5):
         chain.append(supersede(engine, chain[-1], str(number)))
@@ -102,12 +102,12 @@ def test_a_chain_is_shown_whole_and_in_order_from_any_of_its_links(engine: Engin
         assert ids(engine.history(ALICE, History(public_id))) == chain
 
 
-def test_history_of_a_memory_that_was_never_corrected_is_itself(engine: Engine) -> None:
+def test_history_of_a_memory_that_was_never_corrected_is_itself(engine: Kernel) -> None:
     public_id = retain(engine, "tea")
     assert engine.history(ALICE, History(public_id)) == (engine.get(ALICE, Get(public_id)),)
 
 
-def test_what_was_forgotten_is_not_in_history(engine: Engine) -> None:
+def test_what_was_forgotten_is_not_in_history(engine: Kernel) -> None:
     old = retain(engine, "tea")
     new = supersede(engine, old, "coffee")
     forget(engine, old)
@@ -118,7 +118,7 @@ def test_what_was_forgotten_is_not_in_history(engine: Engine) -> None:
     ("old", "new"),
     [(Origin.USER, Origin.OPERATOR), (Origin.USER, Origin.WEB), (Origin.AGENT, Origin.IMPORT)],
 )
-def test_a_less_trusted_origin_cannot_supersede(engine: Engine, old: Origin, new: Origin) -> None:
+def test_a_less_trusted_origin_cannot_supersede(engine: Kernel, old: Origin, new: Origin) -> None:
     public_id = retain(engine, "tea", origin=old)
     with pytest.raises(Forbidden):
         supersede(engine, public_id, "coffee", origin=new)
@@ -127,13 +127,13 @@ def test_a_less_trusted_origin_cannot_supersede(engine: Engine, old: Origin, new
 
 @pytest.mark.parametrize(("old", "new"), [(Origin.WEB, Origin.USER), (Origin.AGENT, Origin.AGENT)])
 def test_an_origin_as_trusted_or_more_can_supersede(
-    engine: Engine, old: Origin, new: Origin
+    engine: Kernel, old: Origin, new: Origin
 ) -> None:
     public_id = retain(engine, "tea", origin=old)
     assert engine.get(ALICE, Get(supersede(engine, public_id, "x", origin=new))).origin is new
 
 
-def test_an_unknown_or_forgotten_memory_cannot_be_superseded(engine: Engine) -> None:
+def test_an_unknown_or_forgotten_memory_cannot_be_superseded(engine: Kernel) -> None:
     gone = retain(engine, "tea")
     forget(engine, gone)
     for public_id in (gone, "mem-nowhere"):
@@ -141,7 +141,7 @@ def test_an_unknown_or_forgotten_memory_cannot_be_superseded(engine: Engine) -> 
             supersede(engine, public_id, "coffee")
 
 
-def test_an_expired_memory_cannot_be_superseded(home: MemoryHome, engine: Engine) -> None:
+def test_an_expired_memory_cannot_be_superseded(home: MemoryHome, engine: Kernel) -> None:
     """The new one would take over its expiry, and be written only to be never seen."""
     gone = retain(engine, "tea", expires_at=home.clock.now() + timedelta(hours=1))
     home.clock.advance(seconds=3600)
@@ -149,7 +149,7 @@ def test_an_expired_memory_cannot_be_superseded(home: MemoryHome, engine: Engine
         supersede(engine, gone, "coffee")
 
 
-def test_a_replay_under_the_same_key_changes_nothing(home: MemoryHome, engine: Engine) -> None:
+def test_a_replay_under_the_same_key_changes_nothing(home: MemoryHome, engine: Kernel) -> None:
     old = retain(engine, "tea")
     new = supersede(engine, old, "coffee", key="correction")
     before = head(home)
@@ -158,7 +158,7 @@ def test_a_replay_under_the_same_key_changes_nothing(home: MemoryHome, engine: E
     assert head(home) == before
 
 
-def test_a_replay_stays_a_replay_when_the_chain_has_moved_on(engine: Engine) -> None:
+def test_a_replay_stays_a_replay_when_the_chain_has_moved_on(engine: Kernel) -> None:
     old = retain(engine, "tea")
     new = supersede(engine, old, "coffee", key="correction")
     supersede(engine, new, "water")
@@ -167,7 +167,7 @@ def test_a_replay_stays_a_replay_when_the_chain_has_moved_on(engine: Engine) -> 
     assert contents(engine) == ["water"]
 
 
-def test_a_correction_that_was_forgotten_is_not_replayed(engine: Engine) -> None:
+def test_a_correction_that_was_forgotten_is_not_replayed(engine: Kernel) -> None:
     old = retain(engine, "tea")
     forget(engine, supersede(engine, old, "coffee", key="correction"))
     again = retain(engine, "tea")
@@ -176,14 +176,14 @@ def test_a_correction_that_was_forgotten_is_not_replayed(engine: Engine) -> None
     assert contents(engine) == ["tea"]
 
 
-def test_a_key_in_use_is_answered_with_the_memory_that_has_it(engine: Engine) -> None:
+def test_a_key_in_use_is_answered_with_the_memory_that_has_it(engine: Kernel) -> None:
     other = retain(engine, "other", key="k")
     old = retain(engine, "tea")
     receipt = engine.supersede(ALICE, Supersede(id=old, content="coffee", key="k"))
     assert (receipt.id, receipt.outcome) == (other, Outcome.KNOWN)
 
 
-def test_long_versions_keep_a_blob_each_and_no_more(home: MemoryHome, engine: Engine) -> None:
+def test_long_versions_keep_a_blob_each_and_no_more(home: MemoryHome, engine: Kernel) -> None:
     old = retain(engine, LONG)
     supersede(engine, old, LONG[:-1] + "x")
     engine.finish_due(ALICE)
@@ -194,7 +194,7 @@ def test_long_versions_keep_a_blob_each_and_no_more(home: MemoryHome, engine: En
     ]
 
 
-def test_a_failed_supersession_writes_nothing(home: MemoryHome, engine: Engine) -> None:
+def test_a_failed_supersession_writes_nothing(home: MemoryHome, engine: Kernel) -> None:
     old = retain(engine, "tea")
     supersede(engine, old, "coffee")
     before = head(home)

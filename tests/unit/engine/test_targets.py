@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import Conflict, InvalidRequest, NeedsConfirmation
 from scrubjay.model.requests import Forget
 from tests.support.engines import MemoryHome
@@ -12,17 +12,17 @@ from tests.unit.engine.scene import ALICE, contents, retain, supersede
 
 
 @pytest.fixture
-def engine() -> Engine:
+def engine() -> Kernel:
     return MemoryHome().engine()
 
 
-def shown(engine: Engine, **target: object) -> tuple[list[str], list[str]]:
+def shown(engine: Kernel, **target: object) -> tuple[list[str], list[str]]:
     """What a preview names, and what would go with it."""
     found = engine.preview(ALICE, Forget(**target))  # type: ignore[arg-type]
     return [one.content for one in found.memories], [one.content for one in found.others]
 
 
-def test_a_preview_shows_what_is_named_and_what_would_go_with_it(engine: Engine) -> None:
+def test_a_preview_shows_what_is_named_and_what_would_go_with_it(engine: Kernel) -> None:
     old = retain(engine, "tea", session="s")
     new = supersede(engine, old, "coffee", session="t")
     retain(engine, "awake", sources=(new,))
@@ -45,7 +45,7 @@ def test_a_preview_shows_what_is_named_and_what_would_go_with_it(engine: Engine)
     ],
 )
 def test_a_query_names_every_memory_that_holds_all_its_words(
-    engine: Engine, query: str, found: list[str]
+    engine: Kernel, query: str, found: list[str]
 ) -> None:
     retain(engine, "The dentist is Dr. Wu")
     retain(engine, "My DENTIST moved to Bonn")
@@ -55,14 +55,14 @@ def test_a_query_names_every_memory_that_holds_all_its_words(
     assert shown(engine, query=query) == (found, [])
 
 
-def test_forgetting_by_words_needs_the_token_of_a_preview(engine: Engine) -> None:
+def test_forgetting_by_words_needs_the_token_of_a_preview(engine: Kernel) -> None:
     retain(engine, "tea")
     with pytest.raises(NeedsConfirmation):
         engine.forget(ALICE, Forget(query="tea"))
     assert contents(engine) == ["tea"]
 
 
-def test_exactly_what_was_shown_is_forgotten(engine: Engine) -> None:
+def test_exactly_what_was_shown_is_forgotten(engine: Kernel) -> None:
     retain(engine, "green tea")
     retain(engine, "coffee")
     token = engine.preview(ALICE, Forget(query="tea")).token
@@ -73,7 +73,7 @@ def test_exactly_what_was_shown_is_forgotten(engine: Engine) -> None:
 
 @pytest.mark.parametrize("target", [{"query": "tea"}, {"session": "s"}, {"tags": ("t",)}])
 def test_a_memory_that_came_since_the_preview_stops_it(
-    engine: Engine, target: dict[str, object]
+    engine: Kernel, target: dict[str, object]
 ) -> None:
     retain(engine, "green tea", session="s", tags=("t",))
     token = engine.preview(ALICE, Forget(**target)).token  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ def test_a_memory_that_came_since_the_preview_stops_it(
     assert sorted(contents(engine)) == ["black tea", "green tea"]
 
 
-def test_what_was_derived_since_the_preview_stops_it_too(engine: Engine) -> None:
+def test_what_was_derived_since_the_preview_stops_it_too(engine: Kernel) -> None:
     tea = retain(engine, "tea")
     token = engine.preview(ALICE, Forget(ids=(tea,))).token
     retain(engine, "thirst", sources=(tea,))
@@ -91,7 +91,7 @@ def test_what_was_derived_since_the_preview_stops_it_too(engine: Engine) -> None
         engine.forget(ALICE, Forget(ids=(tea,), confirm=token))
 
 
-def test_a_token_of_another_scope_or_of_nobody_is_refused(engine: Engine) -> None:
+def test_a_token_of_another_scope_or_of_nobody_is_refused(engine: Kernel) -> None:
     tea = retain(engine, "tea")
     for token in ("0" * 32, "é"):
         with pytest.raises(Conflict):

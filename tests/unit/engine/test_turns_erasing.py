@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.requests import (
@@ -41,7 +41,7 @@ def episode(number: int) -> str:
 
 
 def test_forgetting_a_turn_erases_it_and_all_that_was_derived_from_it(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     record(engine, 1, "I prefer tea. My dentist is Dr. Wu.")
     receipt = forget(engine, "turn-1")
@@ -51,26 +51,26 @@ def test_forgetting_a_turn_erases_it_and_all_that_was_derived_from_it(
     assert all(row.erased and row.cell is None for row in turn_rows(home))
 
 
-def test_a_forgotten_turn_stays_out(engine: Engine) -> None:
+def test_a_forgotten_turn_stays_out(engine: Kernel) -> None:
     record(engine, 1, "I prefer tea.")
     forget(engine, "turn-1")
     assert record(engine, 1, "I prefer tea.").outcome is Outcome.FORGOTTEN
     assert everything(engine) == []
 
 
-def test_a_turn_forgotten_before_it_was_ever_seen_stays_out(engine: Engine) -> None:
+def test_a_turn_forgotten_before_it_was_ever_seen_stays_out(engine: Kernel) -> None:
     forget(engine, "turn-1", unseen=True)
     assert record(engine, 1, "I prefer tea.").outcome is Outcome.FORGOTTEN
     assert forget(engine, "turn-1", unseen=True).already == 1
 
 
-def test_an_unknown_id_is_refused_unless_unseen_ones_are_wanted(engine: Engine) -> None:
+def test_an_unknown_id_is_refused_unless_unseen_ones_are_wanted(engine: Kernel) -> None:
     record(engine, 1, "I prefer tea.")
     with pytest.raises(NotFound):
         forget(engine, "turn-2")
 
 
-def test_a_repetition_speaks_for_itself_when_what_it_repeated_is_forgotten(engine: Engine) -> None:
+def test_a_repetition_speaks_for_itself_when_what_it_repeated_is_forgotten(engine: Kernel) -> None:
     record(engine, 1, "Read me the report of today.", "It is dry.")
     record(engine, 2, "Read me the report of today!", "It is dry.")
     forget(engine, "turn-1")
@@ -78,7 +78,7 @@ def test_a_repetition_speaks_for_itself_when_what_it_repeated_is_forgotten(engin
 
 
 def test_an_earlier_statement_counts_again_when_the_later_turn_is_forgotten(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     record(engine, 1, "My dentist is Dr. Smith.")
     record(engine, 2, "My dentist is Dr. Wu.")
@@ -88,7 +88,7 @@ def test_an_earlier_statement_counts_again_when_the_later_turn_is_forgotten(
     assert (fact.superseded_by, fact.retired_at) == (None, None)
 
 
-def test_forgetting_the_middle_statement_joins_its_neighbors(engine: Engine) -> None:
+def test_forgetting_the_middle_statement_joins_its_neighbors(engine: Kernel) -> None:
     for number, name in enumerate(("Smith", "Wu", "Lee")):
         record(engine, number, f"My dentist is Dr. {name}.")
     forget(engine, "turn-1")
@@ -97,7 +97,7 @@ def test_forgetting_the_middle_statement_joins_its_neighbors(engine: Engine) -> 
 
 
 def test_forgetting_an_episode_takes_its_turn_along_and_what_only_repeated_it(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     """The ledger is out of sight: it must not keep what somebody asked to be forgotten."""
     record(engine, 1, "I prefer tea.", "Good.")
@@ -109,14 +109,14 @@ def test_forgetting_an_episode_takes_its_turn_along_and_what_only_repeated_it(
 
 
 def test_forgetting_a_fact_leaves_the_episode_that_anybody_can_see_and_forget(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     record(engine, 1, "I prefer tea.")
     forget(engine, derived_id("turn-1", "statement-0"))
     assert [memory.kind for memory in everything(engine)] == [Kind.EPISODE]
 
 
-def test_a_fact_that_was_forgotten_by_itself_is_not_derived_again(engine: Engine) -> None:
+def test_a_fact_that_was_forgotten_by_itself_is_not_derived_again(engine: Kernel) -> None:
     record(engine, 2, "I prefer tea.", "Good.")
     forget(engine, derived_id("turn-2", "statement-0"))
     record(engine, 1, "I prefer tea.", "Good.")  # turn 2 is a repetition now
@@ -124,7 +124,7 @@ def test_a_fact_that_was_forgotten_by_itself_is_not_derived_again(engine: Engine
     assert [memory.kind for memory in everything(engine)] == [Kind.EPISODE]
 
 
-def test_a_memory_that_was_taken_back_can_be_forgotten_by_its_id(engine: Engine) -> None:
+def test_a_memory_that_was_taken_back_can_be_forgotten_by_its_id(engine: Kernel) -> None:
     record(engine, 2, "I prefer tea.", "Good.")
     record(engine, 1, "I prefer tea.", "Good.")
     forget(engine, derived_id("turn-2", "statement-0"))
@@ -132,7 +132,7 @@ def test_a_memory_that_was_taken_back_can_be_forgotten_by_its_id(engine: Engine)
     assert [memory.kind for memory in everything(engine)] == [Kind.EPISODE]
 
 
-def test_what_others_made_of_a_derived_memory_goes_with_the_turn(engine: Engine) -> None:
+def test_what_others_made_of_a_derived_memory_goes_with_the_turn(engine: Kernel) -> None:
     record(engine, 2, "I prefer tea.", "Good.")
     engine.retain(ALICE, Retain(content="likes hot drinks", sources=(episode(2),)))
     record(engine, 1, "I prefer tea.", "Good.")  # takes the episode of turn 2 back
@@ -146,7 +146,7 @@ def test_what_others_made_of_a_derived_memory_goes_with_the_turn(engine: Engine)
     [{"session": "s"}, {"before": MORNING + timedelta(minutes=5)}],
     ids=["session", "before"],
 )
-def test_turns_are_reached_by_session_and_by_age(engine: Engine, target) -> None:
+def test_turns_are_reached_by_session_and_by_age(engine: Kernel, target) -> None:
     record(engine, 1, "heartbeat", "HEARTBEAT_OK", session="s")
     record(engine, 2, "I prefer tea.", session="s")
     record(engine, 9, "I prefer milk.", session="other")
@@ -154,7 +154,7 @@ def test_turns_are_reached_by_session_and_by_age(engine: Engine, target) -> None
     assert [turn.id for turn in engine.turns(ALICE, TurnsRequest(10))] == ["turn-9"]
 
 
-def test_forgetting_by_words_reaches_turns_nothing_was_derived_from(engine: Engine) -> None:
+def test_forgetting_by_words_reaches_turns_nothing_was_derived_from(engine: Kernel) -> None:
     record(engine, 1, "Read me the report of today.", "It is dry.")
     record(engine, 2, "Read me the report of today!", "It is dry.")
     token = engine.preview(ALICE, Forget(query="report")).token
@@ -164,7 +164,7 @@ def test_forgetting_by_words_reaches_turns_nothing_was_derived_from(engine: Engi
 
 
 def test_revoking_a_session_takes_its_turns_and_what_they_superseded_counts_again(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     record(engine, 1, "My dentist is Dr. Smith.", session="good")
     record(engine, 2, "My dentist is Dr. Evil.", session="bad")
@@ -174,7 +174,7 @@ def test_revoking_a_session_takes_its_turns_and_what_they_superseded_counts_agai
     assert engine.verify(ALICE).sound
 
 
-def test_revoking_a_channel_takes_its_turns(engine: Engine) -> None:
+def test_revoking_a_channel_takes_its_turns(engine: Kernel) -> None:
     record(engine, 1, "I prefer tea.", channel="pod")
     record(engine, 2, "ok", "ok", channel="pod")
     engine.revoke(ALICE, Revoke(channel="pod"))
@@ -182,7 +182,7 @@ def test_revoking_a_channel_takes_its_turns(engine: Engine) -> None:
     assert everything(engine) == []
 
 
-def test_a_damaged_turn_can_still_be_forgotten(home: MemoryHome, engine: Engine) -> None:
+def test_a_damaged_turn_can_still_be_forgotten(home: MemoryHome, engine: Kernel) -> None:
     record(engine, 1, "I prefer tea.")
 
     def damage(tx) -> None:
@@ -216,7 +216,7 @@ def test_the_receipt_names_every_cell_that_held_the_turn_and_no_key_opens_one(
 
 
 def test_forgetting_a_turn_rotates_every_key_that_opened_something_of_it(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     record(engine, 1, "I prefer tea.")
     record(engine, 2, "I prefer milk.")
@@ -226,7 +226,7 @@ def test_forgetting_a_turn_rotates_every_key_that_opened_something_of_it(
 
 
 def test_forgetting_a_turn_that_yielded_nothing_leaves_the_memories_key_alone(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     record(engine, 1, "ok", "ok")
     forget(engine, "turn-1")
@@ -243,7 +243,7 @@ def test_a_large_scope_leaves_the_rotation_due_and_the_next_verbs_do_it(home: Me
     assert head(home).due is Due.NOTHING
 
 
-def test_rotate_seals_turns_and_timeline_anew(home: MemoryHome, engine: Engine) -> None:
+def test_rotate_seals_turns_and_timeline_anew(home: MemoryHome, engine: Kernel) -> None:
     record(engine, 1, "I prefer tea.")
     record(engine, 2, LONG)
     before = state(engine)
@@ -257,7 +257,7 @@ def test_rotate_seals_turns_and_timeline_anew(home: MemoryHome, engine: Engine) 
 
 
 def test_purge_drops_the_empty_rows_of_forgotten_turns_and_keeps_their_tombstones(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     record(engine, 1, "I prefer tea.")
     forget(engine, "turn-1")
@@ -267,7 +267,7 @@ def test_purge_drops_the_empty_rows_of_forgotten_turns_and_keeps_their_tombstone
     assert record(engine, 1, "I prefer tea.").outcome is Outcome.FORGOTTEN
 
 
-def test_an_episode_that_expires_takes_its_turn_along(home: MemoryHome, engine: Engine) -> None:
+def test_an_episode_that_expires_takes_its_turn_along(home: MemoryHome, engine: Kernel) -> None:
     record(engine, 1, "Where is the museum?")
     engine.amend(ALICE, Amend(episode(1), expires_at=home.clock.now()))
     engine.purge(ALICE)
@@ -275,7 +275,7 @@ def test_an_episode_that_expires_takes_its_turn_along(home: MemoryHome, engine: 
     assert engine.verify(ALICE).sound
 
 
-def test_an_export_carries_the_turns_and_loads_as_it_was(engine: Engine) -> None:
+def test_an_export_carries_the_turns_and_loads_as_it_was(engine: Kernel) -> None:
     for number, words in enumerate(
         ("I prefer tea.", "ok", "My dentist is Dr. Wu.", "I prefer tea.")
     ):
@@ -290,7 +290,7 @@ def test_an_export_carries_the_turns_and_loads_as_it_was(engine: Engine) -> None
         assert copy.verify(ALICE).sound
 
 
-def test_after_a_load_turns_go_on_as_if_they_had_been_told_here(engine: Engine) -> None:
+def test_after_a_load_turns_go_on_as_if_they_had_been_told_here(engine: Kernel) -> None:
     record(engine, 1, "My dentist is Dr. Smith.")
     copy = MemoryHome().engine()
     copy.load(ALICE, Load(engine.export(ALICE).content))
@@ -301,7 +301,7 @@ def test_after_a_load_turns_go_on_as_if_they_had_been_told_here(engine: Engine) 
     assert state(copy) == state(engine)
 
 
-def test_a_load_brings_back_no_forgotten_turn(engine: Engine) -> None:
+def test_a_load_brings_back_no_forgotten_turn(engine: Kernel) -> None:
     record(engine, 1, "I prefer tea.")
     exported = engine.export(ALICE).content
     forget(engine, "turn-1")
@@ -310,7 +310,7 @@ def test_a_load_brings_back_no_forgotten_turn(engine: Engine) -> None:
     assert everything(engine) == []
 
 
-def test_a_backup_restores_turns_but_none_forgotten_since(home: MemoryHome, engine: Engine) -> None:
+def test_a_backup_restores_turns_but_none_forgotten_since(home: MemoryHome, engine: Kernel) -> None:
     record(engine, 1, "I prefer tea.")
     record(engine, 2, "I prefer milk.")
     raw, made = engine.backup(ALICE)
@@ -324,7 +324,7 @@ def test_a_backup_restores_turns_but_none_forgotten_since(home: MemoryHome, engi
     assert engine.verify(ALICE).sound
 
 
-def test_destroy_leaves_no_turn(home: MemoryHome, engine: Engine) -> None:
+def test_destroy_leaves_no_turn(home: MemoryHome, engine: Kernel) -> None:
     record(engine, 1, LONG)
     where = address(home)
     receipt = engine.destroy(ALICE, Destroy(confirm="local/alice"))
@@ -333,7 +333,7 @@ def test_destroy_leaves_no_turn(home: MemoryHome, engine: Engine) -> None:
     assert engine.verify_erased(receipt).sound
 
 
-def test_verify_finds_a_turn_that_is_not_in_the_timeline(home: MemoryHome, engine: Engine) -> None:
+def test_verify_finds_a_turn_that_is_not_in_the_timeline(home: MemoryHome, engine: Kernel) -> None:
     record(engine, 1, "I prefer tea.")
     record(engine, 2, "I prefer milk.")
     assert engine.verify(ALICE).sound
@@ -342,14 +342,14 @@ def test_verify_finds_a_turn_that_is_not_in_the_timeline(home: MemoryHome, engin
     assert any("timeline" in problem for problem in engine.verify(ALICE).problems)
 
 
-def test_another_scope_is_not_touched(engine: Engine) -> None:
+def test_another_scope_is_not_touched(engine: Kernel) -> None:
     engine.record(BOB, said(1, "I prefer tea."))
     record(engine, 1, "I prefer tea.")
     forget(engine, "turn-1")
     assert len(engine.turns(BOB, TurnsRequest(10))) == 1
 
 
-def test_a_repetition_is_shown_as_such_in_the_timeline(engine: Engine) -> None:
+def test_a_repetition_is_shown_as_such_in_the_timeline(engine: Kernel) -> None:
     record(engine, 1, "Read me the report of today.", "It is dry.")
     record(engine, 2, "Read me the report of today!", "It is dry.")
     record(engine, 3, "ok", "ok")
@@ -357,7 +357,7 @@ def test_a_repetition_is_shown_as_such_in_the_timeline(engine: Engine) -> None:
     assert states == [State.KEPT, State.REPEATED, State.TRIVIAL]
 
 
-def test_ids_of_turns_reach_no_memory_that_came_otherwise(engine: Engine) -> None:
+def test_ids_of_turns_reach_no_memory_that_came_otherwise(engine: Kernel) -> None:
     kept = engine.retain(ALICE, Retain(content="by hand", id="note-1")).id
     record(engine, 1, "I prefer tea.")
     done = engine.forget(

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.requests import Amend, Forget, TimelineRequest
 from scrubjay.model.turns import Record, State
 from tests.support.engines import MemoryHome
@@ -58,7 +58,7 @@ def test_any_order_and_any_forgetting_gives_what_the_surviving_turns_give(
     assert engine.verify(ALICE).sound
 
 
-def test_a_late_turn_makes_its_follower_a_repetition(engine: Engine) -> None:
+def test_a_late_turn_makes_its_follower_a_repetition(engine: Kernel) -> None:
     record(engine, 2, "Read me the report of today.", "It is dry.")
     assert len(shown(engine)) == 1
     record(engine, 1, "Read me the report of today.", "It is dry.")
@@ -68,7 +68,7 @@ def test_a_late_turn_makes_its_follower_a_repetition(engine: Engine) -> None:
 
 
 def test_a_pinned_memory_is_not_taken_back_when_its_turn_becomes_a_repetition(
-    engine: Engine,
+    engine: Kernel,
 ) -> None:
     receipt = record(engine, 2, "Read me the report of today.", "It is dry.")
     engine.amend(ALICE, Amend(receipt.memories[0], pinned=True))
@@ -92,7 +92,7 @@ def test_the_work_of_a_late_turn_is_bounded() -> None:
     assert changed(250) <= changed(30) + 1
 
 
-def test_turns_of_the_same_second_have_one_order(engine: Engine) -> None:
+def test_turns_of_the_same_second_have_one_order(engine: Kernel) -> None:
     same = [
         Record(id=f"t{n}", at=said(0, "").at, user=f"My dentist is Dr. {name}.")
         for n, name in enumerate(("Wu", "Lee", "Hu", "Smith"))
@@ -101,7 +101,7 @@ def test_turns_of_the_same_second_have_one_order(engine: Engine) -> None:
     assert all(state(recorded(order)) == expected for order in permutations(same))
 
 
-def test_the_timeline_is_whole_through_many_leaves(engine: Engine) -> None:
+def test_the_timeline_is_whole_through_many_leaves(engine: Kernel) -> None:
     order = Random(7).sample(range(400), 400)
     for number in order:
         record(engine, number, "ok", "ok")

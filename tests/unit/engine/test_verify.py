@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from scrubjay.engine import Engine, Policy
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import InvalidRequest, StoreError
 from scrubjay.model.requests import Amend, Destroy
 from scrubjay.model.results import Erasure
@@ -30,7 +30,7 @@ from tests.unit.engine.scene import (
 
 
 @pytest.fixture
-def lived_in(engine: Engine) -> Engine:
+def lived_in(engine: Kernel) -> Kernel:
     """A scope with a bit of everything: chain, lineage, blob, tombstone, audit trail."""
     old = retain(engine, "tea", key="k", session="s")
     supersede(engine, old, "coffee")
@@ -40,20 +40,20 @@ def lived_in(engine: Engine) -> Engine:
     return engine
 
 
-def test_a_sound_scope_is_sound_and_everything_was_looked_at(lived_in: Engine) -> None:
+def test_a_sound_scope_is_sound_and_everything_was_looked_at(lived_in: Kernel) -> None:
     report = lived_in.verify(ALICE)
     assert report.sound
     assert report.problems == ()
     assert report.checked == 5 + len(lived_in.audit(ALICE))
 
 
-def test_an_empty_scope_is_sound(engine: Engine) -> None:
+def test_an_empty_scope_is_sound(engine: Kernel) -> None:
     engine.open(ALICE)
     assert engine.verify(ALICE).sound
 
 
 @pytest.mark.parametrize("at", [0, 1, 2, 6, 17, 18, 60, -17, -1])
-def test_a_flipped_bit_is_found_wherever_it_is(home: MemoryHome, engine: Engine, at: int) -> None:
+def test_a_flipped_bit_is_found_wherever_it_is(home: MemoryHome, engine: Kernel, at: int) -> None:
     """In the header, the nonce, the text or the tag."""
     retain(engine, "tea")
     retain(engine, "coffee")
@@ -62,7 +62,7 @@ def test_a_flipped_bit_is_found_wherever_it_is(home: MemoryHome, engine: Engine,
     assert problem.startswith("memory row 1:")
 
 
-def test_a_cell_cut_short_is_found(home: MemoryHome, engine: Engine) -> None:
+def test_a_cell_cut_short_is_found(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     (row,) = rows(home)
     change(
@@ -72,7 +72,7 @@ def test_a_cell_cut_short_is_found(home: MemoryHome, engine: Engine) -> None:
     assert not engine.verify(ALICE).sound
 
 
-def test_cells_that_changed_places_are_found(home: MemoryHome, engine: Engine) -> None:
+def test_cells_that_changed_places_are_found(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     retain(engine, "milk")
     first, second = rows(home)
@@ -85,7 +85,7 @@ def test_cells_that_changed_places_are_found(home: MemoryHome, engine: Engine) -
     assert len(engine.verify(ALICE).problems) == 2
 
 
-def test_an_older_version_put_back_is_found(home: MemoryHome, engine: Engine) -> None:
+def test_an_older_version_put_back_is_found(home: MemoryHome, engine: Kernel) -> None:
     public_id = retain(engine, "tea")
     (old,) = rows(home)
     engine.amend(ALICE, Amend(public_id, pinned=True))
@@ -94,7 +94,7 @@ def test_an_older_version_put_back_is_found(home: MemoryHome, engine: Engine) ->
     assert not engine.verify(ALICE).sound
 
 
-def test_a_missing_blob_is_found(home: MemoryHome, engine: Engine) -> None:
+def test_a_missing_blob_is_found(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, LONG)
     home.blobs.remove(address(home))
     (problem,) = engine.verify(ALICE).problems
@@ -115,7 +115,7 @@ def drop_first_chunk(blob: bytes) -> bytes:
 
 @pytest.mark.parametrize("damage", [damage_last, drop_last_chunk, drop_first_chunk, lambda _: b""])
 def test_a_damaged_blob_is_found(
-    home: MemoryHome, engine: Engine, damage: Callable[[bytes], bytes]
+    home: MemoryHome, engine: Kernel, damage: Callable[[bytes], bytes]
 ) -> None:
     retain(engine, LONG)
     (name,) = home.blobs.names(address(home))
@@ -124,21 +124,21 @@ def test_a_damaged_blob_is_found(
     assert problem.startswith("memory row 1:")
 
 
-def test_a_tombstone_missing_in_the_catalog_is_found(home: MemoryHome, engine: Engine) -> None:
+def test_a_tombstone_missing_in_the_catalog_is_found(home: MemoryHome, engine: Kernel) -> None:
     forget(engine, retain(engine, "tea"))
     home.store.catalog._tombstones.clear()
     (problem,) = engine.verify(ALICE).problems
     assert "catalog" in problem
 
 
-def test_a_tombstone_that_is_still_due_is_no_problem(home: MemoryHome, engine: Engine) -> None:
+def test_a_tombstone_that_is_still_due_is_no_problem(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     change(home, lambda tx: tx.bury([bytes(16)]))
     change(home, lambda tx: tx.set_head(replace(tx.head(), due=Due.PUSH)))
     assert home.engine().verify(ALICE).sound
 
 
-def test_a_buried_memory_that_is_still_there_is_found(home: MemoryHome, engine: Engine) -> None:
+def test_a_buried_memory_that_is_still_there_is_found(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     (row,) = rows(home)
     change(home, lambda tx: tx.bury([row.id]))
@@ -147,7 +147,7 @@ def test_a_buried_memory_that_is_still_there_is_found(home: MemoryHome, engine: 
     assert "tombstoned" in problem
 
 
-def test_a_chain_with_a_wrong_link_is_found(home: MemoryHome, engine: Engine) -> None:
+def test_a_chain_with_a_wrong_link_is_found(home: MemoryHome, engine: Kernel) -> None:
     """The old version is put back as it was before the correction: its successor shows it."""
     old = retain(engine, "tea")
     (before,) = rows(home)
@@ -162,7 +162,7 @@ def test_a_chain_with_a_wrong_link_is_found(home: MemoryHome, engine: Engine) ->
 # -- the audit trail -------------------------------------------------------------------------
 
 
-def test_a_whole_trail_is_sound(lived_in: Engine) -> None:
+def test_a_whole_trail_is_sound(lived_in: Kernel) -> None:
     report = lived_in.verify_audit(ALICE)
     assert report.sound
     assert report.checked == len(lived_in.audit(ALICE))
@@ -181,7 +181,7 @@ def alter_trail(home: MemoryHome, edit: Callable[[list], object], *, move_head: 
 
 
 def test_a_tail_cut_off_with_the_head_is_found_by_the_catalog(
-    home: MemoryHome, lived_in: Engine
+    home: MemoryHome, lived_in: Kernel
 ) -> None:
     lived_in.close()
     alter_trail(home, lambda trail: trail.pop(), move_head=True)
@@ -189,18 +189,18 @@ def test_a_tail_cut_off_with_the_head_is_found_by_the_catalog(
     assert "catalog" in problem
 
 
-def test_a_tail_cut_off_without_the_head_is_found(home: MemoryHome, lived_in: Engine) -> None:
+def test_a_tail_cut_off_without_the_head_is_found(home: MemoryHome, lived_in: Kernel) -> None:
     alter_trail(home, lambda trail: trail.pop(), move_head=False)
     problems = lived_in.verify_audit(ALICE).problems
     assert any("head" in problem for problem in problems)
 
 
-def test_an_event_taken_out_is_found(home: MemoryHome, lived_in: Engine) -> None:
+def test_an_event_taken_out_is_found(home: MemoryHome, lived_in: Kernel) -> None:
     alter_trail(home, lambda trail: trail.pop(2), move_head=False)
     assert lived_in.verify_audit(ALICE).problems == ("Audit event 3 is missing.",)
 
 
-def test_an_altered_event_is_found(home: MemoryHome, lived_in: Engine) -> None:
+def test_an_altered_event_is_found(home: MemoryHome, lived_in: Kernel) -> None:
     def alter(trail: list) -> None:  # type: ignore[type-arg]
         cell = bytearray(trail[2].cell)
         cell[-1] ^= 1
@@ -211,7 +211,7 @@ def test_an_altered_event_is_found(home: MemoryHome, lived_in: Engine) -> None:
     assert not lived_in.verify(ALICE).sound
 
 
-def test_an_event_made_up_is_found(home: MemoryHome, lived_in: Engine) -> None:
+def test_an_event_made_up_is_found(home: MemoryHome, lived_in: Kernel) -> None:
     def repeat(trail: list) -> None:  # type: ignore[type-arg]
         trail.append(replace(trail[-1], count=trail[-1].count + 1))
 
@@ -219,7 +219,7 @@ def test_an_event_made_up_is_found(home: MemoryHome, lived_in: Engine) -> None:
     assert not lived_in.verify_audit(ALICE).sound
 
 
-def test_a_trail_replaced_by_another_is_found(home: MemoryHome, engine: Engine) -> None:
+def test_a_trail_replaced_by_another_is_found(home: MemoryHome, engine: Kernel) -> None:
     """Even one of the right length, with a head that agrees: the catalog knows the real one."""
     retain(engine, "tea")
     other = home.engine()
@@ -239,7 +239,7 @@ def test_a_trail_replaced_by_another_is_found(home: MemoryHome, engine: Engine) 
 
 
 @pytest.mark.parametrize("content", ["tea", LONG])
-def test_an_erasure_is_proven(engine: Engine, content: str) -> None:
+def test_an_erasure_is_proven(engine: Kernel, content: str) -> None:
     retain(engine, content)
     receipt = forget(engine, retain(engine, content))
     report = engine.verify_erased(receipt)
@@ -249,7 +249,7 @@ def test_an_erasure_is_proven(engine: Engine, content: str) -> None:
 
 
 def test_an_erased_cell_put_back_is_found_and_does_not_open(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     retain(engine, "tea")
     gone = retain(engine, "coffee")
@@ -267,7 +267,7 @@ def test_an_erased_cell_put_back_is_found_and_does_not_open(
     assert report.sound
 
 
-def test_an_erased_blob_put_back_is_found(home: MemoryHome, engine: Engine) -> None:
+def test_an_erased_blob_put_back_is_found(home: MemoryHome, engine: Kernel) -> None:
     gone = retain(engine, LONG)
     (name,) = home.blobs.names(address(home))
     blob = home.blobs.get(address(home), name)
@@ -276,7 +276,7 @@ def test_an_erased_blob_put_back_is_found(home: MemoryHome, engine: Engine) -> N
     assert len(engine.verify_erased(receipt).found) == 2
 
 
-def test_a_key_that_is_still_there_is_a_problem(home: MemoryHome, engine: Engine) -> None:
+def test_a_key_that_is_still_there_is_a_problem(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     key = home.keyring.get(address(home), "memory.1")
     receipt = forget(engine, retain(engine, "coffee"))
@@ -294,7 +294,7 @@ def test_a_rotation_still_due_is_a_problem_until_it_is_done(home: MemoryHome) ->
     assert engine.verify_erased(receipt).sound
 
 
-def test_a_destroyed_scope_that_came_back_is_a_problem(home: MemoryHome, engine: Engine) -> None:
+def test_a_destroyed_scope_that_came_back_is_a_problem(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     place = address(home)
     receipt = engine.destroy(ALICE, Destroy(confirm="local/alice"))
@@ -306,14 +306,14 @@ def test_a_destroyed_scope_that_came_back_is_a_problem(home: MemoryHome, engine:
 
 @pytest.mark.parametrize("place", ["", "../etc", "a b", "a/b", "A" * 65])
 def test_a_receipt_with_a_strange_address_is_refused(
-    home: MemoryHome, engine: Engine, place: str
+    home: MemoryHome, engine: Kernel, place: str
 ) -> None:
     receipt = Erasure(address=place, verb="forget", at=home.clock.now(), erased=1)
     with pytest.raises(InvalidRequest):
         engine.verify_erased(receipt)
 
 
-def test_verifying_changes_nothing(home: MemoryHome, lived_in: Engine) -> None:
+def test_verifying_changes_nothing(home: MemoryHome, lived_in: Kernel) -> None:
     contents(lived_in)
     lived_in.audit(ALICE)
     before = head(home)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
@@ -18,7 +18,7 @@ from tests.unit.engine.asking import EAGER
 from tests.unit.engine.scene import ALICE, BOB, forget, retain, supersede
 
 
-def found(engine: Engine, query: str, **asked: Any) -> list[str]:
+def found(engine: Kernel, query: str, **asked: Any) -> list[str]:
     """What the hits of a recall by words say."""
     answer = engine.recall(ALICE, Recall(query=query, worded=True, **asked))
     return [hit.memory.content for hit in answer]
@@ -36,14 +36,14 @@ def test_what_holds_no_word_of_the_query_is_left_out(home: MemoryHome, *, vector
     assert found(engine, "?!") == []
 
 
-def test_the_limit_counts_what_holds_a_word(engine: Engine) -> None:
+def test_the_limit_counts_what_holds_a_word(engine: Kernel) -> None:
     retain(engine, "an old garden", session="s")
     for number in range(30):
         retain(engine, f"train number {number}", session="s")
     assert found(engine, "garden", limit=1) == ["an old garden"]
 
 
-def test_it_holds_for_every_scope_that_is_asked(engine: Engine) -> None:
+def test_it_holds_for_every_scope_that_is_asked(engine: Kernel) -> None:
     retain(engine, "garden of Alice")
     retain(engine, "train of Alice")
     retain(engine, "garden of Bob", scope=BOB)
@@ -73,7 +73,7 @@ def test_a_brief_counts_all_that_is_there_whether_it_shows_it_or_not(
 
 
 def test_a_brief_says_when_it_was_made_and_ages_count_from_then(
-    home: MemoryHome, engine: Engine
+    home: MemoryHome, engine: Kernel
 ) -> None:
     retain(engine, "one")
     home.clock.advance(timedelta(days=3, hours=5))

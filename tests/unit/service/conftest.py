@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from scrubjay.access import Grant
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.service.service import Options
 from scrubjay.testing.clock import FakeClock
 from tests.serving import Running, serving
@@ -27,7 +27,7 @@ def lasting_home() -> MemoryHome:
 
 
 @pytest.fixture(scope="module")
-def lasting_engine(lasting_home: MemoryHome) -> Iterator[Engine]:
+def lasting_engine(lasting_home: MemoryHome) -> Iterator[Kernel]:
     """An engine that all tests of a module share."""
     engine = lasting_home.engine()
     yield engine
@@ -41,7 +41,7 @@ def clock(lasting_home: MemoryHome) -> FakeClock:
 
 
 @pytest.fixture(scope="module")
-def service(lasting_engine: Engine, clock: FakeClock) -> Iterator[Running]:
+def service(lasting_engine: Kernel, clock: FakeClock) -> Iterator[Running]:
     """A service without limits on rates that all tests of a module share."""
     with serving(lasting_engine, clock) as running:
         yield running

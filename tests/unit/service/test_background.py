@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from scrubjay.adapters.distillers.chat import ChatExtractor, ChatModel
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.requests import PauseExtraction, Recall, Retain
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
@@ -49,13 +49,13 @@ def metrics() -> Metrics:
 
 
 @pytest.fixture
-def background(home: MemoryHome, engine: Engine, metrics: Metrics) -> Iterator[Background]:
+def background(home: MemoryHome, engine: Kernel, metrics: Metrics) -> Iterator[Background]:
     made = Background(engine, home.clock, metrics, QUICK)
     yield made
     made.stop()
 
 
-def say(engine: Engine, number: int = 1, user: str = BOAT, scope: Scope = ALICE) -> None:
+def say(engine: Kernel, number: int = 1, user: str = BOAT, scope: Scope = ALICE) -> None:
     engine.record(scope, Record(id=f"turn-{number}", user=user, assistant="All right."))
 
 
@@ -67,12 +67,12 @@ def wait_for(reached: Callable[[], bool], seconds: float = 10) -> None:
         time.sleep(0.005)
 
 
-def done(engine: Engine, scope: Scope = ALICE) -> int:
+def done(engine: Kernel, scope: Scope = ALICE) -> int:
     return engine.extraction(scope).done
 
 
 def test_a_recorded_turn_is_read_without_being_asked_for(
-    engine: Engine, background: Background
+    engine: Kernel, background: Background
 ) -> None:
     background.start()
     say(engine)
@@ -81,7 +81,7 @@ def test_a_recorded_turn_is_read_without_being_asked_for(
 
 
 def test_what_waited_in_any_scope_is_read_at_the_start(
-    engine: Engine, background: Background
+    engine: Kernel, background: Background
 ) -> None:
     say(engine, scope=ALICE)
     say(engine, scope=BOB)
@@ -90,7 +90,7 @@ def test_what_waited_in_any_scope_is_read_at_the_start(
 
 
 def test_scopes_nobody_wakes_it_for_are_looked_at_though_others_always_do(
-    home: MemoryHome, engine: Engine, background: Background
+    home: MemoryHome, engine: Kernel, background: Background
 ) -> None:
     background.start()
     say(engine)
@@ -103,7 +103,7 @@ def test_scopes_nobody_wakes_it_for_are_looked_at_though_others_always_do(
     elsewhere.close()
 
 
-def test_a_long_backlog_is_read_to_its_end(engine: Engine, background: Background) -> None:
+def test_a_long_backlog_is_read_to_its_end(engine: Kernel, background: Background) -> None:
     for number in range(20):
         say(engine, number, f"Planet number {number} has {number} moons and a ring.")
     background.start()
@@ -111,7 +111,7 @@ def test_a_long_backlog_is_read_to_its_end(engine: Engine, background: Backgroun
 
 
 def test_a_model_that_is_down_is_left_alone_longer_each_time(
-    engine: Engine, background: Background, model: ModelServer
+    engine: Kernel, background: Background, model: ModelServer
 ) -> None:
     model.down = True
     background.start()
@@ -123,7 +123,7 @@ def test_a_model_that_is_down_is_left_alone_longer_each_time(
 
 
 def test_neither_retain_nor_recall_waits_for_the_model(
-    engine: Engine, background: Background, model: ModelServer
+    engine: Kernel, background: Background, model: ModelServer
 ) -> None:
     thinking, go_on = threading.Event(), threading.Event()
 
@@ -144,7 +144,7 @@ def test_neither_retain_nor_recall_waits_for_the_model(
 
 
 def test_a_pause_holds_and_going_on_wakes_it(
-    engine: Engine, background: Background, model: ModelServer
+    engine: Kernel, background: Background, model: ModelServer
 ) -> None:
     engine.pause_extraction(ALICE)
     background.start()
@@ -157,7 +157,7 @@ def test_a_pause_holds_and_going_on_wakes_it(
 
 
 def test_a_frozen_scope_keeps_no_other_from_its_turn(
-    engine: Engine, background: Background
+    engine: Kernel, background: Background
 ) -> None:
     say(engine, scope=ALICE)
     say(engine, scope=BOB)
@@ -168,7 +168,7 @@ def test_a_frozen_scope_keeps_no_other_from_its_turn(
 
 
 def test_it_ends_in_a_moment_while_the_model_thinks(
-    engine: Engine, background: Background, model: ModelServer
+    engine: Kernel, background: Background, model: ModelServer
 ) -> None:
     thinking = threading.Event()
 
@@ -204,7 +204,7 @@ def test_without_a_model_there_is_no_thread() -> None:
 
 
 def test_counters_say_what_was_read_and_what_it_cost(
-    engine: Engine, background: Background, metrics: Metrics, model: ModelServer
+    engine: Kernel, background: Background, metrics: Metrics, model: ModelServer
 ) -> None:
     model.failures.append(Failure(body=b"{}"))
     background.start()
@@ -221,7 +221,7 @@ def test_counters_say_what_was_read_and_what_it_cost(
 
 
 def test_nothing_of_a_turn_is_logged(
-    engine: Engine,
+    engine: Kernel,
     background: Background,
     model: ModelServer,
     caplog: pytest.LogCaptureFixture,
@@ -236,7 +236,7 @@ def test_nothing_of_a_turn_is_logged(
     assert "Naxos" not in told + caplog.text
 
 
-def test_a_turn_a_pod_reports_is_read_in_the_background(home: MemoryHome, engine: Engine) -> None:
+def test_a_turn_a_pod_reports_is_read_in_the_background(home: MemoryHome, engine: Kernel) -> None:
     entry = {
         "id": "hist1_1",
         "ts": "2026-04-03T14:32:01Z",

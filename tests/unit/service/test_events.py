@@ -12,7 +12,7 @@ import pytest
 
 from scrubjay import Jay
 from scrubjay.access import Grant
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.scope import Scope
 from tests.serving import Running, serving
 from tests.support.engines import SqliteHome
@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> SqliteHome:
 
 
 @pytest.fixture
-def both(home: SqliteHome) -> Iterator[tuple[Engine, Running]]:
+def both(home: SqliteHome) -> Iterator[tuple[Kernel, Running]]:
     engine = home.engine()
     engine.open(SCOPE)
     with serving(engine, home.clock) as running:
@@ -45,7 +45,7 @@ def events(running: Running, key: str, **headers: str) -> tuple[int, list[dict[s
 
 
 def test_changes_come_in_order_and_are_resumed_after_the_last_one(
-    both: tuple[Engine, Running],
+    both: tuple[Kernel, Running],
 ) -> None:
     engine, running = both
     jay, key = Jay(engine, SCOPE, shared=True), running.key(str(SCOPE))
@@ -60,7 +60,7 @@ def test_changes_come_in_order_and_are_resumed_after_the_last_one(
 
 
 def test_a_stream_is_refused_without_the_grant_and_for_a_foreign_id(
-    both: tuple[Engine, Running],
+    both: tuple[Kernel, Running],
 ) -> None:
     _, running = both
     assert events(running, "sj_none_none")[0] == 401
@@ -73,7 +73,7 @@ def test_a_stream_is_refused_without_the_grant_and_for_a_foreign_id(
 
 
 def test_a_stream_ends_when_its_key_is_revoked(
-    both: tuple[Engine, Running], home: SqliteHome
+    both: tuple[Kernel, Running], home: SqliteHome
 ) -> None:
     """It would last twenty seconds, and reading gives up after ten."""
     engine, running = both

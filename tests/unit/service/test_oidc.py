@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 import scrubjay
 from scrubjay.access import Grant
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor
 from scrubjay.service.issuer import PAUSE_SECONDS, Template, Trust
@@ -71,7 +71,7 @@ def issuer(home: MemoryHome) -> Iterator[Issuer]:
 
 
 @contextmanager
-def opened(engine: Engine, home: MemoryHome, issuer: Issuer, **other: Any) -> Iterator[Door]:
+def opened(engine: Kernel, home: MemoryHome, issuer: Issuer, **other: Any) -> Iterator[Door]:
     known: dict[str, Any] = {"audience": AUDIENCE, "scope": Template("acme/{sub}")}
     trust = Trust(issuer=issuer.url, **known | other)
     with serving(engine, home.clock, Options(rates=UNLIMITED, trust=trust)) as running:
@@ -83,7 +83,7 @@ def opened(engine: Engine, home: MemoryHome, issuer: Issuer, **other: Any) -> It
 
 
 @pytest.fixture
-def door(engine: Engine, home: MemoryHome, issuer: Issuer) -> Iterator[Door]:
+def door(engine: Kernel, home: MemoryHome, issuer: Issuer) -> Iterator[Door]:
     with opened(engine, home, issuer) as one:
         yield one
 
@@ -171,7 +171,7 @@ def test_people_the_issuer_names_strangely_have_a_scope_each(door: Door) -> None
 
 
 def test_the_tenant_may_come_from_the_token_and_is_never_ours(
-    engine: Engine, home: MemoryHome, issuer: Issuer
+    engine: Kernel, home: MemoryHome, issuer: Issuer
 ) -> None:
     with opened(engine, home, issuer, scope=Template("{org}/{sub}")) as door:
         assert door.holder(org="acme")["scopes"] == ["acme/alice"]
@@ -191,7 +191,7 @@ def test_a_token_may_ask_for_less_than_it_could_have(door: Door) -> None:
 
 
 def test_a_token_cannot_ask_for_more_than_the_operator_gives(
-    engine: Engine, home: MemoryHome, issuer: Issuer
+    engine: Kernel, home: MemoryHome, issuer: Issuer
 ) -> None:
     with opened(engine, home, issuer, grants=(Grant.READ,), actor=Actor.AGENT) as door:
         found = door.holder(scope="memory:read memory:write memory:admin")
@@ -232,7 +232,7 @@ def test_metadata_says_who_issues_tokens(door: Door) -> None:
 
 
 def test_behind_a_proxy_metadata_names_where_clients_find_it(
-    engine: Engine, home: MemoryHome, issuer: Issuer
+    engine: Kernel, home: MemoryHome, issuer: Issuer
 ) -> None:
     with opened(engine, home, issuer, resource="https://memory.example.com") as door:
         assert door.http.get(METADATA).json()["resource"] == "https://memory.example.com"
@@ -246,7 +246,7 @@ def test_a_strange_port_in_the_host_cannot_write_into_the_header(door: Door) -> 
 
 
 def test_without_an_issuer_there_are_neither_tokens_nor_metadata(
-    engine: Engine, home: MemoryHome, issuer: Issuer
+    engine: Kernel, home: MemoryHome, issuer: Issuer
 ) -> None:
     with serving(engine, home.clock) as running, httpx2.Client(base_url=running.url) as http:
         problem(http.get(METADATA), 404, "not_found")

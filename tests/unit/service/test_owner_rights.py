@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scrubjay.access import Grant, Keys, everything
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.origin import Actor
 from scrubjay.testing.clock import FakeClock
 from scrubjay.verbs import FileVerbs
@@ -84,7 +84,7 @@ def test_an_admin_key_neither_extracts_nor_makes_a_key_that_does(
 
 
 def test_a_key_stored_before_there_was_the_grant_lacks_it(
-    lasting_engine: Engine, clock: FakeClock
+    lasting_engine: Kernel, clock: FakeClock
 ) -> None:
     """Grants are kept by name: a key with all there were is not given a new one."""
     keys = Keys(lasting_engine, clock)

@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import Forbidden, InvalidRequest, Timeout
 from scrubjay.model.memory import Memory
 from scrubjay.model.scope import Scope
@@ -97,7 +97,7 @@ def test_a_certificate_that_cannot_be_used_is_said_before_it_listens(
 
 
 def test_over_tls_it_speaks_nothing_below_1_3(
-    engine: Engine, home: MemoryHome, certificate: Listening
+    engine: Kernel, home: MemoryHome, certificate: Listening
 ) -> None:
     with serving(engine, home.clock, listening=certificate) as running:
         url = running.url.replace("127.0.0.1", "localhost")
@@ -113,7 +113,7 @@ def test_over_tls_it_speaks_nothing_below_1_3(
 
 
 @contextmanager
-def asking(engine: Engine, home: MemoryHome, options: Options) -> Iterator[httpx2.Client]:
+def asking(engine: Kernel, home: MemoryHome, options: Options) -> Iterator[httpx2.Client]:
     with (
         serving(engine, home.clock, options) as running,
         httpx2.Client(base_url=running.url, verify=False) as http,
@@ -122,7 +122,7 @@ def asking(engine: Engine, home: MemoryHome, options: Options) -> Iterator[httpx
 
 
 def test_without_keys_everybody_is_the_person_at_the_machine(
-    engine: Engine, home: MemoryHome
+    engine: Kernel, home: MemoryHome
 ) -> None:
     options = Options(no_auth=True, scope=Scope("local", "me"))
     with asking(engine, home, options) as http:
@@ -136,7 +136,7 @@ def test_without_keys_everybody_is_the_person_at_the_machine(
 # -- versions --------------------------------------------------------------------------------------
 
 
-class Meeting(Engine):
+class Meeting(Kernel):
     """An engine in which who looks at a memory waits a while for somebody else to look, too."""
 
     gate: threading.Barrier | None = None
@@ -202,7 +202,7 @@ def test_a_bucket_empties_and_fills_again() -> None:
     meter.spend("one", recall)
 
 
-def test_who_asks_too_often_is_told_when_to_come_back(engine: Engine, home: MemoryHome) -> None:
+def test_who_asks_too_often_is_told_when_to_come_back(engine: Kernel, home: MemoryHome) -> None:
     options = Options(no_auth=True, rates=Rates(reads=0.001), scope=Scope("local", "me"))
     with asking(engine, home, options) as http:
         http.post("/v1/scopes", json={})
@@ -214,7 +214,7 @@ def test_who_asks_too_often_is_told_when_to_come_back(engine: Engine, home: Memo
 
 
 def test_every_answer_says_how_much_may_still_be_asked_for(
-    engine: Engine, home: MemoryHome
+    engine: Kernel, home: MemoryHome
 ) -> None:
     """The headers of the IETF's draft: a policy, and what is left of it."""
     options = Options(no_auth=True, rates=Rates(reads=2, burst_seconds=5), scope=SOMEBODY)
@@ -264,7 +264,7 @@ class Echo:
         return run()
 
 
-def test_a_plane_is_mounted_behind_the_same_gate(engine: Engine, home: MemoryHome) -> None:
+def test_a_plane_is_mounted_behind_the_same_gate(engine: Kernel, home: MemoryHome) -> None:
     plane = Echo()
     with serving(engine, home.clock, planes=[plane]) as running:
         answer = httpx2.get(f"{running.url}/count")

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.scope import Scope
 from scrubjay.service.service import UNLIMITED, Options
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
@@ -65,7 +65,7 @@ def reader() -> InMemoryMetricReader:
 
 @pytest.fixture
 def recorded(
-    engine: Engine,
+    engine: Kernel,
     home: MemoryHome,
     exporter: InMemorySpanExporter,
     request: pytest.FixtureRequest,

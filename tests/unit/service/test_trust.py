@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from scrubjay.access import Grant
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import Backup, Retain
 from scrubjay.model.scope import Scope
@@ -129,7 +129,7 @@ def test_nothing_loaded_takes_the_place_of_what_is_trusted_more(
 
 
 def test_what_is_restored_is_no_more_trusted_than_the_key(
-    caller: Calling, scope: str, lasting_engine: Engine
+    caller: Calling, scope: str, lasting_engine: Kernel
 ) -> None:
     """Who holds the key of a backup can make one up, approvals included."""
     alice, web = caller(scope), caller(scope, origin=Origin.WEB)
@@ -144,7 +144,7 @@ def test_what_is_restored_is_no_more_trusted_than_the_key(
 
 
 def test_the_trail_says_who_restored(
-    caller: Calling, scope: str, lasting_engine: Engine, service: Running
+    caller: Calling, scope: str, lasting_engine: Kernel, service: Running
 ) -> None:
     agent = caller(scope, actor=Actor.AGENT, grants=tuple(Grant))
     agent.retain()

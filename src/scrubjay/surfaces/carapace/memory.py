@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from scrubjay import bootstrap
 from scrubjay import settings as reading
 from scrubjay.conversation.outgoing import one_line
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import (
     Conflict,
     Forbidden,
@@ -133,7 +133,7 @@ class ScrubjayMemory:
 
     name = "memory"
 
-    def __init__(self, engine: Engine, config: Config | None = None) -> None:
+    def __init__(self, engine: Kernel, config: Config | None = None) -> None:
         self.engine = engine
         self.config = config or Config()
         self._ready: set[str] = set()
@@ -194,7 +194,7 @@ class ScrubjayMemory:
 class Desk(Struct, frozen=True, kw_only=True):
     """The four tools for one session of one group: from arguments to a verb, and back."""
 
-    engine: Engine
+    engine: Kernel
     scope: Scope
     session: str
     config: Config

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Actor
@@ -67,7 +67,7 @@ def no_record(record: CallRecord) -> None:
 class AuditRecorder(Struct, frozen=True):
     """A recorder that writes to the audit trail of the group's scope."""
 
-    engine: Engine
+    engine: Kernel
 
     def __call__(self, record: CallRecord) -> None:
         """Write one record; a full disk must not keep an agent from reading."""
@@ -91,7 +91,7 @@ _STAGES: Final = {
 }
 
 
-def lines(engine: Engine, group: str) -> Iterator[dict[str, Json]]:
+def lines(engine: Kernel, group: str) -> Iterator[dict[str, Json]]:
     """The calls of a group, oldest first, with the fields of Carapace's own log.
 
     `source` is a pseudonym of the session: the same one has the same.

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from scrubjay.conversation.replay import PAGE, Line, Pulled, replay
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound, ScrubjayError
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
@@ -31,7 +31,7 @@ AgentFetch = Callable[[str, datetime | None], Iterator[bytes | None]]
 
 
 def pull(
-    engine: Engine,
+    engine: Kernel,
     agent: str,
     fetch: AgentFetch,
     *,

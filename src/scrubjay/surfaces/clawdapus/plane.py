@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 from scrubjay.bridge import Abandoned, TooLate
 from scrubjay.conversation.injection import Block, Mixer, fitted
-from scrubjay.engine import Engine
+from scrubjay.engine import Kernel
 from scrubjay.model.errors import Forbidden, NotFound, ScrubjayError
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import AGENT, Caller, Forget, Recall
@@ -142,7 +142,7 @@ class Plane:
     """All operations of the plane on one engine; thread-safe."""
 
     def __init__(
-        self, engine: Engine, offer: PlaneOffer | None = None, *, ready: ScopeReady | None = None
+        self, engine: Kernel, offer: PlaneOffer | None = None, *, ready: ScopeReady | None = None
     ) -> None:
         self._engine = engine
         self.offer = offer or PlaneOffer()
