@@ -516,7 +516,7 @@ class Exhibit(Result, frozen=True, kw_only=True):
 
     title: Annotated[str, Meta(description="The type of the file, in words.")]
     facts: Annotated[
-        tuple[tuple[str, ...], ...],
+        tuple[tuple[str, str], ...],
         Meta(description="Facts about the file as pairs of name and value, such as its size."),
     ] = ()
     columns: Annotated[tuple[str, ...], Meta(description="Column names of the table.")] = ()

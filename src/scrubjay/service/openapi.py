@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from scrubjay import __version__, codec
 from scrubjay.access import Grant
+from scrubjay.model.errors import Stale
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import Exported, Retained
 from scrubjay.model.scope import Scope
@@ -41,12 +42,6 @@ _TAGS: Final = {
     "keys": "API keys and what they allow.",
     "service": "Health, version and counters.",
 }
-_REFUSALS: Final = (
-    *(400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 422, 423, 428, 429, 431),
-    *(500, 502, 503, 504, 507),
-)
-
-
 _FILE: Final = {
     "application/json": {"schema": {"type": "object"}},
     "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
@@ -212,10 +207,12 @@ def _responses(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
         found["200"] = {**good, "description": "It was known already, or forgotten once."}
     if operation.gives is Memory and operation.method == "GET":
         found["304"] = {"description": "It is as you have it."}
-    preconditioned = operation.conditional or operation.name == "retain"
-    statuses = [*_REFUSALS, *([412] if preconditioned else [])]
+    raised = {
+        status for kind, status in problems.STATUS.items() if kind is not Stale or operation.locks
+    }
     return found | {
-        str(status): {"$ref": "#/components/responses/Problem"} for status in sorted(statuses)
+        str(status): {"$ref": "#/components/responses/Problem"}
+        for status in sorted(problems.REFUSALS | raised)
     }
 
 

@@ -14,7 +14,7 @@ from scrubjay.model import errors
 from scrubjay.model.errors import ScrubjayError
 
 TYPE: Final = "application/problem+json"
-_STATUS: Final[Mapping[type[ScrubjayError], int]] = {
+STATUS: Final[Mapping[type[ScrubjayError], int]] = {
     errors.InvalidRequest: 422,
     errors.NotFound: 404,
     errors.Forbidden: 403,
@@ -32,6 +32,9 @@ _STATUS: Final[Mapping[type[ScrubjayError], int]] = {
     errors.ExtractorError: 502,
     errors.Locked: 503,
 }
+"""The status of each error; of those that are not here that of their base, else 500."""
+REFUSALS: Final = frozenset({400, 401, 405, 408, 413, 415, 431, 500, 503})
+"""Statuses of a request that the service refuses before the verb, whatever the verb."""
 _AGAIN: Final = {429: "60", 503: "1"}
 """Retry-After in seconds, by status; an allowance may take longer."""
 _PART: Final = re.compile(r"[^.\[\]]+")
@@ -115,7 +118,7 @@ def of(error: Exception) -> Problem:
             detail, hint = "The service has not the keys to this.", "Its log says where it looked."
             return Problem(500, error.code, detail, hint=hint)
         case ScrubjayError():
-            status = next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 500)
+            status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
             again = {"Retry-After": _AGAIN[status]} if status in _AGAIN else None
             return Problem(status, error.code, error.message, hint=error.hint, headers=again)
         case TooLate():

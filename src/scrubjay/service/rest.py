@@ -201,6 +201,8 @@ class Operation:
             for one in fields(verb.request)
         }
         """All fields of its request, by type and default."""
+        self.locks = self.conditional or "expected_revision" in hints or self.name == "retain"
+        """Whether it has a precondition: an optimistic lock, or If-None-Match of a write."""
         self.keyed = hints.get("key") == IdempotencyKey
         """Whether its request has an idempotency key, under which a repeat changes nothing."""
         self.loose = {
