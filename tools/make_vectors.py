@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from scrubjay import vault
-from scrubjay.adapters.keyrings.file import write_line
+from scrubjay.adapters.keyrings.folder import write_line
 from scrubjay.adapters.keyrings.passphrase import recovery_text
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.scope import Scope

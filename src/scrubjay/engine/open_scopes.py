@@ -216,7 +216,7 @@ class OpenScopes:
 
     def head(self, scope: Scope) -> Head:
         """The scope's head: sequence numbers, freeze level, due work."""
-        return self._open(scope, create=False).read(lambda view: view.head())
+        return self._open(scope, create=False).head()
 
     def rotate(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Rotated:
         """Rotate the keys: re-encrypt everything under new ones and delete the old ones."""

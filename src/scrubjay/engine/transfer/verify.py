@@ -32,9 +32,9 @@ def verify(opened: OpenScope) -> Report:
     A concurrent change may look like damage, so findings are checked again.
     """
     for _ in range(_TRIES - 1):
-        before = opened.read(lambda view: view.head())
+        before = opened.head()
         report = _verify(opened)
-        if report.sound or opened.read(lambda view: view.head()) == before:
+        if report.sound or opened.head() == before:
             return report
     return _verify(opened)
 
