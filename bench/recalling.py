@@ -117,9 +117,7 @@ def _ratio(engine: Kernel, questions: list[str]) -> Comparison:
     def ours() -> object:
         request = Recall(query=next(asked))
         vector = opened.ports.embedder.embed([request.query])[0]
-        found = recall.search(searched, request, vector)
-        query = recall.parse(searched, request, opened.ports.clock.now())
-        return recall.rank(query, found, 10, 10)
+        return recall.rank(recall.search(searched, request, vector), 10, 10)
 
     return alternate(len(questions), lambda: timed(ours), lambda: timed(lambda: floor(next(again))))
 
