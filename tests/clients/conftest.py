@@ -1,4 +1,4 @@
-"""Tests with real programs by others; only tools/test_clients.sh, which installs them, runs them."""
+"""Tests with real programs by others, run by tools/test_clients.sh, which installs them."""
 
 from __future__ import annotations
 
