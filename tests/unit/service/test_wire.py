@@ -1,4 +1,4 @@
-"""The bytes of HTTP: what two servers in a row could read differently is refused, all is bounded."""
+"""The bytes of HTTP: what two servers could read differently is refused, and all is bounded."""
 
 from __future__ import annotations
 
