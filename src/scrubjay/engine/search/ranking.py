@@ -439,22 +439,32 @@ class Ranked:
     relevance: float = 0.0
 
 
-def rank(
-    query: ParsedQuery,
-    columns: RankColumns,
-    evidence: Evidence,
-    *,
-    limit: int,
-    allowed: Mask | None = None,
-) -> list[Ranked]:
-    """The best rows among those allowed, best first; equal ones in the order of their rows."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """The features of every row for one question, and their weighted sum."""
+
+    query: ParsedQuery
+    columns: RankColumns
+    evidence: Evidence
+    features: Mapping[str, Floats]
+    sums: Floats
+
+
+def score(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Scored:
+    """Score every row: once for a question, however often rows are chosen by it."""
     features = dict(compute(query, columns, evidence))
     sums = total(features, columns)
     if len(columns.curt):
         _complete(features, sums, columns)
+    return Scored(query=query, columns=columns, evidence=evidence, features=features, sums=sums)
+
+
+def best(scored: Scored, *, limit: int, allowed: Mask | None = None) -> list[Ranked]:
+    """The best rows among those allowed, best first; equal ones in the order of their rows."""
+    features, columns, sums = scored.features, scored.columns, scored.sums
     if allowed is not None:
         sums = np.where(allowed, sums, -np.inf)
-    wide = limit + SPARE if query.many else limit
+    wide = limit + SPARE if scored.query.many else limit
     if wide < len(sums):
         # Ties at the edge are settled by row, so that the answer never depends on the partition.
         edge = np.partition(sums, len(sums) - wide)[len(sums) - wide]
@@ -477,9 +487,9 @@ def rank(
     ranked = []
     scores = {row: sum(parts[row].values()) for row in rows}
     rows.sort(key=lambda row: (-scores[row], row))
-    if query.many:
+    if scored.query.many:
         rows = _spread(rows, scores, columns)[:limit]
-    likely = relevance(query, evidence, sums, rows)
+    likely = relevance(scored.query, scored.evidence, sums, rows)
     for row in rows:
         score = scores[row]
         if lost := score - sum(parts[row].values()):
