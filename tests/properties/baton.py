@@ -120,6 +120,8 @@ class Paused:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._port, name)
+        if not callable(method):
+            return method
 
         def call(*args: object, **options: object) -> object:
             self._baton.pause()
