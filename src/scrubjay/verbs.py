@@ -150,6 +150,7 @@ class Verbs:
     get = Verb(requests.Get, Kernel.get)
     count = Verb(Filter, Kernel.count)
     history = Verb(requests.History, Kernel.history)
+    counters = Verb(requests.CountersRequest, Kernel.counters)
     lineage = Verb(requests.LineageRequest, Kernel.lineage)
     follow = Verb(requests.FollowRequest, Kernel.follow)
     statistics = Verb(requests.StatisticsRequest, Kernel.statistics)
