@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
-from msgspec.structs import fields
 
 from scrubjay import codec
 from scrubjay.access import Grant
@@ -194,11 +193,8 @@ class Operation:
         """Whether it needs If-Match: it changes one memory that was read before."""
         hints = codec.hints(verb.request)
         self.fields = {
-            one.name: (
-                hints[one.name],
-                ... if one.name in resource.needs else codec.default_of(one),
-            )
-            for one in fields(verb.request)
+            name: (hint, ... if name in resource.needs else default)
+            for name, (hint, default) in codec.wanted(verb.request).items()
         }
         """All fields of its request, by type and default."""
         self.locks = self.conditional or "expected_revision" in hints or self.name == "retain"
