@@ -48,6 +48,16 @@ export class ScrubjayError extends Error {
 /** The verbs that list page by page: the request and the item of each. */
 export interface Listings {
   browse: [t.BrowseRequest, t.Memory];
+  history: [t.HistoryRequest, t.Memory];
+  turns: [t.TurnsRequest, t.Turn];
+  sessions: [t.SessionsRequest, t.Session];
+  conversations: [t.ConversationsRequest, t.Conversation];
+  documents: [t.DocumentsRequest, t.Document];
+  quarantined: [t.QuarantinedRequest, t.Memory];
+  receipts: [t.ReceiptsRequest, t.Erasure];
+  audit: [t.AuditRequest, t.AuditEvent];
+  scopes: [t.ScopesRequest, string];
+  listKeys: [t.ListKeysRequest, t.Key];
 }
 
 /** One key on one service; every call may name another scope. */
@@ -76,10 +86,10 @@ export class Scrubjay {
   /** How many memories a filter accepts. */
   count(request?: t.CountRequest, options?: Options): Promise<t.CountAnswer>;
   /** The chain of versions a memory belongs to, oldest first. */
-  history(request: t.HistoryRequest, options?: Options): Promise<t.HistoryAnswer>;
+  history(request: t.HistoryRequest, options?: Options): Promise<t.MemoryPage>;
   /** What a memory was derived from, and what was derived from it: two steps, at most 50. */
   lineage(request: t.LineageRequest, options?: Options): Promise<t.Lineage>;
-  /** Change feed: the changes after the `seq` and `min_seq` of the last answer. */
+  /** Change feed: the changes of memories since the last answer, oldest first. */
   follow(request?: t.FollowRequest, options?: Options): Promise<t.Changes>;
   /** Counts of the memories by kind, origin, tag and week; nothing is decrypted for it. */
   statistics(request?: t.StatisticsRequest, options?: Options): Promise<t.Statistics>;
@@ -92,11 +102,11 @@ export class Scrubjay {
   /** Write a turn and derive memories from it; durable when this returns, idempotent by `id`. */
   record(request: t.RecordRequest, options?: Options): Promise<t.Recorded>;
   /** List turns, newest first: all or those of a session. */
-  turns(request?: t.TurnsRequest, options?: Options): Promise<t.TurnsAnswer>;
-  /** The timeline: when each turn was, and how it begins; oldest first. */
+  turns(request?: t.TurnsRequest, options?: Options): Promise<t.TurnPage>;
+  /** The timeline: when each turn was, and how it begins; oldest first, the last page first. */
   timeline(request?: t.TimelineRequest, options?: Options): Promise<t.Timeline>;
   /** List the sessions, the most recently active first. */
-  sessions(request?: t.SessionsRequest, options?: Options): Promise<t.SessionsAnswer>;
+  sessions(request?: t.SessionsRequest, options?: Options): Promise<t.SessionPage>;
   /** Add entries to a conversation, and make it if it is not there; durable on return. */
   append(request: t.AppendRequest, options?: Options): Promise<t.Appended>;
   /** Read a history: the last entries of a conversation, or those up to one entry. */
@@ -128,7 +138,7 @@ export class Scrubjay {
   /** Taint a session: it has read text of an origin. */
   markTainted(request: t.MarkTaintedRequest & { session: string; }, options?: Options): Promise<t.MarkTaintedAnswer>;
   /** List the memories in quarantine, which wait for a person, oldest first. */
-  quarantined(request?: t.QuarantinedRequest, options?: Options): Promise<t.QuarantinedAnswer>;
+  quarantined(request?: t.QuarantinedRequest, options?: Options): Promise<t.MemoryPage>;
   /** Release a memory from quarantine, given the exact text that was shown. */
   approve(request: t.ApproveRequest & { id: string; }, options?: Options): Promise<t.Memory>;
   /** Erase a memory that is in quarantine. */
@@ -158,9 +168,9 @@ export class Scrubjay {
   /** Whether the audit trail is whole. */
   verifyAudit(request?: t.VerifyAuditRequest, options?: Options): Promise<t.Report>;
   /** The erasure receipts kept for a scope, oldest first, also after destroy. */
-  receipts(request?: t.ReceiptsRequest, options?: Options): Promise<t.ReceiptsAnswer>;
-  /** The audit trail after a count, oldest first. */
-  audit(request?: t.AuditRequest, options?: Options): Promise<t.AuditAnswer>;
+  receipts(request?: t.ReceiptsRequest, options?: Options): Promise<t.ErasurePage>;
+  /** The audit trail, oldest first. */
+  audit(request?: t.AuditRequest, options?: Options): Promise<t.AuditEventPage>;
   /** Erase the whole scope, its keys first; `confirm` must be its full name. */
   destroy(request?: t.DestroyRequest, options?: Options): Promise<t.Erasure>;
   /** Every memory as JSON, or as a sealed bundle with a key of its own or a passphrase. */
@@ -178,13 +188,13 @@ export class Scrubjay {
   /** Prove an erasure of this scope by its receipt. */
   verifyErased(request: t.VerifyErasedRequest, options?: Options): Promise<t.Report>;
   /** List the scopes that the key covers. */
-  scopes(request?: t.ScopesRequest, options?: Options): Promise<t.ScopesAnswer>;
+  scopes(request?: t.ScopesRequest, options?: Options): Promise<t.ScopePage>;
   /** Create the scope unless it exists; a destroyed one only with `anew`. */
   open(request?: t.OpenRequest, options?: Options): Promise<t.OpenAnswer>;
   /** The key of the request, without its secret. */
   ownKey(request?: {}, options?: Options): Promise<t.Key>;
   /** List the keys that cover no more than this one. */
-  listKeys(request?: t.ListKeysRequest, options?: Options): Promise<t.ListKeysAnswer>;
+  listKeys(request?: t.ListKeysRequest, options?: Options): Promise<t.KeyPage>;
   /** Create a key that allows no more, and no longer, than the key of the request. */
   createKey(request: t.CreateKeyRequest, options?: Options): Promise<t.Issued>;
   /** Revoke a key for good. */

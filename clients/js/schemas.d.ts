@@ -58,11 +58,6 @@ export interface ApproveRequest {
   content: string;
 }
 
-export interface AuditAnswer {
-  /** The audit trail after a count, oldest first. */
-  data: AuditEvent[];
-}
-
 /** One event of the audit trail: actor, verb, time, and pseudonyms of the rows concerned. */
 export interface AuditEvent {
   /** Sequence number of the event in the audit chain, from 1. */
@@ -77,6 +72,13 @@ export interface AuditEvent {
   subjects: string[];
   /** How many rows were concerned, or how many calls the event stands for. */
   number: number;
+}
+
+export interface AuditEventPage {
+  /** The entries of this page. */
+  data: AuditEvent[];
+  /** Pagination cursor of the next page; None on the last page. */
+  next_cursor: string | null;
 }
 
 /** The receipt of a backup. The key opens it anywhere and is shown only here. */
@@ -162,14 +164,12 @@ export interface Change {
   memory: Memory | null;
 }
 
-/** Change feed of a scope since a sequence number, for a reader that keeps a copy. */
+/** Change feed of a scope from a cursor on, for a reader that keeps a copy. */
 export interface Changes {
   /** The changes, oldest first. */
   changes: Change[];
-  /** Sequence number this answer reaches to: pass it as `after` of the next call. */
-  seq: number;
-  /** Sequence number below which changes are incomplete: pass it to the next call. */
-  min_seq: number;
+  /** Pagination cursor of the changes that come next, those still to be made as well. */
+  next_cursor: string;
   /** Reset: the reader must first drop its copy; changes before this were cleaned up. */
   anew: boolean;
 }
@@ -202,12 +202,11 @@ export interface Conversation {
   forked_at: string | null;
 }
 
-/** One page of conversations, the last written first. */
 export interface ConversationPage {
-  /** The conversations of this page. */
-  conversations: Conversation[];
-  /** Offset of the next page; None on the last page. */
-  next: number | null;
+  /** The entries of this page. */
+  data: Conversation[];
+  /** Pagination cursor of the next page; None on the last page. */
+  next_cursor: string | null;
 }
 
 export interface ConversationRequest {
@@ -219,18 +218,20 @@ export interface ConversationRequest {
   limit?: number;
   /** The session that reads it: untrusted entries taint it; None for that of the conversation. */
   session?: string | null;
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
+  cursor?: string | null;
 }
 
 export interface ConversationsRequest {
+  /** Limit: how many entries a page has at most. */
+  limit?: number;
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
+  cursor?: string | null;
   /**
    * Filter on JSON members: each equals its value, or meets `$eq`, `$ne`, `$gt`, `$gte`, `$lt` and
    * `$lte`.
    */
   where?: { [name: string]: unknown };
-  /** Limit: how many conversations at most. */
-  limit?: number;
-  /** Offset: how many to skip from the beginning. */
-  offset?: number;
 }
 
 /** A sentence of a turn, entry or document that says what is to be forgotten. */
@@ -333,12 +334,11 @@ export interface Document {
   revision: string;
 }
 
-/** One page of documents, in the order of their names. */
 export interface DocumentPage {
-  /** The documents of this page. */
-  documents: Document[];
-  /** Offset of the next page; None on the last page. */
-  next: number | null;
+  /** The entries of this page. */
+  data: Document[];
+  /** Pagination cursor of the next page; None on the last page. */
+  next_cursor: string | null;
 }
 
 export interface DocumentRequest {
@@ -356,10 +356,10 @@ export interface DocumentsRequest {
    * `$lte`.
    */
   where?: { [name: string]: unknown };
-  /** Limit: how many documents at most. */
+  /** Limit: how many entries a page has at most. */
   limit?: number;
-  /** Offset: how many to skip from the beginning. */
-  offset?: number;
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
+  cursor?: string | null;
   /** Whether to return the values, too. */
   values?: boolean;
 }
@@ -430,6 +430,13 @@ export interface Erasure {
   audit_count: number;
   /** MAC of the audit chain at that length, in hexadecimal. */
   audit_mac: string;
+}
+
+export interface ErasurePage {
+  /** The entries of this page. */
+  data: Erasure[];
+  /** Pagination cursor of the next page; None on the last page. */
+  next_cursor: string | null;
 }
 
 /** Contents of one file as seen without a key. */
@@ -558,11 +565,6 @@ export interface FreezeRequest {
 /** Permission of a key: a group of verbs it may be used for. */
 export type Grant = "admin" | "export" | "extract" | "forget" | "read" | "write";
 
-export interface HistoryAnswer {
-  /** The chain of versions a memory belongs to, oldest first. */
-  data: Memory[];
-}
-
 /** One search hit: a memory with its score. */
 export interface Hit {
   /** The memory that was found. */
@@ -639,6 +641,13 @@ export interface Key {
   expires_at: string | null;
 }
 
+export interface KeyPage {
+  /** The entries of this page. */
+  data: Key[];
+  /** Pagination cursor of the next page; None on the last page. */
+  next_cursor: string | null;
+}
+
 /** The kind of a memory; the first four are behavioral: they tell the agent how to act. */
 export type Kind = "context" | "correction" | "episode" | "fact" | "instruction" | "pattern" | "preference" | "procedure" | "summary";
 
@@ -674,11 +683,6 @@ export interface Lineage {
   derived: Relative[];
   /** Whether this is all within two steps; at most 50 are returned. */
   complete: boolean;
-}
-
-export interface ListKeysAnswer {
-  /** List the keys that cover no more than this one. */
-  data: Key[];
 }
 
 export interface LoadRequest {
@@ -762,11 +766,10 @@ export interface Memory {
   edition: string;
 }
 
-/** A page of memories, newest first. */
 export interface MemoryPage {
-  /** The memories of this page. */
+  /** The entries of this page. */
   data: Memory[];
-  /** The cursor of the next page, if any. */
+  /** Pagination cursor of the next page; None on the last page. */
   next_cursor: string | null;
 }
 
@@ -965,11 +968,6 @@ export interface PutRequest {
   channel?: string | null;
 }
 
-export interface QuarantinedAnswer {
-  /** List the memories in quarantine, which wait for a person, oldest first. */
-  data: Memory[];
-}
-
 export interface RecallRequest {
   /** The question to search by, in words. */
   query: string;
@@ -1040,11 +1038,6 @@ export interface Recalled {
   searched: number;
   /** How long the search took. */
   milliseconds: number;
-}
-
-export interface ReceiptsAnswer {
-  /** The erasure receipts kept for a scope, oldest first, also after destroy. */
-  data: Erasure[];
 }
 
 export interface RecordRequest {
@@ -1298,9 +1291,11 @@ export interface RunningJob {
   until: string;
 }
 
-export interface ScopesAnswer {
-  /** List the scopes that the key covers. */
+export interface ScopePage {
+  /** The entries of this page. */
   data: string[];
+  /** Pagination cursor of the next page; None on the last page. */
+  next_cursor: string | null;
 }
 
 /** A session (conversation): when it was, and how many memories and turns it has. */
@@ -1319,9 +1314,11 @@ export interface Session {
   tainted: Origin | null;
 }
 
-export interface SessionsAnswer {
-  /** List the sessions, the most recently active first. */
+export interface SessionPage {
+  /** The entries of this page. */
   data: Session[];
+  /** Pagination cursor of the next page; None on the last page. */
+  next_cursor: string | null;
 }
 
 export interface SetRetentionRequest {
@@ -1394,9 +1391,9 @@ export interface SupersedeRequest {
   origin?: Origin;
 }
 
-/** The latest turns of a scope, oldest first, and how many there were before them. */
+/** The latest turns of a scope, or those before a page of them; oldest first. */
 export interface Timeline {
-  /** The latest turns, oldest first. */
+  /** The turns of this page, oldest first. */
   moments: Moment[];
   /** How many turns there are before the first moment. */
   earlier: number;
@@ -1404,6 +1401,8 @@ export interface Timeline {
   since: string | null;
   /** How many turns before the first moment belong to its episode. */
   begun: number;
+  /** Pagination cursor of the earlier turns; None if there are none. */
+  next_cursor: string | null;
 }
 
 /** A history, oldest first: the last entries up to the head, or up to a given entry. */
@@ -1412,8 +1411,8 @@ export interface Transcript {
   conversation: Conversation | null;
   /** Its entries, oldest first. */
   entries: Entry[];
-  /** Whether there are earlier ones: go on at the first one's parent. */
-  more: boolean;
+  /** Pagination cursor of the earlier ones; None if there are none. */
+  next_cursor: string | null;
 }
 
 /** One exchange: the user's text and the agent's answer. */
@@ -1442,9 +1441,11 @@ export interface Turn {
   metadata: { [name: string]: unknown };
 }
 
-export interface TurnsAnswer {
-  /** List turns, newest first: all or those of a session. */
+export interface TurnPage {
+  /** The entries of this page. */
   data: Turn[];
+  /** Pagination cursor of the next page; None on the last page. */
+  next_cursor: string | null;
 }
 
 export interface VerifyAuditRequest {
@@ -1513,12 +1514,10 @@ export interface BrowseRequest {
   as_of?: string;
   /** Whether to include superseded memories, too. */
   superseded?: boolean;
-  /** Limit: how many memories are returned at most. */
+  /** Limit: how many entries a page has at most. */
   limit?: number;
-  /** The cursor of the page before this one. */
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
   cursor?: string;
-  /** Only memories created before the one with this number. */
-  before_number?: number;
 }
 
 export interface GetRequest {
@@ -1536,10 +1535,10 @@ export interface ForgetOneRequest {
 export interface HistoryRequest {
   /** The id of the memory: stable and unique in its scope. */
   id: string;
-  /** Offset: how many to skip from the beginning of the list. */
-  after?: number;
-  /** Limit: how many entries are returned at most. */
+  /** Limit: how many entries a page has at most. */
   limit?: number;
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
+  cursor?: string;
 }
 
 export interface LineageRequest {
@@ -1548,12 +1547,10 @@ export interface LineageRequest {
 }
 
 export interface FollowRequest {
-  /** The `seq` of the last answer; 0 for everything. */
-  after?: number;
-  /** The `min_seq` of the last answer. */
-  min_seq?: number;
-  /** Limit: how many changes are returned at most. */
+  /** Limit: how many entries a page has at most. */
   limit?: number;
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
+  cursor?: string;
 }
 
 export interface StatisticsRequest {
@@ -1571,59 +1568,63 @@ export interface BriefRequest {
 }
 
 export interface TurnsRequest {
-  /** Limit: how many turns are returned at most. */
+  /** Limit: how many entries a page has at most. */
   limit?: number;
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
+  cursor?: string;
   /** Session (conversation) to match; None for all. */
   session?: string;
   /** End of the time range: turns before this time. */
   before?: string;
-  /** The id of the last turn of the answer before this one; needs `before`. */
-  before_id?: string;
 }
 
 export interface TimelineRequest {
-  /** Limit: how many turns are returned at most. */
+  /** Limit: how many entries a page has at most. */
   limit?: number;
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
+  cursor?: string;
 }
 
 export interface SessionsRequest {
-  /** Limit: how many sessions are returned at most. */
+  /** Limit: how many entries a page has at most. */
   limit?: number;
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
+  cursor?: string;
 }
 
 export interface QuarantinedRequest {
-  /** Offset: how many to skip from the beginning of the list. */
-  after?: number;
-  /** Limit: how many entries are returned at most. */
+  /** Limit: how many entries a page has at most. */
   limit?: number;
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
+  cursor?: string;
 }
 
 export interface ReceiptsRequest {
-  /** Offset: how many to skip from the beginning of the list. */
-  after?: number;
-  /** Limit: how many entries are returned at most. */
+  /** Limit: how many entries a page has at most. */
   limit?: number;
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
+  cursor?: string;
 }
 
 export interface AuditRequest {
-  /** Offset: how many to skip from the beginning of the list. */
-  after?: number;
-  /** Limit: how many events are returned at most. */
+  /** Limit: how many entries a page has at most. */
   limit?: number;
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
+  cursor?: string;
 }
 
 export interface ScopesRequest {
-  /** Offset: how many to skip from the beginning of the list. */
-  after?: number;
-  /** Limit: how many entries are returned at most. */
+  /** Limit: how many entries a page has at most. */
   limit?: number;
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
+  cursor?: string;
 }
 
 export interface ListKeysRequest {
-  /** Offset: how many to skip from the beginning of the list. */
-  after?: number;
-  /** Limit: how many entries are returned at most. */
+  /** Limit: how many entries a page has at most. */
   limit?: number;
+  /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
+  cursor?: string;
 }
 
 export interface RevokeKeyRequest {
