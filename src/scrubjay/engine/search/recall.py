@@ -13,10 +13,18 @@ from datetime import datetime
 from functools import cached_property, partial
 
 import numpy as np
+from msgspec import structs
 
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import question, ranking
-from scrubjay.engine.search.analysis import recognize, wanted, words
+from scrubjay.engine.search.analysis import (
+    gist,
+    pattern,
+    proper_names,
+    recognize,
+    wanted,
+    words,
+)
 from scrubjay.engine.search.open_index import OpenIndex, Peek, past_limits
 from scrubjay.engine.search.postings import Floats, Mask
 from scrubjay.engine.search.question import ParsedQuery
@@ -81,6 +89,8 @@ _AKIN = 0.3
 _DOUBTED = 0.9 * INJECTED
 """The most relevance of a memory nobody vouches for: below what is injected unasked, however well
 it is made to match."""
+_READ = 10
+"""How many of the first hits are read for statements that end what an earlier one told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +149,9 @@ def recall(
     *,
     local: bool = False,
     also: frozenset[str] = frozenset(),
+    counted: bool = True,
 ) -> Recalled:
-    """Ranked memories of one or several scopes for a question.
+    """Ranked memories of one or several scopes for a question; the hits are `counted`, or not.
 
     `local` uses no costly embedder, such as a remote one. `also` are tags with a second quota: up
     to `limit` more hits that have all of them.
@@ -176,6 +187,8 @@ def recall(
         if broken := len(one.indexed.broken):
             degraded.append(f"{broken:,} memories could not be opened; run verify.")
         one.opened.note_read("recall", caller.actor)
+        if counted:
+            one.opened.counters.note(hit.memory for hit in hits if hit.scope == one.opened.scope)
     return Recalled(
         hits=tuple(hits),
         degraded=tuple(degraded),
@@ -318,7 +331,7 @@ def _hits(
     vouched = found.allowed & found.snapshot.vouched
     enough = 2 * int(np.count_nonzero(vouched)) >= limit
     capped = not request.lifted and (enough or found.backed)
-    ranked = rank(found, limit, limit)
+    ranked = rank(found, limit, max(limit, _READ))
     fitting = fit(_unseal(searched, request, found, ranked), request, capped=False)
     # Whether untrusted hits have to leave room shows only when others were looked at, too.
     whole = len(fitting) == min(limit, len(ranked))
@@ -371,4 +384,38 @@ def _unseal(
                     relevance=likely,
                     similarity=alike or None,  # of a vector of zeros it would say nothing
                 )
-    return [hits[r.row] for r in ranked if r.row in hits]
+    return latest_first([hits[r.row] for r in ranked if r.row in hits], request.query)
+
+
+def latest_first(hits: list[Hit], query: str) -> list[Hit]:
+    """The hits with a statement that ends a state, such as "I left Acme", before what told of it.
+
+    Of a question for what is so now. The later one names what the earlier one names (Acme), speaks
+    of itself like it, and lacks at most one term of the question that the earlier one has (work).
+    """
+    heads = hits[:_READ]
+    ending = [hit for hit in heads if pattern("signs", "ending").search(hit.memory.content.lower())]
+    if not ending or not pattern("question", "present").search(query):
+        return hits
+    own, asked = pattern("question", "first_person"), gist(query)
+    for later in ending:
+        text = later.memory.content
+        lacking = asked - gist(text)
+        for place, hit in enumerate(heads[: heads.index(later)]):
+            told = hit.memory.content
+            if (
+                hit.memory.said_at < later.memory.said_at
+                and not proper_names(text).isdisjoint(proper_names(told) - set(words(query)))
+                and len(lacking & gist(told)) <= 1
+                and bool(own.search(told)) == bool(own.search(text))
+            ):
+                heads.remove(later)
+                heads.insert(place, _lifted(later, hit.score))
+                break
+    return heads + hits[_READ:]
+
+
+def _lifted(hit: Hit, score: float) -> Hit:
+    """The hit with a higher score, because it is the later statement."""
+    why = {**hit.why, "newest": hit.why.get("newest", 0.0) + score - hit.score}
+    return structs.replace(hit, score=score, why=why)

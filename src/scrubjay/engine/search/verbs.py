@@ -107,7 +107,7 @@ def short(indexed: OpenIndex) -> Short | None:
         except ScrubjayError:
             return None  # the recall itself will say what is wrong
         # What is due is for a thread to advance: were it never asked, it would stay due.
-        if not head.due and 0 <= head.memory.seq - index.seq <= CHANGES:
+        if not (head.due or opened.counters.late) and 0 <= head.memory.seq - index.seq <= CHANGES:
             return Short(indexed, held.pop_all())
     return None
 
@@ -126,6 +126,7 @@ class SearchVerbs(OpenScopes):
         *,
         local: bool = False,
         also: frozenset[str] = frozenset(),
+        counted: bool = True,
     ) -> Recalled:
         """Search: the memories that answer a question, best first, with the parts of their scores.
 
@@ -139,7 +140,10 @@ class SearchVerbs(OpenScopes):
             self._look(one)
         try:
             indexes = [self._indexed(one) for one in scopes]
-            return recall.recall(indexes, request, caller, local=local, also=also)
+            found = recall.recall(indexes, request, caller, local=local, also=also, counted=counted)
+            for indexed in indexes:
+                indexed.opened.counters.settle()
+            return found
         finally:
             open_index.let_go(self._shelf.trim())
 

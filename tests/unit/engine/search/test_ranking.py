@@ -86,6 +86,31 @@ def test_a_session_with_matches_lifts_its_other_rows() -> None:
     assert order(ParsedQuery(), columns, [5, 0, 0, 0, 0, 0])[-2:] == [4, 5]
 
 
+def test_several_things_asked_for_are_looked_for_in_several_sessions() -> None:
+    columns, words = scene(4, session=[0, 0, 0, 1]), [5, 4.98, 4.97, 4.98]
+    assert order(ParsedQuery(), columns, words) == [0, 1, 2, 3]
+    assert order(ParsedQuery(many=True), columns, words)[:2] == [0, 3]
+    found = ranked(ParsedQuery(many=True), columns, words)
+    assert [each.parts.get("again", 0) < 0 for each in found] == [False, False, True, True]
+    few = ranked(ParsedQuery(many=True), columns, words, limit=2)
+    assert [each.row for each in few] == [each.row for each in found[:2]]
+
+
+@pytest.mark.parametrize(("length", "third"), [(10, 1), (150, 2)])
+def test_a_question_stands_right_behind_a_reply_too_short_to_be_understood(
+    length: int, third: int
+) -> None:
+    columns = scene(
+        4,
+        session=[0, 0, 0, 1],
+        speaker=[0, 1, 0, 0],
+        asks=[False, True, False, False],
+        length=[150, 12, length, 150],
+    )
+    found = order(ParsedQuery(), columns, [5, 0, 4, 1])
+    assert (found[1], found[2] == third) == (2, third == 1)
+
+
 def test_meaning_outweighs_a_trivial_match_where_a_row_stands_alone() -> None:
     evidence = Evidence(
         words=np.array([1, 0], np.float32),
