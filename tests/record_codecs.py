@@ -70,7 +70,8 @@ def _times(fields: Fields, *names: str) -> dict[str, Any]:
 
 def memory(fields: Fields) -> Memory:
     """A memory of plain fields."""
-    found = _times(fields, "recorded_at", "retired_at", "valid_from", "valid_to", "expires_at")
+    names = ("recorded_at", "retired_at", "archived_at", "valid_from", "valid_to", "expires_at")
+    found = _times(fields, *names)
     found |= {"kind": Kind(fields["kind"]), "origin": Origin(fields.get("origin", "user"))}
     if "provenance" in fields:
         inner = _times(fields["provenance"], "said_at")

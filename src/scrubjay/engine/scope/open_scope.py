@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from scrubjay import vault
 from scrubjay.engine.scope import pending_blobs
 from scrubjay.engine.scope.audit_trail import AuditTrail
+from scrubjay.engine.scope.counters import Counters
 from scrubjay.engine.scope.limits import ScopeLimits
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
 from scrubjay.engine.scope.policy import Policy
@@ -147,6 +148,7 @@ class OpenScope:
         self._approval_mac = Mac(vault.derive(lookup, Purpose.APPROVAL, scope))
         self.trail = AuditTrail.of(lookup, scope, ports.clock)
         self.limits = ScopeLimits(lookup, scope, ports.clock)
+        self.counters = Counters(self)
         self._secrets: dict[tuple[Collection, int], bytes] = {}
         self._sealers: dict[tuple[Collection, Purpose, int], Sealer] = {}
         self._local = threading.local()
@@ -473,6 +475,7 @@ class OpenScope:
     def erase_memory(self, tx: Tx, row: Row, memory: Memory | None) -> None:
         """Erase the row of a memory; one that does not open may stay counted below a cap."""
         tx.erase(Collection.MEMORY, row.id, drop_day=self.drop_day())
+        self.counters.erase(tx, row)
         if memory is not None:
             self.limits.follow(tx, memory, row.born, erased=True)
 
@@ -754,11 +757,10 @@ class OpenScope:
 
     def flush_reads(self) -> None:
         """Write the counted reads to the audit trail, or later if the disk is full."""
-        if not self._reads:
-            return
         # Reading goes on while the disk is full or a writer stands still: the reads stay counted.
         with suppress(Full, Busy), patience(_FLUSH_SECONDS):
-            self.write(lambda _: None, frozen_too=True)
+            if self._reads:
+                self.write(lambda _: None, frozen_too=True)
 
     def copy_audit_head(self) -> Head:
         """Copy the audit head to the catalog, so that a truncated trail is detected."""
@@ -771,11 +773,13 @@ class OpenScope:
         return head
 
     def close(self) -> None:
-        """Write the counted reads and copy the audit head, if possible.
+        """Write what was counted of reads and recalls, and copy the audit head, if possible.
 
         It never fails: after a destroy, or on a full disk, only the count of reads is lost.
         """
         try:
+            with suppress(Full, Busy), patience(_FLUSH_SECONDS):
+                self.counters.flush()  # and the reads with it
             self.flush_reads()
             self.copy_audit_head()
         except ScrubjayError as error:

@@ -63,6 +63,7 @@ def _verify(opened: OpenScope) -> Report:
                 problems.append(f"{collection} row {kept.seq} is tombstoned, but not erased.")
         problems += turns.check_line(opened, view) + conversations.check(opened, view)
         problems += opened.limits.check(view)
+        problems += opened.counters.check(view, {one.number for one in memories.values()})
         return checked, problems + manifest.check(opened, view)
 
     checked, problems = opened.read(look)
