@@ -545,6 +545,7 @@ class Failpoint(StrEnum):
 
     RETAIN_COMMITTED = "retain.committed"
     BLOB_WRITTEN = "blob.written"
+    COUNTERS_WRITTEN = "counters.written"
     SEGMENT_BUILT = "segment.built"
     SEGMENT_WRITTEN = "segment.written"
     SEGMENT_PUBLISHED = "segment.published"

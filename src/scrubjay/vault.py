@@ -57,6 +57,7 @@ class Purpose(StrEnum):
     AUDIT = "audit"
     CHAIN = "chain"
     RETENTION = "retention"
+    COUNTERS = "counters"
     ADDRESS = "address"
     NAME = "name"
     RECEIPT = "receipt"

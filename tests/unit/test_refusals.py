@@ -97,6 +97,8 @@ WRITES: dict[str, Call] = {
     "supersede": lambda jay, one: jay.supersede(one, "b"),
     "pin": lambda jay, one: jay.pin(one),
     "unpin": lambda jay, one: jay.unpin(one),
+    "archive": lambda jay, one: jay.archive(one),
+    "unarchive": lambda jay, one: jay.unarchive(one),
     "expire": lambda jay, one: jay.expire(one, None),
     "purge": lambda jay, _: jay.purge(),
     "load": lambda jay, _: jay.load(

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from scrubjay.model.memory import Memory
+from scrubjay.model.pages import Page
 from scrubjay.model.results import Hit
 from scrubjay.ports import Progress, no_progress
 
@@ -39,6 +40,8 @@ class Output(Struct, frozen=True):
             self.show()
             for note in self.notes:
                 say(note)
+            if isinstance(self.result, Page) and self.result.next_cursor is not None:
+                say(f"There are more: --cursor {self.result.next_cursor}")
             return self.code
         from msgspec import json
 
@@ -139,6 +142,7 @@ def memories(found: Iterable[Memory]) -> None:
 
     def row(one: Memory) -> tuple[str, ...]:
         marks = "★ " * one.pinned + "(superseded) " * (not one.current)
+        marks += "(archived) " * (one.archived_at is not None)
         tags = "".join(f" #{piece(tag)}" for tag in one.tags)
         return one.id, _day(one.said_at), one.kind.value, marks + piece(one.content) + tags
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from scrubjay.engine.ledger.verbs import LedgerVerbs
 from scrubjay.engine.memories.verbs import MemoryVerbs
+from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.keyring import Keyring
-from scrubjay.engine.scope.open_scope import Ports
 from scrubjay.engine.scope.policy import Policy
 from scrubjay.engine.transfer.verbs import TransferVerbs
 

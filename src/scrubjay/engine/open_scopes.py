@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from scrubjay.engine.scope import lifecycle
-from scrubjay.engine.scope.open_scope import OpenScope, Ports
+from scrubjay.engine.scope.engine_ports import Ports
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import StoreError
 from scrubjay.model.requests import NOTHING, USER, Caller, Destroy, NoFields
 from scrubjay.model.results import Erasure, Rotated

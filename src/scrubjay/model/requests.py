@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
@@ -33,6 +33,7 @@ from scrubjay.model.memory import (
     ValidTo,
 )
 from scrubjay.model.origin import Actor, Origin, OriginArg
+from scrubjay.model.pages import Cursor, Paged, PageLimit
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import (
@@ -51,17 +52,11 @@ from scrubjay.model.text import (
     Words,
     zone,
 )
-from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT, Turn
+from scrubjay.model.turns import Turn
 
-BROWSE_LIMIT = 10_000
 RECALL_LIMIT = 1_000
 BRIEF_LIMIT = 1_000
 FORGET_LIMIT = 10_000
-FOLLOW_LIMIT = 1_000
-LIST_LIMIT = 10_000
-"""Maximum number of entries of a list in one answer; `after` continues it."""
-SESSIONS_LIMIT = 100_000
-One = TypeVar("One")
 AS_IT_IS = datetime.max.replace(tzinfo=UTC)
 """Sentinel time: leave the expiry as it is."""
 
@@ -250,12 +245,23 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
             supersedes=old.id,
             superseded_by=None,
             retired_at=None,
+            archived_at=None,
             version=1,
         )
 
 
+COUNTERS_LIMIT: Final = 100
+"""Maximum number of memories whose counters are asked for at once."""
+
+
+class CountersRequest(CheckedRequest, frozen=True):
+    """Ask how often memories were recalled, and when last."""
+
+    ids: Annotated[Ids, Meta(max_length=COUNTERS_LIMIT, description="The ids of the memories.")]
+
+
 class Amend(_WithId, frozen=True, kw_only=True):
-    """Change pin or expiry of one memory in one transaction; fields left out stay as they are."""
+    """Pin, archive or expire one memory in one transaction; fields left out stay as they are."""
 
     pinned: Annotated[
         bool | None,
@@ -267,26 +273,36 @@ class Amend(_WithId, frozen=True, kw_only=True):
             description="Time of expiry, in the past for at once; None for never; kept if left out."
         ),
     ] = AS_IT_IS
+    archived: Annotated[
+        bool | None,
+        Meta(
+            description="Archive, or take back from the archive: an archived memory is neither "
+            "searched, listed nor in the brief; None keeps it."
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         CheckedRequest.__post_init__(self)
-        if self.pinned is None and self.expires_at is AS_IT_IS:
-            raise InvalidRequest("The request names no change.", hint="Give pinned, or expires_at.")
+        if self.pinned is None and self.expires_at is AS_IT_IS and self.archived is None:
+            raise InvalidRequest(
+                "The request names no change.", hint="Give pinned, archived or expires_at."
+            )
 
-    def memory(self, old: Memory) -> Memory:
+    def memory(self, old: Memory, now: datetime) -> Memory:
         """The changed memory."""
         pinned = old.pinned if self.pinned is None else self.pinned
         expires_at = old.expires_at if self.expires_at is AS_IT_IS else self.expires_at
-        return replace(old, pinned=pinned, expires_at=expires_at)
+        archived_at = old.archived_at if self.archived is None else None
+        if self.archived:
+            archived_at = old.archived_at or now
+        return replace(old, pinned=pinned, expires_at=expires_at, archived_at=archived_at)
 
 
 class Browse(Filter, frozen=True, kw_only=True):
     """List memories, newest first."""
 
-    limit: Annotated[int, Meta(ge=1, le=BROWSE_LIMIT, description=_LIMIT)] = 50
-    cursor: Annotated[
-        Count | None, Meta(description="Pagination cursor: the `next` of the page before this one.")
-    ] = None
+    limit: PageLimit = 100
+    cursor: Cursor = None
 
 
 class _WithQuery(Filter, frozen=True):
@@ -295,7 +311,7 @@ class _WithQuery(Filter, frozen=True):
     query: Annotated[Words, Meta(description="The question to search by, in words.")]
 
 
-INJECTED: Final = 0.0125
+INJECTED: Final = 0.02
 """Relevance threshold of text that is injected into a prompt unasked."""
 
 
@@ -336,7 +352,7 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         Share,
         Meta(
             description="Threshold from 0 to 1: leaves out hits of lower relevance; "
-            "0.0125 silences most small talk."
+            "0.02 silences most small talk."
         ),
     ] = 0.0
     max_bytes: Annotated[
@@ -358,6 +374,10 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         _parse_scopes(self)
         Filter.__post_init__(self)
         zone(self.timezone)
+        if self.archived is not False:
+            raise InvalidRequest(
+                "archived: what is archived is not searched.", hint="Browse it, or count it."
+            )
 
     def accepts(self, memory: Memory, now: datetime) -> bool:
         """Whether the memory may be a hit: one in quarantine only if untrusted ones are wanted."""
@@ -523,44 +543,15 @@ class Get(_WithId, frozen=True, kw_only=True):
     ] = None
 
 
-class Listing(CheckedRequest, frozen=True, kw_only=True):
-    """Pagination of a list: the entries to skip, and the limit."""
-
-    after: Annotated[
-        Count, Meta(description="Offset: how many to skip from the beginning of the list.")
-    ] = 0
-    limit: Annotated[
-        int,
-        Meta(ge=1, le=LIST_LIMIT, description="Limit: how many entries are returned at most."),
-    ] = LIST_LIMIT
-
-    def part(self, found: tuple[One, ...]) -> tuple[One, ...]:
-        """The requested part of a list."""
-        return found[self.after : self.after + self.limit]
-
-
-ALL: Final = Listing()
-
-
-class History(Listing, frozen=True):
+class History(_WithId, frozen=True, kw_only=True):
     """Read all versions of a memory."""
 
-    id: MemoryId
+    limit: PageLimit = 100
+    cursor: Cursor = None
 
 
 class LineageRequest(_WithId, frozen=True):
     """Read what one memory was derived from, and what was derived from it."""
-
-
-class FollowRequest(CheckedRequest, frozen=True, kw_only=True):
-    """Read the changes of memories since the last answer, oldest first."""
-
-    after: Annotated[Count, Meta(description="The `seq` of the last answer; 0 for everything.")] = 0
-    min_seq: Annotated[Count, Meta(description="The `min_seq` of the last answer.")] = 0
-    limit: Annotated[
-        int,
-        Meta(ge=1, le=FOLLOW_LIMIT, description="Limit: how many changes are returned at most."),
-    ] = 100
 
 
 class StatisticsRequest(CheckedRequest, frozen=True, kw_only=True):
@@ -584,15 +575,7 @@ class Reject(_WithId, frozen=True):
 # -- turns and sessions --------------------------------------------------------------------------
 
 
-class _WithLimit(CheckedRequest, frozen=True):
-    """The limit may be given by position, all else by name."""
-
-    limit: Annotated[
-        int, Meta(ge=1, le=TURNS_LIMIT, description="Limit: how many turns are returned at most.")
-    ] = 50
-
-
-class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
+class TurnsRequest(Paged, frozen=True, kw_only=True):
     """Read turns, newest first: all or those of a session."""
 
     session: Annotated[
@@ -601,35 +584,6 @@ class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
     before: Annotated[
         Time | None, Meta(description="End of the time range: turns before this time.")
     ] = None
-    before_id: Annotated[
-        Id | None,
-        Meta(description="The id of the last turn of the answer before this one; needs `before`."),
-    ] = None
-
-    def __post_init__(self) -> None:
-        CheckedRequest.__post_init__(self)
-        if self.before_id is not None and self.before is None:
-            raise InvalidRequest(
-                "`before_id` needs the time of the turn as well.", hint="Give before."
-            )
-
-
-class TimelineRequest(CheckedRequest, frozen=True):
-    """Read the timeline: when each turn was, and how it begins."""
-
-    limit: Annotated[
-        int,
-        Meta(ge=1, le=TIMELINE_LIMIT, description="Limit: how many turns are returned at most."),
-    ] = 50
-
-
-class SessionsRequest(CheckedRequest, frozen=True):
-    """List the sessions (conversations), the most recently active first."""
-
-    limit: Annotated[
-        int,
-        Meta(ge=1, le=SESSIONS_LIMIT, description="Limit: how many sessions are returned at most."),
-    ] = 50
 
 
 class MarkTainted(CheckedRequest, frozen=True):
@@ -722,15 +676,6 @@ class Restore(Load, frozen=True):
     anew: Annotated[
         bool, Meta(description="Whether to begin again a scope that was destroyed.")
     ] = False
-
-
-class AuditRequest(Listing, frozen=True, kw_only=True):
-    """Read the audit trail, oldest first."""
-
-    limit: Annotated[
-        int,
-        Meta(ge=1, le=LIST_LIMIT, description="Limit: how many events are returned at most."),
-    ] = 1000
 
 
 class Destroy(Struct, frozen=True, kw_only=True):

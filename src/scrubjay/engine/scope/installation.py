@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from scrubjay import vault
-from scrubjay.engine.scope.open_scope import Ports
+from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.model.errors import KeyMissing, NotFound, SealBroken
 from scrubjay.model.rows import CatalogEntry
 from scrubjay.model.scope import Scope

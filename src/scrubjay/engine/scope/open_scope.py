@@ -11,16 +11,15 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.scope import pending_blobs
 from scrubjay.engine.scope.audit_trail import AuditTrail
-from scrubjay.engine.scope.keyring import Keyring
+from scrubjay.engine.scope.counters import Counters
+from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.limits import ScopeLimits
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
-from scrubjay.engine.scope.policy import Policy
 from scrubjay.engine.scope.provisions import LongBody, Need, Provisions
 from scrubjay.engine.scope.scope_keys import ScopeKeys, slot
 from scrubjay.model import records, turns
@@ -45,17 +44,9 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
 from scrubjay.ports import (
-    Blobs,
-    Clock,
-    Distiller,
-    Embedder,
-    Extractor,
     Failpoint,
-    Reach,
-    Store,
     Tx,
     View,
-    pass_by,
     patience,
 )
 from scrubjay.vault import Mac, Purpose, Sealer
@@ -72,24 +63,6 @@ _WRITE_TRIES = 512
 _FLUSH_SECONDS = 1.0
 _PAGE = 256
 _log = logging.getLogger(__name__)
-
-
-class Ports(Struct, frozen=True, kw_only=True):
-    """The adapters an engine works with, one per port, and its policy."""
-
-    store: Store
-    blobs: Blobs
-    keyring: Keyring
-    clock: Clock
-    embedder: Embedder
-    distiller: Distiller | None = None
-    """Derives memories from turns by rules; without one, turns are only stored."""
-    extractor: Extractor | None = None
-    """Extracts memories by a language model; without one, no turn leaves this machine."""
-    reach: Reach = pass_by
-    policy: Policy = Policy()
-    proven: set[bytes] = set()
-    """Hashes of the installation keys that were seen to open this catalog."""
 
 
 def day(time: datetime) -> int:
@@ -144,6 +117,7 @@ class OpenScope:
         self._approval_mac = Mac(vault.derive(lookup, Purpose.APPROVAL, scope))
         self.trail = AuditTrail.of(lookup, scope, ports.clock)
         self.limits = ScopeLimits(lookup, scope, ports.clock)
+        self.counters = Counters(self)
         self._local = threading.local()
         self._mutex = threading.Lock()
         self._reads: Counter[tuple[str, str]] = Counter()
@@ -452,6 +426,7 @@ class OpenScope:
     def erase_memory(self, tx: Tx, row: Row, memory: Memory | None) -> None:
         """Erase the row of a memory; one that does not open may stay counted below a cap."""
         tx.erase(Collection.MEMORY, row.id, drop_day=self.drop_day())
+        self.counters.erase(tx, row)
         if memory is not None:
             self.limits.follow(tx, memory, row.born, erased=True)
 
@@ -772,11 +747,10 @@ class OpenScope:
 
     def flush_reads(self) -> None:
         """Write the counted reads to the audit trail, or later if the disk is full."""
-        if not self._reads:
-            return
         # Reading goes on while the disk is full or a writer stands still: the reads stay counted.
         with suppress(Full, Busy), patience(_FLUSH_SECONDS):
-            self.write(lambda _: None, frozen_too=True)
+            if self._reads:
+                self.write(lambda _: None, frozen_too=True)
 
     def copy_audit_head(self) -> Head:
         """Copy the audit head to the catalog, so that a truncated trail is detected."""
@@ -789,11 +763,13 @@ class OpenScope:
         return head
 
     def close(self) -> None:
-        """Write the counted reads and copy the audit head, if possible.
+        """Write what was counted of reads and recalls, and copy the audit head, if possible.
 
         It never fails: after a destroy, or on a full disk, only the count of reads is lost.
         """
         try:
+            with suppress(Full, Busy), patience(_FLUSH_SECONDS):
+                self.counters.flush()  # and the reads with it
             self.flush_reads()
             self.copy_audit_head()
         except ScrubjayError as error:

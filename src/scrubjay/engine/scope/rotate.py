@@ -8,6 +8,7 @@ continues from there.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -66,8 +67,10 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
             if count and deadline is not None and clock.monotonic() >= deadline:
                 return resealed
     manifest.renew(opened)
+    if opened.read(opened.counters.outdated):
+        opened.write(opened.counters.renew, frozen_too=True, erasing=True)
     opened.ports.reach(Failpoint.ROTATE_RESEALED)
-    if (head := opened.read(_head_if_done)) is None:
+    if (head := opened.read(partial(_head_if_done, opened))) is None:
         return resealed
     if not opened.ports.store.lasting(opened.address):
         return resealed  # an older copy of the rows may yet take over, and needs the old keys
@@ -147,7 +150,8 @@ def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tupl
     return (found[-1][0].seq if more else -1), len(done)
 
 
-def _head_if_done(view: View) -> Head | None:
-    """The head, if no row is left under an old key."""
+def _head_if_done(opened: OpenScope, view: View) -> Head | None:
+    """The head, if nothing is left under an old key."""
     left = any(view.stale(collection, 0, 1) for collection in Collection)
-    return None if left or manifest.outdated(view) else view.head()
+    left = left or manifest.outdated(view) or opened.counters.outdated(view)
+    return None if left else view.head()

@@ -14,7 +14,8 @@ from scrubjay.engine.ledger import backlog, conversations, derivation, documents
 from scrubjay.engine.memories import receipts, retention
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.audit_trail import LOST
-from scrubjay.engine.scope.open_scope import OpenScope, Ports, day, slots
+from scrubjay.engine.scope.engine_ports import Ports
+from scrubjay.engine.scope.open_scope import OpenScope, day, living, slots
 from scrubjay.engine.scope.scope_keys import LOOKUP
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.transfer import bundle
@@ -235,8 +236,13 @@ def backup(
     key, name = random(KEY_BYTES), random(16).hex()
 
     def collect(view: View) -> bundle.Content:
+        content, recalled = _collect(opened, view, Export()), opened.counters.every(view)
+        counted = {
+            one.id: recalled[one.number] for one in content.memories if one.number in recalled
+        }
         return replace(
-            _collect(opened, view, Export()),
+            content,
+            counters=counted,
             lookup=ports.keyring.get(opened.address, LOOKUP, opened.scope),
             tombstones=tuple(view.tombstones()),
             audit=tuple((row.cell, row.mac) for row in view.audit(0, _ALL)),
@@ -244,6 +250,7 @@ def backup(
             retention=None if (limits := opened.limits.read(view)) is None else limits.policy,
         )
 
+    opened.counters.flush()
     content = opened.read(collect)
     raw = bundle.seal(content, name=name, key=key, random=random)
     ports.keyring.add(opened.address, f"backup.{name}", key, opened.scope)
@@ -411,6 +418,10 @@ def _restore(
     }
     rest = replace(content, **later)
     _merge_later(opened, tx, rest, caller, clean=caller.ceiling is not None)
+    if content.counters and caller.ceiling is None:
+        rows = {id: living(tx, Collection.MEMORY, opened.row_id(id)) for id in content.counters}
+        counted = {row.born: content.counters[id] for id, row in rows.items() if row is not None}
+        opened.counters.adopt(tx, counted)
     if content.extraction is not None:
         backlog.adopt(opened, tx, content.extraction, empty=empty)
     if content.retention is not None and caller.ceiling is None:
