@@ -7,11 +7,11 @@ continues from there.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 
 from msgspec.structs import replace
 
+from scrubjay import vault
 from scrubjay.engine.scope import pending_blobs
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.provisions import LongBody
@@ -22,8 +22,9 @@ from scrubjay.model.origin import Actor
 from scrubjay.model.results import Rotated
 from scrubjay.model.rows import Collection, Due, Head, Row
 from scrubjay.ports import Failpoint, Tx, View
+from scrubjay.vault import Purpose
 
-_BATCH = 128
+_BATCH = 1024
 _BATCH_BYTES = 8 * 1024 * 1024
 """How much text of a batch is held in memory at once, beyond which it is cut short."""
 
@@ -98,38 +99,24 @@ def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tupl
     a row that was written or erased meanwhile has no need of it.
     """
 
-    def look(view: View) -> tuple[int, list[tuple[Row, bytes | None, bytes | None]], bool]:
-        found: list[tuple[Row, bytes | None, bytes | None]] = []
-        rows, size = view.stale(collection, after, _BATCH), 0
+    def look(view: View) -> tuple[list[tuple[Row, Row]], dict[str, bytes], bool]:
+        rows, size, epoch = (
+            view.stale(collection, after, _BATCH),
+            0,
+            view.head().at(collection).epoch,
+        )
+        resealed, streams = list[tuple[Row, Row]](), dict[str, bytes]()
         for row in rows:
-            body = None
-            # Damage must not keep the key of erased cells alive: the row moves on as it is,
-            # and opens as little as before.
-            with suppress(SealBroken):
-                body = opened.open_body(collection, row)
-            found.append((row, body, None if body is None else opened.sound_vector(row)))
-            size += len(body or b"")
+            resealed.append((row, _resealed(opened, collection, row, epoch, streams)))
+            size += sum(map(len, streams.values())) or len(row.cell or b"")
             if size > _BATCH_BYTES:
                 break
-        more = len(rows) == _BATCH or len(found) < len(rows)
-        return view.head().at(collection).epoch, found, more
+        return resealed, streams, len(rows) == _BATCH or len(resealed) < len(rows)
 
-    epoch, found, more = opened.read(look)
-    if not found:
+    resealed, streams, more = opened.read(look)
+    if not resealed:
         return -1, 0
-    resealed, streams = [], {}
-    for row, body, vector in found:
-        new = replace(row, epoch=epoch)
-        if body is not None:
-            new = replace(new, vector=opened.seal_vector(vector, row.id, epoch))
-            if row.blob is None:
-                new = opened.seal_cell(collection, new, body)
-            else:
-                name = opened.ports.clock.random(16).hex()
-                long = LongBody(collection, row.id, row.version, epoch, body)
-                streams[name] = opened.seal_stream(long, name)
-                new = opened.seal_cell(collection, replace(new, blob=name), name.encode())
-        resealed.append((row, new))
+    epoch = resealed[0][1].epoch
     if streams:
         opened.put_blobs(streams, erasing=True)
         opened.ports.reach(Failpoint.BLOB_WRITTEN)
@@ -147,7 +134,32 @@ def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tupl
             opened.ports.blobs.delete(opened.address, str(orphan))
     if not done:
         return after, 0
-    return (found[-1][0].seq if more else -1), len(done)
+    return (resealed[-1][0].seq if more else -1), len(done)
+
+
+def _resealed(
+    opened: OpenScope, collection: Collection, row: Row, epoch: int, streams: dict[str, bytes]
+) -> Row:
+    """A row as it is in another epoch; its blob, if it has one, gets into `streams`."""
+    assert row.cell is not None
+    vector, name, place = row.vector, row.blob, {"row_id": row.id, "version": row.version}
+    # Damage must not keep the key of erased cells alive: the row moves on as it is, and opens as
+    # little as before.
+    try:
+        if row.blob is None:
+            padded = opened.sealer(collection, Purpose.CELL, row.epoch).unseal(row.cell, **place)
+        else:
+            body = opened.open_body(collection, row)
+            name = opened.ports.clock.random(16).hex()
+            long = LongBody(collection, row.id, row.version, epoch, body)
+            streams[name], padded = opened.seal_stream(long, name), vault.pad(name.encode())
+    except SealBroken:
+        return replace(row, epoch=epoch)
+    if vector is not None:
+        vector = opened.seal_vector(opened.sound_vector(row), row.id, epoch)
+    nonce = opened.ports.clock.random(vault.NONCE_BYTES)
+    cell = opened.sealer(collection, Purpose.CELL, epoch).seal(padded, nonce=nonce, **place)
+    return replace(row, epoch=epoch, cell=cell, vector=vector, blob=name)
 
 
 def _head_if_done(opened: OpenScope, view: View) -> Head | None:
