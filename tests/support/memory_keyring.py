@@ -31,12 +31,12 @@ class MemoryWrapper(LocalWrapper):
 
     def found(self) -> None:
         with self._lock:
-            self._held = self._held or {1: self._random(KEY_BYTES)}
+            self._held = self._held or {1: self.random(KEY_BYTES)}
 
     def begin(self) -> int:
         with self._lock:
             last = max(self.roots()) + 1
-            self._held = {**self._held, last: self._random(KEY_BYTES)}
+            self._held = {**self._held, last: self.random(KEY_BYTES)}
             return last
 
     def destroy(self, generation: int) -> None:

@@ -107,19 +107,19 @@ class MemoryNode:
     def catalog(self) -> Catalog:
         """The catalog, over the network."""
         self._check_open()
-        catalog: Catalog = FarPart(self, self._cluster.primary.catalog, "catalog")  # type: ignore[assignment]
+        catalog: Catalog = FarPart(self, self._cluster.primary.catalog, "catalog")
         return catalog
 
     @property
     def shared(self) -> Shared:
         """Shared values, over the network."""
-        shared: Shared = FarPart(self, self._cluster.primary.shared, "shared")  # type: ignore[assignment]
+        shared: Shared = FarPart(self, self._cluster.primary.shared, "shared")
         return shared
 
     @property
     def slots(self) -> Slots:
         """The slots beside the rows, over the network."""
-        slots: Slots = FarPart(self, self._cluster.primary.slots, "slots")  # type: ignore[assignment]
+        slots: Slots = FarPart(self, self._cluster.primary.slots, "slots")
         return slots
 
     def create(self, address: str) -> None:
@@ -135,7 +135,7 @@ class MemoryNode:
     def read(self, address: str) -> Iterator[View]:
         self._check_open()
         with self._cluster.primary.read(address) as view:
-            yield FarView(self, view)  # type: ignore[misc]
+            yield FarView(self, view)
 
     def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
         self._check_open()
@@ -143,7 +143,7 @@ class MemoryNode:
 
         def far(tx: Tx) -> Result:
             nonlocal fate
-            result = work(FarView(self, tx))  # type: ignore[arg-type]
+            result = work(FarView(self, tx))
             fate = self._network("commit")
             if self._cluster.failovers != era:
                 raise Busy("The connection was lost.")

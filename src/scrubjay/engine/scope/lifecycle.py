@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.memories import receipts
+from scrubjay.engine.scope import root_key
 from scrubjay.engine.scope.commits import commit
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key, name_sealer, scope_name
@@ -203,6 +204,8 @@ def _keep_receipt(ports: Ports, address: str, head: Head, rows: int) -> None:
         erased=rows,
         rotated=True,
         backups=receipts.backup_notes(ports, address),
+        generation=ports.keyring.generation,
+        noise_from=root_key.noise_from(ports),
         audit_count=head.audit_count,
         audit_mac=head.audit_mac.hex(),
     )

@@ -25,6 +25,8 @@ from scrubjay.ports import Failpoint, Tx, View
 from scrubjay.vault import Purpose
 
 _BATCH = 1024
+_SLICE = 128
+"""The same within a slice of due work, which another verb waits for."""
 _BATCH_BYTES = 8 * 1024 * 1024
 """How much text of a batch is held in memory at once, beyond which it is cut short."""
 
@@ -56,13 +58,13 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
     """
     clock = opened.ports.clock
     deadline = None if seconds is None else clock.monotonic() + seconds
-    resealed = 0
+    resealed, limit = 0, _BATCH if seconds is None else min(_BATCH, _SLICE)
     # Where to go on depends on the present epoch, which the caller may just have raised.
     opened.head()
     for collection in Collection:
         after = opened.resume_at(collection)
         while after >= 0:
-            after, count = _reseal_batch(opened, collection, after)
+            after, count = _reseal_batch(opened, collection, after, limit)
             opened.note_progress(collection, after)
             resealed += count
             if count and deadline is not None and clock.monotonic() >= deadline:
@@ -92,7 +94,9 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
     return resealed
 
 
-def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tuple[int, int]:
+def _reseal_batch(
+    opened: OpenScope, collection: Collection, after: int, limit: int
+) -> tuple[int, int]:
     """Re-encrypt one batch; returns the seq to continue from (-1 at the end) and the count.
 
     It is read and sealed outside of the transaction, which exchanges what is still as it was read:
@@ -101,7 +105,7 @@ def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tupl
 
     def look(view: View) -> tuple[list[tuple[Row, Row]], dict[str, bytes], bool]:
         rows, size, epoch = (
-            view.stale(collection, after, _BATCH),
+            view.stale(collection, after, limit),
             0,
             view.head().at(collection).epoch,
         )
@@ -111,7 +115,7 @@ def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tupl
             size += sum(map(len, streams.values())) or len(row.cell or b"")
             if size > _BATCH_BYTES:
                 break
-        return resealed, streams, len(rows) == _BATCH or len(resealed) < len(rows)
+        return resealed, streams, len(rows) == limit or len(resealed) < len(rows)
 
     resealed, streams, more = opened.read(look)
     if not resealed:
@@ -142,12 +146,14 @@ def _resealed(
 ) -> Row:
     """A row as it is in another epoch; its blob, if it has one, gets into `streams`."""
     assert row.cell is not None
-    vector, name, place = row.vector, row.blob, {"row_id": row.id, "version": row.version}
+    vector, name = row.vector, row.blob
+    here = opened.sealer(collection, Purpose.CELL, row.epoch)
+    there = opened.sealer(collection, Purpose.CELL, epoch)
     # Damage must not keep the key of erased cells alive: the row moves on as it is, and opens as
     # little as before.
     try:
         if row.blob is None:
-            padded = opened.sealer(collection, Purpose.CELL, row.epoch).unseal(row.cell, **place)
+            padded = here.unseal(row.cell, row_id=row.id, version=row.version)
         else:
             body = opened.open_body(collection, row)
             name = opened.ports.clock.random(16).hex()
@@ -158,7 +164,7 @@ def _resealed(
     if vector is not None:
         vector = opened.seal_vector(opened.sound_vector(row), row.id, epoch)
     nonce = opened.ports.clock.random(vault.NONCE_BYTES)
-    cell = opened.sealer(collection, Purpose.CELL, epoch).seal(padded, nonce=nonce, **place)
+    cell = there.seal(padded, row_id=row.id, version=row.version, nonce=nonce)
     return replace(row, epoch=epoch, cell=cell, vector=vector, blob=name)
 
 
