@@ -23,6 +23,7 @@ from pydantic_ai.conversation_store import (
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 
+import scrubjay
 from scrubjay import Jay, Scope
 from scrubjay.model.errors import NotFound
 from scrubjay.surfaces.initrunner.conversation_store import ScrubjayConversations
@@ -191,7 +192,7 @@ def test_documents_do_what_langgraph_does_in_memory(steps: list[tuple[Any, ...]]
                 with pytest.raises(NotFound):
                     ours.document((*namespace, rest[0]))
         else:
-            found = ours.documents(namespace, where=rest[0], limit=100).documents
+            found = ours.documents(namespace, where=rest[0], limit=100).data
             items = theirs.search(namespace, filter=rest[0], limit=100)
             known = sorted(((*item.namespace, item.key), item.value) for item in items)
             assert [(one.name, one.value) for one in found] == sorted(known, key=lambda one: one[0])
@@ -201,9 +202,5 @@ def test_a_page_of_documents_ends_where_the_next_begins() -> None:
     ours = jay()
     for number in range(25):
         ours.put(("a", f"{number:02}"), number)
-    at, seen = 0, list[Any]()
-    while at is not None:
-        page = ours.documents("a", limit=7, offset=at)
-        seen += [one.value for one in page.documents]
-        at = page.next  # type: ignore[assignment]
+    seen = [one.value for one in scrubjay.every(ours.documents, prefix="a", limit=7)]
     assert seen == list(range(25))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
@@ -53,18 +54,11 @@ class ScrubjayConversations(ConversationStore):
     ) -> Sequence[ConversationRecord]:
         """The records, or those with a label, the last written first."""
         where: Mapping[str, Json] = {} if scope is None else {"scope": scope}
-        records: list[ConversationRecord] = []
-        offset: int | None = 0
-        while offset is not None and (limit is None or len(records) < limit):
-            try:
-                page = await self._run(
-                    self._jay.conversations, where=where, limit=LIST_LIMIT, offset=offset
-                )
-            except NotFound:  # nothing was ever written
-                break
-            records += map(_record, page.conversations)
-            offset = page.next
-        return records[:limit]
+        try:
+            found = await self._run(self._listed, where, limit)
+        except NotFound:  # nothing was ever written
+            return []
+        return [_record(one) for one in found]
 
     async def write_record(
         self,
@@ -127,6 +121,9 @@ class ScrubjayConversations(ConversationStore):
             entries = [*map(_entry, found.entries), *entries]
             head_id = found.entries[0].parent
         return entries
+
+    def _listed(self, where: Mapping[str, Json], limit: int | None) -> list[Conversation]:
+        return list(islice(every(self._jay.conversations, where=where, limit=LIST_LIMIT), limit))
 
     async def _run(self, verb: Callable[..., R], *args: Any, **fields: Any) -> R:
         return await asyncio.to_thread(partial(verb, *args, **fields))

@@ -222,15 +222,11 @@ class LongTermMemory:
             found = self.jay.browse(kinds=kinds, category=category or None, limit=most)
         except InvalidRequest:  # no memory can have a category like that
             return []
-        return list(found.memories)
+        return list(found.data)
 
     def all(self) -> Iterator[Memory]:
         """Every memory, newest first; NotFound if nothing was ever stored."""
-        page = self.jay.browse(limit=_PAGE)
-        yield from page.memories
-        while page.next is not None:
-            page = self.jay.browse(limit=_PAGE, cursor=page.next)
-            yield from page.memories
+        return every(self.jay.browse)
 
     def exists(self) -> bool:
         """Whether anything was ever stored in the scope."""
@@ -248,19 +244,15 @@ class LongTermMemory:
         if not self.config.enabled(MemoryType.PROCEDURAL):
             return ""
         try:
-            found: list[Memory] = []
-            cursor: int | None = None
-            while len(found) < PROCEDURES:
-                page = self.jay.browse(kinds={Kind.PROCEDURE}, limit=_PAGE, cursor=cursor)
-                found += [one for one in page.memories if not one.quarantined]
-                if (cursor := page.next) is None:
-                    break
+            known = every(self.jay.browse, kinds={Kind.PROCEDURE}, limit=_PAGE)
+            sound = (one for one in known if not one.quarantined)
+            found = list(islice(sound, PROCEDURES))
         except NotFound:
             return ""
         except ScrubjayError as error:
             log.warning("Failed to load procedures", extra={"code": error.code})
             return ""
-        lines = [f"- [{category_of(one)}] {_line(one.content)}" for one in found[:PROCEDURES]]
+        lines = [f"- [{category_of(one)}] {_line(one.content)}" for one in found]
         return "\n".join((_HEADING, "", *lines)) if lines else ""
 
     # -- consolidation ---------------------------------------------------------------------

@@ -97,7 +97,7 @@ class Sessions:
         """The sessions of the agent, the last written first, with title, time and count."""
         try:
             where = {"agent": self._agent}
-            return self._jay.conversations(where=where, limit=limit).conversations
+            return self._jay.conversations(where=where, limit=limit).data
         except NotFound:
             return ()
 
