@@ -24,10 +24,11 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.usage import RunUsage
 
 from scrubjay.handle import Jay
-from scrubjay.model.conversations import LIST_LIMIT, READ_LIMIT, Conversation, Entry
+from scrubjay.model.conversations import Conversation, Entry
 from scrubjay.model.documents import NO_REVISION
 from scrubjay.model.errors import Conflict, NotFound, Stale
 from scrubjay.model.memory import Json
+from scrubjay.model.pages import PAGE_LIMIT, every
 
 _USAGE = TypeAdapter(RunUsage)
 _DEFERRED = TypeAdapter(DeferredToolRequests)
@@ -113,7 +114,7 @@ class ScrubjayConversations(ConversationStore):
         """The entries up to one, or the last of them, in as few reads as possible."""
         entries: list[ConversationEntry] = []
         while head_id is not None and (limit is None or len(entries) < limit):
-            most = READ_LIMIT if limit is None else min(limit - len(entries), READ_LIMIT)
+            most = PAGE_LIMIT if limit is None else min(limit - len(entries), PAGE_LIMIT)
             try:
                 found = await self._run(self._jay.conversation, entry=head_id, limit=most)
             except NotFound as error:
@@ -123,7 +124,7 @@ class ScrubjayConversations(ConversationStore):
         return entries
 
     def _listed(self, where: Mapping[str, Json], limit: int | None) -> list[Conversation]:
-        return list(islice(every(self._jay.conversations, where=where, limit=LIST_LIMIT), limit))
+        return list(islice(every(self._jay.conversations, where=where, limit=PAGE_LIMIT), limit))
 
     async def _run(self, verb: Callable[..., R], *args: Any, **fields: Any) -> R:
         return await asyncio.to_thread(partial(verb, *args, **fields))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -16,7 +17,8 @@ from scrubjay.model.errors import InvalidRequest, NotFound, ScrubjayError
 from scrubjay.model.jobs import JobKind, Worked
 from scrubjay.model.memory import CATEGORY, Json, Kind, Memory
 from scrubjay.model.origin import lowest
-from scrubjay.model.requests import BROWSE_LIMIT, RECALL_LIMIT
+from scrubjay.model.pages import PAGE_LIMIT, every
+from scrubjay.model.requests import RECALL_LIMIT
 from scrubjay.model.retention import KindLimit
 from scrubjay.surfaces.initrunner.embeddings import EmbeddingRecord
 from scrubjay.surfaces.initrunner.roles import MemoryConfig, MemoryType
@@ -217,7 +219,7 @@ class LongTermMemory:
     ) -> list[Memory]:
         """The newest memories; NotFound if nothing was ever stored."""
         kinds = frozenset[Kind]() if type_ is None else type_.kinds
-        most = _within(limit, BROWSE_LIMIT)
+        most = _within(limit, PAGE_LIMIT)
         try:
             found = self.jay.browse(kinds=kinds, category=category or None, limit=most)
         except InvalidRequest:  # no memory can have a category like that

@@ -78,16 +78,13 @@ def load(memory: LongTermMemory, records: Sequence[Mapping[str, Any]]) -> Import
     drafts.sort(key=lambda draft: draft.said_at or datetime.max.replace(tzinfo=UTC))
     if not drafts:
         return Imported()
-    receipts = memory.jay.retain_many(drafts)
+    batch = memory.jay.retain_many(drafts)
     memory.settle()
-    known = 0
-    for draft, one in zip(drafts, receipts.receipts, strict=True):
+    for draft, one in zip(drafts, batch, strict=True):
         if one.refused is not None:
             skipped.append(f"{draft.content[:60]!r}: {one.refused.message}")
-        elif one.retained is not None and one.retained.outcome != "stored":
-            known += 1
-    stored = len(drafts) - len(skipped) - known
-    return Imported(memories=stored, known=known, skipped=tuple(skipped))
+    known = len(drafts) - batch.stored - batch.refused
+    return Imported(memories=batch.stored, known=known, skipped=tuple(skipped))
 
 
 def _draft(place: int, record: Mapping[str, Any]) -> Retain | None:
