@@ -389,8 +389,8 @@ def test_a_tool_that_does_not_read_the_web_taints_nothing(
 
 
 def test_a_search_of_the_provider_taints_as_well(capability: AgentMemory, jay: Jay) -> None:
-    parts = [NativeToolReturnPart(tool_name="web_search", content="x", tool_call_id="1"), LEARN]
-    answers = [ModelResponse(parts=parts), ModelResponse(parts=[TextPart("done")])]
+    found = NativeToolReturnPart(tool_name="web_search", content="x", tool_call_id="1")
+    answers = [ModelResponse(parts=[found, LEARN]), ModelResponse(parts=[TextPart("done")])]
     agent = Agent(FunctionModel(lambda *_: answers.pop(0)), capabilities=[capability])
     asyncio.run(agent.run("go", conversation_id="chat-1"))
     (learned,) = jay.browse()
