@@ -55,7 +55,7 @@ def test_the_model_is_resolved_as_the_table_says(
     found = embeddings.resolve(EmbeddingConfig(**config), agent)
     assert (found.identity, found.key_variable) == (identity, key)
     environment = {key: "secret"}
-    chosen = found.settings(settings.at_home(Path("home")), environment.get)
+    chosen = found.settings(settings.at_home(Path("home")), lambda name: environment.get(name))
     assert chosen.embedder is EmbedderName.OPENAI
     assert (chosen.openai.url, chosen.openai.api_key) == (url, "secret" if key else None)
 
@@ -63,7 +63,9 @@ def test_the_model_is_resolved_as_the_table_says(
 def test_local_needs_no_key_and_no_network(tmp_path: Path) -> None:
     found = embeddings.resolve(EmbeddingConfig(provider="local"), "openai")
     assert found.identity == "local"
-    assert found.settings(settings.at_home(tmp_path), {}.get).embedder is EmbedderName.STATIC
+    assert (
+        found.settings(settings.at_home(tmp_path), lambda _: None).embedder is EmbedderName.STATIC
+    )
 
 
 def test_a_provider_that_cannot_embed_is_refused_with_the_ways_out() -> None:
@@ -77,7 +79,7 @@ def test_a_provider_that_cannot_embed_is_refused_with_the_ways_out() -> None:
 def test_a_missing_key_names_its_variable_and_the_way_out(agent: str, tmp_path: Path) -> None:
     found = embeddings.resolve(EmbeddingConfig(), agent)
     with pytest.raises(EmbeddingKeyMissing) as caught:
-        found.settings(settings.at_home(tmp_path), {}.get)
+        found.settings(settings.at_home(tmp_path), lambda _: None)
     said = caught.value.message
     assert found.key_variable in said
     assert "embedding keys may differ from LLM keys" in said

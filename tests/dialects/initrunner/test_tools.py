@@ -31,7 +31,7 @@ from scrubjay.surfaces.initrunner.memory import sanitized
 from scrubjay.surfaces.initrunner.roles import EpisodicConfig, ProceduralConfig, SemanticConfig
 from tests.support.chat_server import Call, ChatServer, results
 from tests.support.engines import MemoryHome
-from tests.support.memory_keyring import MemoryKeyring
+from tests.support.memory_keyring import memory_keyring
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00"
 Ask = Callable[..., str]
@@ -338,7 +338,7 @@ def test_a_store_that_fails_costs_the_section_and_not_the_run(
     capability.memory.learn_procedure("Step")
     assert "Step" in instructions(capability)
     capability.memory.jay.close()
-    home.keyring = MemoryKeyring(home.clock)
+    home.keyring = memory_keyring(home.clock)
     scope = Scope("local", "alice")
     assert instructions(AgentMemory(Jay(home.engine(), scope))) == ""
 
