@@ -332,7 +332,11 @@ def _keys(*, create: bool = False) -> Iterator[Keys]:
     Option("NAME", "Name of the key, for people to know it by.", str, required=True),
     Option(
         "--scope -s", "Scope the key covers: tenant/owner, tenant/*, or *.", str, name="scopes",
-        metavar="SCOPE", many=True, required=True,
+        metavar="SCOPE", many=True,
+    ),
+    Option(
+        "--by-scope", "Grants in one scope of their own, such as team/x=read,export.", str,
+        metavar="SCOPE=GRANTS", many=True,
     ),
     Option(
         "--grant -g", "Grant: what the key allows.", Grant, name="grants", many=True,
@@ -356,15 +360,17 @@ def create_key(
     actor: Actor = Actor.AGENT,
     origin: Origin | None = None,
     expires_at: datetime | None = None,
-    scopes: Sequence[str],
+    scopes: Sequence[str] = (),
+    by_scope: Sequence[str] = (),
 ) -> Output:
     """Create an API key. It is shown now and never again.
 
-    Example: scrubjay keys create "my agent" --scope acme/alice --grant read --grant write
+    Example: scrubjay keys create "my agent" --scope me/alice --by-scope team/x=read
     """
+    own = {one: some.split(",") for one, _, some in (text.partition("=") for text in by_scope)}
     with _keys(create=True) as keys:
         issued = keys.create(
-            name=name, scopes=scopes, grants=grants, actor=actor, origin=origin,
+            name=name, scopes=scopes, grants=grants, by_scope=own, actor=actor, origin=origin,
             expires_at=expires_at,
         )  # fmt: skip
     notes = [f"Keep it safe: it is not shown again. It is listed as {issued.key.id}."]
@@ -385,7 +391,7 @@ def list_keys(**request: Any) -> Output:
         (
             one.id,
             render.piece(one.name),
-            " ".join(one.scopes),
+            " ".join((*one.scopes, *(f"{at}={','.join(to)}" for at, to in one.by_scope.items()))),
             " ".join(one.grants),
             one.actor.value,
             render.local(one.expires_at),
