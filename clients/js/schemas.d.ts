@@ -1058,9 +1058,7 @@ export interface RecallRequest {
    * none.
    */
   min_similarity?: number;
-  /**
-   * Threshold from 0 to 1: leaves out hits of lower relevance; 0.0125 silences most small talk.
-   */
+  /** Threshold from 0 to 1: leaves out hits of lower relevance; 0.02 silences most small talk. */
   min_relevance?: number;
   /** Size budget: bytes of content all hits together may have. */
   max_bytes?: number | null;

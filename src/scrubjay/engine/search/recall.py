@@ -237,6 +237,7 @@ def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | No
         likeness=likeness,
         terms=match.terms,
         nats=match.nats,
+        topical=match.topical,
         shared=match.shared,
     )
     now = searched[0].opened.ports.clock.now()
