@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
@@ -70,7 +69,7 @@ def document() -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for operation, request, answer in zip(OPERATIONS, sent, given, strict=False):
         name = request["$ref"].rpartition("/")[2]
-        _put_defaults(defined[name], operation)
+        codec.put_defaults(defined[name], operation.loose)
         described = _operation(operation, defined[name], request, answer)
         paths.setdefault(f"/v1{operation.path}", {})[operation.method.lower()] = described
         if operation.in_query:
@@ -100,18 +99,6 @@ def answer_type(operation: Operation) -> type[Struct]:
         return gives
     data: Any = Annotated[gives, Meta(description=operation.summary)]
     return msgspec.defstruct(_title(operation, "Answer"), [("data", data)])
-
-
-def _put_defaults(form: dict[str, Any], operation: Operation) -> None:
-    """Add the defaults of fields."""
-    wanted = operation.loose
-    form["required"] = [name for name, (_, default) in wanted.items() if default is ...]
-    if not form["required"]:
-        del form["required"]
-    for name, schema in form.get("properties", {}).items():
-        default = wanted[name][1]
-        if default is not ... and not isinstance(default, datetime):
-            schema["default"] = codec.plain(default)
 
 
 def _title(operation: Operation, kind: str) -> str:
@@ -157,7 +144,7 @@ def _parameters(operation: Operation, form: dict[str, Any]) -> list[dict[str, An
     ]
     if operation.in_query:
         for name, schema in form.get("properties", {}).items():
-            flat = _flat(schema)
+            flat = codec.flat(schema)
             about = flat.pop("description", "")
             shape = {"schema": flat}
             if codec.is_object(operation.loose[name][0]):
@@ -183,17 +170,6 @@ def _header(name: str, about: str, example: str | None) -> dict[str, Any]:
         "name": name, "in": "header", "description": about, "schema": {"type": "string"},
     }  # fmt: skip
     return found if example is None else {**found, "example": example}
-
-
-def _flat(schema: dict[str, Any]) -> dict[str, Any]:
-    """Schema of a query parameter: optional instead of nullable."""
-    options = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]
-    flat = {**schema, **options[0]} if len(options) == 1 else dict(schema)
-    if len(options) == 1:
-        del flat["anyOf"]
-    if flat.get("default", 0) is None:
-        del flat["default"]
-    return flat
 
 
 def _responses(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
