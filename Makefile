@@ -4,11 +4,7 @@ PYTHON_IN_VENV := .venv/bin/python
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--custom-compile-command "make requirements"
 
-# Two test processes share the cores; a threaded BLAS below them would only slow both down.
 WORKERS ?= 2
-export OPENBLAS_NUM_THREADS := 1
-export OMP_NUM_THREADS := 1
-export MKL_NUM_THREADS := 1
 
 TARGET ?= bundle
 SECONDS ?= 600
@@ -36,6 +32,8 @@ else
 	@exec env SCRUBJAY_HOME='$(RUN_HOME)' .venv/bin/scrubjay serve --key-file '$(RUN_HOME)/key' $(ARGS)
 endif
 
+# Test processes share the cores: the threads of a BLAS, which the encoder uses, would slow all down.
+test: export OPENBLAS_NUM_THREADS := 1
 test: setup  ## run all tests; MORE=1 also runs the long loops
 	$(PYTHON_IN_VENV) -m pytest -n $(WORKERS) --dist worksteal $(if $(filter-out 0,$(MORE)),--more) $(ARGS)
 

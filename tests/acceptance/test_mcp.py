@@ -140,7 +140,7 @@ def test_over_http_an_agent_stores_whatever_key_it_came_by(engine, running):
     assert stored.provenance.key_id == running.keys.all()[0].id
 
 
-def test_a_key_does_only_what_it_grants_and_nothing_once_it_is_revoked(running):
+def test_a_key_does_only_what_it_grants_and_nothing_once_it_is_revoked(home, running):
     key = running.key("acme/alice", grants=[Grant.READ])
 
     async def act():
@@ -151,6 +151,7 @@ def test_a_key_does_only_what_it_grants_and_nothing_once_it_is_revoked(running):
     assert refused.is_error
     assert text(refused).startswith("forbidden: This key lacks the grant write")
     running.keys.revoke(running.keys.all()[0].id)
+    home.clock.advance(seconds=1)
     headers = {"Authorization": f"Bearer {key}"}
     assert httpx2.post(f"{running.url}/mcp", json={}, headers=headers).status_code == 401
 

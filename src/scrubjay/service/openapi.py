@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
@@ -13,6 +13,7 @@ from scrubjay import __version__, codec
 from scrubjay.access import Grant
 from scrubjay.model.errors import Stale
 from scrubjay.model.memory import Memory
+from scrubjay.model.pages import NextCursor, Page
 from scrubjay.model.results import Exported, Retained
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Recorded
@@ -41,17 +42,11 @@ _TAGS: Final = {
     "keys": "API keys and what they allow.",
     "service": "Health, version and counters.",
 }
+_ENTRIES: Final = Meta(description="The entries of this page.")
 _FILE: Final = {
     "application/json": {"schema": {"type": "object"}},
     "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
 }
-
-
-class MemoryPage(Struct, frozen=True, kw_only=True):
-    """A page of memories, newest first."""
-
-    data: Annotated[tuple[Memory, ...], Meta(description="The memories of this page.")]
-    next_cursor: Annotated[str | None, Meta(description="The cursor of the next page, if any.")]
 
 
 @lru_cache(maxsize=1)
@@ -92,13 +87,20 @@ def document() -> dict[str, Any]:
 
 def answer_type(operation: Operation) -> type[Struct]:
     """Type of an answer; a result that is not an object is in the field `data`."""
-    if operation.paged:
-        return MemoryPage
     gives = codec.bare(operation.gives)
+    if get_origin(gives) is Page:
+        return page_of(*get_args(gives))
     if codec.is_struct(gives) and gives is not Scope:
         return gives
     data: Any = Annotated[gives, Meta(description=operation.summary)]
     return msgspec.defstruct(_title(operation, "Answer"), [("data", data)])
+
+
+@lru_cache(maxsize=64)
+def page_of(entry: type) -> type[Struct]:
+    """Type of a page of such entries, with a name that can stand in a document."""
+    data: Any = Annotated[(tuple[entry, ...], _ENTRIES)]  # type: ignore[valid-type]
+    return msgspec.defstruct(f"{entry.__name__}Page", [("data", data), ("next_cursor", NextCursor)])
 
 
 def _title(operation: Operation, kind: str) -> str:
@@ -201,7 +203,7 @@ def _answer_headers(operation: Operation) -> dict[str, Any]:
             "Content-Disposition": {"description": "The name of the file.", **text},
             MEMORIES: {"description": "How many memories the file holds.", **text},
         }
-    if operation.paged:
+    if operation.linked:
         return {"Link": {"description": "Where the next page is, if there is one.", **text}}
     return {}
 

@@ -128,7 +128,7 @@ def test_without_keys_everybody_is_the_person_at_the_machine(
     with asking(engine, home, options) as http:
         one = http.post("/v1/memories", json={"content": "tea"}).json()["id"]
         assert http.get(f"/v1/memories/{one}").json()["content"] == "tea"
-        assert http.get("/v1/scopes").json() == {"data": ["local/me"]}
+        assert http.get("/v1/scopes").json() == {"data": ["local/me"], "next_cursor": None}
         hidden = http.get("/v1/memories", headers={"X-Scrubjay-Scope": "system/keys"})
         problem(hidden, 403, "forbidden")
 

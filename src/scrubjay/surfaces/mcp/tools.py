@@ -17,8 +17,10 @@ from scrubjay.model import block
 from scrubjay.model.clean import one_line
 from scrubjay.model.memory import Memory
 from scrubjay.model.requests import INJECTED
-from scrubjay.model.results import Brief, Erasure, Outcome, Page, Preview, Recalled, Retained
+from scrubjay.model.pages import Page
+from scrubjay.model.results import Brief, Erasure, Outcome, Preview, Recalled, Retained
 from scrubjay.model.text import refusal
+from scrubjay.service.openapi import page_of
 from scrubjay.surfaces.mcp.caller import AgentCaller, Missing
 from scrubjay.verbs import VERBS, Verb
 
@@ -191,16 +193,6 @@ def _preview(found: Preview) -> str:
     )
 
 
-# -- results of its own --------------------------------------------------------------------------
-
-
-class MemoryList(Struct, frozen=True):
-    """A page of memories, as the codec writes it."""
-
-    data: Annotated[tuple[Memory, ...], Meta(description="The memories, newest first.")]
-    next_cursor: Annotated[int | None, Meta(description="The cursor of the next page, if any.")]
-
-
 # -- the pair that ChatGPT knows -------------------------------------------------------------------
 
 
@@ -298,8 +290,8 @@ TOOLS: Final = {
             verb="browse",
             fields=f"limit cursor {_FILTERS} origins superseded",
             run=_verb("browse"),
-            gives=(MemoryList,),
-            empty=Page(memories=()),
+            gives=(page_of(Memory),),
+            empty=Page(data=()),
         ),
         MemoryTool(
             name="memory_store",

@@ -15,7 +15,8 @@ from mcp_types import ElicitRequestFormParams, ElicitResult
 from scrubjay import codec
 from scrubjay.engine import Kernel
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import BriefRequest, Browse, Caller, Get, Listing, Recall, Retain
+from scrubjay.model.pages import FIRST
+from scrubjay.model.requests import BriefRequest, Browse, Caller, Get, Recall, Retain
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.mcp.caller import SESSION
 from scrubjay.surfaces.mcp.local import LocalDoor
@@ -191,7 +192,7 @@ def test_a_pages_order_stored_by_a_misled_model_is_in_no_brief(engine, talk, giv
     stored, *shown = talk(act)
     assert "a person has to approve it" in stored
     assert all("billing@example.net" not in one for one in shown)
-    (waiting,) = engine.quarantined(ALICE, Listing())
+    (waiting,) = engine.quarantined(ALICE, FIRST)
     assert waiting.content == ORDER
     assert waiting.provenance.actor is Actor.AGENT
 
@@ -208,7 +209,7 @@ def test_a_pages_order_in_a_session_that_its_host_marked_as_tainted_is_in_no_bri
         return text(await client.call_tool("memory_brief", {}))
 
     assert "billing@example.net" not in talk(act)
-    (waiting,) = engine.quarantined(ALICE, Listing())
+    (waiting,) = engine.quarantined(ALICE, FIRST)
     assert (waiting.origin, waiting.provenance.session) == (Origin.WEB, "chat-7")
 
 
