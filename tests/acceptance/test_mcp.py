@@ -271,7 +271,7 @@ def test_of_many_servers_on_one_home_killed_at_random_nothing_is_lost_and_none_s
     pipe = subprocess.PIPE
     servers = [
         subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=env)
-        for _ in range(20 if more else 6)
+        for _ in range(20 if more else 4)
     ]
     told = list[str]()
     try:

@@ -16,8 +16,8 @@ from scrubjay.access import Grant
 from scrubjay.model import block
 from scrubjay.model.clean import one_line
 from scrubjay.model.memory import Memory
-from scrubjay.model.requests import INJECTED
 from scrubjay.model.pages import Page
+from scrubjay.model.requests import INJECTED
 from scrubjay.model.results import Brief, Erasure, Outcome, Preview, Recalled, Retained
 from scrubjay.model.text import refusal
 from scrubjay.service.openapi import page_of
