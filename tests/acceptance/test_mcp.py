@@ -77,7 +77,8 @@ async def lives(client: Client) -> None:
     assert [hit["memory"]["id"] for hit in found.structured_content["hits"]] == [id]
     assert "--- BEGIN MEMORY" in text(found)
     assert "green tea" in text(await client.call_tool("memory_brief", {}))
-    assert "green tea" in (await client.read_resource(f"memory://entries/{id}")).contents[0].text
+    read = await client.read_resource(f"memory://entries/{id}")
+    assert "green tea" in read.model_dump_json()
     given = {"id": id, "content": "Alice drinks black tea"}
     newer = (await client.call_tool("memory_update", given)).structured_content["id"]
     shown = await client.call_tool("memory_forget", {"ids": [newer]})
@@ -117,7 +118,7 @@ def test_the_command_read_only_offers_nothing_that_writes(tmp_path):
     async def act():
         async with over_stdio(tmp_path, "auto", "--read-only") as client:
             tools = (await client.list_tools()).tools
-            assert all(one.annotations.read_only_hint for one in tools)
+            assert all(one.annotations and one.annotations.read_only_hint for one in tools)
             await client.call_tool("memory_brief", {})
 
     asyncio.run(act())
@@ -222,7 +223,7 @@ def test_a_question_before_erasing_may_be_answered_to_another_replica(engine, ho
     ):
         key = one.key("acme/alice")
 
-        async def agree(_context: Any, _params: Any) -> ElicitResult:
+        async def agree(context: Any, params: Any) -> ElicitResult:
             replica.url = other.url
             return ElicitResult(action="accept", content={"confirm": True})
 
@@ -276,8 +277,8 @@ def test_of_many_servers_on_one_home_killed_at_random_nothing_is_lost_and_none_s
     told = list[str]()
     try:
         for number, server in enumerate(servers):
-            hello = {"protocolVersion": "2025-11-25", "capabilities": {}}
-            hello["clientInfo"] = {"name": "test", "version": "0"}  # type: ignore[assignment]
+            hello: dict[str, Any] = {"protocolVersion": "2025-11-25", "capabilities": {}}
+            hello["clientInfo"] = {"name": "test", "version": "0"}
             _write(server, {"id": 0, "method": "initialize", "params": hello})
             _write(server, {"method": "notifications/initialized"})
             for at in range(1, 9):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mcp.server.mcpserver import Context
 
     from scrubjay.surfaces.mcp.tools import MemoryTool
+    from scrubjay.surfaces.mcp.transport import Transport
 
 T = TypeVar("T")
 PATH: Final = "/mcp"
@@ -45,6 +46,8 @@ class McpPaths:
         self._asked = asyncio.Event()
         self._over = asyncio.Event()
         self._loaded: asyncio.Future[ASGIApp] | None = None
+        self.transport: Transport | None = None
+        """What answers messages, once it is loaded."""
 
     def routes(self, service: Service) -> Sequence[BaseRoute]:
         """The endpoint, and what RFC 9728 says about it."""
@@ -81,7 +84,7 @@ class McpPaths:
             return
         try:
             http = await asyncio.to_thread(importlib.import_module, _HTTP)
-            transport = http.Transport(service, ServiceDoor(service))
+            self.transport = transport = http.Transport(service, ServiceDoor(service))
         except Exception as error:  # seam: each request is told, and the service goes on
             ready.set_exception(error)
             return
@@ -128,7 +131,8 @@ class ServiceDoor:
     ) -> T:
         """Run the work of a verb through an endpoint of the service."""
         session = session_of(context.request_context.meta)
-        http: Request = context.request_context.request
+        http = context.request_context.request
+        assert http is not None
         return await ToolEndpoint(self._service, verb, session, work).run(
             Request(http.scope, _silent)  # the SDK itself watches whether the client is there
         )
@@ -142,7 +146,8 @@ class ServiceDoor:
 
 
 async def _silent() -> Message:
-    return await asyncio.get_running_loop().create_future()
+    never: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    return await never
 
 
 class ToolEndpoint(HttpEndpoint[T]):

@@ -22,6 +22,7 @@ from mcp_types import (
     ElicitRequest,
     ElicitRequestFormParams,
     ElicitResult,
+    InputRequests,
     InputRequiredResult,
     Resource,
     ResourceTemplate,
@@ -291,7 +292,7 @@ def _question(found: Preview) -> InputRequiredResult:
     form = ElicitRequestFormParams(
         message=_told(found), requested_schema=Confirmation.model_json_schema()
     )
-    asked = {CONFIRM: ElicitRequest(params=form)}
+    asked: InputRequests = {CONFIRM: ElicitRequest(params=form)}
     return InputRequiredResult(input_requests=asked, request_state=found.token)
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Annotated, Any, Final
 
 import msgspec
-from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
+from mcp_types import CallToolResult, ContentBlock, TextContent, Tool, ToolAnnotations
 from msgspec import Meta, Struct
 
 from scrubjay import codec
@@ -58,20 +58,19 @@ class MemoryTool:
     @property
     def writes(self) -> bool:
         """Whether it changes memory."""
-        return self._verb.writes
+        return self._verb().writes
 
     @property
     def grant(self) -> Grant | None:
         """The permission it needs."""
-        return self._verb.grant
+        return self._verb().grant
 
-    @property
     def _verb(self) -> Verb[..., Any]:
         return VERBS[self.verb]
 
     @cached_property
     def _wanted(self) -> codec.Wanted:
-        known = codec.fields_of(self._verb.request)
+        known = codec.fields_of(self._verb().request)
         chosen = {name: known[name] for name in self.fields.split()}
         return {
             name: (hint, self.defaults.get(name, default))
@@ -90,19 +89,19 @@ class MemoryTool:
             title=self.title,
             description=self.about,
             input_schema=self._input(),
-            output_schema=_output(self.gives or (self._verb.gives,)),
+            output_schema=_output(self.gives or (self._verb().gives,)),
             annotations=ToolAnnotations(
                 title=self.title,
                 read_only_hint=not self.writes,
                 destructive_hint=self.grant is Grant.FORGET,
-                idempotent_hint=self._verb.idempotent,
+                idempotent_hint=self._verb().idempotent,
                 open_world_hint=False,
             ),
         )
 
     def _input(self) -> Values:
         (ref,), defined = codec.schemas((self._form,), _REF)
-        schema = defined.pop(ref["$ref"].rpartition("/")[2])
+        schema: Values = defined.pop(ref["$ref"].rpartition("/")[2])
         codec.put_defaults(schema, self._wanted)
         properties = schema.get("properties", {}).items()
         schema["properties"] = {name: codec.flat(one) for name, one in properties}
@@ -139,7 +138,8 @@ def _output(gives: tuple[Any, ...]) -> Values:
     refs, defined = codec.schemas(kinds, _REF)
     if len(refs) > 1:
         return {"type": "object", "anyOf": refs, "$defs": defined}
-    return defined.pop(refs[0]["$ref"].rpartition("/")[2]) | {"$defs": defined}
+    schema: Values = defined.pop(refs[0]["$ref"].rpartition("/")[2])
+    return schema | {"$defs": defined}
 
 
 # -- results as text -------------------------------------------------------------------------------
@@ -147,7 +147,9 @@ def _output(gives: tuple[Any, ...]) -> Values:
 
 def result_of(result: Any, note: str = "") -> CallToolResult:
     """A result: its structure, which is the JSON of the verb, beside text for the model."""
-    told = [TextContent(type="text", text=one) for one in (*_texts(result), note) if one]
+    told: list[ContentBlock] = [
+        TextContent(type="text", text=one) for one in (*_texts(result), note) if one
+    ]
     return CallToolResult(content=told, structured_content=codec.answer(result))
 
 
@@ -242,7 +244,7 @@ def _verb(name: str) -> Callable[[AgentCaller, Values], Any]:
     return lambda caller, values: caller.do(name, **values)
 
 
-def _forget(caller: AgentCaller, values: Values) -> Preview | Erasure:
+def _forget(caller: AgentCaller, values: Values) -> Any:
     """Erase with the token of a preview; without one, the preview."""
     return caller.do("forget" if values.get("confirm") else "preview", **values)
 
