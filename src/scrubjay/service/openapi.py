@@ -58,10 +58,15 @@ def render() -> bytes:
 def document() -> dict[str, Any]:
     """The whole document."""
     forms = [codec.form(_title(one, "Request"), one.loose) for one in OPERATIONS]
+    asked = {one.verb.request for one in OPERATIONS}
+    items = sorted(set().union(*(codec.items(one.loose) for one in OPERATIONS)) - asked, key=str)
+    forms += [codec.form(f"{one.__name__}Request", codec.wanted(one)) for one in items]
     answers = [answer_type(one) for one in OPERATIONS]
     refs, defined = codec.schemas([*forms, *answers, ProblemDocument], codec.REF)
     sent, given = refs[: len(forms)], refs[len(forms) :]
     paths: dict[str, dict[str, Any]] = {}
+    for item in items:
+        codec.put_defaults(defined[f"{item.__name__}Request"], codec.wanted(item))
     for operation, request, answer in zip(OPERATIONS, sent, given, strict=False):
         name = request["$ref"].rpartition("/")[2]
         codec.put_defaults(defined[name], operation.loose)

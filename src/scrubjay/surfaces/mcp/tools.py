@@ -70,7 +70,7 @@ class MemoryTool:
 
     @cached_property
     def _wanted(self) -> codec.Wanted:
-        known = codec.fields_of(self._verb().request)
+        known = codec.wanted(self._verb().request)
         chosen = {name: known[name] for name in self.fields.split()}
         return {
             name: (hint, self.defaults.get(name, default))
