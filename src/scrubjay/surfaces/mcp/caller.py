@@ -45,10 +45,6 @@ def as_agent(holder: Key) -> Key:
     return replace(holder, actor=Actor.AGENT, origin=lowest((holder.origin, Origin.AGENT)))
 
 
-class Missing(NotFound):
-    """The scope does not exist yet: nothing was ever stored in it."""
-
-
 class AgentCaller:
     """The verbs on one scope, as an agent calls them in a client session."""
 
@@ -64,19 +60,22 @@ class AgentCaller:
         self._scope = scope
         self._ready = ready
         self.session = session
+        self.scope_missing = False
+        """Whether a verb found no scope: nothing was ever stored in it."""
         self.note = ""
         """What its model is to be told beside the result."""
 
     def do(self, name: str, **fields: Any) -> Any:
-        """Perform a verb; Missing if it needs a scope that does not exist."""
+        """Perform a verb; NotFound if it needs a scope that does not exist."""
         verb = VERBS[name]
         self._access.check_covered(self._scope, verb.grant)
         # A session may be tainted before anything is stored: what it stores first must know.
         create = verb.creates or name == "mark_tainted"
         try:
             self._ready(self._scope, create=create)
-        except NotFound as error:
-            raise Missing("Nothing was ever stored in this scope.") from error
+        except NotFound:
+            self.scope_missing = True
+            raise
         return perform(self._access, verb, self._scope, fields)
 
     def store(self, **fields: Any) -> Any:

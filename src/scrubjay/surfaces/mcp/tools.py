@@ -15,13 +15,14 @@ from scrubjay import codec
 from scrubjay.access import Grant
 from scrubjay.model import block
 from scrubjay.model.clean import one_line
+from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Memory
 from scrubjay.model.pages import Page
 from scrubjay.model.requests import INJECTED
 from scrubjay.model.results import Brief, Erasure, Outcome, Preview, Recalled, Retained
 from scrubjay.model.text import refusal
 from scrubjay.service.openapi import page_of
-from scrubjay.surfaces.mcp.caller import AgentCaller, Missing
+from scrubjay.surfaces.mcp.caller import AgentCaller
 from scrubjay.verbs import VERBS, Verb
 
 ENTRY: Final = "memory://entries/"
@@ -119,8 +120,8 @@ class MemoryTool:
         """Its result; that of a scope that does not exist yet is empty."""
         try:
             return self.run(caller, {**self.defaults, **values})
-        except Missing:
-            if self.empty is None:
+        except NotFound:
+            if self.empty is None or not caller.scope_missing:
                 raise
             return self.empty
 
