@@ -35,7 +35,7 @@ _CREDENTIALS: Final = struct.Struct("3i")
 _log = logging.getLogger(__name__)
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class HandlerCall(Struct, frozen=True, kw_only=True):
     """One request."""
 
     id: int
@@ -121,7 +121,7 @@ class LineServer:
 
     def _answer(self, raw: bytes) -> dict[str, Json]:
         """The answer to a line; one that is none ends the connection."""
-        line = msgspec.json.decode(raw, type=Line)
+        line = msgspec.json.decode(raw, type=HandlerCall)
         session = AgentSession(id=line.session, group=line.group)
         match line.verb:
             case "invoke":
