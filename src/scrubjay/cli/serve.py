@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from scrubjay.conversation.replay import Pulled
     from scrubjay.service.issuer import Trust
     from scrubjay.service.server import Listening
+    from scrubjay.service.service import MountedPaths
 
 PODS_VARIABLE: Final = "SCRUBJAY_PLANE_PODS"
 RECALL_MS: Final = round(RECALL_SECONDS * 1000)
@@ -258,13 +259,15 @@ def serve(
 ) -> None:
     """Serve every verb over HTTP. API keys are made with `scrubjay keys create`.
 
-    Where SCRUBJAY_PLANE_TOKEN is set, the memory plane of a pod is served as well.
+    Where SCRUBJAY_PLANE_TOKEN is set, the memory plane of a pod is served as well; with the extra
+    `mcp`, MCP at /mcp.
 
     Example: scrubjay serve --port 8377
     """
     _check_installed()
     from scrubjay.service.telemetry import CONTENT_VARIABLE
     from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
+    from scrubjay.surfaces.mcp.routes import McpPaths
 
     whose = scope_of(scope, reading.read())
     oidc = {name: given.pop(name) for name in [*given] if name.startswith("oidc_")}
@@ -289,7 +292,9 @@ def serve(
         _show_start(url, keys, whose, key_file, no_auth=no_auth, loopback=where.loopback)
 
     # Without a token the plane would ask nobody for one.
-    planes = [ClawdapusPlane(offer)] if offer.token else []
+    planes: list[MountedPaths] = [ClawdapusPlane(offer)] if offer.token else []
+    if find_spec("mcp"):
+        planes.append(McpPaths())
     _serve(announce, planes, port=port, no_auth=no_auth, options=options, **given)
 
 
