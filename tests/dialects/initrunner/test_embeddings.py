@@ -54,8 +54,9 @@ def test_the_model_is_resolved_as_the_table_says(
 ) -> None:
     found = embeddings.resolve(EmbeddingConfig(**config), agent)
     assert (found.identity, found.key_variable) == (identity, key)
-    environment = {key: "secret"}
-    chosen = found.settings(settings.at_home(Path("home")), lambda name: environment.get(name))
+    chosen = found.settings(
+        settings.at_home(Path("home")), lambda name: "secret" if name == key else None
+    )
     assert chosen.embedder is EmbedderName.OPENAI
     assert (chosen.openai.url, chosen.openai.api_key) == (url, "secret" if key else None)
 
