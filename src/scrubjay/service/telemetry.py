@@ -83,9 +83,9 @@ class _Told(Struct):
         self.gauges |= {
             name: max(value, self.gauges.get(name, 0)) for name, value in other.gauges.items()
         }
-        counts = Counter(dict(self.counters))
-        counts.update(dict(other.counters))
-        self.counters = list(counts.items())
+        summed = Counter(dict(self.counters))
+        summed.update(dict(other.counters))
+        self.counters = list(summed.items())
         found = {series: (total, buckets) for series, total, buckets in self.histograms}
         for series, total, buckets in other.histograms:
             known, counts = found.get(series, (0.0, [0] * len(buckets)))
