@@ -20,7 +20,7 @@ from scrubjay.engine.ledger.derivation import Derivation
 from scrubjay.engine.ledger.timeline import Line, Mark
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.scope import lifecycle as scopes
-from scrubjay.engine.scope.open_scope import Ports
+from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import manifest
 from scrubjay.engine.search.manifest import Manifest, SegmentBlobs

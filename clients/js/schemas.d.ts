@@ -967,6 +967,8 @@ export interface Purged {
   idle: number;
   /** How many turns past their limits were erased. */
   turns: number;
+  /** How many conversations past their limits were deleted. */
+  conversations: number;
   /** How many tombstoned rows lost their remaining metadata; tombstones stay. */
   dropped: number;
   /** How many expired backups had their key deleted. */
@@ -1056,9 +1058,7 @@ export interface RecallRequest {
    * none.
    */
   min_similarity?: number;
-  /**
-   * Threshold from 0 to 1: leaves out hits of lower relevance; 0.0125 silences most small talk.
-   */
+  /** Threshold from 0 to 1: leaves out hits of lower relevance; 0.02 silences most small talk. */
   min_relevance?: number;
   /** Size budget: bytes of content all hits together may have. */
   max_bytes?: number | null;
@@ -1286,6 +1286,11 @@ export interface Retention {
   limits: KindLimit[];
   /** Limits of turns; purge erases them with their episodes. None for none. */
   turns: Limit | null;
+  /**
+   * Limits of conversations, by their last write; purge deletes them with the entries that no other
+   * one shares. None for none.
+   */
+  conversations: Limit | null;
   /** What becomes of a memory that says the same as one before: keep or latest. */
   duplicates: Duplicates;
 }
@@ -1366,6 +1371,11 @@ export interface SetRetentionRequest {
   limits?: KindLimit[];
   /** Limits of turns; purge erases them with their episodes. None for none. */
   turns?: Limit | null;
+  /**
+   * Limits of conversations, by their last write; purge deletes them with the entries that no other
+   * one shares. None for none.
+   */
+  conversations?: Limit | null;
   /** What becomes of a memory that says the same as one before: keep or latest. */
   duplicates?: Duplicates;
 }

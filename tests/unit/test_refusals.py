@@ -148,7 +148,7 @@ def everything(home: MemoryHome) -> Any:
         )
         for entry in catalog.entries()
     ]
-    return rows, kept, dict(home.keyring._slots), dict(home.blobs._blobs)
+    return rows, kept, home.slots(), dict(home.blobs._blobs)
 
 
 def without_trail(state: ScopeState) -> tuple[object, ...]:

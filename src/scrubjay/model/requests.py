@@ -311,7 +311,7 @@ class _WithQuery(Filter, frozen=True):
     query: Annotated[Words, Meta(description="The question to search by, in words.")]
 
 
-INJECTED: Final = 0.0125
+INJECTED: Final = 0.02
 """Relevance threshold of text that is injected into a prompt unasked."""
 
 
@@ -352,7 +352,7 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         Share,
         Meta(
             description="Threshold from 0 to 1: leaves out hits of lower relevance; "
-            "0.0125 silences most small talk."
+            "0.02 silences most small talk."
         ),
     ] = 0.0
     max_bytes: Annotated[

@@ -13,8 +13,9 @@ from functools import partial
 from msgspec.structs import replace
 
 from scrubjay.engine.scope import pending_blobs
-from scrubjay.engine.scope.open_scope import OpenScope, slot
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.provisions import LongBody
+from scrubjay.engine.scope.scope_keys import slot
 from scrubjay.engine.search import manifest
 from scrubjay.model.errors import SealBroken
 from scrubjay.model.origin import Actor
@@ -29,7 +30,7 @@ _BATCH_BYTES = 8 * 1024 * 1024
 
 def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
     """Give every collection a new epoch key and delete the old ones."""
-    head = opened.read(lambda view: view.head())
+    head = opened.head()
     # A collection that was never used has no key; one that was, and has none, lost it.
     used = [one for one in Collection if head.at(one).seq or opened.slots(one)]
 
@@ -56,7 +57,7 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
     deadline = None if seconds is None else clock.monotonic() + seconds
     resealed = 0
     # Where to go on depends on the present epoch, which the caller may just have raised.
-    opened.read(lambda view: view.head())
+    opened.head()
     for collection in Collection:
         after = opened.resume_at(collection)
         while after >= 0:
@@ -71,15 +72,22 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
     opened.ports.reach(Failpoint.ROTATE_RESEALED)
     if (head := opened.read(partial(_head_if_done, opened))) is None:
         return resealed
+    if not opened.ports.store.lasting(opened.address):
+        return resealed  # an older copy of the rows may yet take over, and needs the old keys
     # Nothing is sealed under a past epoch, and nothing can be again: its key may go.
+    old = [
+        slot(collection, epoch)
+        for collection in Collection
+        for epoch in opened.slots(collection)
+        if epoch < head.at(collection).epoch
+    ]
+    beside = opened.keys.beside_rows
+    if not beside:
+        opened.ports.keyring.delete(opened.address, *old)
     for collection in Collection:
-        epoch = head.at(collection).epoch
-        for old in opened.slots(collection):
-            if old < epoch:
-                opened.ports.keyring.delete(opened.address, slot(collection, old))
-        opened.drop_sealers(collection, epoch)
+        opened.keys.drop(collection, head.at(collection).epoch)
     opened.ports.reach(Failpoint.ROTATE_SLOT_DELETED)
-    opened.clear_due(Due.ROTATE, head)
+    opened.clear_due(Due.ROTATE, head, old_slots=old if beside else ())
     return resealed
 
 

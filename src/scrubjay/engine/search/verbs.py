@@ -103,7 +103,7 @@ def short(indexed: OpenIndex) -> Short | None:
         if index.unwritten + CHANGES > opened.ports.policy.segment_rows:
             return None  # a segment may be written
         try:
-            head = opened.read(lambda view: view.head())
+            head = opened.head()
         except ScrubjayError:
             return None  # the recall itself will say what is wrong
         # What is due is for a thread to advance: were it never asked, it would stay due.
