@@ -485,7 +485,7 @@ class RemoteSimulation(Simulation):
 def test_two_nodes_of_a_remote_store_do_what_the_specification_does(more: bool) -> None:
     """With latency, lost answers and failovers; nothing is asked while the head is locked."""
     steps = settings(
-        max_examples=1_000 if more else 60,
+        max_examples=1_000 if more else 25,
         stateful_step_count=60 if more else 30,
         deadline=None,
         suppress_health_check=list(HealthCheck),
