@@ -451,6 +451,8 @@ def patient(timeout: float) -> float:
     return min(timeout, _PATIENCE.get())
 
 
+Deliver = Callable[[Iterator[bytes]], None]
+"""Takes the pieces of a file; it may be called again, and then begins the file again."""
 Progress = Callable[[int, int], None]
 """Told how much of a long work is done, and how much there is."""
 

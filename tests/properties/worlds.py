@@ -22,7 +22,7 @@ from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Policy, Ports
 from scrubjay.engine.ledger import conversations, documents
-from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.open_scope import OpenScope, changes
 from scrubjay.model import cells
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.memory import Memory
@@ -128,9 +128,10 @@ class Snapshot:
 
 
 def _held(opened: OpenScope, view: View) -> tuple[str, ...]:
-    talks, entries = conversations.everything(opened, view)
+    rows = [row for row in changes(view, conversations.HOME) if not row.erased]
+    said = [conversations.opened_row(opened, row) for row in sorted(rows, key=lambda row: row.born)]
     papers = [one for _, one in documents.documents(opened, view)]
-    return tuple(cells.encode(one).decode() for one in (*talks, *entries, *papers))
+    return tuple(cells.encode(one).decode() for one in (*said, *papers) if one is not None)
 
 
 class World(ABC):

@@ -490,15 +490,6 @@ def _mend_records(opened: OpenScope, tx: Tx, instead: Callable[[str | None], str
 # -- whole scopes out and in -----------------------------------------------------------------
 
 
-def everything(opened: OpenScope, view: View) -> tuple[list[Conversation], list[Entry]]:
-    """All conversations and all entries, in the order of creation."""
-    rows = sorted((row for row in changes(view, HOME) if not row.erased), key=lambda row: row.born)
-    return (
-        [record_of(opened, row) for row in rows if is_record(row)],
-        [entry_of(opened, row) for row in rows if not is_record(row)],
-    )
-
-
 def load(
     opened: OpenScope, tx: Tx, conversations: Iterable[Conversation], entries: Sequence[Entry]
 ) -> None:
