@@ -52,6 +52,7 @@ docs: setup  ## make the pages again that are made from the code, and the table 
 	$(PYTHON_IN_VENV) tools/api_reference.py
 	$(PYTHON_IN_VENV) tools/cli_page.py
 	$(PYTHON_IN_VENV) tools/openapi.py
+	$(PYTHON_IN_VENV) tools/js_client.py
 	$(PYTHON_IN_VENV) tools/promises.py
 
 fuzz: setup  ## fuzz TARGET (codec, bundle, analysis, secrets, history) for SECONDS; installs atheris aside

@@ -138,6 +138,18 @@ Wanted = Mapping[str, tuple[Any, Any]]
 """The fields of a request: each by its type and its default, `...` where it is needed."""
 
 
+def wanted(kind: type[Struct]) -> Wanted:
+    """The fields of a request."""
+    known = hints(kind)
+    return {one.name: (known[one.name], default_of(one)) for one in fields(kind)}
+
+
+def items(wanted: Wanted) -> set[type[Struct]]:
+    """The requests in lists of a request, which are checked each by itself."""
+    found = {one for hint, _ in wanted.values() for one in get_args(bare(hint)) if is_struct(one)}
+    return {one for one in found if issubclass(one, CheckedRequest)}
+
+
 def form(name: str, wanted: Wanted) -> type[Struct]:
     """The Struct that checks a request: unknown fields are refused, what is not given is UNSET."""
     made: list[Any] = []

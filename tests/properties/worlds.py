@@ -18,9 +18,8 @@ from typing import Final
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.engine import Kernel, Policy, Ports
+from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.engine.ledger import conversations, documents
 from scrubjay.engine.scope.open_scope import OpenScope, changes
 from scrubjay.model import cells
@@ -28,11 +27,12 @@ from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.memory import Memory
 from scrubjay.model.rows import Head
 from scrubjay.model.scope import Scope
-from scrubjay.ports import Blobs, Failpoint, Keyring, Reach, Result, Store, Tx, View
+from scrubjay.ports import Blobs, Failpoint, Reach, Result, Store, Tx, View
 from scrubjay.testing.clock import FakeClock
 from tests.support.engines import LastingStore, SimulatedCrash
+from tests.support.keyrings import file_keyring
 from tests.support.memory_blobs import MemoryBlobs
-from tests.support.memory_keyring import MemoryKeyring
+from tests.support.memory_keyring import memory_keyring
 from tests.support.watched import Watch
 
 RAM_DISK: Final = Path("/dev/shm")
@@ -241,7 +241,7 @@ class MemoryWorld(World):
         super().__init__(seed, policy)
         self._store = FusedMemory(self.fuse)
         self._blobs = MemoryBlobs()
-        self._keyring = MemoryKeyring(FakeClock("keyring"))
+        self._keyring = memory_keyring(FakeClock("keyring"))
 
     def keyring(self) -> Keyring:
         return self._keyring
@@ -269,7 +269,7 @@ class FileWorld(World):
 
     def keyring(self) -> Keyring:
         # The noise of the files must not be drawn from the clock both worlds share in step.
-        return FileKeyring(self._home / "keys", FakeClock("keyring"))
+        return file_keyring(self._home / "keys", FakeClock("keyring"))
 
     def blobs(self) -> Blobs:
         return FileBlobs(self._home / "blobs")

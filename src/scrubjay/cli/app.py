@@ -42,9 +42,9 @@ class Theme(Struct, frozen=True):
 
 
 THEMES: Final = (
-    Theme("Remember", "memories", "remember correct pin unpin"),
+    Theme("Remember", "memories", "remember correct pin unpin archive unarchive"),
     Theme("Remember", "turns", "record"),
-    Theme("Look", "memories", "recall list count get history lineage follow brief"),
+    Theme("Look", "memories", "recall list count get history counters lineage follow brief"),
     Theme("Look", "turns", "turns sessions timeline"),
     Theme("Keep", "collections", "conversations documents"),
     Theme("Look", "statistics", "stats inspect"),

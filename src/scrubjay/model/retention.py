@@ -49,7 +49,10 @@ class Limit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
     idle_days: Annotated[
         _Days | None,
-        Meta(description="Idle limit in days: purge erases what was not recalled for so long."),
+        Meta(
+            description="Idle limit in days: purge erases what was neither recorded nor recalled "
+            "for so long."
+        ),
     ] = None
 
     def expired(self, since: datetime, now: datetime) -> bool:
@@ -151,10 +154,10 @@ class RetentionState(Struct, frozen=True, kw_only=True):
     queues: dict[Kind, CapQueue] = {}
 
     def retired(self, memory: Memory, now: datetime) -> bool:
-        """Whether a memory is past the number or the age of its kind."""
+        """Whether a memory is past the number or the age of its kind; no number is for archived."""
         if memory.pinned or (limit := self.policy.of(memory.kind)) is None:
             return False
-        queue = self.queues.get(memory.kind)
+        queue = None if memory.archived_at else self.queues.get(memory.kind)
         past = queue is not None and memory.number < queue.before
         return past or limit.expired(memory.recorded_at, now)
 
@@ -173,7 +176,7 @@ class RetentionState(Struct, frozen=True, kw_only=True):
         limit, queue = self.policy.of(memory.kind), self.queues.get(memory.kind)
         if limit is None or limit.number is None or queue is None:
             return self
-        counts = memory.current and not memory.pinned and not erased
+        counts = memory.shown and not memory.pinned and not erased
         moment = now.timestamp()
         then = queue.following(number, counts=counts, cap=limit.number, now=moment)
         if then is queue:

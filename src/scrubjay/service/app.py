@@ -58,6 +58,8 @@ async def _running(service: Service, planes: Sequence[MountedPaths]) -> AsyncIte
             stack.push_async_callback(service.tokens.keys.close)
         for plane in planes:
             await stack.enter_async_context(plane.running(service))
+        # The first recall of a scope loads its index, which may take longer than a prompt waits.
+        await service.bridge.read(service.warm_up)
         yield
 
 
@@ -131,7 +133,7 @@ class _Readiness:
             "store": store,
             "migrations": {"ok": store.get("code") != SchemaTooNew.code},
             "keys": keys,
-            "queue": {"ok": bridge.waiting < bridge.limits.waiting, "waiting": bridge.queue()[0]},
+            "queue": {"ok": not bridge.full, "waiting": bridge.queue()[0]},
         }
         well = all(check["ok"] for check in found.values())
         # Without vectors recall goes by words alone: that is ready, too. The embedder may be

@@ -59,13 +59,18 @@ def render() -> bytes:
 def document() -> dict[str, Any]:
     """The whole document."""
     forms = [codec.form(_title(one, "Request"), one.loose) for one in OPERATIONS]
+    asked = {one.verb.request for one in OPERATIONS}
+    items = sorted(set().union(*(codec.items(one.loose) for one in OPERATIONS)) - asked, key=str)
+    forms += [codec.form(f"{one.__name__}Request", codec.wanted(one)) for one in items]
     answers = [answer_type(one) for one in OPERATIONS]
     refs, defined = codec.schemas([*forms, *answers, ProblemDocument], codec.REF)
     sent, given = refs[: len(forms)], refs[len(forms) :]
     paths: dict[str, dict[str, Any]] = {}
+    for item in items:
+        _put_defaults(defined[f"{item.__name__}Request"], codec.wanted(item))
     for operation, request, answer in zip(OPERATIONS, sent, given, strict=False):
         name = request["$ref"].rpartition("/")[2]
-        _put_defaults(defined[name], operation)
+        _put_defaults(defined[name], operation.loose)
         described = _operation(operation, defined[name], request, answer)
         paths.setdefault(f"/v1{operation.path}", {})[operation.method.lower()] = described
         if operation.in_query:
@@ -104,9 +109,8 @@ def page_of(entry: type) -> type[Struct]:
     return msgspec.defstruct(f"{entry.__name__}Page", [("data", data), ("next_cursor", NextCursor)])
 
 
-def _put_defaults(form: dict[str, Any], operation: Operation) -> None:
+def _put_defaults(form: dict[str, Any], wanted: codec.Wanted) -> None:
     """Add the defaults of fields."""
-    wanted = operation.loose
     form["required"] = [name for name, (_, default) in wanted.items() if default is ...]
     if not form["required"]:
         del form["required"]

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, get_origin
 
-from msgspec.structs import fields
-
 from scrubjay import codec
 from scrubjay.access import Grant
 from scrubjay.model.memory import IdempotencyKey
@@ -178,11 +176,8 @@ class Operation:
         """Whether it needs If-Match: it changes one memory that was read before."""
         hints = codec.hints(verb.request)
         self.fields = {
-            one.name: (
-                hints[one.name],
-                ... if one.name in resource.needs else codec.default_of(one),
-            )
-            for one in fields(verb.request)
+            name: (hint, ... if name in resource.needs else default)
+            for name, (hint, default) in codec.wanted(verb.request).items()
         }
         """All fields of its request, by type and default."""
         self.locks = self.conditional or "expected_revision" in hints or self.name == "retain"

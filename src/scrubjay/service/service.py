@@ -6,7 +6,7 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Final, Protocol
@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute
 from scrubjay.access import Access, Key, Keys, everything
 from scrubjay.bridge import Bridge, Limits
 from scrubjay.engine import Kernel
-from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock
 from scrubjay.service.background import Background
@@ -135,6 +135,9 @@ class Room:
 if TYPE_CHECKING:
     from scrubjay.service.tokens import Tokens
 
+WARM_SCOPES: Final = 64
+WARM_SECONDS: Final = 5.0
+"""How many indexes are loaded before the service is ready, and how long it takes at most."""
 SCOPE_HEADER: Final = "x-scrubjay-scope"
 METADATA: Final = "/.well-known/oauth-protected-resource"
 _NO_HOST: Final = re.compile(r"[^A-Za-z0-9.:\[\]-]")
@@ -288,6 +291,16 @@ class Service:
         if scope not in self._open:
             self.engine.open(scope, create=create)
             self._open.add(scope)
+
+    def warm_up(self) -> None:
+        """Load the indexes of the scopes there are, as far as the time for it goes."""
+        until = self.clock.monotonic() + WARM_SECONDS
+        with suppress(ScrubjayError):
+            for scope in self.engine.scopes()[:WARM_SCOPES]:
+                if self.clock.monotonic() >= until:
+                    break
+                with suppress(ScrubjayError):  # frozen or damaged: told to whoever recalls
+                    self.engine.warm_up(scope)
 
     def is_ready(self, scope: Scope) -> bool:
         """Whether the scope is known to exist."""

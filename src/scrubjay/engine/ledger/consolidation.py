@@ -36,7 +36,7 @@ def _unmarked(opened: OpenScope, view: View, after: int) -> Iterator[tuple[Row, 
     """Episodes that wait, by their last change."""
     for row in changes(view, Collection.MEMORY, after):
         memory = None if row.erased else opened.unseal_sound(row)
-        if memory is None or memory.kind is not Kind.EPISODE or not memory.current:
+        if memory is None or memory.kind is not Kind.EPISODE or not memory.shown:
             continue
         if MARK not in memory.metadata:
             yield row, memory
@@ -69,7 +69,7 @@ def _all_wait(opened: OpenScope, tx: Tx, batch: Sequence[Memory]) -> bool:
     """Whether each episode is there, says what it said, and was not consolidated since."""
     now = [opened.peek(tx, episode.id) for episode in batch]
     return all(
-        one is not None and one.current and one.content == was.content and MARK not in one.metadata
+        one is not None and one.shown and one.content == was.content and MARK not in one.metadata
         for one, was in zip(now, batch, strict=True)
     )
 

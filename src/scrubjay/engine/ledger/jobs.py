@@ -177,7 +177,7 @@ def release(opened: OpenScope) -> None:
 
 def check_writable(opened: OpenScope) -> None:
     """Refuse a frozen scope before a token is spent."""
-    if opened.read(lambda view: view.head().frozen) is not Freeze.NONE:
+    if opened.head().frozen is not Freeze.NONE:
         raise Frozen(f"The scope {opened.scope} is frozen.")
 
 

@@ -51,6 +51,7 @@ def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Pu
             for one in Collection
         )
 
+    opened.counters.flush()  # or what was recalled a moment ago would count as idle
     finders = (
         ("expired", expired),
         ("superseded", superseded),

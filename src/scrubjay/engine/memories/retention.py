@@ -77,7 +77,7 @@ class Census:
         ):
             self._seen.pop(row.id, None)
             memory = None if row.erased else self._opened.unseal_sound(row)
-            if memory is not None and memory.current:
+            if memory is not None and memory.shown:
                 said = self._opened.said_hash(memory) if self._latest else b""
                 self._seen[row.id] = (replace(memory, content="", metadata={}), said)
         self._upto = view.head().memory.seq
@@ -102,11 +102,11 @@ def same_before(opened: OpenScope, tx: Tx, memory: Memory) -> Memory | None:
     from stays: what was derived would lose its source.
     """
     state = opened.limits.read(tx)
-    if state is None or state.policy.duplicates is Duplicates.KEEP or not memory.current:
+    if state is None or state.policy.duplicates is Duplicates.KEEP or not memory.shown:
         return None
     for row in derived(tx, opened.said_hash(memory)):
         old = opened.unseal_sound(row)
-        if old is None or not old.current or old.origin.trust > memory.origin.trust:
+        if old is None or not old.shown or old.origin.trust > memory.origin.trust:
             continue
         if not tx.derived(row.id):
             return old
@@ -146,9 +146,12 @@ def past_use(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
         {} if state is None else {one.kind: one for one in state.policy.limits if one.idle_days}
     )
 
+    recalled = opened.counters.every(view) if limits else {}
+
     def idle(memory: Memory) -> bool:
-        limit = limits.get(memory.kind)
-        return limit is not None and limit.idle(memory.recorded_at, now)
+        limit, last = limits.get(memory.kind), recalled.get(memory.number)
+        used = memory.recorded_at if last is None else max(memory.recorded_at, last.at)
+        return limit is not None and limit.idle(used, now)
 
     rows = opened.memories(view) if limits else ()
     return [row.id for row, memory in rows if memory.current and not memory.pinned and idle(memory)]

@@ -146,7 +146,9 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
     spoken = recognize(found)
     letters = (word for word in found if len(word) == 1 and word.isascii() and word.isalpha())
     stops = stop_words(spoken).union(letters)
-    kept = dict.fromkeys(word for word in found if word not in stops) or dict.fromkeys(found)
+    kept = dict.fromkeys(word for word in found if word not in stops)
+    empty = not kept
+    kept = kept or dict.fromkeys(found)
     stemmed = tuple(dict.fromkeys((spoken, *languages, DEFAULT_LANGUAGE)))
     asked: dict[str, Wanted] = {}
     for word in kept:
@@ -165,7 +167,7 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
             parts = {part.strip("-") for part in _parts(term)}
             near = {**dict.fromkeys((f"{term}-", f"-{term}", *parts), PART_SHARE), **near}
         del near[term]
-        telling = SMALL_TALK if term in small_talk(spoken) else 1.0
+        telling = 0.0 if empty else SMALL_TALK if term in small_talk(spoken) else 1.0
         asked.setdefault(term, Wanted(term, 1.0, near, telling))
     return list(asked.values())
 

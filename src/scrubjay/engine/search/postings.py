@@ -194,6 +194,8 @@ class Match:
     """How many terms were wanted."""
     nats: float = 0.0
     """Information of the wanted terms that some row holds, whatever the size of the scope."""
+    topical: bool = True
+    """Whether any of the terms is more than small talk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +249,8 @@ class Terms:
             coverage[rows] += np.float32(item.weight * rarity) * held
             shared[rows] += np.float32(item.telling) * held
         coverage = coverage / np.float32(whole) if whole else coverage
-        return Match(scores, coverage, shared, len(wanted), nats)
+        topical = any(item.telling == 1 for item in wanted)
+        return Match(scores, coverage, shared, len(wanted), nats, topical)
 
     def find(self, terms: Collection[str]) -> dict[str, TermCounts]:
         """By term the rows that hold it, ascending, and how often each does."""

@@ -88,7 +88,7 @@ def parse(
     return ParsedQuery(
         asked=asked,
         named=named,
-        own=not named and bool(pattern("question", "first_person").search(question)),
+        own=not named and _is_own(question),
         assistants=assistants,
         windows=tuple(windows(question, asked_at, latest, zone)),
         asked_at=asked_at,
@@ -96,6 +96,12 @@ def parse(
         advice=asks_advice(question),
         many=bool(pattern("question", "many").search(question)),
     )
+
+
+def _is_own(question: str) -> bool:
+    """Whether it is in the first person, and not about how anybody does it: "how do I exit vim"."""
+    own, method = pattern("question", "first_person"), pattern("question", "method")
+    return bool(own.search(question)) and not method.search(question)
 
 
 def asks_advice(question: str) -> bool:

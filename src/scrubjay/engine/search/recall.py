@@ -149,8 +149,9 @@ def recall(
     *,
     local: bool = False,
     also: frozenset[str] = frozenset(),
+    counted: bool = True,
 ) -> Recalled:
-    """Ranked memories of one or several scopes for a question.
+    """Ranked memories of one or several scopes for a question; the hits are `counted`, or not.
 
     `local` uses no costly embedder, such as a remote one. `also` are tags with a second quota: up
     to `limit` more hits that have all of them.
@@ -186,6 +187,8 @@ def recall(
         if broken := len(one.indexed.broken):
             degraded.append(f"{broken:,} memories could not be opened; run verify.")
         one.opened.note_read("recall", caller.actor)
+        if counted:
+            one.opened.counters.note(hit.memory for hit in hits if hit.scope == one.opened.scope)
     return Recalled(
         hits=tuple(hits),
         degraded=tuple(degraded),
@@ -234,6 +237,7 @@ def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | No
         likeness=likeness,
         terms=match.terms,
         nats=match.nats,
+        topical=match.topical,
         shared=match.shared,
     )
     now = searched[0].opened.ports.clock.now()
