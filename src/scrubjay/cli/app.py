@@ -57,6 +57,7 @@ THEMES: Final = (
     Theme("Set up", "setup", "vault config completion"),
     Theme("Plug in", "carapace", "tool carapace"),
     Theme("Serve", "serve", "serve keys plane"),
+    Theme("Serve", "mcp", "mcp"),
     Theme("Measure", "evaluation", "eval"),
 )
 GROUPS: Final = {

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from scrubjay.conversation.replay import Pulled
     from scrubjay.service.issuer import Trust
     from scrubjay.service.server import Listening
+    from scrubjay.service.service import MountedPaths
 
 PODS_VARIABLE: Final = "SCRUBJAY_PLANE_PODS"
 RECALL_MS: Final = round(RECALL_SECONDS * 1000)
@@ -258,13 +259,15 @@ def serve(
 ) -> None:
     """Serve every verb over HTTP. API keys are made with `scrubjay keys create`.
 
-    Where SCRUBJAY_PLANE_TOKEN is set, the memory plane of a pod is served as well.
+    Where SCRUBJAY_PLANE_TOKEN is set, the memory plane of a pod is served as well; with the extra
+    `mcp`, MCP at /mcp.
 
     Example: scrubjay serve --port 8377
     """
     _check_installed()
     from scrubjay.service.telemetry import CONTENT_VARIABLE
     from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
+    from scrubjay.surfaces.mcp.routes import McpPaths
 
     whose = scope_of(scope, reading.read())
     oidc = {name: given.pop(name) for name in [*given] if name.startswith("oidc_")}
@@ -289,7 +292,9 @@ def serve(
         _show_start(url, keys, whose, key_file, no_auth=no_auth, loopback=where.loopback)
 
     # Without a token the plane would ask nobody for one.
-    planes = [ClawdapusPlane(offer)] if offer.token else []
+    planes: list[MountedPaths] = [ClawdapusPlane(offer)] if offer.token else []
+    if find_spec("mcp"):
+        planes.append(McpPaths())
     _serve(announce, planes, port=port, no_auth=no_auth, options=options, **given)
 
 
@@ -332,7 +337,11 @@ def _keys(*, create: bool = False) -> Iterator[Keys]:
     Option("NAME", "Name of the key, for people to know it by.", str, required=True),
     Option(
         "--scope -s", "Scope the key covers: tenant/owner, tenant/*, or *.", str, name="scopes",
-        metavar="SCOPE", many=True, required=True,
+        metavar="SCOPE", many=True,
+    ),
+    Option(
+        "--by-scope", "Grants in one scope of their own, such as team/x=read,export.", str,
+        metavar="SCOPE=GRANTS", many=True,
     ),
     Option(
         "--grant -g", "Grant: what the key allows.", Grant, name="grants", many=True,
@@ -356,15 +365,17 @@ def create_key(
     actor: Actor = Actor.AGENT,
     origin: Origin | None = None,
     expires_at: datetime | None = None,
-    scopes: Sequence[str],
+    scopes: Sequence[str] = (),
+    by_scope: Sequence[str] = (),
 ) -> Output:
     """Create an API key. It is shown now and never again.
 
-    Example: scrubjay keys create "my agent" --scope acme/alice --grant read --grant write
+    Example: scrubjay keys create "my agent" --scope me/alice --by-scope team/x=read
     """
+    own = {one: some.split(",") for one, _, some in (text.partition("=") for text in by_scope)}
     with _keys(create=True) as keys:
         issued = keys.create(
-            name=name, scopes=scopes, grants=grants, actor=actor, origin=origin,
+            name=name, scopes=scopes, grants=grants, by_scope=own, actor=actor, origin=origin,
             expires_at=expires_at,
         )  # fmt: skip
     notes = [f"Keep it safe: it is not shown again. It is listed as {issued.key.id}."]
@@ -385,7 +396,7 @@ def list_keys(**request: Any) -> Output:
         (
             one.id,
             render.piece(one.name),
-            " ".join(one.scopes),
+            " ".join((*one.scopes, *(f"{at}={','.join(to)}" for at, to in one.by_scope.items()))),
             " ".join(one.grants),
             one.actor.value,
             render.local(one.expires_at),

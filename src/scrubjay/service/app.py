@@ -19,7 +19,6 @@ from scrubjay.model.errors import Busy, SchemaTooNew, ScrubjayError
 from scrubjay.ports import Clock
 from scrubjay.service import openapi, routes
 from scrubjay.service.gate import Gate
-from scrubjay.service.issuer import GRANT_PREFIX
 from scrubjay.service.routes import as_json
 from scrubjay.service.service import METADATA, MountedPaths, Options, Service
 from scrubjay.service.telemetry import TYPE
@@ -65,7 +64,7 @@ async def _running(service: Service, planes: Sequence[MountedPaths]) -> AsyncIte
 
 def own_routes(service: Service) -> list[Route]:
     """Health, readiness, version, counters, documents; only the counters need a key."""
-    readiness, trust, document = _Readiness(service), service.options.trust, openapi.render()
+    readiness, document = _Readiness(service), openapi.render()
 
     async def health(request: Request) -> Response:
         request.scope["state"]["op"] = "healthz"
@@ -99,18 +98,10 @@ def own_routes(service: Service) -> list[Route]:
         "/metrics": metrics,
         "/openapi.json": described,
     }
-    if trust is not None:
+    if service.options.trust is not None:
 
         async def metadata(request: Request) -> Response:
-            return as_json(
-                {
-                    "resource": service.resource(request),
-                    "resource_name": "scrubjay",
-                    "authorization_servers": [trust.issuer],
-                    "scopes_supported": [f"{GRANT_PREFIX}{grant}" for grant in trust.grants],
-                    "bearer_methods_supported": ["header"],
-                }
-            )
+            return as_json(service.metadata(request))
 
         named[METADATA] = metadata
     return [Route(path, endpoint, methods=["GET"]) for path, endpoint in named.items()]

@@ -115,7 +115,7 @@ class Connection(HttpToolsProtocol):
         self._head += len(name) + len(value) + len(": \r\n")
         if self._head > UNPARSED:
             raise ValueError("The head is too large.")  # the parser refuses it, and the rest
-        super().on_header(name, value)
+        super().on_header(name, value.rstrip(b" \t"))  # RFC 9110: no part of the value
 
     def on_headers_complete(self) -> None:
         """Begin to answer, now that the head is whole."""

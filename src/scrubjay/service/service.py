@@ -22,7 +22,13 @@ from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock
 from scrubjay.service.background import Background
 from scrubjay.service.cursors import Signer
-from scrubjay.service.issuer import PAUSE_SECONDS, TokenRefused, Trust, Unreachable
+from scrubjay.service.issuer import (
+    GRANT_PREFIX,
+    PAUSE_SECONDS,
+    TokenRefused,
+    Trust,
+    Unreachable,
+)
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import Operation
 from scrubjay.service.telemetry import Metrics, Spans
@@ -253,8 +259,9 @@ class Service:
     ) -> Problem:
         """Problem 401 with WWW-Authenticate; `error` if there were credentials."""
         told = {"realm": "scrubjay"} | ({"error": error} if error else {})
-        if self.options.trust is not None:
-            told["resource_metadata"] = self.resource(request) + METADATA
+        place = request.scope["state"].get("resource")
+        if self.options.trust is not None or place:
+            told["resource_metadata"] = f"{self.resource(request)}{METADATA}{place or ''}"
         words = ", ".join(f'{name}="{value}"' for name, value in told.items())
         headers = {"WWW-Authenticate": f"Bearer {words}"}
         return Problem(401, "unauthorized", detail, hint=hint, headers=headers)
@@ -266,6 +273,19 @@ class Service:
             return trust.resource
         # The gate knows the name; what follows it may still be anything.
         return f"{request.url.scheme}://{_NO_HOST.sub('', request.headers['host'])}"
+
+    def metadata(self, request: Request, place: str = "") -> dict[str, object]:
+        """Metadata of this service, or of one of its paths, as a protected resource (RFC 9728)."""
+        trust = self.options.trust
+        return {
+            "resource": self.resource(request) + place,
+            "resource_name": "scrubjay",
+            "authorization_servers": [trust.issuer] if trust else [],
+            "scopes_supported": [
+                f"{GRANT_PREFIX}{grant}" for grant in (trust.grants if trust else ())
+            ],
+            "bearer_methods_supported": ["header"],
+        }
 
     def scope_of(self, request: Request, holder: Key) -> Scope:
         """Scope of a request: from its header, or the only one of its key."""

@@ -13,7 +13,7 @@ from scrubjay.engine.open_scopes import LazyModule
 from scrubjay.engine.search.verbs import SearchVerbs
 from scrubjay.model.batches import RetainedMany, RetainMany
 from scrubjay.model.errors import Frozen, NeedsConfirmation, NotFound
-from scrubjay.model.memory import Edition, Memory, abbreviated
+from scrubjay.model.memory import Edition, Kind, Memory, abbreviated
 from scrubjay.model.overview import Changes, Lineage, RecallCounter
 from scrubjay.model.pages import FIRST, Page, Paged, paged
 from scrubjay.model.requests import (
@@ -67,6 +67,11 @@ _NEAR_CHARS = 1_000
 
 class MemoryVerbs(SearchVerbs):
     """Verbs on memories: write, read, erase, trust. A preview of forget searches, too."""
+
+    def kind_of(self, text: str) -> Kind:
+        """The kind a text reads like: preference or instruction, else fact."""
+        distiller = self._ports.distiller
+        return Kind.FACT if distiller is None else distiller.kind(text)
 
     def retain(self, scope: Scope, request: Retain, caller: Caller = USER) -> Retained:
         """Write a memory; durable when this returns, idempotent by `key`."""

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from Stemmer import Stemmer
 
-ANALYZER_VERSION = 3
+ANALYZER_VERSION = 4
 """Stored with each segment: terms of another version are analyzed again."""
 
 DEFAULT_LANGUAGE = "english"
@@ -92,6 +92,8 @@ class Wanted:
     near: Mapping[str, float] = field(default_factory=dict)
     telling: float = 1.0
     """How much sharing it tells: a word of small talk next to nothing, whatever its frequency."""
+    name: str | None = None
+    """The word itself, if a capital makes it a name: another spelling of it may be held."""
 
 
 def words(text: str) -> list[str]:
@@ -151,6 +153,7 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
     kept = kept or dict.fromkeys(found)
     stemmed = tuple(dict.fromkeys((spoken, *languages, DEFAULT_LANGUAGE)))
     asked: dict[str, Wanted] = {}
+    names = proper_names(question)
     for word in kept:
         if _UNSPACED_START.match(word):
             for term in _content(word, spoken):
@@ -168,7 +171,8 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
             near = {**dict.fromkeys((f"{term}-", f"-{term}", *parts), PART_SHARE), **near}
         del near[term]
         telling = 0.0 if empty else SMALL_TALK if term in small_talk(spoken) else 1.0
-        asked.setdefault(term, Wanted(term, 1.0, near, telling))
+        name = word if word in names else None
+        asked.setdefault(term, Wanted(term, 1.0, near, telling, name))
     return list(asked.values())
 
 
