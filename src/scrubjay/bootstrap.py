@@ -85,8 +85,10 @@ class LazyDistiller:
         return self._rules.words(turn)
 
     def kind(self, text: str) -> Kind:
-        """The kind of a memory by its text."""
-        return self._rules.kind(text)
+        """The kind of a memory by its text; the rules for turns are not loaded for it."""
+        from scrubjay.adapters.distillers.kinds import kind_of
+
+        return kind_of(text)
 
 
 def clock() -> Clock:

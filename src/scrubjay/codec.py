@@ -29,7 +29,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import FieldInfo, fields
 
-from scrubjay.model import plain as values
+from scrubjay.model import records as values
 from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Memory, Provenance

@@ -26,7 +26,9 @@ class LazyModule:
         self._name = f"scrubjay.engine.{name}"
 
     def __getattr__(self, function: str) -> Any:
-        return getattr(import_module(self._name), function)
+        found = getattr(import_module(self._name), function)
+        setattr(self, function, found)  # the next call finds it at once
+        return found
 
 
 if TYPE_CHECKING:

@@ -170,7 +170,7 @@ class Result(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON values, the same on every surface."""
-        from scrubjay.model.plain import plain  # which knows the results
+        from scrubjay.model.records import plain  # which knows the results
 
         found: dict[str, Any] = plain(self)
         return found
