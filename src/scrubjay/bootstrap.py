@@ -77,11 +77,11 @@ class LazyDistiller:
         return self._rules.identity
 
     def distill(self, turn: Turn) -> Sequence[Piece]:
-        """What the turn yields."""
+        """The memories derived from a turn."""
         return self._rules.distill(turn)
 
     def words(self, turn: Turn) -> frozenset[str]:
-        """What the turn says, as words to compare with another turn's."""
+        """Word set of a turn, for the comparison with another turn's."""
         return self._rules.words(turn)
 
     def kind(self, text: str) -> Kind:
@@ -183,7 +183,7 @@ def has_key_file(settings: Settings) -> bool:
 
 
 def passphrase_wrapper(settings: Settings, clock: Clock) -> PassphraseWrapper:
-    """What a passphrase opens, still locked."""
+    """Passphrase keyring, still locked."""
     return PassphraseWrapper(keys_folder(settings, clock))
 
 

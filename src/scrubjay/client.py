@@ -54,7 +54,7 @@ from scrubjay.vault import KEY_BYTES
 SECONDS: Final = 60.0
 _PIECE_BYTES: Final = 256 * 1024
 _PART_BYTES: Final = 4 * 1024 * 1024
-"""How much of a batch one call carries, so that it ends well before the timeout."""
+"""Maximum size of the part of a batch in one call, so that it ends well before the timeout."""
 _BY_STATUS: Final[Mapping[int, type[ScrubjayError]]] = {
     401: Forbidden, 403: Forbidden, 409: Conflict, 412: Conflict, 413: InvalidRequest,
     415: InvalidRequest, 429: LimitReached, 503: Busy,

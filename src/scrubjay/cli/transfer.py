@@ -140,7 +140,7 @@ def load(
 
 
 def _preview(raw: bytes, key: str | None, passphrase: str | None, scope: str | None) -> Output:
-    """What an import would find: how many memories, and how many the scope has already."""
+    """Dry run of an import: how many memories the file has, and how many of them the scope has."""
     content = bundle.read(raw, key, passphrase)
     known = 0
     try:

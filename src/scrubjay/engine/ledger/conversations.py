@@ -83,7 +83,7 @@ def entry_of(opened: OpenScope, row: Row) -> Entry:
 
 
 def opened_row(opened: OpenScope, row: Row) -> Conversation | Entry | None:
-    """What a row holds; None if it is damaged, since it must still be erasable."""
+    """The conversation or entry of a row; None if damaged, since it must still be erasable."""
     try:
         return record_of(opened, row) if is_record(row) else entry_of(opened, row)
     except (SealBroken, KeyMissing, NotFound):

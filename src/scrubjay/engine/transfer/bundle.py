@@ -55,7 +55,7 @@ class SaltedCost(Cost, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Content(Struct, frozen=True, kw_only=True):
-    """What a bundle carries. Only a backup has the fields after the turns."""
+    """Content of a bundle. Only a backup has the fields after the documents."""
 
     scope: Scope
     made_at: str
@@ -114,7 +114,7 @@ def json_pieces(content: Content) -> Iterator[bytes]:
 
 
 def _indented(head: Mapping[str, Json], records: Mapping[str, Iterable[Json]]) -> Iterator[str]:
-    """What `json.dumps(…, indent=1)` writes of an object and its lists, record by record."""
+    """The output of `json.dumps(…, indent=1)` for an object with lists, record by record."""
     write = partial(json.dumps, ensure_ascii=False, indent=1)
     yield write(head).removesuffix("\n}")
     for name, ones in records.items():

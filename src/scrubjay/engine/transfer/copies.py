@@ -104,7 +104,7 @@ class _Opened(Sequence[Held]):
 
 
 def _collect(opened: OpenScope, view: View, request: Export) -> bundle.Content:
-    """What a file is to hold; memory is used for the ids of the rows, not for what is in them."""
+    """Content of a file, decrypted on access: only the ids of the rows are held in memory."""
 
     def held(
         collection: Collection,
