@@ -193,7 +193,7 @@ class Jay(Verbs, Handle):
         if isinstance(to, str | os.PathLike):
             path = partial(files.write, Path(to))
             return self._engine.export(self.scope, request, self._caller, deliver=path)
-        with closing(files.Spool(os.urandom)) as spool:  # the engine may begin again, a pipe cannot
+        with closing(files.Spool(bootstrap.clock().random)) as spool:  # a pipe cannot begin again
             exported = self._engine.export(self.scope, request, self._caller, deliver=spool.fill)
             to.writelines(spool)
         return exported
