@@ -6,7 +6,6 @@ import errno
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import IO
 
 from scrubjay.model.errors import Full, InvalidRequest, NotFound
@@ -56,6 +55,8 @@ class Spool:
     """
 
     def __init__(self, random: Random) -> None:
+        from tempfile import TemporaryFile  # costs a command that sends no file a few milliseconds
+
         self._random = random
         self._sealer = Sealer(random(KEY_BYTES), Purpose.BUNDLE, None, "spool")
         self._file: IO[bytes] = TemporaryFile()  # noqa: SIM115  # closed with the spool
