@@ -108,7 +108,7 @@ def stream_messages(act: Call | str, number: int) -> bytes:
         delta = {"type": "input_json_delta", "partial_json": json.dumps(act.arguments)}
     reason = "tool_use" if isinstance(act, Call) else "end_turn"
     usage = {"input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT}
-    message = {
+    message: dict[str, Any] = {
         "id": f"msg_{number}", "type": "message", "role": "assistant", "model": "test",
         "content": [],
         "stop_reason": None, "stop_sequence": None, "usage": usage,
@@ -132,7 +132,8 @@ def stream_responses(act: Call | str, number: int) -> bytes:
     if isinstance(act, Call):
         item = {
             "id": f"fc_{number}", "type": "function_call", "call_id": f"call_{number}",
-            "status": "completed", "name": act.name, "arguments": json.dumps(act.arguments), **act.more,
+            "status": "completed", "name": act.name,
+            "arguments": json.dumps(act.arguments), **act.more,
         }  # fmt: skip
     usage = {
         "input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT, "total_tokens": 150,
