@@ -967,6 +967,8 @@ export interface Purged {
   idle: number;
   /** How many turns past their limits were erased. */
   turns: number;
+  /** How many conversations past their limits were deleted. */
+  conversations: number;
   /** How many tombstoned rows lost their remaining metadata; tombstones stay. */
   dropped: number;
   /** How many expired backups had their key deleted. */
@@ -1284,6 +1286,11 @@ export interface Retention {
   limits: KindLimit[];
   /** Limits of turns; purge erases them with their episodes. None for none. */
   turns: Limit | null;
+  /**
+   * Limits of conversations, by their last write; purge deletes them with the entries that no other
+   * one shares. None for none.
+   */
+  conversations: Limit | null;
   /** What becomes of a memory that says the same as one before: keep or latest. */
   duplicates: Duplicates;
 }
@@ -1364,6 +1371,11 @@ export interface SetRetentionRequest {
   limits?: KindLimit[];
   /** Limits of turns; purge erases them with their episodes. None for none. */
   turns?: Limit | null;
+  /**
+   * Limits of conversations, by their last write; purge deletes them with the entries that no other
+   * one shares. None for none.
+   */
+  conversations?: Limit | null;
   /** What becomes of a memory that says the same as one before: keep or latest. */
   duplicates?: Duplicates;
 }
@@ -1504,6 +1516,8 @@ export interface WorkRequest {
   seconds?: number;
   /** Only jobs of these kinds, allowed or not; empty for the allowed. */
   kinds?: JobKind[];
+  /** How many episodes one consolidation reads at most. */
+  batch?: number;
 }
 
 /** Result of one round of jobs: how many were done, what they wrote and cost. */

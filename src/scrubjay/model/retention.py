@@ -80,6 +80,13 @@ TurnLimit = Annotated[
     Limit | None,
     Meta(description="Limits of turns; purge erases them with their episodes. None for none."),
 ]
+ConversationLimit = Annotated[
+    Limit | None,
+    Meta(
+        description="Limits of conversations, by their last write; purge deletes them with the "
+        "entries that no other one shares. None for none."
+    ),
+]
 DuplicatePolicy = Annotated[
     DuplicatesArg,
     Meta(description="What becomes of a memory that says the same as one before: keep or latest."),
@@ -91,6 +98,7 @@ class SetRetention(CheckedRequest, frozen=True, kw_only=True):
 
     limits: Annotated[LimitArgs, _BY_KIND] = ()
     turns: TurnLimit = None
+    conversations: ConversationLimit = None
     duplicates: DuplicatePolicy = Duplicates.KEEP
 
     def __post_init__(self) -> None:
@@ -100,10 +108,11 @@ class SetRetention(CheckedRequest, frozen=True, kw_only=True):
         ]
         if repeated:
             raise InvalidRequest(f"limits: there are several for {repeated[0]}.")
-        if self.turns is not None and self.turns.idle_days is not None:
-            raise InvalidRequest(
-                "turns: they have no idle limit.", hint="They are not recalled; give days."
-            )
+        for name, limit in (("turns", self.turns), ("conversations", self.conversations)):
+            if limit is not None and limit.idle_days is not None:
+                raise InvalidRequest(
+                    f"{name}: they have no idle limit.", hint="They are not recalled; give days."
+                )
 
 
 class Retention(Result, frozen=True, kw_only=True):
@@ -111,6 +120,7 @@ class Retention(Result, frozen=True, kw_only=True):
 
     limits: LimitList = ()
     turns: TurnLimit = None
+    conversations: ConversationLimit = None
     duplicates: DuplicatePolicy = Duplicates.KEEP
 
     def of(self, kind: Kind) -> Limit | None:

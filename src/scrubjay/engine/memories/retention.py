@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
 
+from scrubjay.engine.ledger import conversations
 from scrubjay.engine.scope.open_scope import OpenScope, changes, derived
+from scrubjay.model.conversations import Conversation
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import Caller
@@ -39,7 +42,10 @@ def set_retention(opened: OpenScope, request: SetRetention, caller: Caller) -> R
     The memories are read before the transaction, and only what is newer inside it.
     """
     policy = Retention(
-        limits=tuple(request.limits), turns=request.turns, duplicates=Duplicates(request.duplicates)
+        limits=tuple(request.limits),
+        turns=request.turns,
+        conversations=request.conversations,
+        duplicates=Duplicates(request.duplicates),
     )
     seen = Census(opened, policy)
     opened.read(seen.follow)
@@ -164,9 +170,27 @@ def past_turns(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
     if limit is None or limit == Limit():
         return []
     said = sorted(((turn, row) for row, turn in opened.turns(view)), key=lambda one: one[0].place)
-    beyond = max(0, len(said) - limit.number) if limit.number is not None else 0
+    return _past(limit, [(row.id, turn.at) for turn, row in said], now)
+
+
+def past_conversations(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
+    """The conversations past their number or age, by their last write, oldest first."""
+    state = opened.limits.read(view)
+    limit = None if state is None else state.policy.conversations
+    if limit is None or limit == Limit():
+        return []
+    rows = [
+        (row, conversations.opened_row(opened, row)) for row in conversations.records(opened, view)
+    ]
+    held = [(one.updated_at, row.id) for row, one in rows if isinstance(one, Conversation)]
+    return _past(limit, [(row_id, time) for time, row_id in sorted(held)], now)
+
+
+def _past(limit: Limit, held: Sequence[tuple[bytes, datetime]], now: datetime) -> list[bytes]:
+    """Those of some rows in the order of time that are past a number or an age."""
+    beyond = max(0, len(held) - limit.number) if limit.number is not None else 0
     return [
-        row.id
-        for place, (turn, row) in enumerate(said)
-        if place < beyond or limit.expired(turn.at, now)
+        row_id
+        for place, (row_id, time) in enumerate(held)
+        if place < beyond or limit.expired(time, now)
     ]
