@@ -1516,6 +1516,8 @@ export interface WorkRequest {
   seconds?: number;
   /** Only jobs of these kinds, allowed or not; empty for the allowed. */
   kinds?: JobKind[];
+  /** How many episodes one consolidation reads at most. */
+  batch?: number;
 }
 
 /** Result of one round of jobs: how many were done, what they wrote and cost. */

@@ -22,7 +22,7 @@ from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
 from scrubjay.model.turns import Piece, Turn
-from scrubjay.ports import Clock, Distiller, Embedder, Extractor, Reach, pass_by
+from scrubjay.ports import AskModel, Clock, Distiller, Embedder, Extractor, Reach, pass_by
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE of prctl(2)
@@ -150,6 +150,13 @@ def make_extractor(settings: Settings, clock: Clock) -> Extractor | None:
         seconds=asked.seconds,
     )
     return ChatExtractor(model, clock=clock, sleep=time.sleep)
+
+
+def called_extractor(ask: AskModel, name: str) -> Extractor:
+    """The extractor over a model that the program calls itself."""
+    from scrubjay.adapters.distillers.chat import CalledExtractor
+
+    return CalledExtractor(ask, name=name)
 
 
 # -- keys ----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from scrubjay.model.jobs import Consolidated, Restated
+from scrubjay.model.jobs import Consolidated, ModelAnswer, Restated
 from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
@@ -522,6 +522,19 @@ class Extractor(Protocol):
         self, kind: Kind, sources: Sequence[str], *, deadline: float | None = None
     ) -> Restated:
         """One text of a kind that says what its sources say, and no more."""
+
+
+class AskModel(Protocol):
+    """A call of a language model by the program: instructions, and material to read.
+
+    Safe for use by several threads. Raises ExtractorError when the model is unavailable or the
+    deadline passes, and no other error.
+    """
+
+    def __call__(
+        self, instructions: str, material: str, *, deadline: float | None = None
+    ) -> ModelAnswer:
+        """What the model answers; the material is not addressed to it."""
 
 
 class Clock(Protocol):

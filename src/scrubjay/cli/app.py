@@ -58,6 +58,7 @@ THEMES: Final = (
     Theme("Plug in", "carapace", "tool carapace"),
     Theme("Serve", "serve", "serve keys plane"),
     Theme("Serve", "mcp", "mcp"),
+    Theme("Agents", "agents", "init chat run memory"),
     Theme("Measure", "evaluation", "eval"),
 )
 GROUPS: Final = {
@@ -68,6 +69,7 @@ GROUPS: Final = {
     "config": "Settings, and where each value comes from.",
     "keys": "API keys of the service: create, list, revoke.",
     "carapace": "Carapace: serve and set up its memory.",
+    "memory": "Memory of a role file: list, clear, export, import, consolidate, reembed.",
     "plane": "Memory plane of a Clawdapus pod.",
 }
 """Commands that are only made of others, with their help."""

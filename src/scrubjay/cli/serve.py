@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +20,7 @@ from scrubjay import settings as reading
 from scrubjay.access import Grant, Keys
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
-from scrubjay.cli.home import confirm, installed, scope_of
+from scrubjay.cli.home import confirm, installed, scope_of, settings
 from scrubjay.cli.parser import JSON, PAGING, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output
 from scrubjay.engine import Kernel
@@ -32,6 +34,8 @@ from scrubjay.model.text import check
 from scrubjay.surfaces.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABLE, PlaneOffer
 
 if TYPE_CHECKING:
+    from uvicorn import Server
+
     from scrubjay.conversation.replay import Pulled
     from scrubjay.service.issuer import Trust
     from scrubjay.service.server import Listening
@@ -57,6 +61,10 @@ _LISTEN = (
     Option(
         "--writes", "Rate limit: writes per second and key; 0 for none.", float, least=0,
         default=f"{_WRITES:g}",
+    ),
+    Option(
+        "--workers", "Number of processes that answer; 0 for one per core.", int, least=0, most=64,
+        default="1",
     ),
     Option(
         "--pod", "Pod the plane serves; without one, every pod that has the token.", str,
@@ -120,6 +128,7 @@ def _serve(
     allow_host: Sequence[str] = (),
     reads: float = _READS,
     writes: float = _WRITES,
+    workers: int = 1,
     options: Mapping[str, Any] | None = None,
     **transport: Any,
 ) -> None:
@@ -127,13 +136,18 @@ def _serve(
     from scrubjay.service import server
     from scrubjay.service.app import app
     from scrubjay.service.service import Options, Rates
+    from scrubjay.service.workers import Crew
 
     bootstrap.forbid_core_dumps()
+    workers = workers or os.cpu_count() or 1
     where = server.Listening(host=host, port=port, **transport)
     rates = Rates(reads=reads, writes=writes)
     asked = Options(hosts=hosts_of(host, allow_host), rates=rates, **options or {})
-    with installed(create=True) as engine:
-        answering = server.server(app(engine, bootstrap.clock(), asked, planes=planes), where)
+    found = settings()
+
+    def prepare(engine: Kernel, chosen: Options) -> Server:
+        made = app(engine, bootstrap.clock(), chosen, planes=planes)
+        answering = server.server(made, where, workers=workers)
 
         def end(*_: object) -> None:
             # A flag, not an exception: one raised while the event loop starts can be swallowed.
@@ -141,11 +155,26 @@ def _serve(
 
         for number in (signal.SIGTERM, signal.SIGINT):  # before the address is announced
             signal.signal(number, end)
+        return answering
+
+    with ExitStack() as opened:
+        engine = opened.enter_context(installed(found, create=True))
+        answering = prepare(engine, asked)
         with server.bind(where) as bound:
+            crew = Crew(workers) if workers > 1 else None
             announce(engine, where, where.url(bound.getsockname()[1]))
             sys.stdout.flush()
             server.to_stderr()
-            answering.run(sockets=[bound])
+            if crew is None:
+                answering.run(sockets=[bound])
+                return
+            opened.close()  # of what is open nothing may be used by two processes
+
+            def work(number: int) -> None:
+                with installed(found) as own:
+                    prepare(own, replace(asked, crew=crew, worker=number)).run(sockets=[bound])
+
+            crew.run(work)
 
 
 # -- the service ---------------------------------------------------------------------------------
@@ -479,8 +508,6 @@ def describe(
 
     Example: scrubjay plane describe -o .claw-describe.json
     """
-    from dataclasses import replace
-
     from scrubjay.surfaces.clawdapus import descriptor
 
     offer = _offer(recall_only=recall_only, retain_only=retain_only)

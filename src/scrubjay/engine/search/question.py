@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from scrubjay.engine.search.analysis import normalize, pattern
+from scrubjay.engine.search.sounds import same_name
 
 NONE = -1
 """The code of no session, no speaker; the row of no neighbor."""
@@ -71,14 +72,17 @@ def parse(
     asked_at: datetime | None = None,
     latest: datetime | None = None,
     zone: tzinfo = UTC,
+    strange: frozenset[str] = frozenset(),
 ) -> ParsedQuery:
     """Read a question against a scope, whose speakers are given by code.
+
+    A `strange` name, which nothing there holds, may be that of a speaker in another spelling.
 
     Relative words count from `asked_at`, a date without a year back from `latest`; days are those
     of the zone.
     """
     assistants = _in_role(speakers, ASSISTANT_NAMES)
-    asked = _named(question, speakers)
+    asked = _named(question, speakers, strange)
     named = bool(asked)
     if not asked and pattern("question", "second_person").search(question):
         asked = assistants
@@ -117,7 +121,7 @@ def _in_role(speakers: Mapping[int, str], names: frozenset[str]) -> frozenset[in
     return frozenset(code for code, name in speakers.items() if name.casefold() in names)
 
 
-def _named(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
+def _named(question: str, speakers: Mapping[int, str], strange: frozenset[str]) -> frozenset[int]:
     """Speakers named by any word of their name, in any case, or by a nickname that begins it.
 
     If a word is capitalized ("Will" in "what will Will do"), only such words count; a nickname
@@ -128,6 +132,9 @@ def _named(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
     proper = [form for at, word in words if at and word[0].isupper() for form in _forms(word)]
     found = _called(proper, callings.nicknames) | _called(proper, callings.names)
     found = found or _called([form for _, word in words for form in _forms(word)], callings.names)
+    if strange and not found:
+        known = [name for name in callings.names if any(same_name(one, name) for one in strange)]
+        found = _called(known, callings.names)
     return found | {code for name, code in callings.caseless if name in question}
 
 

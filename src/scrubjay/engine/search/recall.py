@@ -252,7 +252,7 @@ def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | No
     if request.min_similarity:
         allowed &= False if likeness is None else likeness >= request.min_similarity
     return Candidates(
-        query=parse(searched, request, now),
+        query=parse(searched, request, now, match.strange),
         snapshot=snapshot,
         evidence=evidence,
         allowed=allowed,
@@ -271,7 +271,12 @@ def _allowed(snapshot: Snapshot, request: Recall, now: datetime) -> Mask:
 # -- ranking ----------------------------------------------------------------------------------
 
 
-def parse(searched: Sequence[ScopeSearch], request: Recall, now: datetime) -> ParsedQuery:
+def parse(
+    searched: Sequence[ScopeSearch],
+    request: Recall,
+    now: datetime,
+    strange: frozenset[str] = frozenset(),
+) -> ParsedQuery:
     """Parse the question; without `asked_at` it is asked now.
 
     A date without a year counts from the latest memory then: who asks about "in May" in a
@@ -288,6 +293,7 @@ def parse(searched: Sequence[ScopeSearch], request: Recall, now: datetime) -> Pa
             asked_at=request.asked_at or now,
             latest=request.asked_at or max(times, default=None),
             zone=request.zone,
+            strange=strange,
         )
     except (OverflowError, ValueError):
         # It names a time outside the years there are: that says nothing of any memory.
