@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from scrubjay import settings
 from scrubjay.surfaces.initrunner import role_agent, roles
 from scrubjay.surfaces.initrunner.roles import MemoryType
 from tests.dialects.initrunner.scene import Scene
@@ -307,7 +308,7 @@ def test_services_share_what_they_remember(scene: Scene) -> None:
 
 def test_a_delegate_works_on_the_memory_that_it_shares(scene: Scene, tmp_path: Path) -> None:
     scene.write(name="cook", path=scene.folder / "cook.yaml")
-    shared = {"store_path": str(tmp_path / "all.db"), "max_memories": 5}
+    shared: dict[str, Any] = {"store_path": str(tmp_path / "all.db"), "max_memories": 5}
     agents = [{"name": "cook", "role_file": "cook.yaml", "description": "the cook"}]
     scene.write(tools=[{"type": "delegate", "agents": agents, "shared_memory": shared}])
 
@@ -323,8 +324,6 @@ def test_a_delegate_works_on_the_memory_that_it_shares(scene: Scene, tmp_path: P
     done = scene.run("chat", stdin="Cook\nexit\n")
     assert "Remembered (id=1, category=notes)" in done.out
     cook = roles.load(scene.folder / "cook.yaml").sharing(roles.SharedMemory(**shared), "")
-    from scrubjay import settings
-
     with role_agent.opened(cook, settings.read(), settings.variable) as agent:
         assert agent.memory.list_memories().endswith("The soup is on")
 
