@@ -150,6 +150,26 @@ with role_agent.opened(role, settings.read(), settings.variable) as agent:
 EPISODES = 15
 
 
+def test_a_terminal_is_asked_whether_another_model_may_embed_anew(
+    tmp_path: Path, model: ChatServer, env: Mapping[str, str]
+) -> None:
+    for name in ("one", "two"):
+        embeddings = {"provider": "openai", "base_url": model.url, "model": name}
+        role = write_role(tmp_path, model, embeddings=embeddings)
+        if name == "one":
+            with role_agent.opened(roles.load(role), settings.read(), settings.variable) as agent:
+                agent.memory.remember("Alice drinks oolong")
+    with showing(*SCRUBJAY, "chat", str(role), folder=tmp_path, env=env) as screen:
+        screen.until("Embed them anew with the present model? [y/N]: ")
+        screen.press(b"y\n")
+        screen.until("Embedded 1 memories.")
+        screen.until("> ")
+        screen.press(b"/memories oolong\n")
+        screen.until("Alice drinks oolong")
+        screen.press(b"exit\n")
+        assert screen.end() == 0
+
+
 def test_the_example_runs_as_it_stands(tmp_path: Path, env: Mapping[str, str]) -> None:
     example = Path(__file__).parents[2] / "examples" / "agent.py"
     done = subprocess.run(

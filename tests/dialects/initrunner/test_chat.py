@@ -208,6 +208,8 @@ def test_no_escape_sequence_of_the_model_reaches_the_terminal(scene: Scene) -> N
 
 def episodes(scene: Scene) -> list[tuple[str, tuple[str, ...], Any]]:
     with scene.opened() as agent:
+        if not agent.memory.exists():
+            return []
         found = agent.memory.newest(limit=9, type_=MemoryType.EPISODIC)
         return [(one.content, one.tags, dict(one.metadata)) for one in found]
 
@@ -266,6 +268,15 @@ def test_a_triggered_run_leaves_an_episode_with_its_trigger(scene: Scene) -> Non
     with scene.opened() as agent:
         assert agent.sessions is not None
         assert len(agent.sessions.listed()) == 1
+
+
+@pytest.mark.parametrize("words", [[], ["--trigger", "cron"]])
+def test_a_model_that_fails_ends_a_run_with_a_sentence(scene: Scene, words: list[str]) -> None:
+    scene.model.failures += [Failure(status=400, body=b'{"error": {"message": "no"}}')]
+    done = scene.run("run", "--task", "Look", *words)
+    assert done.code == 7
+    assert done.err.startswith("error: The model did not answer")
+    assert episodes(scene) == []
 
 
 def test_types_that_are_switched_off_are_not_captured(scene: Scene) -> None:
