@@ -296,8 +296,13 @@ def _document(file: Path, *, required: bool) -> dict[str, Any]:
         given.update({f"{name}.{sub}".rstrip("."): one for sub, one in inner})
     known = {key.name for key in KEYS}
     if unknown := sorted(set(given) - known):
+        from difflib import get_close_matches
+
+        near = get_close_matches(unknown[0], known, n=1)
+        meant = f"; did you mean {near[0]}?" if near else "."
         raise InvalidRequest(
-            f"{file}: there is no key {unknown[0]}.", hint=f"The keys are: {', '.join(known)}."
+            f"{file}: there is no key {unknown[0]}{meant}",
+            hint=f"The keys are: {', '.join(sorted(known))}.",
         )
     return given
 
