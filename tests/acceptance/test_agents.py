@@ -183,7 +183,11 @@ def test_two_write_to_a_scope_while_a_third_consolidates_it(
     tmp_path: Path, model: ChatServer, env: Mapping[str, str], more: bool
 ) -> None:
     number = EPISODES * (20 if more else 1)
-    shared = {"store_path": str(tmp_path / "team.db"), "consolidation": {"interval": "manual"}}
+    shared: dict[str, Any] = {
+        "store_path": str(tmp_path / "team.db"),
+        "consolidation": {"interval": "manual"},
+        "episodic": {"max_episodes": 10_000},
+    }
     files = {name: write_role(tmp_path, model, name, **shared) for name in ("ann", "bob", "eve")}
 
     def says(asked: dict[str, Any]) -> str:
