@@ -3,7 +3,7 @@
 Same slots as in `outputs`. What was found at first sight is in the threat model.
 """
 
-# ruff: noqa: E501, RUF001 - lines as tools print them.
+# ruff: noqa: E501 - lines as tools print them.
 
 from __future__ import annotations
 
