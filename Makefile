@@ -4,11 +4,7 @@ PYTHON_IN_VENV := .venv/bin/python
 COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--custom-compile-command "make requirements"
 
-# Two test processes share the cores; a threaded BLAS below them would only slow both down.
 WORKERS ?= 2
-export OPENBLAS_NUM_THREADS := 1
-export OMP_NUM_THREADS := 1
-export MKL_NUM_THREADS := 1
 
 TARGET ?= bundle
 SECONDS ?= 600
@@ -19,7 +15,7 @@ SECONDS ?= 600
 RUN_HOME ?= .scrubjay
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check docs fuzz bench bench-peers requirements clean
+.PHONY: help setup run test test-clients check docs fuzz bench bench-peers requirements clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -36,8 +32,13 @@ else
 	@exec env SCRUBJAY_HOME='$(RUN_HOME)' .venv/bin/scrubjay serve --key-file '$(RUN_HOME)/key' $(ARGS)
 endif
 
+# Test processes share the cores: the threads of a BLAS, which the encoder uses, would slow all down.
+test: export OPENBLAS_NUM_THREADS := 1
 test: setup  ## run all tests; MORE=1 also runs the long loops
 	$(PYTHON_IN_VENV) -m pytest -n $(WORKERS) --dist worksteal $(if $(filter-out 0,$(MORE)),--more) $(ARGS)
+
+test-clients: setup  ## install real programs by others and test with them; CLIENTS=NAME selects
+	CLIENTS='$(CLIENTS)' tools/test_clients.sh $(ARGS)
 
 check: setup  ## lint, format, types, layers, budgets and the house rules
 	.venv/bin/ruff check
@@ -51,6 +52,7 @@ docs: setup  ## make the pages again that are made from the code, and the table 
 	$(PYTHON_IN_VENV) tools/api_reference.py
 	$(PYTHON_IN_VENV) tools/cli_page.py
 	$(PYTHON_IN_VENV) tools/openapi.py
+	$(PYTHON_IN_VENV) tools/js_client.py
 	$(PYTHON_IN_VENV) tools/promises.py
 
 fuzz: setup  ## fuzz TARGET (codec, bundle, analysis, secrets, history) for SECONDS; installs atheris aside

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +47,6 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
 LONG: Final = frozenset({"mix"})
 """Run only when named: ten minutes each."""
 RESULTS: Final = Path(__file__).parent / "results.md"
-_ONE_THREAD: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def main() -> int:
@@ -60,8 +58,6 @@ def main() -> int:
     chosen = parser.parse_args()
     if unknown := [name for name in chosen.names if name not in BENCHMARKS]:
         parser.error(f"no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
-    # Before anything loads numpy: its threads would only compete with what is measured.
-    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
     names = chosen.names or [name for name in BENCHMARKS if name not in LONG]
     report = _report(names, quick=chosen.quick)
     is_full = not chosen.names and not chosen.quick

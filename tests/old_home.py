@@ -75,7 +75,7 @@ def recalled(jay: Jay, query: str) -> list[list[Any]]:
 
 def browsed(jay: Jay, *, superseded: bool = False) -> list[str]:
     """The ids of all memories, newest first."""
-    return [memory.id for memory in jay.browse(superseded=superseded, limit=1000).memories]
+    return [memory.id for memory in jay.browse(superseded=superseded, limit=1000).data]
 
 
 def history(jay: Jay, public_id: str) -> list[list[Any]]:

@@ -28,12 +28,10 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.batches import RetainedMany as RetainedMany
     from scrubjay.model.conversations import Appended as Appended
     from scrubjay.model.conversations import Conversation as Conversation
-    from scrubjay.model.conversations import ConversationPage as ConversationPage
     from scrubjay.model.conversations import Entry as Entry
     from scrubjay.model.conversations import NewEntry as NewEntry
     from scrubjay.model.conversations import Transcript as Transcript
     from scrubjay.model.documents import Document as Document
-    from scrubjay.model.documents import DocumentPage as DocumentPage
     from scrubjay.model.documents import Removed as Removed
     from scrubjay.model.documents import Stored as Stored
     from scrubjay.model.errors import Busy as Busy
@@ -73,6 +71,8 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.overview import Lineage as Lineage
     from scrubjay.model.overview import Relative as Relative
     from scrubjay.model.overview import Statistics as Statistics
+    from scrubjay.model.pages import Page as Page
+    from scrubjay.model.pages import every as every
     from scrubjay.model.results import AuditEvent as AuditEvent
     from scrubjay.model.results import BackedUp as BackedUp
     from scrubjay.model.results import BackupNote as BackupNote
@@ -86,7 +86,6 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.results import Hit as Hit
     from scrubjay.model.results import Loaded as Loaded
     from scrubjay.model.results import Outcome as Outcome
-    from scrubjay.model.results import Page as Page
     from scrubjay.model.results import Preview as Preview
     from scrubjay.model.results import Purged as Purged
     from scrubjay.model.results import Recalled as Recalled
@@ -113,10 +112,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "scrubjay.access": "Grant Issued Key",
     "scrubjay.model.batches": "BatchReceipt Refusal RetainedMany",
-    "scrubjay.model.conversations": (
-        "Appended Conversation ConversationPage Entry NewEntry Transcript"
-    ),
-    "scrubjay.model.documents": "Document DocumentPage Removed Stored",
+    "scrubjay.model.conversations": "Appended Conversation Entry NewEntry Transcript",
+    "scrubjay.model.documents": "Document Removed Stored",
     "scrubjay.model.errors": (
         "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "
         "Full InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
@@ -126,9 +123,10 @@ _HOMES = {
     "scrubjay.model.memory": "Kind Memory Provenance",
     "scrubjay.model.origin": "Actor Origin",
     "scrubjay.model.overview": "Change Changes Lineage Relative Statistics",
+    "scrubjay.model.pages": "Page every",
     "scrubjay.model.results": (
         "AuditEvent BackedUp BackupNote Brief ErasedCell Erasure Exhibit Exported Extraction "
-        "ExtractionStatus Hit Loaded Outcome Page Preview Purged Recalled Reindexed "
+        "ExtractionStatus Hit Loaded Outcome Preview Purged Recalled Reindexed "
         "Report Retained Rotated Session Stopped"
     ),
     "scrubjay.model.retention": "Duplicates KindLimit Limit Retention",

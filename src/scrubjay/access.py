@@ -30,16 +30,15 @@ from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
 from scrubjay.model.jobs import Work, Worked
 from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
+from scrubjay.model.pages import PAGE_LIMIT, Page, Paged, every, paged
 from scrubjay.model.requests import (
     SYSTEM,
-    AuditRequest,
     BriefRequest,
     Browse,
     Caller,
     Extract,
     Forget,
     Get,
-    Listing,
     NoFields,
     Recall,
     Reject,
@@ -69,7 +68,6 @@ _SPOKEN: Final = (Retain, Supersede, Record, Append, Put)
 """Requests whose origin is no more trusted than the key."""
 _TAG: Final = "api-key"
 _SIGNING: Final = "signing-secret"
-_MOST: Final = 10_000
 _RANKS: Final = (Actor.AGENT, Actor.USER, Actor.OPERATOR, Actor.SYSTEM)
 """Actors from low to high: a key may create keys for its own and lower ones."""
 _OWN_ORIGIN: Final = {
@@ -275,7 +273,7 @@ class Keys:
             except NotFound:  # no key was ever made, and looking makes nothing
                 return
             if seq != self._seq:
-                wanted = Browse(tags=frozenset({_TAG}), limit=_MOST)
+                wanted = Browse(tags=frozenset({_TAG}), limit=PAGE_LIMIT)
                 page = self._engine.browse(KEYS, wanted, SYSTEM)
                 self._known = dict(map(_read, page))
                 self._seq = seq
@@ -415,8 +413,8 @@ class Access:
             self.check_covered(other, Grant.READ)
             self._engine.open(other, create=False)
 
-    def audit(self, scope: Scope, request: AuditRequest, caller: Caller) -> tuple[AuditEvent, ...]:
-        """The audit trail after a count, oldest first; for people, not for agents."""
+    def audit(self, scope: Scope, request: Paged, caller: Caller) -> Page[AuditEvent]:
+        """The audit trail, oldest first; for people, not for agents."""
         if self.holder.actor is Actor.AGENT:
             raise Forbidden(
                 "An agent's key does not read the audit trail.",
@@ -448,7 +446,8 @@ class Access:
     def verify_erased(self, scope: Scope, request: VerifyErased, caller: Caller) -> Report:
         """Prove an erasure of this scope by its receipt."""
         checked = receipts.from_json(receipts.to_json(request.receipt))
-        if checked not in self._engine.receipts(scope):
+        kept = every(lambda cursor: self._engine.receipts(scope, Paged(cursor=cursor)))
+        if checked not in kept:
             raise NotFound("No erasure of this scope has such a receipt.")
         return self._engine.verify_erased(checked)
 
@@ -459,17 +458,19 @@ class Access:
         self._engine.open(scope, anew=request.anew)
         return scope
 
-    def scopes(self, scope: Scope, request: Listing, caller: Caller) -> tuple[Scope, ...]:
+    def scopes(self, scope: Scope, request: Paged, caller: Caller) -> Page[Scope]:
         """List the scopes that the key covers."""
-        return request.part(tuple(filter(self.holder.covers, self._engine.scopes())))
+        found = tuple(filter(self.holder.covers, self._engine.scopes()))
+        return paged(found, request.limit, request.cursor)
 
     def own_key(self, scope: Scope, request: NoFields, caller: Caller) -> Key:
         """The key of the request, without its secret."""
         return self.holder
 
-    def list_keys(self, scope: Scope, request: Listing, caller: Caller) -> tuple[Key, ...]:
+    def list_keys(self, scope: Scope, request: Paged, caller: Caller) -> Page[Key]:
         """List the keys that cover no more than this one."""
-        return request.part(tuple(one for one in self._keys.all() if within(one, self.holder)))
+        found = tuple(one for one in self._keys.all() if within(one, self.holder))
+        return paged(found, request.limit, request.cursor)
 
     def create_key(self, scope: Scope, request: CreateKey, caller: Caller) -> Issued:
         """Create a key that allows no more, and no longer, than the key of the request."""

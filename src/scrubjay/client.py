@@ -42,13 +42,12 @@ from scrubjay.model.errors import (
     ScrubjayError,
     StoreError,
 )
-from scrubjay.model.memory import Memory
 from scrubjay.model.requests import NOTHING, Backup, Caller, Export, NoFields
-from scrubjay.model.results import BackedUp, Erasure, Exported, Page, Reindexed, Report
+from scrubjay.model.results import BackedUp, Erasure, Exported, Reindexed, Report
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record, Recorded
 from scrubjay.ports import Progress
-from scrubjay.service.rest import BELOW, BY_NAME, MEMORIES, Operation
+from scrubjay.service.rest import BY_NAME, MEMORIES, Operation
 from scrubjay.vault import KEY_BYTES
 
 SECONDS: Final = 60.0
@@ -192,8 +191,6 @@ class RemoteEngine:
         path = operation.path
         for name in operation.path_names:
             path = path.replace(f"{{{name}}}", quote(str(left.pop(name)), safe=""))
-        if operation.paged and "cursor" in left:
-            left[BELOW] = left.pop("cursor")
         if operation.in_query:
             left |= {name: json.dumps(one) for name, one in left.items() if isinstance(one, dict)}
         how: dict[str, Any] = {"params": left} if operation.in_query else {"json": left}
@@ -236,10 +233,6 @@ class RemoteEngine:
             raise StoreError("The answer of the service is not JSON.") from error
         if response.is_error:
             raise _error(response.status_code, answer)
-        if operation.paged:
-            memories = codec.build(tuple[Memory, ...], answer["data"])
-            more = answer["next_cursor"] is not None
-            return Page(memories=memories, next=memories[-1].number if more else None)
         return codec.build(operation.gives, codec.unwrapped(operation.gives, answer))
 
 

@@ -33,6 +33,7 @@ from scrubjay.model import plain as values
 from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Memory, Provenance
+from scrubjay.model.pages import Page
 from scrubjay.model.records import from_record
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import CONTENT_BYTES, METADATA_BYTES, CheckedRequest
@@ -81,6 +82,9 @@ def build(hint: Any, value: Any) -> Any:
         return _build_list(origin, arguments, value)
     if origin in (dict, Mapping):
         return {name: build(arguments[1], one) for name, one in value.items()}
+    if origin is Page:
+        data = [build(arguments[0], one) for one in value["data"]]
+        return Page(data=tuple(data), next_cursor=value["next_cursor"])
     return _build_one(hint, value)
 
 
@@ -132,6 +136,18 @@ request = text.made
 """A checked request; InvalidRequest if a field is wrong or unknown."""
 Wanted = Mapping[str, tuple[Any, Any]]
 """The fields of a request: each by its type and its default, `...` where it is needed."""
+
+
+def wanted(kind: type[Struct]) -> Wanted:
+    """The fields of a request."""
+    known = hints(kind)
+    return {one.name: (known[one.name], default_of(one)) for one in fields(kind)}
+
+
+def items(wanted: Wanted) -> set[type[Struct]]:
+    """The requests in lists of a request, which are checked each by itself."""
+    found = {one for hint, _ in wanted.values() for one in get_args(bare(hint)) if is_struct(one)}
+    return {one for one in found if issubclass(one, CheckedRequest)}
 
 
 def form(name: str, wanted: Wanted) -> type[Struct]:
@@ -253,7 +269,8 @@ def is_object(hint: Any) -> bool:
 
 def unwrapped(hint: Any, answer: Any) -> Any:
     """What an answer holds: itself, or its `data` where the value is no object."""
-    return answer if is_struct(hint) and hint is not Scope else answer["data"]
+    is_object = is_struct(hint) and hint is not Scope
+    return answer if is_object or get_origin(hint) is Page else answer["data"]
 
 
 # -- schemas -------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from scrubjay.engine import Kernel
 from scrubjay.engine.memories import receipts
 from scrubjay.model.memory import Json, Memory
 from scrubjay.model.origin import Actor
+from scrubjay.model.pages import FIRST, Page, Paged, paged
 from scrubjay.model.requests import NOTHING, Backup, Caller, Export, Load, Restore
 from scrubjay.model.results import BackedUp, Erasure, Exported, Loaded, Reindexed, Report
 from scrubjay.model.rows import Freeze
@@ -75,9 +76,10 @@ class Engine:
         self._engine.open(scope, create=create, anew=anew)
         return Jay(self._engine, scope, actor=self._actor, shared=True)
 
-    def scopes(self) -> tuple[Scope, ...]:
-        """Every scope that is not destroyed, by name."""
-        return self._engine.scopes()
+    def scopes(self, limit: int = FIRST.limit, *, cursor: str | None = None) -> Page[Scope]:
+        """List the scopes that are not destroyed, by name."""
+        request = Paged(limit, cursor=cursor)
+        return paged(self._engine.scopes(), request.limit, request.cursor)
 
     def close(self) -> None:
         """Close every file; idempotent."""

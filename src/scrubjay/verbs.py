@@ -23,6 +23,7 @@ from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
 from scrubjay.model.jobs import AllowJobs, Work
+from scrubjay.model.pages import Paged
 from scrubjay.model.requests import Caller, NoFields
 from scrubjay.model.retention import SetRetention
 from scrubjay.model.scope import Scope
@@ -151,7 +152,7 @@ class Verbs:
     count = Verb(Filter, Kernel.count)
     history = Verb(requests.History, Kernel.history)
     lineage = Verb(requests.LineageRequest, Kernel.lineage)
-    follow = Verb(requests.FollowRequest, Kernel.follow)
+    follow = Verb(Paged, Kernel.follow)
     statistics = Verb(requests.StatisticsRequest, Kernel.statistics)
     inspect = Verb(NoFields, Kernel.inspect, Grant.ADMIN, heavy=True)
     brief = Verb(requests.BriefRequest, Kernel.brief)
@@ -159,8 +160,8 @@ class Verbs:
     amend = Verb(requests.Amend, Kernel.amend, Grant.WRITE, writes=True, idempotent=True)
     record = Verb(Record, Kernel.record, Grant.WRITE, writes=True, creates=True, idempotent=True)
     turns = Verb(requests.TurnsRequest, Kernel.turns)
-    timeline = Verb(requests.TimelineRequest, Kernel.timeline)
-    sessions = Verb(requests.SessionsRequest, Kernel.sessions)
+    timeline = Verb(Paged, Kernel.timeline)
+    sessions = Verb(Paged, Kernel.sessions)
     append = Verb(talks.Append, Kernel.append, Grant.WRITE, writes=True, creates=True)
     conversation = Verb(talks.ReadConversation, Kernel.conversation)
     conversations = Verb(talks.ListConversations, Kernel.conversations)
@@ -180,7 +181,7 @@ class Verbs:
     mark_tainted = Verb(
         requests.MarkTainted, Kernel.mark_tainted, Grant.WRITE, writes=True, idempotent=True
     )
-    quarantined = Verb(requests.Listing, Kernel.quarantined)
+    quarantined = Verb(Paged, Kernel.quarantined)
     approve = Verb(requests.Approve, Kernel.approve, Grant.WRITE, writes=True, idempotent=True)
     reject = Verb(requests.Reject, Kernel.reject, Grant.FORGET, writes=True)
     freeze = Verb(requests.FreezeRequest, Kernel.freeze, Grant.ADMIN, writes=True, idempotent=True)
@@ -205,8 +206,8 @@ class Verbs:
     jobs = Verb(NoFields, Kernel.jobs, Grant.ADMIN)
     allow_jobs = Verb(AllowJobs, Kernel.allow_jobs, Grant.ADMIN, writes=True, idempotent=True)
     verify_audit = Verb(NoFields, Kernel.verify_audit, Grant.ADMIN, heavy=True)
-    receipts = Verb(requests.Listing, Kernel.receipts, beyond=True)
-    audit = Verb(requests.AuditRequest, Kernel.audit)
+    receipts = Verb(Paged, Kernel.receipts, beyond=True)
+    audit = Verb(Paged, Kernel.audit)
     destroy = Verb(
         requests.Destroy,
         Kernel.destroy,
@@ -254,12 +255,12 @@ class ServiceVerbs:
     forget_one = Verb(
         requests.Reject, Access.forget_one, Grant.FORGET, writes=True, idempotent=True
     )
-    scopes = Verb(requests.Listing, Access.scopes, scoped=False)
+    scopes = Verb(Paged, Access.scopes, scoped=False)
     open = Verb(
         access.OpenRequest, Access.open, Grant.WRITE, writes=True, idempotent=True, beyond=True
     )
     own_key = Verb(NoFields, Access.own_key, None, scoped=False)
-    list_keys = Verb(requests.Listing, Access.list_keys, Grant.ADMIN, scoped=False)
+    list_keys = Verb(Paged, Access.list_keys, Grant.ADMIN, scoped=False)
     create_key = Verb(access.CreateKey, Access.create_key, Grant.ADMIN, writes=True, scoped=False)
     revoke_key = Verb(
         access.RevokeKey,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.scope.lifecycle import locate
-from scrubjay.model.requests import FollowRequest
+from scrubjay.model.pages import Paged
 from scrubjay.ports import Blobs, Keyring, Result, Store, Tx
 from tests.acceptance.peers import ALICE
 from tests.support.engines import SqliteHome
@@ -112,13 +112,13 @@ class Follower:
     def __init__(self, engine: Kernel) -> None:
         self.engine = engine
         self.times_anew = 0
-        self._seq, self._min_seq = 0, 0
+        self._cursor: str | None = None
         self._copy: dict[str, str] = {}
 
     def copy(self) -> Follower:
         """Another reader that knows as much and sleeps from now on."""
         other = Follower(self.engine)
-        other._seq, other._min_seq, other._copy = self._seq, self._min_seq, dict(self._copy)
+        other._cursor, other._copy = self._cursor, dict(self._copy)
         return other
 
     @property
@@ -128,12 +128,11 @@ class Follower:
 
     def look(self) -> None:
         """Bring the copy up to date."""
-        since = FollowRequest(after=self._seq, min_seq=self._min_seq, limit=1000)
-        changes = self.engine.follow(ALICE, since)
+        changes = self.engine.follow(ALICE, Paged(1000, cursor=self._cursor))
         if changes.anew:
             self.times_anew += 1
             self._copy = {}
         self._copy |= {one.row: one.memory.content for one in changes.changes if one.memory}
         for erased in changes.erased:
             self._copy.pop(erased, None)
-        self._seq, self._min_seq = changes.seq, changes.min_seq
+        self._cursor = changes.next_cursor

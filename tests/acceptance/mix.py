@@ -359,7 +359,7 @@ class Mix:
         episode = Retain(self._words(self.number), kind="episode", key=f"key-{self.number}")
         self._engine.retain(scope, episode)
         self._engine.work(scope, Work(kinds=["consolidation"]))
-        found = self._engine.browse(scope, Browse(kinds=["fact"], limit=10_000)).memories
+        found = self._engine.browse(scope, Browse(kinds=["fact"], limit=10_000)).data
         told = Counter(one.content for one in found)
         assert set(told.values()) == {1}, told
 

@@ -210,7 +210,7 @@ def everything(engine: Kernel) -> Iterator[Memory]:
     while True:
         page = engine.browse(SCOPE, Browse(limit=1_000, cursor=cursor))
         yield from page
-        if (cursor := page.next) is None:
+        if (cursor := page.next_cursor) is None:
             return
 
 

@@ -69,7 +69,7 @@ def test_kills_lose_no_episode_double_no_fact_and_repeat_no_question_before_its_
                 waiting |= workers
     engine = bootstrap.build(at_home(tmp_path))
     page = engine.browse(SCOPE, Browse(kinds=frozenset({Kind.FACT}), limit=1_000))
-    facts = [memory.content for memory in page.memories]
+    facts = [memory.content for memory in page.data]
     assert engine.verify(SCOPE).sound
     engine.close()
     again = [times for times in asked.values() if len(times) > 1]

@@ -160,7 +160,7 @@ class Story:
         yield self._recall(scope)
         engine.delete_conversation(scope, DeleteConversation(name))
         yield "delete_conversation"
-        for document in engine.documents(scope).documents:
+        for document in engine.documents(scope).data:
             engine.remove(scope, Remove(document.name))
             yield "remove"
         engine.rotate(scope)

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from scrubjay import bootstrap, settings
-from scrubjay.model.requests import TimelineRequest
+from scrubjay.model.pages import Paged
 from scrubjay.surfaces.clawdapus.names import scope_of
 
 SCOPE = scope_of("analyst", "desk")
@@ -134,7 +134,7 @@ def test_killed_under_load_no_acknowledged_turn_is_lost_and_none_forgotten_is_ba
         forgotten |= load.forgotten
         doubtful |= load.doubtful
         engine = bootstrap.build(settings.at_home(ram / "home"))
-        there = {one.id for one in engine.timeline(SCOPE, TimelineRequest(10_000)).moments}
+        there = {one.id for one in engine.timeline(SCOPE, Paged(10_000)).moments}
         lost |= retained - doubtful - there
         back |= forgotten & there
         engine.finish_due(SCOPE)

@@ -133,11 +133,11 @@ def test_with_foreign_ids_everywhere_no_foreign_byte_comes_back(
         bob_key = issuer.token(sub=BOB.owner)
     with connect(service.url, alice_key) as alice:
         spoils = Spoils(alice, service, alice_key)
-    before = engine.browse(ALICE, Browse(limit=100, superseded=True)).memories
+    before = engine.browse(ALICE, Browse(limit=100, superseded=True)).data
     answers = list(_attack(service, bob_key, spoils))
     leaks = [text for _, text in answers if any(one in text for one in spoils.secrets)]
     assert leaks == []
-    assert engine.browse(ALICE, Browse(limit=100, superseded=True)).memories == before
+    assert engine.browse(ALICE, Browse(limit=100, superseded=True)).data == before
     assert spoils.key_id in {key.id for key in service.keys.all()}
     statuses = Counter(status for status, _ in answers)
     assert statuses[403] > 100

@@ -68,6 +68,7 @@ def test_the_quickstart_finds_when_the_cello_began(jay: scrubjay.Jay) -> None:
     found = [hit.memory.content for hit in jay.recall("When did Alice begin to play the cello?")]
     assert found[0] in {turns[0], turns[2]}
     assert set(found[:2]) == {turns[0], turns[2]}  # what only asks comes after what tells
+    assert found[2] == turns[1]  # and before what has nothing to do with it
 
 
 def test_the_quickstart_finds_the_manual(jay: scrubjay.Jay) -> None:

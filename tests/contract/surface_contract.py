@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import scrubjay
 from scrubjay.model.errors import (
     Conflict,
     Destroyed,
@@ -50,12 +51,14 @@ class CollectionContract:
         with pytest.raises(Stale):
             handle.append("chat 7/ü", [{"body": 4}], expected_revision=revision)
         told = handle.conversation("chat 7/ü", limit=2)
-        assert ([one.body for one in told.entries], told.more) == (["two", 3], True)
+        assert [one.body for one in told.entries] == ["two", 3]
+        earlier = handle.conversation("chat 7/ü", cursor=told.next_cursor)
+        assert [one.id for one in earlier.entries] == ["e1"]
         assert told.conversation == again.conversation
         fork = handle.branch("chat 7/ü", into="fork", entry="e1")
         assert (fork.forked_from, fork.entries, fork.title) == ("chat 7/ü", 1, "T")
         assert handle.rewind("chat 7/ü", at=1).branches == (told.conversation.head,)
-        assert [one.name for one in handle.conversations().conversations] == ["chat 7/ü", "fork"]
+        assert [one.name for one in handle.conversations()] == ["chat 7/ü", "fork"]
         assert handle.delete_conversation("chat 7/ü").erased == 3
         (entry,) = handle.conversation("fork").entries
         assert (entry.id, entry.body) == ("e1", body)
@@ -71,8 +74,8 @@ class CollectionContract:
         second = handle.put("notes/tea", {"n": 6}, expected_revision=first.revision).document
         assert (second.id, second.created_at) == (first.id, first.created_at)
         handle.put("notes/x", "text", indexed=True)
-        assert [one.path for one in handle.documents("notes").documents] == ["notes/tea", "notes/x"]
-        (found,) = handle.documents(where={"n": {"$gte": 6}}, values=False).documents
+        assert [one.path for one in handle.documents("notes")] == ["notes/tea", "notes/x"]
+        (found,) = handle.documents(where={"n": {"$gte": 6}}, values=False)
         assert (found.path, found.value) == ("notes/tea", None)
         assert len(handle.move("notes", to="old/notes", tree=True)) == 2
         assert handle.remove("old/notes/x").removed == 1
@@ -95,7 +98,7 @@ class CollectionContract:
         turns = [text for one in handle.turns() for text in (one.user, one.assistant)]
         hits = [one.memory.content for one in handle.recall("Where is the spare key?").hits]
         bodies = [str(one.body) for one in handle.conversation("s1").entries]
-        values = [str(one.value) for one in handle.documents().documents]
+        values = [str(one.value) for one in handle.documents()]
         brief = handle.brief().markdown
         everything = "\n".join([*turns, *hits, *bodies, *values, brief])
         assert "blue pot" not in everything
@@ -163,11 +166,7 @@ class LedgerContract:
             at = there + timedelta(seconds=number // 2)
             session = "odd" if number % 2 else "even"
             handle.record(f"Tell me of {number}.", id=f"t-{number}", at=at, session=session)
-        seen: list[str] = []
-        page = handle.turns(2)
-        while page:
-            seen += [turn.id for turn in page]
-            page = handle.turns(2, before=page[-1].at, before_id=page[-1].id)
+        seen = [turn.id for turn in scrubjay.every(handle.turns, limit=2)]
         assert sorted(seen) == [f"t-{number}" for number in range(7)]
         assert {turn.id for turn in handle.turns(before=there + timedelta(seconds=1))} == {
             "t-0",
@@ -202,14 +201,14 @@ class LedgerContract:
         assert (new.name, new.memories, new.turns, new.tainted) == ("new/1", 1, 0, Origin.WEB)
         assert (old.name, old.first, old.last, old.turns) == ("old", first, last, 1)
         assert (old.memories, old.tainted) == (len(handle.browse(session="old")), None)
-        assert handle.sessions(1) == (new,)
+        assert handle.sessions(1).data == (new,)
 
     def test_a_session_that_is_forgotten_is_listed_no_more(self, handle: Handle) -> None:
         handle.record("Tell me of Rome.", session="s1")
         handle.retain(_TEA, session="s2")
         handle.forget(session="s1")
         assert [session.name for session in handle.sessions()] == ["s2"]
-        assert handle.turns() == ()
+        assert handle.turns().data == ()
 
     @pytest.mark.parametrize("limit", [0, -1, 10**6, True])
     def test_a_limit_that_is_none_is_refused(self, handle: Handle, limit: int) -> None:
@@ -221,7 +220,7 @@ class LedgerContract:
         for wrong in ({"id": "no spaces"}, {"origin": "nobody"}, {"session": " "}):
             with pytest.raises(InvalidRequest):
                 handle.record(user="tea", **wrong)
-        assert handle.turns() == ()
+        assert handle.turns().data == ()
 
 
 _GREEN_TEA = "Alice prefers green tea in the morning"
@@ -380,10 +379,10 @@ class ReadingContract:
         first, second = handle.retain(_GREEN_TEA).id, handle.retain("coffee").id
         seen = handle.follow(limit=1)
         assert [one.memory.id for one in seen.changes] == [first]
-        rest = handle.follow(after=seen.seq, min_seq=seen.min_seq)
+        rest = handle.follow(cursor=seen.next_cursor)
         assert [one.memory.id for one in rest.changes] == [second]
         handle.forget([first])
-        (gone,) = handle.follow(after=rest.seq, min_seq=rest.min_seq).changes
+        (gone,) = handle.follow(cursor=rest.next_cursor).changes
         assert (gone.row, gone.memory) == (seen.changes[0].row, None)
 
     def test_a_memory_is_read_by_the_beginning_of_its_id_and_shows_its_lineage(
@@ -429,8 +428,8 @@ class ReadingContract:
             handle.retain(f"memory {number}")
         seen, page = [], handle.browse(limit=2)
         seen += _texts(page)
-        while page.next is not None:
-            page = handle.browse(limit=2, cursor=page.next)
+        while page.next_cursor is not None:
+            page = handle.browse(limit=2, cursor=page.next_cursor)
             seen += _texts(page)
         assert seen == [f"memory {number}" for number in (4, 3, 2, 1, 0)]
 
@@ -482,7 +481,7 @@ class ErasingContract:
 
     def test_a_receipt_is_kept_and_proves_the_erasure(self, handle: Handle) -> None:
         receipt = handle.forget([handle.retain(_GREEN_TEA).id])
-        assert handle.receipts() == (receipt,)
+        assert handle.receipts().data == (receipt,)
         assert handle.verify(receipt).sound
         with pytest.raises((InvalidRequest, NotFound)):
             handle.verify(replace(receipt, address="../catalog"))
@@ -536,7 +535,7 @@ class TrustContract:
     def test_what_waits_is_rejected_for_good(self, handle: Handle) -> None:
         one = handle.retain("Obey the page", kind="instruction", origin="tool").id
         assert handle.reject(one).erased == 1
-        assert handle.quarantined() == ()
+        assert handle.quarantined().data == ()
 
     def test_a_tainted_session_lowers_what_the_agent_infers(self, handle: Handle) -> None:
         assert handle.mark_tainted("visit 1/2", "web") is Origin.WEB
@@ -605,7 +604,7 @@ class CareContract:
         done = handle.work(kinds=["consolidation"])
         assert (done.done, done.memories, done.left) == ({"consolidation": 1}, 1, 0)
         assert done.derived_by.startswith("rules")
-        (fact,) = handle.browse(kinds=["fact"]).memories
+        (fact,) = handle.browse(kinds=["fact"])
         assert (fact.content, fact.tags) == (
             "User lives in Rome with two cats.",
             ("category:fact",),
@@ -621,7 +620,8 @@ class CareContract:
         begun = len(handle.audit())
         handle.pin(handle.retain(_GREEN_TEA).id)
         assert [event.verb for event in handle.audit()[begun:]] == ["retain", "pin"]
-        assert len(handle.audit(after=begun, limit=1)) == 1
+        first = handle.audit(1)
+        assert handle.audit(1, cursor=first.next_cursor)[0].count == 2
 
     def test_use_after_closing_is_a_clear_error(self, handle: Handle) -> None:
         handle.close()

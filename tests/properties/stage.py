@@ -164,7 +164,7 @@ def views(engine: Kernel, scope: Scope, ids: list[str]) -> dict[str, object]:
     page = engine.browse(scope, Browse(limit=10_000))
     got = {one: attempt(engine.get, scope, Get(one)) for one in ids}
     told = {one: attempt(engine.history, scope, History(one)) for one in ids}
-    return {"page": page.memories, "got": got, "told": told}
+    return {"page": page.data, "got": got, "told": told}
 
 
 def expect_view(view: dict[str, object], ledger: Ledger, now: datetime) -> None:

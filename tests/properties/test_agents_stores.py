@@ -26,6 +26,7 @@ from pydantic_ai.conversation_store import (
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
 
+import scrubjay
 from scrubjay import Jay, Scope
 from scrubjay.model.errors import Conflict, NotFound, Stale
 from tests.support.engines import MemoryHome
@@ -62,7 +63,7 @@ class OverScrubjay(ConversationStore):
     ) -> Sequence[ConversationRecord]:
         where = {} if scope is None else {"scope": scope}
         try:
-            found = self._jay.conversations(where=where, limit=limit or 1_000).conversations
+            found = self._jay.conversations(where=where, limit=limit or 1_000).data
         except NotFound:  # nothing was ever written
             return []
         return [_record(one) for one in found][:limit]
@@ -281,7 +282,7 @@ def test_documents_do_what_langgraph_does_in_memory(steps: list[tuple[Any, ...]]
                 with pytest.raises(NotFound):
                     ours.document((*namespace, rest[0]))
         else:
-            found = ours.documents(namespace, where=rest[0], limit=100).documents
+            found = ours.documents(namespace, where=rest[0], limit=100).data
             items = theirs.search(namespace, filter=rest[0], limit=100)
             known = sorted(((*item.namespace, item.key), item.value) for item in items)
             assert [(one.name, one.value) for one in found] == sorted(known, key=lambda one: one[0])
@@ -291,9 +292,5 @@ def test_a_page_of_documents_ends_where_the_next_begins() -> None:
     ours = jay()
     for number in range(25):
         ours.put(("a", f"{number:02}"), number)
-    at, seen = 0, list[Any]()
-    while at is not None:
-        page = ours.documents("a", limit=7, offset=at)
-        seen += [one.value for one in page.documents]
-        at = page.next  # type: ignore[assignment]
+    seen = [one.value for one in scrubjay.every(ours.documents, prefix="a", limit=7)]
     assert seen == list(range(25))

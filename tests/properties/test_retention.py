@@ -87,7 +87,7 @@ def seen(engine: Kernel) -> list[str]:
     page = engine.browse(ALICE, Browse(limit=1000))
     hits = engine.recall(ALICE, Recall("memory", limit=1000)).hits
     assert {hit.memory.id for hit in hits} == {memory.id for memory in page}
-    return [memory.id for memory in reversed(page.memories)]
+    return [memory.id for memory in reversed(page.data)]
 
 
 def play(home: MemoryHome | SqliteHome, steps: list[tuple[str, int, int]]) -> None:

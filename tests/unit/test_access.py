@@ -152,7 +152,7 @@ def written(engine: Kernel, keys: Keys, name: str) -> tuple[str, list[Memory]]:
     one = perform(reach, Verbs.retain, ALICE, {"content": f"{name} drinks tea", "channel": "app"})
     perform(reach, Verbs.supersede, ALICE, {"id": one.id, "content": f"{name} drinks milk"})
     perform(reach, Verbs.record, ALICE, {"user": f"My name is {name}.", "channel": "app"})
-    memories = engine.browse(ALICE, Browse(limit=100, superseded=True)).memories
+    memories = engine.browse(ALICE, Browse(limit=100, superseded=True)).data
     return holder.id, [one for one in memories if one.provenance.key_id == holder.id]
 
 
@@ -193,13 +193,13 @@ def test_what_a_key_loads_is_stamped_whatever_the_file_says(keys: Keys, engine: 
     exported = engine.export(ALICE).content
     bob = Scope("acme", "bob")
     engine.load(bob, Load(exported), Caller(ceiling=Origin.AGENT, key="loader"))
-    memories = engine.browse(bob, Browse(limit=100, superseded=True)).memories
+    memories = engine.browse(bob, Browse(limit=100, superseded=True)).data
     assert {memory.provenance.key_id for memory in memories} == {"loader"}
     assert {turn.key_id for turn in engine.turns(bob)} == {"loader"}
     carol = Scope("acme", "carol")
     engine.load(carol, Load(exported))
     assert engine.export(carol).memories == len(memories)
-    found = engine.browse(carol, Browse(limit=100)).memories
+    found = engine.browse(carol, Browse(limit=100)).data
     assert all(memory.provenance.key_id not in (None, "loader") for memory in found)
 
 

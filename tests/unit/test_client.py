@@ -200,9 +200,9 @@ def test_a_wrong_field_is_named(engine: Kernel, home: MemoryHome) -> None:
         key = running.key("acme/alice")
         with (
             connect(running.url, key, create=True) as jay,
-            pytest.raises(InvalidRequest, match="after"),
+            pytest.raises(InvalidRequest, match="limit"),
         ):
-            jay.audit(after="soon")  # type: ignore[arg-type]
+            jay.audit(limit="soon")  # type: ignore[arg-type]
 
 
 def test_without_the_extra_it_says_what_to_install() -> None:

@@ -111,10 +111,10 @@ def test_pages_are_turned_with_their_cursor(jay: Jay) -> None:
     for number in range(5):
         jay.retain(str(number))
     first = jay.browse(limit=2)
-    second = jay.browse(limit=2, cursor=first.next)
-    third = jay.browse(limit=2, cursor=second.next)
+    second = jay.browse(limit=2, cursor=first.next_cursor)
+    third = jay.browse(limit=2, cursor=second.next_cursor)
     assert [memory.content for page in (first, second, third) for memory in page] == list("43210")
-    assert third.next is None
+    assert third.next_cursor is None
 
 
 def test_a_scope_is_destroyed_by_its_full_name_only(jay: Jay) -> None:
@@ -157,7 +157,7 @@ def test_only_what_a_request_takes_by_position_is_taken_so_and_nothing_twice(
 def test_a_turn_without_any_text_is_refused(jay: Jay, said: tuple[str, ...]) -> None:
     with pytest.raises(scrubjay.InvalidRequest, match="no text"):
         jay.record(*said)
-    assert jay.turns() == ()
+    assert jay.turns().data == ()
     assert jay.record(assistant="Good morning.").outcome is Outcome.STORED
 
 
@@ -173,7 +173,7 @@ def test_the_trail_names_the_actor(folder: Path) -> None:
         jay.retain("tea")
         jay.browse()
         assert {event.actor for event in jay.audit()} == {"agent"}
-        assert jay.audit(after=1, limit=1)[0].verb == "browse"
+        assert jay.audit(1, cursor=jay.audit(1).next_cursor)[0].verb == "browse"
         assert jay.verify_audit().sound
 
 
@@ -210,7 +210,7 @@ def test_a_receipt_is_verified_from_its_file(jay: Jay, tmp_path: Path) -> None:
     path = tmp_path / "receipt.json"
     path.write_text(receipts.to_json(receipt))
     assert jay.verify(path).sound
-    assert jay.receipts() == (receipt,)
+    assert jay.receipts().data == (receipt,)
     path.write_text("tea")
     with pytest.raises(scrubjay.InvalidRequest):
         jay.verify(path)

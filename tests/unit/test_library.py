@@ -136,7 +136,7 @@ def test_an_unknown_field_is_refused(tmp_path: Path) -> None:
     with scrubjay.open("alice", home=tmp_path) as jay:
         with pytest.raises(scrubjay.InvalidRequest, match="importanse"):
             jay.retain("tea", importanse=1)  # type: ignore[call-arg]
-        assert not jay.browse().memories
+        assert not jay.browse().data
 
 
 WRONG = {

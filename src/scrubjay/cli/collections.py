@@ -9,11 +9,11 @@ from typing import Any
 from scrubjay.cli import render
 from scrubjay.cli.erasure import erased
 from scrubjay.cli.home import confirm, scoped, text_of
-from scrubjay.cli.parser import RECEIPT, YES, Option, fields
+from scrubjay.cli.parser import PAGING, RECEIPT, YES, Option, fields
 from scrubjay.cli.render import Output, local, piece
 from scrubjay.handle import Jay
-from scrubjay.model.conversations import ListConversations, ReadConversation
-from scrubjay.model.documents import ListDocuments, Put
+from scrubjay.model.conversations import ReadConversation
+from scrubjay.model.documents import Put
 
 _NAME = Option("NAME", "Name of a conversation.", str, required=True)
 _PATH = Option("PATH", "Path of a document, such as notes/tea.md.", str, required=True)
@@ -28,7 +28,7 @@ def _said(value: Any) -> str:
 # -- conversations -------------------------------------------------------------------------------
 
 
-@scoped("conversations list", fields(ListConversations, "limit", "offset"))
+@scoped("conversations list", PAGING)
 def conversations(jay: Jay, **request: Any) -> Output:
     """List conversations, the last written first.
 
@@ -37,12 +37,12 @@ def conversations(jay: Jay, **request: Any) -> Output:
     found = jay.conversations(**request)
     rows = (
         (piece(one.name), local(one.updated_at), f"{one.entries:,}", piece(one.title))
-        for one in found.conversations
+        for one in found
     )
     return Output(found, lambda: render.table(("name", "written", "entries", "title"), rows))
 
 
-@scoped("conversations show", _NAME, fields(ReadConversation, "limit"))
+@scoped("conversations show", _NAME, fields(ReadConversation, "limit -n", "cursor"))
 def conversation(jay: Jay, name: str, **request: Any) -> Output:
     """Show the last entries of a conversation, oldest first.
 
@@ -50,7 +50,8 @@ def conversation(jay: Jay, name: str, **request: Any) -> Output:
     """
     found = jay.conversation(name, **request)
     rows = ((local(one.at), one.origin, piece(_said(one.body))) for one in found.entries)
-    return Output(found, lambda: render.table(("when", "origin", "entry"), rows))
+    notes = [] if found.next_cursor is None else [f"Earlier ones: --cursor {found.next_cursor}"]
+    return Output(found, lambda: render.table(("when", "origin", "entry"), rows), notes)
 
 
 @scoped("conversations delete", _NAME, RECEIPT, YES)
@@ -69,7 +70,7 @@ def delete(jay: Jay, name: str, *, receipt: Path | None = None, yes: bool = Fals
 @scoped(
     "documents list",
     Option("FOLDER", "Folder to list; all without one.", str),
-    fields(ListDocuments, "limit", "offset"),
+    PAGING,
 )
 def documents(jay: Jay, folder: str = "", **request: Any) -> Output:
     """List documents in the order of their names.
@@ -79,7 +80,7 @@ def documents(jay: Jay, folder: str = "", **request: Any) -> Output:
     found = jay.documents(folder, values=False, **request)
     rows = (
         (piece(one.path), local(one.updated_at), one.origin, "yes" if one.indexed else "")
-        for one in found.documents
+        for one in found
     )
     return Output(found, lambda: render.table(("path", "written", "origin", "indexed"), rows))
 

@@ -11,7 +11,18 @@ from msgspec.structs import asdict
 from scrubjay import files
 from scrubjay.cli import render
 from scrubjay.cli.home import confirm, installed, scope_of, scoped, settings
-from scrubjay.cli.parser import DRY_RUN, ID, JSON, RECEIPT, SCOPE, YES, Option, command, fields
+from scrubjay.cli.parser import (
+    DRY_RUN,
+    ID,
+    JSON,
+    PAGING,
+    RECEIPT,
+    SCOPE,
+    YES,
+    Option,
+    command,
+    fields,
+)
 from scrubjay.cli.render import Output, line, say
 from scrubjay.engine.memories import receipts
 from scrubjay.handle import Jay
@@ -125,13 +136,13 @@ def taint(jay: Jay, **request: Any) -> Output:
 # -- quarantine --------------------------------------------------------------------------------
 
 
-@scoped("quarantine list")
-def waiting(jay: Jay) -> Output:
+@scoped("quarantine list", PAGING)
+def waiting(jay: Jay, **request: Any) -> Output:
     """List the memories in quarantine, oldest first.
 
     Example: scrubjay quarantine list
     """
-    found = jay.quarantined()
+    found = jay.quarantined(**request)
     return Output(found, lambda: render.memories(found))
 
 

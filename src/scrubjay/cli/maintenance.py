@@ -11,11 +11,12 @@ from scrubjay import files
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import installed, opened, scoped
-from scrubjay.cli.parser import JSON, SCOPE, Option, command
+from scrubjay.cli.parser import JSON, PAGING, SCOPE, Option, command
 from scrubjay.cli.render import Output, say
 from scrubjay.engine.memories import receipts
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.pages import Paged, paged
 from scrubjay.model.results import Report
 from scrubjay.model.retention import Duplicates, Limit
 
@@ -154,17 +155,13 @@ def _reported(report: Report, things: str) -> Output:
     return Output(report, show, code=Exit.OK if report.sound else Exit.FAILURE)
 
 
-@scoped(
-    "audit",
-    Option("--after", "Offset: only events after this count.", int, least=0, default="0"),
-    Option("--limit -n", "Limit: how many events at most.", int, least=1, default="1000"),
-)
-def audit(jay: Jay, *, after: int = 0, limit: int = 1000) -> Output:
+@scoped("audit", PAGING)
+def audit(jay: Jay, **request: Any) -> Output:
     """Show the audit trail, oldest first; memories are named by pseudonyms.
 
     Example: scrubjay audit --limit 20
     """
-    events = jay.audit(after=after, limit=limit)
+    events = jay.audit(**request)
     rows = (
         (str(one.count), render.local(one.at), one.verb, one.actor, str(one.number))
         for one in events
@@ -182,25 +179,27 @@ def verify_audit(jay: Jay) -> Output:
     return _reported(jay.verify_audit(), "events")
 
 
-@scoped("receipts")
-def kept_receipts(jay: Jay) -> Output:
+@scoped("receipts", PAGING)
+def kept_receipts(jay: Jay, **request: Any) -> Output:
     """List the erasure receipts that are kept for a scope, oldest first.
 
     Example: scrubjay receipts --json
     """
-    found = jay.receipts()
+    found = jay.receipts(**request)
     rows = ((render.local(one.at), one.verb, f"{one.erased:,}") for one in found)
     return Output(found, lambda: render.table(("when", "verb", "erased"), rows))
 
 
-@command("scopes", JSON)
-def scopes() -> Output:
+@command("scopes", PAGING, JSON)
+def scopes(**request: Any) -> Output:
     """List every scope that is not destroyed. Exit code 1 if the keys do not open all of them.
 
     Example: scrubjay scopes
     """
     with installed() as engine:
-        found, closed = engine.scopes(), engine.unreadable_scopes()
+        asked = Paged(**request)
+        found = paged(engine.scopes(), asked.limit, asked.cursor)
+        closed = engine.unreadable_scopes()
 
     def show() -> None:
         render.table(("scope",), ([str(one)] for one in found))

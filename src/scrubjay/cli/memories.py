@@ -10,11 +10,11 @@ from typing import Any
 
 from scrubjay.cli import render
 from scrubjay.cli.home import scoped, text_of
-from scrubjay.cli.parser import ID, Option, fields
+from scrubjay.cli.parser import ID, PAGING, Option, fields
 from scrubjay.cli.render import Output, line, local, piece, say
 from scrubjay.handle import Jay
 from scrubjay.model.filters import Filter
-from scrubjay.model.requests import BriefRequest, Browse, FollowRequest, Recall, Retain, Supersede
+from scrubjay.model.requests import BriefRequest, Browse, Recall, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
 
 _NOTES = {
@@ -122,8 +122,7 @@ def browse(jay: Jay, **request: Any) -> Output:
     Example: scrubjay list --kind preference --limit 20
     """
     page = jay.browse(**request)
-    notes = [] if page.next is None else [f"There are more: --cursor {page.next}"]
-    return Output(page, lambda: render.memories(page), notes)
+    return Output(page, lambda: render.memories(page))
 
 
 @scoped("count", _FILTER)
@@ -146,13 +145,13 @@ def get(jay: Jay, id: str, *, as_of: datetime | None = None) -> Output:
     return Output(found, lambda: render.memory(found))
 
 
-@scoped("history", ID)
-def history(jay: Jay, id: str) -> Output:
+@scoped("history", ID, PAGING)
+def history(jay: Jay, id: str, **request: Any) -> Output:
     """Show every version of a memory, oldest first.
 
     Example: scrubjay history mem-…
     """
-    chain = jay.history(id)
+    chain = jay.history(id, **request)
     rows = (
         (one.id, local(one.recorded_at), piece(one.content), piece(one.provenance.reason))
         for one in chain
@@ -179,11 +178,11 @@ def lineage(jay: Jay, id: str) -> Output:
     return Output(found, lambda: render.table(("is", "steps", "id", "text"), rows), notes)
 
 
-@scoped("follow", fields(FollowRequest, "after", "min_seq", "limit -n"))
+@scoped("follow", PAGING)
 def follow(jay: Jay, **request: Any) -> Output:
-    """Show the changes of memories after a sequence number, oldest first.
+    """Show the changes of memories since the last look, oldest first.
 
-    Example: scrubjay follow --after 120 --json
+    Example: scrubjay follow --cursor 120.0 --json
     """
     found = jay.follow(**request)
     rows = [
@@ -192,7 +191,7 @@ def follow(jay: Jay, **request: Any) -> Output:
         for memory in [one.memory]
     ]
     notes = ["Everything before is out of date: begin a new copy."] if found.anew else []
-    notes.append(f"The next ones: --after {found.seq} --min-seq {found.min_seq}")
+    notes.append(f"The next ones: --cursor {found.next_cursor}")
     return Output(found, lambda: render.table(("seq", "id", "memory"), rows), notes)
 
 

@@ -20,6 +20,7 @@ from msgspec.structs import fields as struct_fields
 from scrubjay import settings
 from scrubjay.cli.render import Output
 from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.pages import Paged
 from scrubjay.model.scope import Scope
 
 PROGRAM: Final = "scrubjay"
@@ -416,4 +417,5 @@ RECEIPT: Final = Option(
     "--receipt", "File to write the erasure receipt to, for `verify --erased`.", Path
 )
 KEY: Final = Option("--key", "Key that opens a sealed file.", str, metavar="KEY")
+PAGING: Final = fields(Paged, "limit -n", "cursor")
 ID: Final = Option("ID", "Id of a memory.", str, required=True)

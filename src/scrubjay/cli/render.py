@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from scrubjay.model.memory import Memory
+from scrubjay.model.pages import Page
 from scrubjay.model.results import Hit
 from scrubjay.ports import Progress, no_progress
 
@@ -39,6 +40,8 @@ class Output(Struct, frozen=True):
             self.show()
             for note in self.notes:
                 say(note)
+            if isinstance(self.result, Page) and self.result.next_cursor is not None:
+                say(f"There are more: --cursor {self.result.next_cursor}")
             return self.code
         from msgspec import json
 

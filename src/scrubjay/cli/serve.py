@@ -19,12 +19,13 @@ from scrubjay.access import Grant, Keys
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import confirm, installed, scope_of
-from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
+from scrubjay.cli.parser import JSON, PAGING, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
 from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.pages import Paged, paged
 from scrubjay.model.requests import Retain
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import check
@@ -370,14 +371,15 @@ def create_key(
     return Output(issued, lambda: render.line(issued.token), notes)
 
 
-@command("keys list", JSON)
-def list_keys() -> Output:
+@command("keys list", PAGING, JSON)
+def list_keys(**request: Any) -> Output:
     """List the valid API keys, by their visible part.
 
     Example: scrubjay keys list
     """
     with _keys() as keys:
-        found = keys.all()
+        asked = Paged(**request)
+        found = paged(keys.all(), asked.limit, asked.cursor)
     columns = ("id", "name", "scopes", "grants", "actor", "expires")
     rows = (
         (

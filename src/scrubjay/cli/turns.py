@@ -9,14 +9,13 @@ from msgspec.structs import asdict
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import STDIN, opened, scoped, text_of
-from scrubjay.cli.parser import ANEW, JSON, SCOPE, Option, command, fields
+from scrubjay.cli.parser import ANEW, JSON, PAGING, SCOPE, Option, command, fields
 from scrubjay.cli.render import Output, local, piece
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
-from scrubjay.model.requests import BROWSE_LIMIT
 from scrubjay.model.results import Outcome, Stopped
-from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT, Record, State
+from scrubjay.model.turns import Record, State
 
 _NOTES = {
     Outcome.KNOWN: "It was recorded already; nothing changed.",
@@ -60,7 +59,7 @@ def _limit(things: str, default: int, most: int | None = None) -> Option:
     return Option("--limit -n", text, int, default=str(default), least=1, most=most)
 
 
-@scoped("turns", _limit("turns are listed", 50, TURNS_LIMIT), fields(Filter, "session", "before"))
+@scoped("turns", PAGING, fields(Filter, "session", "before"))
 def turns(jay: Jay, **request: Any) -> Output:
     """List turns, newest first.
 
@@ -75,13 +74,13 @@ def turns(jay: Jay, **request: Any) -> Output:
     return Output(found, lambda: render.table(columns, rows))
 
 
-@scoped("sessions", _limit("sessions are listed", 50, BROWSE_LIMIT))
-def sessions(jay: Jay, *, limit: int = 50) -> Output:
+@scoped("sessions", PAGING)
+def sessions(jay: Jay, **request: Any) -> Output:
     """List sessions (conversations), the most recently active first.
 
     Example: scrubjay sessions --limit 20
     """
-    found = jay.sessions(limit)
+    found = jay.sessions(**request)
     rows = (
         (piece(one.name), local(one.first), local(one.last), f"{one.memories:,}", f"{one.turns:,}",
          one.tainted)
@@ -91,7 +90,7 @@ def sessions(jay: Jay, *, limit: int = 50) -> Output:
     return Output(found, lambda: render.table(columns, rows))
 
 
-@scoped("timeline", _limit("turns are listed", 50, TIMELINE_LIMIT))
+@scoped("timeline", PAGING)
 def timeline(jay: Jay, **request: Any) -> Output:
     """Show the timeline: when each turn was, and how it begins; oldest first.
 
@@ -101,7 +100,8 @@ def timeline(jay: Jay, **request: Any) -> Output:
     rows = (
         (one.id, local(one.at), one.state.name.lower(), piece(one.gist)) for one in found.moments
     )
-    return Output(found, lambda: render.table(("id", "when", "state", "gist"), rows))
+    notes = [] if found.next_cursor is None else [f"Earlier ones: --cursor {found.next_cursor}"]
+    return Output(found, lambda: render.table(("id", "when", "state", "gist"), rows), notes)
 
 
 _SECONDS = 24 * 3600.0

@@ -18,7 +18,8 @@ from scrubjay.model.clean import one_line
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin, excess
-from scrubjay.model.requests import AGENT, INJECTED, Get, Recall, TimelineRequest
+from scrubjay.model.pages import Paged
+from scrubjay.model.requests import AGENT, INJECTED, Get, Recall
 from scrubjay.model.results import Hit
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import EPISODE_TURNS, Moment, State, Timeline
@@ -102,7 +103,7 @@ class Mixer:
         self._context = context
         self._seconds = seconds * _SEARCH
         self._present = {_plain(one) for one in context.present}
-        timeline = engine.timeline(context.scope, TimelineRequest(_MOMENTS), AGENT)
+        timeline = engine.timeline(context.scope, Paged(_MOMENTS), AGENT)
         self._episodes = Episodes(timeline)
         kept = [one for one in timeline.moments if one.state is State.KEPT]
         begins = [(one.id, _plain(one.gist)) for one in kept] if self._present else []

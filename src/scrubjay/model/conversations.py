@@ -17,6 +17,7 @@ from scrubjay.model.documents import ExpectedRevision, FilterMap, matches
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import ChannelName, Json, KeyId, MetadataMap, Result, TextOrigin
 from scrubjay.model.origin import Actor, Origin, OriginArg
+from scrubjay.model.pages import Cursor, Paged
 from scrubjay.model.results import Outcome, RedactedSecrets, WriteOutcome
 from scrubjay.model.text import TURN_BYTES, CheckedRequest, Count, Id, Name, Time
 
@@ -25,7 +26,6 @@ APPEND_LIMIT: Final = 1_000
 READ_LIMIT: Final = 10_000
 READ_BYTES: Final = 16 * 1024 * 1024
 """Maximum size of the entries in one answer, which ends early before it exceeds it."""
-LIST_LIMIT: Final = 1_000
 
 ConversationName = Annotated[
     Name, Meta(description="The name of the conversation, which is also that of its session.")
@@ -94,19 +94,9 @@ class Transcript(Result, frozen=True, kw_only=True):
         Conversation | None, Meta(description="The conversation, if it was named.")
     ] = None
     entries: Annotated[tuple[Entry, ...], Meta(description="Its entries, oldest first.")] = ()
-    more: Annotated[
-        bool, Meta(description="Whether there are earlier ones: go on at the first one's parent.")
-    ] = False
-
-
-class ConversationPage(Result, frozen=True, kw_only=True):
-    """One page of conversations, the last written first."""
-
-    conversations: Annotated[
-        tuple[Conversation, ...], Meta(description="The conversations of this page.")
-    ]
-    next: Annotated[
-        int | None, Meta(description="Offset of the next page; None on the last page.")
+    next_cursor: Annotated[
+        str | None,
+        Meta(description="Pagination cursor of the earlier ones; None if there are none."),
     ] = None
 
 
@@ -248,6 +238,7 @@ class ReadConversation(CheckedRequest, frozen=True):
             "None for that of the conversation."
         ),
     ] = None
+    cursor: Cursor = None
 
     def __post_init__(self) -> None:
         CheckedRequest.__post_init__(self)
@@ -255,14 +246,10 @@ class ReadConversation(CheckedRequest, frozen=True):
             raise InvalidRequest("Name a conversation, or an entry.")
 
 
-class ListConversations(CheckedRequest, frozen=True, kw_only=True):
+class ListConversations(Paged, frozen=True, kw_only=True):
     """List conversations, the last written first, without opening their entries."""
 
     where: FilterMap = field(default_factory=dict)
-    limit: Annotated[
-        int, Meta(ge=1, le=LIST_LIMIT, description="Limit: how many conversations at most.")
-    ] = 100
-    offset: Annotated[Count, Meta(description="Offset: how many to skip from the beginning.")] = 0
 
     def accepts(self, conversation: Conversation) -> bool:
         """Whether its metadata matches."""

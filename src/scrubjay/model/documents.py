@@ -12,12 +12,12 @@ from msgspec.structs import force_setattr
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import ChannelName, Json, KeyId, Result, SessionName, TextOrigin
 from scrubjay.model.origin import Actor, Origin, OriginArg
+from scrubjay.model.pages import Cursor, PageLimit
 from scrubjay.model.results import Outcome, RedactedSecrets, WriteOutcome
-from scrubjay.model.text import TURN_BYTES, CheckedRequest, Count, Id, Name, Time
+from scrubjay.model.text import TURN_BYTES, CheckedRequest, Id, Name, Time
 
 PARTS: Final = 64
 """Maximum number of parts of a name."""
-LIST_LIMIT: Final = 10_000
 NO_REVISION: Final = "0"
 """The expected revision of a conversation or document that must not exist yet."""
 _ORDERED: Final = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
@@ -81,15 +81,6 @@ class Document(Result, frozen=True, kw_only=True):
     def path(self) -> str:
         """The name as a path."""
         return "/".join(self.name)
-
-
-class DocumentPage(Result, frozen=True, kw_only=True):
-    """One page of documents, in the order of their names."""
-
-    documents: Annotated[tuple[Document, ...], Meta(description="The documents of this page.")]
-    next: Annotated[
-        int | None, Meta(description="Offset of the next page; None on the last page.")
-    ] = None
 
 
 class Stored(Result, frozen=True, kw_only=True):
@@ -175,10 +166,8 @@ class ListDocuments(CheckedRequest, frozen=True):
         ),
     ] = ()
     where: FilterMap = field(default_factory=dict)
-    limit: Annotated[
-        int, Meta(ge=1, le=LIST_LIMIT, description="Limit: how many documents at most.")
-    ] = 100
-    offset: Annotated[Count, Meta(description="Offset: how many to skip from the beginning.")] = 0
+    limit: PageLimit = 100
+    cursor: Cursor = None
     values: Annotated[bool, Meta(description="Whether to return the values, too.")] = True
 
     def __post_init__(self) -> None:

@@ -81,21 +81,14 @@ class Change(Result, frozen=True, kw_only=True):
 
 
 class Changes(Result, frozen=True, kw_only=True):
-    """Change feed of a scope since a sequence number, for a reader that keeps a copy."""
+    """Change feed of a scope from a cursor on, for a reader that keeps a copy."""
 
     changes: Annotated[tuple[Change, ...], Meta(description="The changes, oldest first.")]
-    seq: Annotated[
-        int,
+    next_cursor: Annotated[
+        str,
         Meta(
-            description="Sequence number this answer reaches to: "
-            "pass it as `after` of the next call."
-        ),
-    ]
-    min_seq: Annotated[
-        int,
-        Meta(
-            description="Sequence number below which changes are "
-            "incomplete: pass it to the next call."
+            description="Pagination cursor of the changes that come next, those still to be made "
+            "as well."
         ),
     ]
     anew: Annotated[

@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from scrubjay.model.memory import Memory
 from scrubjay.model.records import to_record
-from scrubjay.model.results import Page
 from scrubjay.model.scope import Scope
 
 
@@ -39,10 +38,6 @@ def _memory(memory: Memory) -> Any:
     record["version"] = memory.version
     record["edition"] = "{}.{}".format(*memory.edition)
     return record
-
-
-def _page(page: Page) -> Any:
-    return {"data": _list(page.memories), "next_cursor": page.next}
 
 
 def _time(time: datetime) -> str:
@@ -72,7 +67,6 @@ PIECE: Final = 3 * 64 * 1024
 _ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
     **dict.fromkeys((str, int, float, bool, type(None)), _same),
     Memory: _memory,
-    Page: _page,
     Scope: str,
     datetime: _time,
     date: date.isoformat,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
@@ -33,6 +33,7 @@ from scrubjay.model.memory import (
     ValidTo,
 )
 from scrubjay.model.origin import Actor, Origin, OriginArg
+from scrubjay.model.pages import Cursor, Paged, PageLimit
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import (
@@ -51,17 +52,11 @@ from scrubjay.model.text import (
     Words,
     zone,
 )
-from scrubjay.model.turns import TIMELINE_LIMIT, TURNS_LIMIT, Turn
+from scrubjay.model.turns import Turn
 
-BROWSE_LIMIT = 10_000
 RECALL_LIMIT = 1_000
 BRIEF_LIMIT = 1_000
 FORGET_LIMIT = 10_000
-FOLLOW_LIMIT = 1_000
-LIST_LIMIT = 10_000
-"""Maximum number of entries of a list in one answer; `after` continues it."""
-SESSIONS_LIMIT = 100_000
-One = TypeVar("One")
 AS_IT_IS = datetime.max.replace(tzinfo=UTC)
 """Sentinel time: leave the expiry as it is."""
 
@@ -283,10 +278,8 @@ class Amend(_WithId, frozen=True, kw_only=True):
 class Browse(Filter, frozen=True, kw_only=True):
     """List memories, newest first."""
 
-    limit: Annotated[int, Meta(ge=1, le=BROWSE_LIMIT, description=_LIMIT)] = 50
-    cursor: Annotated[
-        Count | None, Meta(description="Pagination cursor: the `next` of the page before this one.")
-    ] = None
+    limit: PageLimit = 100
+    cursor: Cursor = None
 
 
 class _WithQuery(Filter, frozen=True):
@@ -523,44 +516,15 @@ class Get(_WithId, frozen=True, kw_only=True):
     ] = None
 
 
-class Listing(CheckedRequest, frozen=True, kw_only=True):
-    """Pagination of a list: the entries to skip, and the limit."""
-
-    after: Annotated[
-        Count, Meta(description="Offset: how many to skip from the beginning of the list.")
-    ] = 0
-    limit: Annotated[
-        int,
-        Meta(ge=1, le=LIST_LIMIT, description="Limit: how many entries are returned at most."),
-    ] = LIST_LIMIT
-
-    def part(self, found: tuple[One, ...]) -> tuple[One, ...]:
-        """The requested part of a list."""
-        return found[self.after : self.after + self.limit]
-
-
-ALL: Final = Listing()
-
-
-class History(Listing, frozen=True):
+class History(_WithId, frozen=True, kw_only=True):
     """Read all versions of a memory."""
 
-    id: MemoryId
+    limit: PageLimit = 100
+    cursor: Cursor = None
 
 
 class LineageRequest(_WithId, frozen=True):
     """Read what one memory was derived from, and what was derived from it."""
-
-
-class FollowRequest(CheckedRequest, frozen=True, kw_only=True):
-    """Read the changes of memories since the last answer, oldest first."""
-
-    after: Annotated[Count, Meta(description="The `seq` of the last answer; 0 for everything.")] = 0
-    min_seq: Annotated[Count, Meta(description="The `min_seq` of the last answer.")] = 0
-    limit: Annotated[
-        int,
-        Meta(ge=1, le=FOLLOW_LIMIT, description="Limit: how many changes are returned at most."),
-    ] = 100
 
 
 class StatisticsRequest(CheckedRequest, frozen=True, kw_only=True):
@@ -584,15 +548,7 @@ class Reject(_WithId, frozen=True):
 # -- turns and sessions --------------------------------------------------------------------------
 
 
-class _WithLimit(CheckedRequest, frozen=True):
-    """The limit may be given by position, all else by name."""
-
-    limit: Annotated[
-        int, Meta(ge=1, le=TURNS_LIMIT, description="Limit: how many turns are returned at most.")
-    ] = 50
-
-
-class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
+class TurnsRequest(Paged, frozen=True, kw_only=True):
     """Read turns, newest first: all or those of a session."""
 
     session: Annotated[
@@ -601,35 +557,6 @@ class TurnsRequest(_WithLimit, frozen=True, kw_only=True):
     before: Annotated[
         Time | None, Meta(description="End of the time range: turns before this time.")
     ] = None
-    before_id: Annotated[
-        Id | None,
-        Meta(description="The id of the last turn of the answer before this one; needs `before`."),
-    ] = None
-
-    def __post_init__(self) -> None:
-        CheckedRequest.__post_init__(self)
-        if self.before_id is not None and self.before is None:
-            raise InvalidRequest(
-                "`before_id` needs the time of the turn as well.", hint="Give before."
-            )
-
-
-class TimelineRequest(CheckedRequest, frozen=True):
-    """Read the timeline: when each turn was, and how it begins."""
-
-    limit: Annotated[
-        int,
-        Meta(ge=1, le=TIMELINE_LIMIT, description="Limit: how many turns are returned at most."),
-    ] = 50
-
-
-class SessionsRequest(CheckedRequest, frozen=True):
-    """List the sessions (conversations), the most recently active first."""
-
-    limit: Annotated[
-        int,
-        Meta(ge=1, le=SESSIONS_LIMIT, description="Limit: how many sessions are returned at most."),
-    ] = 50
 
 
 class MarkTainted(CheckedRequest, frozen=True):
@@ -722,15 +649,6 @@ class Restore(Load, frozen=True):
     anew: Annotated[
         bool, Meta(description="Whether to begin again a scope that was destroyed.")
     ] = False
-
-
-class AuditRequest(Listing, frozen=True, kw_only=True):
-    """Read the audit trail, oldest first."""
-
-    limit: Annotated[
-        int,
-        Meta(ge=1, le=LIST_LIMIT, description="Limit: how many events are returned at most."),
-    ] = 1000
 
 
 class Destroy(Struct, frozen=True, kw_only=True):

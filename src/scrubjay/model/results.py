@@ -82,26 +82,6 @@ class Retained(Result, frozen=True, kw_only=True):
     ] = None
 
 
-class Page(Result, frozen=True, kw_only=True):
-    """One page of memories, newest first, with the cursor of the next page."""
-
-    memories: Annotated[
-        tuple[Memory, ...], Meta(description="The memories of this page, newest first.")
-    ]
-    next: Annotated[
-        int | None, Meta(description="Pagination cursor of the next page; None on the last page.")
-    ] = None
-
-    def __iter__(self) -> Iterator[Memory]:
-        return iter(self.memories)
-
-    def __len__(self) -> int:
-        return len(self.memories)
-
-    def __getitem__(self, index: int) -> Memory:
-        return self.memories[index]
-
-
 class Session(Result, frozen=True, kw_only=True):
     """A session (conversation): when it was, and how many memories and turns it has."""
 

@@ -38,11 +38,8 @@ from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut
 from scrubjay.model.text import CheckedRequest, Id, Name, Speech, Time, check
 
 SHOWN_TEXTS: Final = 1_000
-TURNS_LIMIT: Final = 1_000
-"""Maximum number of turns in one answer."""
 TURNS_CHARS: Final = 16 * 1024 * 1024
 """Maximum characters of the turns in one answer, which ends early before it exceeds them."""
-TIMELINE_LIMIT: Final = 100_000
 LOOK_BACK: Final = 10
 """Number of earlier turns that a turn is compared with."""
 ALIKE: Final = 0.85
@@ -268,9 +265,11 @@ class Moment(Result, frozen=True, kw_only=True):
 
 
 class Timeline(Result, frozen=True, kw_only=True):
-    """The latest turns of a scope, oldest first, and how many there were before them."""
+    """The latest turns of a scope, or those before a page of them; oldest first."""
 
-    moments: Annotated[tuple[Moment, ...], Meta(description="The latest turns, oldest first.")] = ()
+    moments: Annotated[
+        tuple[Moment, ...], Meta(description="The turns of this page, oldest first.")
+    ] = ()
     earlier: Annotated[
         int, Meta(description="How many turns there are before the first moment.")
     ] = 0
@@ -281,6 +280,10 @@ class Timeline(Result, frozen=True, kw_only=True):
     begun: Annotated[
         int, Meta(description="How many turns before the first moment belong to its episode.")
     ] = 0
+    next_cursor: Annotated[
+        str | None,
+        Meta(description="Pagination cursor of the earlier turns; None if there are none."),
+    ] = None
 
     def episodes(self) -> list[list[Moment]]:
         """The moments as episodes: a long pause or many turns end one.

@@ -1,4 +1,4 @@
-"""Signatures of the service: cursors that cannot be forged for another scope, and pseudonyms."""
+"""Signatures of the service: cursors that cannot be forged for another list, and pseudonyms."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class Signer:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
-    def cursor(self, scope: Scope, number: int) -> str:
-        """The cursor of a place in a scope."""
-        body = str(number).encode()
-        return base64.urlsafe_b64encode(self._mac(scope, body) + body).decode().rstrip("=")
+    def cursor(self, scope: Scope, verb: str, place: str) -> str:
+        """The cursor of a place in what a verb lists of a scope."""
+        body = place.encode()
+        return base64.urlsafe_b64encode(self._mac(scope, verb, body) + body).decode().rstrip("=")
 
-    def place(self, scope: Scope, cursor: str) -> int:
-        """The place a cursor names; InvalidRequest if it was not made for this scope here."""
+    def place(self, scope: Scope, verb: str, cursor: str) -> str:
+        """The place a cursor names; InvalidRequest if it was not made for this list here."""
         try:
             raw = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))
         except ValueError as error:
             raise _unknown() from error
         mac, body = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
-        if not hmac.compare_digest(mac, self._mac(scope, body)):
+        if not hmac.compare_digest(mac, self._mac(scope, verb, body)):
             raise _unknown()
-        return int(body)
+        return body.decode()
 
     def pseudonym(self, scope: Scope) -> str:
         """Pseudonym of a scope: a keyed hash."""
@@ -45,8 +45,8 @@ class Signer:
         named = self._digest(b"once", f"{holder}\n{key}\n{path}".encode())
         return f"once-{named.hex()[:32]}-{self._digest(b'body', body).hex()[:32]}"
 
-    def _mac(self, scope: Scope, body: bytes) -> bytes:
-        return self._digest(b"cursor", f"{scope}\n".encode() + body)[:_MAC_BYTES]
+    def _mac(self, scope: Scope, verb: str, body: bytes) -> bytes:
+        return self._digest(b"cursor", f"{scope}\n{verb}\n".encode() + body)[:_MAC_BYTES]
 
     def _digest(self, purpose: bytes, body: bytes) -> bytes:
         return hmac.digest(self._secret, purpose + b"\n" + body, hashlib.sha256)

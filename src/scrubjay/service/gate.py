@@ -107,6 +107,10 @@ class _Passage:
                 "A request has a Content-Length or a Transfer-Encoding, not both.",
                 headers={"Connection": "close"},
             )
+        if sum(name == b"host" for name, _ in self._scope["headers"]) > 1:
+            raise Problem(
+                400, "malformed", "A request has one Host.", headers={"Connection": "close"}
+            )
         host = self._headers.get(b"host", b"").decode("latin-1").lower()
         # An address of IPv6 has colons of its own; it stands in brackets.
         name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,6 +14,7 @@ from scrubjay import __version__, codec
 from scrubjay.access import Grant
 from scrubjay.model.errors import Stale
 from scrubjay.model.memory import Memory
+from scrubjay.model.pages import NextCursor, Page
 from scrubjay.model.results import Exported, Retained
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Recorded
@@ -42,17 +43,11 @@ _TAGS: Final = {
     "keys": "API keys and what they allow.",
     "service": "Health, version and counters.",
 }
+_ENTRIES: Final = Meta(description="The entries of this page.")
 _FILE: Final = {
     "application/json": {"schema": {"type": "object"}},
     "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
 }
-
-
-class MemoryPage(Struct, frozen=True, kw_only=True):
-    """A page of memories, newest first."""
-
-    data: Annotated[tuple[Memory, ...], Meta(description="The memories of this page.")]
-    next_cursor: Annotated[str | None, Meta(description="The cursor of the next page, if any.")]
 
 
 @lru_cache(maxsize=1)
@@ -64,13 +59,18 @@ def render() -> bytes:
 def document() -> dict[str, Any]:
     """The whole document."""
     forms = [codec.form(_title(one, "Request"), one.loose) for one in OPERATIONS]
+    asked = {one.verb.request for one in OPERATIONS}
+    items = sorted(set().union(*(codec.items(one.loose) for one in OPERATIONS)) - asked, key=str)
+    forms += [codec.form(f"{one.__name__}Request", codec.wanted(one)) for one in items]
     answers = [answer_type(one) for one in OPERATIONS]
     refs, defined = codec.schemas([*forms, *answers, ProblemDocument], codec.REF)
     sent, given = refs[: len(forms)], refs[len(forms) :]
     paths: dict[str, dict[str, Any]] = {}
+    for item in items:
+        _put_defaults(defined[f"{item.__name__}Request"], codec.wanted(item))
     for operation, request, answer in zip(OPERATIONS, sent, given, strict=False):
         name = request["$ref"].rpartition("/")[2]
-        _put_defaults(defined[name], operation)
+        _put_defaults(defined[name], operation.loose)
         described = _operation(operation, defined[name], request, answer)
         paths.setdefault(f"/v1{operation.path}", {})[operation.method.lower()] = described
         if operation.in_query:
@@ -93,18 +93,24 @@ def document() -> dict[str, Any]:
 
 def answer_type(operation: Operation) -> type[Struct]:
     """Type of an answer; a result that is not an object is in the field `data`."""
-    if operation.paged:
-        return MemoryPage
     gives = codec.bare(operation.gives)
+    if get_origin(gives) is Page:
+        return page_of(*get_args(gives))
     if codec.is_struct(gives) and gives is not Scope:
         return gives
     data: Any = Annotated[gives, Meta(description=operation.summary)]
     return msgspec.defstruct(_title(operation, "Answer"), [("data", data)])
 
 
-def _put_defaults(form: dict[str, Any], operation: Operation) -> None:
+@lru_cache(maxsize=64)
+def page_of(entry: type) -> type[Struct]:
+    """Type of a page of such entries, with a name that can stand in a document."""
+    data: Any = Annotated[(tuple[entry, ...], _ENTRIES)]  # type: ignore[valid-type]
+    return msgspec.defstruct(f"{entry.__name__}Page", [("data", data), ("next_cursor", NextCursor)])
+
+
+def _put_defaults(form: dict[str, Any], wanted: codec.Wanted) -> None:
     """Add the defaults of fields."""
-    wanted = operation.loose
     form["required"] = [name for name, (_, default) in wanted.items() if default is ...]
     if not form["required"]:
         del form["required"]
@@ -225,7 +231,7 @@ def _answer_headers(operation: Operation) -> dict[str, Any]:
             "Content-Disposition": {"description": "The name of the file.", **text},
             MEMORIES: {"description": "How many memories the file holds.", **text},
         }
-    if operation.paged:
+    if operation.linked:
         return {"Link": {"description": "Where the next page is, if there is one.", **text}}
     return {}
 

@@ -7,35 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
-
-from msgspec import Meta
-from msgspec.structs import fields
+from typing import Any, Final, get_origin
 
 from scrubjay import codec
 from scrubjay.access import Grant
 from scrubjay.model.memory import IdempotencyKey
-from scrubjay.model.results import Page
+from scrubjay.model.pages import Page
 from scrubjay.verbs import VERBS, Verb
 
 MEGABYTE: Final = 1024 * 1024
-BELOW: Final = "before_number"
-"""Pagination parameter: the number of the last memory, instead of a cursor."""
 MEMORIES: Final = "X-Scrubjay-Memories"
 """Header of an export: how many memories the file holds."""
-_PAGING: Final = {
-    "cursor": (
-        Annotated[str | None, Meta(description="The cursor of the page before this one.")],
-        None,
-    ),
-    BELOW: (
-        Annotated[
-            int | None,
-            Meta(description="Only memories created before the one with this number."),
-        ],
-        None,
-    ),
-}
 _TAGS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("conversations",), "conversations"),
     **dict.fromkeys(("documents",), "documents"),
@@ -181,8 +163,8 @@ class Operation:
         self.span = resource.span
         self.example = resource.example
         self.gives = verb.gives
-        self.paged = self.gives is Page
-        """Whether its answer is a page with a signed cursor."""
+        self.linked = self.method == "GET" and get_origin(self.gives) is Page
+        """Whether its answer is a page with a link to the next one."""
         self.in_query = self.method in {"GET", "DELETE"}
         """Whether its parameters are in the query string instead of a body."""
         self.tag = _TAGS.get(path.split("/")[1], "scope")
@@ -194,20 +176,15 @@ class Operation:
         """Whether it needs If-Match: it changes one memory that was read before."""
         hints = codec.hints(verb.request)
         self.fields = {
-            one.name: (
-                hints[one.name],
-                ... if one.name in resource.needs else codec.default_of(one),
-            )
-            for one in fields(verb.request)
+            name: (hint, ... if name in resource.needs else default)
+            for name, (hint, default) in codec.wanted(verb.request).items()
         }
         """All fields of its request, by type and default."""
         self.locks = self.conditional or "expected_revision" in hints or self.name == "retain"
         """Whether it has a precondition: an optimistic lock, or If-None-Match of a write."""
         self.keyed = hints.get("key") == IdempotencyKey
         """Whether its request has an idempotency key, under which a repeat changes nothing."""
-        self.loose = {
-            name: one for name, one in self.fields.items() if name not in self.path_names
-        } | (_PAGING if self.paged else {})
+        self.loose = {name: one for name, one in self.fields.items() if name not in self.path_names}
         """Fields that are not in the path."""
 
     @property

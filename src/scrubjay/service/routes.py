@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -22,14 +23,15 @@ from scrubjay.model.batches import RetainedMany
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound, ScrubjayError
 from scrubjay.model.memory import Edition, Memory
 from scrubjay.model.overview import Changes
+from scrubjay.model.pages import Page, cursor_at, place
 from scrubjay.model.requests import Get
-from scrubjay.model.results import Exported, Outcome, Page, Recalled, Retained
+from scrubjay.model.results import Exported, Outcome, Recalled, Retained
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import NAME_CHARS, key_name, refusal
 from scrubjay.model.turns import Recorded
 from scrubjay.service.endpoint import HttpEndpoint, Take, Visit, read_body
 from scrubjay.service.problems import Problem, of_field
-from scrubjay.service.rest import BELOW, MEMORIES, OPERATIONS, Operation
+from scrubjay.service.rest import MEMORIES, OPERATIONS, Operation
 from scrubjay.service.service import Service
 from scrubjay.service.telemetry import Span
 from scrubjay.verbs import perform
@@ -72,7 +74,6 @@ def _editions(given: str) -> frozenset[Edition]:
 
 VERSION: Final = "/v1"
 PIECE: Final = 256 * 1024
-_PLACES: Final = frozenset({"cursor", BELOW})
 
 
 class Pieces(Response):
@@ -101,9 +102,7 @@ def as_json(content: Any, status: int = 200, headers: Mapping[str, str] | None =
     )
 
 
-def render(
-    service: Service, operation: Operation, request: Request, scope: Scope, result: Any
-) -> Response:
+def render(service: Service, operation: Operation, request: Request, result: Any) -> Response:
     """The answer of an operation, ready to be sent."""
     match result:
         case Recalled():
@@ -118,8 +117,8 @@ def render(
             service.metrics.add(
                 "memory_redacted_total", sum(sum(found.values()) for found in taken)
             )
-        case Page():
-            return _page(service, request, scope, result)
+        case Page() if operation.linked:
+            return _page(request, result)
         case Exported():
             return _file(result)
     return as_json(codec.answer(result), operation.status)
@@ -139,14 +138,13 @@ def _written(service: Service, operation: Operation, receipt: Retained | Recorde
     return as_json(codec.plain(receipt), status, {"Location": place} if place else None)
 
 
-def _page(service: Service, request: Request, scope: Scope, page: Page) -> Response:
-    headers, cursor = dict[str, str](), None
-    if page.next is not None:
-        cursor = service.signer.cursor(scope, page.next)
-        kept = [pair for pair in request.query_params.multi_items() if pair[0] not in _PLACES]
-        query = urlencode([*kept, ("cursor", cursor)])
+def _page(request: Request, page: Page[Any]) -> Response:
+    headers = dict[str, str]()
+    if page.next_cursor is not None:
+        kept = [pair for pair in request.query_params.multi_items() if pair[0] != "cursor"]
+        query = urlencode([*kept, ("cursor", page.next_cursor)])
         headers["Link"] = f'<{request.url.path}?{query}>; rel="next"'
-    return as_json(codec.answer(page) | {"next_cursor": cursor}, headers=headers)
+    return as_json(codec.plain(page), headers=headers)
 
 
 def _file(exported: Exported) -> Response:
@@ -167,7 +165,6 @@ STREAM_SECONDS: Final = 20.0
 STREAMS: Final = 64
 """How many streams there are at most; a further one is refused."""
 _POLL: Final = 0.25
-_LAST_EVENT: Final = re.compile(rf"{_COUNT}\.{_COUNT}")
 _WAIT: Final = re.compile(r"\bwait=([0-9]{1,3})\b")
 _SHORT: Final = 2048
 """Maximum body size of a request that runs on the event loop."""
@@ -264,10 +261,13 @@ class RestEndpoint(HttpEndpoint[Response]):
             )
         beside = {"expected": expected(visit.request)} if operation.conditional else {}
         result = perform(reach, verb, scope, values, **beside)
+        if (following := getattr(result, "next_cursor", None)) is not None:
+            signed = service.signer.cursor(scope, verb.name, following)
+            result = replace(result, next_cursor=signed)
         if isinstance(result, Retained) and result.outcome is not Outcome.STORED:
             _check_known(visit, reach, result, once)
         span.answered(result)
-        return render(service, operation, visit.request, scope, result)
+        return render(service, operation, visit.request, result)
 
     def _once(self, visit: Visit) -> str | None:
         """The memory's key from the Idempotency-Key and a digest of the body."""
@@ -296,15 +296,10 @@ class RestEndpoint(HttpEndpoint[Response]):
         values |= {name: request.path_params[name] for name in operation.path_names}
         last = request.headers.get("last-event-id") if operation.name == "follow" else None
         if last is not None:
-            if (place := _LAST_EVENT.fullmatch(last.strip())) is None:
-                raise Problem(400, "malformed", "That is no Last-Event-ID of this stream.")
-            values |= {"after": int(place[1]), "min_seq": int(place[2])}
-        if operation.paged:
-            cursor, below = values.pop("cursor", None), values.pop(BELOW, None)
-            if cursor is not None:
-                values["cursor"] = self.service.signer.place(visit.scope or KEYS, cursor)
-            elif below is not None:
-                values["cursor"] = below
+            values["cursor"] = last.strip()
+        if (cursor := values.get("cursor")) is not None:
+            place = self.service.signer.place(visit.scope or KEYS, operation.name, cursor)
+            values["cursor"] = place
         return values
 
 
@@ -331,9 +326,9 @@ class EventStream(Response):
             async with asyncio.timeout(seconds):
                 while True:
                     told = await self._look()
-                    if body := b"".join(_events(told)):
+                    if body := b"".join(self._events(told)):
                         await send({"type": "http.response.body", "body": body, "more_body": True})
-                    self._values |= {"after": told.seq, "min_seq": told.min_seq}
+                    self._values["cursor"] = told.next_cursor
                     if not told.changes:
                         await asyncio.sleep(_POLL)
         except (TimeoutError, ScrubjayError, Problem):
@@ -352,13 +347,15 @@ class EventStream(Response):
         )
         return told
 
-
-def _events(told: Changes) -> Iterator[bytes]:
-    if told.anew:
-        yield b"event: reset\ndata: {}\n\n"
-    for one in told.changes:
-        data = msgspec.json.encode(codec.plain(one))
-        yield b"id: %d.%d\nevent: change\ndata: %s\n\n" % (one.seq, told.min_seq, data)
+    def _events(self, told: Changes) -> Iterator[bytes]:
+        if told.anew:
+            yield b"event: reset\ndata: {}\n\n"
+        signer, scope = self._endpoint.service.signer, self._visit.scope or KEYS
+        _, complete = place(told.next_cursor, 2)
+        for one in told.changes:
+            id = signer.cursor(scope, "follow", cursor_at(one.seq, complete))
+            data = codec.to_json(one)
+            yield b"id: %s\nevent: change\ndata: %s\n\n" % (id.encode(), data)
 
 
 def _check_known(visit: Visit, reach: Access, receipt: Retained, once: str | None) -> None:

@@ -24,9 +24,10 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import Any, Final, cast
 
+import httptools
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from scrubjay.model.endpoints import is_loopback
 from scrubjay.model.errors import Forbidden, InvalidRequest
@@ -44,10 +45,19 @@ _REFUSAL: Final = (
 )
 
 
-class Connection(H11Protocol):
+UNPARSED: Final = 2 * HEADER_BYTES
+"""How many bytes may come without a whole head, piece of a body or end of one. The gate answers a
+head that is up to twice too large; the server hangs up on anything beyond."""
+PIPELINED: Final = 16
+"""How many requests may wait for the answer of an earlier one."""
+
+
+class Connection(HttpToolsProtocol):
     """One connection; its timer runs from its beginning, or the last answer, to the next request.
 
-    The timer is uvicorn's own for keep-alive, which a request that has all its headers stops.
+    The timer is uvicorn's own for keep-alive, which a request that has all its headers stops. The
+    parser keeps an unfinished header for as long as it grows, and its callers trailers and
+    requests that are sent ahead: here all of them are bounded.
     """
 
     header_seconds = 10.0
@@ -57,6 +67,9 @@ class Connection(H11Protocol):
     peer: str = ""
     waits_since: float = 0.0
     _stalled: asyncio.TimerHandle | None = None
+    _unparsed = 0
+    _in_head = True
+    _head = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take it in, and close the one that has waited longest if there are too many."""
@@ -71,8 +84,56 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in bytes; they alone do not stop the timer."""
-        self.conn.receive_data(data)
-        self.handle_events()
+        self._unparsed += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # What follows is meant for another protocol, which nobody speaks here.
+            self.cycle.keep_alive = False
+        except httptools.HttpParserError:
+            self._refuse()
+        else:
+            if self._unparsed > UNPARSED:
+                self._refuse()
+
+    def _refuse(self) -> None:
+        """Answer 400, unless an answer is owed to an earlier request, and hang up."""
+        if self.waits:
+            self.send_400_response("Invalid HTTP request received.")
+        else:
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self._in_head, self._head = True, 0
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take in a header; a trailer, which follows the body, is none."""
+        if not self._in_head:
+            return
+        self._head += len(name) + len(value) + len(": \r\n")
+        if self._head > UNPARSED:
+            raise ValueError("The head is too large.")  # the parser refuses it, and the rest
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer, now that the head is whole."""
+        if len(self.pipeline) >= PIPELINED:
+            raise ValueError("Too many requests were sent ahead.")
+        self._unparsed, self._in_head = 0, False
+        self._unset_keepalive_if_required()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take in a piece of the body."""
+        self._unparsed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End the request."""
+        self._unparsed = 0
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
@@ -326,9 +387,8 @@ def server(
         server_header=False,
         proxy_headers=False,
         ws="none",
+        loop="uvloop",
         http=cast("type[asyncio.Protocol]", secured),
-        # The gate answers what is up to twice too large; the server hangs up on anything beyond.
-        h11_max_incomplete_event_size=2 * HEADER_BYTES,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE_SECONDS,
         limit_concurrency=most_connections(),

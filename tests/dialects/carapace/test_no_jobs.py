@@ -13,7 +13,7 @@ GROUP = Scope("carapace", "family")
 
 def everything(engine: Kernel) -> object:
     head = engine.head(GROUP)
-    return head.memory.seq, head.turn.seq, engine.browse(GROUP).memories
+    return head.memory.seq, head.turn.seq, engine.browse(GROUP).data
 
 
 def test_a_round_of_all_allowed_jobs_changes_nothing_in_a_group() -> None:

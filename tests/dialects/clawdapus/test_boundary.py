@@ -126,7 +126,7 @@ def test_what_a_pod_remembers_can_be_carried_elsewhere_and_forgotten_there(
     there.retain(*told)
     assert len(there.engine.turns(SCOPE, TurnsRequest(10))) == 2
     there.forget(*told)
-    assert there.engine.browse(SCOPE, Browse()).memories == ()
+    assert there.engine.browse(SCOPE, Browse()).data == ()
 
 
 def test_a_forget_of_the_operator_still_takes_a_derived_memory_by_its_id(engine: Kernel) -> None:

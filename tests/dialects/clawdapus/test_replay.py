@@ -17,7 +17,8 @@ from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.errors import ScrubjayError
-from scrubjay.model.requests import FollowRequest, Forget, Load, TimelineRequest, TurnsRequest
+from scrubjay.model.pages import Paged
+from scrubjay.model.requests import Forget, Load, TurnsRequest
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Due
 from scrubjay.model.turns import derived_id
@@ -93,9 +94,9 @@ def test_three_shuffled_replays_by_four_workers_leave_no_duplicate_and_the_same_
     url = serve(desk.engine)
     for turn in range(3):
         replay(lambda *mine: sent(url, mine), lines, seed + turn)
-    timeline = desk.engine.timeline(SCOPE, TimelineRequest(20_000))
+    timeline = desk.engine.timeline(SCOPE, Paged(10_000))
     assert [one.id for one in timeline.moments] == [one["id"] for one in lines]
-    assert timeline == live.engine.timeline(SCOPE, TimelineRequest(20_000))
+    assert timeline == live.engine.timeline(SCOPE, Paged(10_000))
     assert memories(desk.engine) == memories(live.engine)
     assert answers(desk) == answers(live)
     assert desk.engine.verify(SCOPE).sound
@@ -119,12 +120,12 @@ def sent(url: str, lines: Iterable[Json]) -> None:
 def memories(engine: Kernel) -> dict[str, tuple[object, ...]]:
     """Every memory by id, without its place in the store; each is there once."""
     found: dict[str, tuple[object, ...]] = {}
-    after = 0
-    while (page := engine.follow(SCOPE, FollowRequest(after=after, limit=1000))).memories:
+    after: str | None = None
+    while (page := engine.follow(SCOPE, Paged(1000, cursor=after))).memories:
         for one in page.memories:
             assert one.id not in found
             found[one.id] = (one.content, one.kind, one.supersedes, one.superseded_by)
-        after = page.seq
+        after = page.next_cursor
     return found
 
 
@@ -216,7 +217,7 @@ class Scene:
         self.acknowledged |= self._rows_of([TOLD["id"], AGAIN["id"]])
         self.backfill(engine)
         self.look()
-        told = engine.follow(SCOPE, FollowRequest(limit=1000))
+        told = engine.follow(SCOPE, Paged(limit=1000))
         contents = "\n".join(memory.content for memory in told.memories)
         assert "third pot" not in contents
         assert sorted(turn.id for turn in engine.turns(SCOPE, TurnsRequest(10))) == sorted(

@@ -17,7 +17,8 @@ from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
-from scrubjay.model.requests import Retain, TimelineRequest, TurnsRequest
+from scrubjay.model.pages import Paged
+from scrubjay.model.requests import Retain, TurnsRequest
 from scrubjay.model.turns import Piece, State, Turn
 from scrubjay.surfaces.clawdapus.plane import render
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line, within_the_limits
@@ -77,7 +78,7 @@ def test_a_second_retain_changes_nothing(desk: Desk) -> None:
 
 def test_noise_collapses_to_a_count(desk: Desk) -> None:
     desk.retain(*noisy())
-    states = [moment.state for moment in desk.engine.timeline(SCOPE, TimelineRequest(200)).moments]
+    states = [moment.state for moment in desk.engine.timeline(SCOPE, Paged(200)).moments]
     assert states.count(State.KEPT) == 20
     told = desk.texts("How many lamps?")
     assert "routine" in told

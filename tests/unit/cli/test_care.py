@@ -29,7 +29,7 @@ def test_the_audit_trail_names_verbs_and_is_whole(cli: CommandLine) -> None:
     cli.good("pin", id)
     events = cli.good("audit", "--json").json["data"]
     assert [event["verb"] for event in events] == ["retain", "pin"]
-    assert cli.good("audit", "--after", 1, "--json").json["data"] == events[1:]
+    assert cli.good("audit", "--cursor", 1, "--json").json["data"] == events[1:]
     assert id not in cli.good("audit").out
     assert cli.good("audit", "verify", "--json").json["problems"] == []
 

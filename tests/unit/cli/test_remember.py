@@ -93,7 +93,7 @@ def test_an_owner_alone_is_of_the_local_tenant(cli: CommandLine) -> None:
     cli.remember("coffee", "--scope", "acme/alice")
     cli.remember("water")
     told = cli.good("scopes", "--json").json
-    assert told == {"data": ["acme/alice", "local/alice", "local/default"]}
+    assert told == {"data": ["acme/alice", "local/alice", "local/default"], "next_cursor": None}
     (found,) = cli.good("list", "--scope", "local/alice", "--json").json["data"]
     assert found["content"] == "tea"
 
@@ -101,7 +101,7 @@ def test_an_owner_alone_is_of_the_local_tenant(cli: CommandLine) -> None:
 def test_the_default_scope_can_be_set(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRUBJAY_SCOPE", "alice")
     cli.remember("tea")
-    assert cli.good("scopes", "--json").json == {"data": ["local/alice"]}
+    assert cli.good("scopes", "--json").json == {"data": ["local/alice"], "next_cursor": None}
 
 
 def test_a_secret_that_is_left_out_is_said(cli: CommandLine) -> None:

@@ -36,7 +36,7 @@ def test_what_waits_is_listed_approved_and_rejected(cli: CommandLine) -> None:
     assert cli("quarantine", "approve", good, "--yes").code == 0
     assert cli("quarantine", "reject", bad, "--yes").code == 0
     assert "use tabs" in cli("brief").out
-    assert cli("quarantine", "list", "--json").json == {"data": []}
+    assert cli("quarantine", "list", "--json").json == {"data": [], "next_cursor": None}
     assert cli("get", bad).code == 3
 
 

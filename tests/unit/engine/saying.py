@@ -8,7 +8,7 @@ from typing import Any
 
 from scrubjay.engine import Kernel
 from scrubjay.model.memory import Kind, Memory
-from scrubjay.model.requests import TimelineRequest
+from scrubjay.model.pages import Paged
 from scrubjay.model.rows import Collection, Row
 from scrubjay.model.turns import Record, Recorded
 from tests.support.engines import MemoryHome
@@ -52,8 +52,7 @@ def state(engine: Kernel) -> list[tuple[object, ...]]:
         return (memory.id, memory.kind, memory.content, memory.origin, *links, *where)
 
     timeline = [
-        (m.id, m.at, m.state, m.gist)
-        for m in engine.timeline(ALICE, TimelineRequest(10_000)).moments
+        (m.id, m.at, m.state, m.gist) for m in engine.timeline(ALICE, Paged(10_000)).moments
     ]
     return [*sorted(map(plain, everything(engine)), key=str), *timeline]
 

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from scrubjay.engine import Kernel
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.memory import Memory
-from scrubjay.model.requests import USER, Browse, Caller, FollowRequest, Forget, Retain, Supersede
+from scrubjay.model.pages import Paged
+from scrubjay.model.requests import USER, Browse, Caller, Forget, Retain, Supersede
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Collection, Head, Row
 from scrubjay.model.scope import Scope
@@ -50,7 +51,7 @@ def forget(engine: Kernel, *ids: str, scope: Scope = ALICE, **target: Any) -> Er
 
 def browse(engine: Kernel, *, scope: Scope = ALICE, **filters: Any) -> tuple[Memory, ...]:
     """The memories a filter shows, newest first."""
-    return engine.browse(scope, Browse(**filters)).memories
+    return engine.browse(scope, Browse(**filters)).data
 
 
 def contents(engine: Kernel, *, scope: Scope = ALICE, **filters: Any) -> list[str]:
@@ -60,7 +61,7 @@ def contents(engine: Kernel, *, scope: Scope = ALICE, **filters: Any) -> list[st
 
 def everything(engine: Kernel, *, scope: Scope = ALICE) -> list[Memory]:
     """Every memory of a scope that is not erased, oldest first."""
-    return list(engine.follow(scope, FollowRequest(limit=1000)).memories)
+    return list(engine.follow(scope, Paged(limit=1000)).memories)
 
 
 def address(home: MemoryHome, scope: Scope = ALICE) -> str:

@@ -23,12 +23,11 @@ from scrubjay.model.errors import (
 )
 from scrubjay.model.filters import WHERE_NAMES, Filter
 from scrubjay.model.memory import Json, label
+from scrubjay.model.pages import Paged
 from scrubjay.model.requests import (
-    FOLLOW_LIMIT,
     Browse,
     Destroy,
     Export,
-    FollowRequest,
     Forget,
     FreezeRequest,
     Get,
@@ -385,7 +384,12 @@ def test_a_destroyed_scope_shows_nothing(engine: Kernel, verb: str) -> None:
         NEW_VERBS[verb](engine)
 
 
-@pytest.mark.parametrize("wrong", [{"after": -1}, {"limit": 0}, {"limit": FOLLOW_LIMIT + 1}])
-def test_follow_refuses_a_place_or_limit_that_is_none(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "wrong", [{"cursor": "-1.0"}, {"cursor": "1"}, {"limit": 0}, {"limit": 10_001}]
+)
+def test_follow_refuses_a_place_or_limit_that_is_none(
+    engine: Kernel, wrong: dict[str, Any]
+) -> None:
+    engine.open(ALICE)
     with pytest.raises(InvalidRequest):
-        FollowRequest(**wrong)
+        engine.follow(ALICE, Paged(**wrong))

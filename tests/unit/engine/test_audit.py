@@ -10,9 +10,9 @@ import pytest
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import NotFound
 from scrubjay.model.origin import Actor
+from scrubjay.model.pages import Paged
 from scrubjay.model.requests import (
     Amend,
-    AuditRequest,
     Browse,
     Caller,
     Forget,
@@ -124,8 +124,8 @@ def test_the_trail_is_read_in_pieces(engine: Kernel) -> None:
     for content in "abcde":
         retain(engine, content)
     whole = engine.audit(ALICE)
-    assert engine.audit(ALICE, AuditRequest(after=1, limit=2)) == whole[1:3]
-    assert engine.audit(ALICE, AuditRequest(after=5)) == ()
+    assert engine.audit(ALICE, Paged(2, cursor="1")).data == whole[1:3]
+    assert engine.audit(ALICE, Paged(cursor="5")).data == ()
 
 
 def test_a_scope_has_a_trail_of_its_own(engine: Kernel) -> None:

@@ -129,9 +129,15 @@ def test_a_long_entry_is_kept_in_a_blob(home: MemoryHome, engine: Kernel) -> Non
 def test_the_last_entries_are_read_and_those_before_from_there_on(engine: Kernel) -> None:
     say(engine, *range(10))
     found = read(engine, limit=4)
-    assert ([entry.body for entry in found.entries], found.more) == ([6, 7, 8, 9], True)
-    before = read(engine, None, entry=found.entries[0].parent)
-    assert ([entry.body for entry in before.entries], before.more) == ([0, 1, 2, 3, 4, 5], False)
+    assert ([entry.body for entry in found.entries], found.next_cursor) == (
+        [6, 7, 8, 9],
+        found.entries[0].parent,
+    )
+    before = read(engine, cursor=found.next_cursor)
+    assert ([entry.body for entry in before.entries], before.next_cursor) == (
+        [0, 1, 2, 3, 4, 5],
+        None,
+    )
 
 
 def test_an_answer_ends_before_it_is_too_long(engine: Kernel) -> None:
@@ -139,7 +145,7 @@ def test_an_answer_ends_before_it_is_too_long(engine: Kernel) -> None:
     say(engine, long)
     say(engine, long)
     found = read(engine)
-    assert (len(found.entries), found.more) == (1, True)
+    assert (len(found.entries), found.next_cursor) == (1, found.entries[0].parent)
 
 
 def test_no_secret_and_no_invisible_character_is_kept_in_any_text(
@@ -177,21 +183,21 @@ def test_conversations_are_listed_last_written_first_and_by_their_metadata(engin
         say(engine, number, name=f"c{number}", metadata={"n": number, "who": {"a": number % 2}})
     say(engine, "more", name="c1")
     page = engine.conversations(ALICE)
-    assert [one.name for one in page.conversations] == ["c1", "c3", "c2", "c0"]
-    assert [one.entries for one in page.conversations] == [2, 1, 1, 1]
+    assert [one.name for one in page.data] == ["c1", "c3", "c2", "c0"]
+    assert [one.entries for one in page.data] == [2, 1, 1, 1]
     found = engine.conversations(ALICE, ListConversations(where={"n": {"$gte": 1, "$lt": 3}}))
-    assert [one.name for one in found.conversations] == ["c1", "c2"]
+    assert [one.name for one in found.data] == ["c1", "c2"]
     found = engine.conversations(ALICE, ListConversations(where={"who": {"a": 1}}, limit=1))
-    assert ([one.name for one in found.conversations], found.next) == (["c1"], 1)
-    rest = engine.conversations(ALICE, ListConversations(where={"who": {"a": 1}}, offset=1))
-    assert ([one.name for one in rest.conversations], rest.next) == (["c3"], None)
+    assert ([one.name for one in found.data], found.next_cursor) == (["c1"], "1")
+    rest = engine.conversations(ALICE, ListConversations(where={"who": {"a": 1}}, cursor="1"))
+    assert ([one.name for one in rest.data], rest.next_cursor) == (["c3"], None)
 
 
 def test_listing_opens_no_entry(home: MemoryHome, engine: Kernel) -> None:
     say(engine, "ä" * 100_000)
     for name in home.blobs.names(address(home)):
         home.blobs.delete(address(home), name)
-    assert [one.name for one in engine.conversations(ALICE).conversations] == ["chat"]
+    assert [one.name for one in engine.conversations(ALICE).data] == ["chat"]
 
 
 # -- revisions, branches -----------------------------------------------------------------------
@@ -219,7 +225,7 @@ def test_a_write_that_expects_another_revision_is_stale_and_changes_nothing(
         with pytest.raises(Stale):
             call()
     assert bodies(engine) == [1, 2]
-    assert len(engine.conversations(ALICE).conversations) == 1
+    assert len(engine.conversations(ALICE).data) == 1
 
 
 def test_a_rewound_conversation_goes_on_from_there_and_can_go_back(engine: Kernel) -> None:
@@ -306,7 +312,7 @@ def test_a_frozen_scope_is_read_and_not_written_to(engine: Kernel) -> None:
         with pytest.raises(Frozen):
             call()
     assert bodies(engine) == [1]
-    assert engine.conversations(ALICE).conversations
+    assert engine.conversations(ALICE).data
     assert engine.delete_conversation(ALICE, DeleteConversation("chat")).erased == 2
 
 
@@ -402,10 +408,10 @@ def test_forgetting_a_session_takes_its_conversation_and_closes_the_gaps_of_bran
     engine.record(ALICE, Record("Hello there, my friend.", session="chat"))
     receipt = engine.forget(ALICE, Forget(session="chat"))
     assert engine.verify_erased(receipt).sound
-    assert [one.name for one in engine.conversations(ALICE).conversations] == ["fork"]
+    assert [one.name for one in engine.conversations(ALICE).data] == ["fork"]
     told = record(engine, "fork")
     assert (bodies(engine, "fork"), told.entries, told.forked_at) == ([3], 1, None)
-    assert engine.turns(ALICE) == ()
+    assert engine.turns(ALICE).data == ()
     assert sound(engine)
 
 
@@ -420,7 +426,7 @@ def test_forgetting_an_entry_by_id_lets_the_next_one_follow_the_one_before(
     forget(engine, "c")
     assert (bodies(engine), record(engine).head) == ([1], "a")
     forget(engine, "a")
-    assert engine.conversations(ALICE).conversations == ()
+    assert engine.conversations(ALICE).data == ()
     assert sound(engine)
 
 
@@ -430,7 +436,7 @@ def test_forgetting_a_conversation_by_its_id_takes_its_entries(engine: Kernel) -
     preview = engine.preview(ALICE, Forget((told.id,)))
     assert preview.entries == 3
     assert forget(engine, told.id).erased == 3
-    assert engine.conversations(ALICE).conversations == ()
+    assert engine.conversations(ALICE).data == ()
 
 
 def test_entries_are_forgotten_by_age_and_by_words(home: MemoryHome, engine: Kernel) -> None:
@@ -516,7 +522,7 @@ def test_revoking_undoes_what_a_channel_a_key_or_a_session_wrote(
     receipt = engine.revoke(ALICE, Revoke(**target))
     assert engine.verify_erased(receipt).sound
     if "session" in target:
-        assert engine.conversations(ALICE).conversations == ()
+        assert engine.conversations(ALICE).data == ()
     else:
         assert bodies(engine) == [1, 3]
     assert sound(engine)
@@ -564,7 +570,7 @@ def state(engine: Kernel, scope: Any = ALICE) -> list[Any]:
                 if tip
             ],
         )
-        for one in sorted(page.conversations, key=lambda one: one.name)
+        for one in sorted(page.data, key=lambda one: one.name)
     ]
 
 

@@ -56,7 +56,7 @@ def test_the_receipt_says_how_much_there_was(home: MemoryHome, engine: Kernel) -
     assert (receipt.verb, receipt.erased, receipt.rotated) == ("destroy", 3, True)
     assert [note.name for note in receipt.backups] == [made.name]
     assert receipt.audit_count == gone.audit_count + 1
-    assert engine.receipts(ALICE) == (gone, receipt)
+    assert engine.receipts(ALICE).data == (gone, receipt)
     assert engine.verify_erased(receipt).sound
 
 
@@ -156,7 +156,7 @@ def test_anew_makes_an_empty_scope_of_the_same_name(home: MemoryHome, engine: Ke
     engine.destroy(ALICE, Destroy(confirm=NAME))
     engine.open(ALICE, anew=True)
     assert address(home) != old
-    assert engine.audit(ALICE) == ()
+    assert engine.audit(ALICE).data == ()
     assert contents(engine) == []
     assert retain(engine, "coffee", key="k", id="mine") == "mine"
     assert contents(home.engine()) == ["coffee"]

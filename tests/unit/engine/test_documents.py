@@ -75,7 +75,7 @@ def get(engine: Kernel, name: Any, **fields: Any) -> Document:
 
 def listed(engine: Kernel, prefix: Any = (), **fields: Any) -> list[str]:
     page = engine.documents(ALICE, ListDocuments(prefix, **fields))
-    return [one.path for one in page.documents]
+    return [one.path for one in page.data]
 
 
 def found(engine: Kernel, query: str) -> list[str]:
@@ -229,8 +229,8 @@ def test_documents_are_listed_by_folder_and_filter_in_pages(engine: Kernel) -> N
     assert listed(engine, where={"d": {"odd": 1}, "n": {"$lt": 2}}) == ["f/1/1"]
     assert listed(engine, where={"n": {"$eq": 3}}) == ["f/1/3"]
     page = engine.documents(ALICE, ListDocuments("f", limit=4, values=False))
-    assert ([one.value for one in page.documents], page.next) == ([None] * 4, 4)
-    assert listed(engine, "f", offset=4, limit=4) == ["f/1/3", "f/1/5"]
+    assert ([one.value for one in page.data], page.next_cursor) == ([None] * 4, "4")
+    assert listed(engine, "f", cursor="4", limit=4) == ["f/1/3", "f/1/5"]
     with pytest.raises(InvalidRequest):
         listed(engine, where={"n": {"$near": 1}})
 
@@ -409,7 +409,7 @@ def fill(engine: Kernel) -> None:
 def state(engine: Kernel, scope: Any = ALICE) -> list[Any]:
     page = engine.documents(scope)
     texts = engine.recall(scope, Recall(query="sencha", untrusted=True)).hits
-    documents = [replace(one, revision="") for one in page.documents]
+    documents = [replace(one, revision="") for one in page.data]
     return [*documents, [hit.memory.content for hit in texts]]
 
 
@@ -423,7 +423,7 @@ def test_export_and_load_are_the_same_documents(engine: Kernel, *, sealed: bool)
     engine.remove(BOB, Remove("long"))
     engine.put(BOB, Put("c", "mine"))
     engine.load(BOB, Load(exported.content, key=exported.key))
-    assert [one.path for one in engine.documents(BOB).documents] == ["c", "tea"]
+    assert [one.path for one in engine.documents(BOB).data] == ["c", "tea"]
     assert engine.document(BOB, ReadDocument("c")).value == "mine"
     assert engine.verify(BOB).problems == ()
 

@@ -19,6 +19,7 @@ from scrubjay.model.conversations import (
 from scrubjay.model.documents import Move, Put, ReadDocument, Remove
 from scrubjay.model.errors import Busy, Full, StoreError
 from scrubjay.model.origin import Actor
+from scrubjay.model.pages import Paged
 from scrubjay.model.requests import (
     Amend,
     Approve,
@@ -37,7 +38,6 @@ from scrubjay.model.requests import (
     Retain,
     Revoke,
     Supersede,
-    TimelineRequest,
     TurnsRequest,
 )
 from scrubjay.model.results import Erasure
@@ -60,7 +60,7 @@ VERBS: dict[str, Callable[[Kernel], object]] = {
     "record": lambda engine: engine.record(ALICE, Record(id="a", user="a")),
     "turns": lambda engine: engine.turns(ALICE, TurnsRequest(1)),
     "sessions": lambda engine: engine.sessions(ALICE),
-    "timeline": lambda engine: engine.timeline(ALICE, TimelineRequest(1)),
+    "timeline": lambda engine: engine.timeline(ALICE, Paged(1)),
     "retention": lambda engine: engine.retention(ALICE),
     "set_retention": lambda engine: engine.set_retention(ALICE),
     "jobs": lambda engine: engine.jobs(ALICE),

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.model.requests import Forget, TimelineRequest
+from scrubjay.model.pages import Paged
+from scrubjay.model.requests import Forget
 from scrubjay.model.turns import EPISODE_TURNS, IDLE, Record
 from tests.support.engines import MemoryHome
 from tests.unit.engine.saying import said
@@ -43,7 +44,7 @@ def test_whatever_window_one_looks_through_episodes_begin_where_they_do(
     if forgotten:
         engine.forget(ALICE, Forget(ids=tuple(forgotten)))
     times = [one.at for one in records if one.id not in forgotten and one.at]
-    timeline = engine.timeline(ALICE, TimelineRequest(limit))
+    timeline = engine.timeline(ALICE, Paged(limit))
     groups = timeline.episodes()
     seen = [group[0].at for group in groups][1 if timeline.begun else 0 :]
     assert seen == [at for at in starts(times) if at in times[-limit:]]
@@ -60,7 +61,7 @@ def test_a_closed_episode_stays_as_it_is_while_the_conversation_goes_on() -> Non
     for number in range(300):
         at = start + timedelta(minutes=number)
         engine.record(ALICE, Record(id=f"t{number}", at=at, user="ok"))
-        timeline = engine.timeline(ALICE, TimelineRequest(100))
+        timeline = engine.timeline(ALICE, Paged(100))
         whole = timeline.episodes()[1 if timeline.begun else 0 : -1]
         for group in whole:
             assert closed.setdefault(group[0].id, len(group)) == len(group) == EPISODE_TURNS

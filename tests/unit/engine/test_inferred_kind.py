@@ -30,7 +30,7 @@ def test_what_an_owner_tells_is_of_the_kind_it_reads_like(engine: Kernel, origin
 @pytest.mark.parametrize("origin", sorted(set(Origin) - set(OWNERS)))
 def test_what_anybody_else_tells_is_a_fact(engine: Kernel, origin: Origin) -> None:
     assert stored(engine, origin=origin) == (Kind.FACT, None)
-    assert engine.quarantined(ALICE) == ()
+    assert engine.quarantined(ALICE).data == ()
 
 
 @pytest.mark.parametrize("kind", Kind)

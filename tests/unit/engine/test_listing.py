@@ -10,14 +10,8 @@ import pytest
 from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import (
-    Caller,
-    FreezeRequest,
-    MarkTainted,
-    Recall,
-    Revoke,
-    SessionsRequest,
-)
+from scrubjay.model.pages import Paged
+from scrubjay.model.requests import Caller, FreezeRequest, MarkTainted, Recall, Revoke
 from scrubjay.model.results import Session
 from scrubjay.model.rows import Collection, Freeze
 from tests.support.engines import MemoryHome
@@ -46,7 +40,7 @@ def test_memories_are_counted_wherever_the_index_has_them(home: MemoryHome, segm
         engine.recall(ALICE, Recall(query="tea"))
         engine = home.engine()
     said(engine, "long", 4)
-    assert engine.sessions(ALICE) == (
+    assert engine.sessions(ALICE).data == (
         Session(name="short", first=NOON + 5 * HOUR, last=NOON + 5 * HOUR, memories=1),
         Session(name="long", first=NOON + HOUR, last=NOON + 4 * HOUR, memories=4),
     )
@@ -108,7 +102,7 @@ def test_another_process_is_seen_at_once(home: MemoryHome, engine: Kernel) -> No
 def test_sessions_of_another_scope_are_not_listed(engine: Kernel) -> None:
     retain(engine, "tea", scope=BOB, session="bob")
     engine.open(ALICE)
-    assert engine.sessions(ALICE) == ()
+    assert engine.sessions(ALICE).data == ()
 
 
 def test_a_memory_of_the_last_day_there_is_does_no_harm(engine: Kernel) -> None:
@@ -150,4 +144,4 @@ def test_no_turn_is_opened_whose_session_a_memory_names(
 
 def test_a_list_of_none_is_refused(engine: Kernel) -> None:
     with pytest.raises(InvalidRequest):
-        engine.sessions(ALICE, SessionsRequest(0))
+        engine.sessions(ALICE, Paged(0))

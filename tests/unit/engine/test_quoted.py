@@ -10,7 +10,8 @@ from scrubjay.engine import Kernel
 from scrubjay.model.errors import Forbidden
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin
-from scrubjay.model.requests import Approve, MarkTainted, Recall, Retain, TimelineRequest
+from scrubjay.model.pages import Paged
+from scrubjay.model.requests import Approve, MarkTainted, Recall, Retain
 from scrubjay.model.turns import QUOTED_CHARS, QUOTED_PIECES, Piece, Turn
 from tests.support.engines import MemoryHome
 from tests.unit.engine.saying import record
@@ -36,9 +37,7 @@ def test_what_a_user_quotes_is_never_theirs_nor_in_the_brief(engine: Kernel, tex
     others = [one for one in everything(engine) if one.origin is not Origin.QUOTED]
     assert not any("evil" in memory.content for memory in others)
     assert "evil" not in engine.brief(ALICE).markdown
-    assert "evil" not in "".join(
-        moment.gist for moment in engine.timeline(ALICE, TimelineRequest()).moments
-    )
+    assert "evil" not in "".join(moment.gist for moment in engine.timeline(ALICE, Paged()).moments)
 
 
 @pytest.mark.parametrize("name", ["a fence", "a block quote", "typographic marks", "tags"])
@@ -81,7 +80,7 @@ def test_forgetting_a_quotation_forgets_its_turn(engine: Kernel) -> None:
     record(engine, 0, f"Look at this, I prefer tea:\n> {EVIL}")
     forget(engine, by_origin(engine, Origin.QUOTED)[0].id)
     assert everything(engine) == []
-    assert engine.turns(ALICE) == ()
+    assert engine.turns(ALICE).data == ()
 
 
 def test_a_quotation_never_tells_an_agent_how_to_act(engine: Kernel) -> None:

@@ -15,7 +15,8 @@ from scrubjay.engine.memories.read import follow
 from scrubjay.engine.scope.lifecycle import open_scope
 from scrubjay.model.errors import InvalidRequest, NotFound, SealBroken
 from scrubjay.model.memory import Kind, Memory
-from scrubjay.model.requests import Amend, Browse, FollowRequest, Get, History
+from scrubjay.model.pages import Paged
+from scrubjay.model.requests import Amend, Browse, Get, History
 from tests.support.engines import MemoryHome
 from tests.support.memory_blobs import MemoryBlobs
 from tests.unit.engine.scene import (
@@ -89,7 +90,7 @@ def test_get_as_of_a_time_shows_what_has_expired_since(home: MemoryHome, engine:
 def test_an_empty_scope_shows_nothing(engine: Kernel) -> None:
     engine.open(ALICE)
     page = engine.browse(ALICE, Browse())
-    assert (page.memories, page.next) == ((), None)
+    assert (page.data, page.next_cursor) == ((), None)
 
 
 def test_browse_shows_the_newest_first(engine: Kernel) -> None:
@@ -195,12 +196,12 @@ def test_pages_together_are_the_whole_list_under_any_limit(
     cursor = None
     while True:
         page = engine.browse(ALICE, Browse(limit=limit, cursor=cursor, **filters))
-        pages.append(page.memories)
-        if page.next is None:
+        pages.append(page.data)
+        if page.next_cursor is None:
             break
         assert len(page) == limit
-        assert cursor is None or page.next < cursor
-        cursor = page.next
+        assert cursor is None or int(page.next_cursor) < int(cursor)
+        cursor = page.next_cursor
     assert [memory for page in pages for memory in page] == list(whole)
     numbers = [memory.number for memory in whole]
     assert numbers == sorted(numbers, reverse=True)
@@ -222,7 +223,7 @@ def test_what_comes_in_meanwhile_does_not_shift_the_next_page(engine: Kernel) ->
         retain(engine, content)
     first = engine.browse(ALICE, Browse(limit=2))
     retain(engine, "new")
-    second = engine.browse(ALICE, Browse(limit=2, cursor=first.next))
+    second = engine.browse(ALICE, Browse(limit=2, cursor=first.next_cursor))
     assert [memory.content for memory in (*first, *second)] == ["d", "c", "b", "a"]
 
 
@@ -269,7 +270,7 @@ def test_follow_tells_what_changed_since(engine: Kernel, home: MemoryHome) -> No
     engine.amend(ALICE, Amend(first, pinned=True))
     erased = next(row.id for row in rows(home) if row.seq == 2)
     forget(engine, second)
-    changes = engine.follow(ALICE, FollowRequest(after=seen.seq))
+    changes = engine.follow(ALICE, Paged(cursor=seen.next_cursor))
     assert ids(changes.memories) == [first]
     assert changes.erased == {erased.hex()}
     assert not changes.anew
@@ -278,8 +279,8 @@ def test_follow_tells_what_changed_since(engine: Kernel, home: MemoryHome) -> No
 def test_follow_says_when_there_is_nothing_new(engine: Kernel) -> None:
     retain(engine, "a")
     seen = engine.follow(ALICE)
-    again = engine.follow(ALICE, FollowRequest(after=seen.seq))
-    assert (again.memories, again.erased, again.seq) == ((), frozenset(), seen.seq)
+    again = engine.follow(ALICE, Paged(cursor=seen.next_cursor))
+    assert (again.memories, again.erased, again.next_cursor) == ((), frozenset(), seen.next_cursor)
 
 
 def test_a_reader_that_slept_across_a_clean_up_starts_anew_once(home: MemoryHome) -> None:
@@ -288,10 +289,10 @@ def test_a_reader_that_slept_across_a_clean_up_starts_anew_once(home: MemoryHome
     seen = engine.follow(ALICE)
     forget(engine, gone)
     engine.purge(ALICE)
-    changes = engine.follow(ALICE, FollowRequest(after=seen.seq, min_seq=seen.min_seq))
+    changes = engine.follow(ALICE, Paged(cursor=seen.next_cursor))
     assert changes.anew
     assert ids(changes.memories) == [kept]
-    after = engine.follow(ALICE, FollowRequest(after=changes.seq, min_seq=changes.min_seq))
+    after = engine.follow(ALICE, Paged(cursor=changes.next_cursor))
     assert not after.anew
     assert after.memories == ()
 
@@ -302,11 +303,9 @@ def test_a_reader_that_starts_anew_gets_everything_in_steps(home: MemoryHome) ->
     forget(engine, made.pop())
     engine.purge(ALICE)
     opened = open_scope(home.ports(), ALICE)
-    steps = [follow(opened, FollowRequest(limit=1))]
+    steps = [follow(opened, Paged(1))]
     while steps[-1].memories:
-        steps.append(
-            follow(opened, FollowRequest(after=steps[-1].seq, min_seq=steps[-1].min_seq, limit=1))
-        )
+        steps.append(follow(opened, Paged(1, cursor=steps[-1].next_cursor)))
     assert [step.anew for step in steps] == [True, False, False, False, False]
     assert [public_id for step in steps for public_id in ids(step.memories)] == made
 
@@ -314,7 +313,7 @@ def test_a_reader_that_starts_anew_gets_everything_in_steps(home: MemoryHome) ->
 def test_a_reader_ahead_of_the_scope_starts_anew(engine: Kernel) -> None:
     """Its copy is of a file that was lost: the seqs it knows were given to other rows."""
     public_id = retain(engine, "a")
-    changes = engine.follow(ALICE, FollowRequest(after=99))
+    changes = engine.follow(ALICE, Paged(cursor="99.0"))
     assert changes.anew
     assert ids(changes.memories) == [public_id]
-    assert changes.seq == 1
+    assert changes.next_cursor == "1.0"

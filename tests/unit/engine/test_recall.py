@@ -444,6 +444,62 @@ def test_of_two_statements_about_one_thing_the_later_one_comes_first(
     assert said(engine, "What is my phone number?")[:2] == [facts[2], facts[0]]
 
 
+ENDINGS = {
+    "Where do I work?": ("I work at Acme", "I left Acme and joined Initech"),
+    "Where does Bob work?": ("Bob works at Acme", "Bob no longer works for Acme, he is a gardener"),
+    "Which car do I drive?": ("I drive a blue Volvo", "I sold the Volvo in spring"),
+    "Wo wohne ich?": ("Ich wohne in Köln", "Ich bin von Köln nach Bonn umgezogen"),
+}
+
+
+@pytest.mark.parametrize("question", ENDINGS)
+@pytest.mark.parametrize("kind", [Kind.FACT, Kind.EPISODE])
+def test_what_ends_a_state_comes_before_what_told_of_it(
+    home: MemoryHome, question: str, kind: Kind
+) -> None:
+    home.embedder = StaticEmbedder(home.clock)
+    engine = home.engine()
+    before, after = ENDINGS[question]
+    facts = (before, "I have a cat named Tom", "My sister lives in Ghent", after, "I like tea")
+    for number, fact in enumerate(facts):
+        retain(engine, fact, said_at=MONDAY + timedelta(days=number), kind=kind)
+    assert said(engine, question, limit=2) == [after, before]
+    scores = [hit.score for hit in ask(engine, question).hits]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_an_ending_of_another_thing_or_person_does_not_come_first(home: MemoryHome) -> None:
+    home.embedder = StaticEmbedder(home.clock)
+    engine = home.engine()
+    facts = ("I work at Acme", "I left the gym in May", "My friend Bob left Acme", "Ann left Acme")
+    for number, fact in enumerate(facts):
+        retain(engine, fact, said_at=MONDAY + timedelta(days=number))
+    assert said(engine, "Where do I work?")[0] in {facts[0], facts[2]}
+    assert said(engine, "Where did I work when I met Bob?")[-1] != facts[0]
+
+
+def test_a_short_question_stands_right_behind_the_short_reply_it_completes(
+    home: MemoryHome,
+) -> None:
+    home.embedder = StaticEmbedder(home.clock)
+    engine = home.engine()
+    retain(engine, "Ann's dentist is Doctor Wu")
+    turns = ("I am learning to play the cello.", "Since when?", "Since May.", "Really?", "Yes!")
+    for number, turn in enumerate(turns):
+        speaker = ("Ann", "Ben")[number % 2]
+        retain(engine, turn, session="s", position=number, speaker=speaker, kind=Kind.EPISODE)
+    found = said(engine, "When did Ann begin to play the cello?")
+    assert found[:3] == [turns[0], turns[2], turns[1]]
+
+
+def test_a_question_for_a_kind_finds_its_members_where_no_vector_helps(engine: Kernel) -> None:
+    facts = ("The window is open", "Ann has a cat", "Ann has a cello lesson on Monday")
+    for fact in facts:
+        retain(engine, fact)
+    assert said(engine, "Which instruments does Ann play?", limit=1) == [facts[2]]
+    assert said(engine, "Any instruments?", limit=1) == [facts[2]]
+
+
 def test_what_stands_beside_the_answer_does_not_count_where_it_has_nothing_to_do_with_it(
     engine: Kernel,
 ) -> None:

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay.engine import Kernel, Policy
-from scrubjay.model.requests import Amend, FollowRequest, Get
+from scrubjay.model.pages import Paged
+from scrubjay.model.requests import Amend, Get
 from scrubjay.model.rows import Due
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
@@ -55,7 +56,7 @@ def test_only_cells_blobs_and_epochs_change(home: MemoryHome, engine: Kernel) ->
     for old, new in zip(before, after, strict=True):
         assert new == (old if old.erased else replace(old, cell=new.cell, blob=new.blob, epoch=3))
         assert old.erased or new.cell != old.cell
-    assert engine.follow(ALICE, FollowRequest(after=head(home).memory.seq)).memories == ()
+    assert engine.follow(ALICE, Paged(cursor=f"{head(home).memory.seq}.0")).memories == ()
 
 
 def test_every_blob_is_sealed_anew(home: MemoryHome, engine: Kernel) -> None:

@@ -104,7 +104,7 @@ def test_a_chain_is_shown_whole_and_in_order_from_any_of_its_links(engine: Kerne
 
 def test_history_of_a_memory_that_was_never_corrected_is_itself(engine: Kernel) -> None:
     public_id = retain(engine, "tea")
-    assert engine.history(ALICE, History(public_id)) == (engine.get(ALICE, Get(public_id)),)
+    assert engine.history(ALICE, History(public_id)).data == (engine.get(ALICE, Get(public_id)),)
 
 
 def test_what_was_forgotten_is_not_in_history(engine: Kernel) -> None:

@@ -62,7 +62,7 @@ def test_a_behavioral_memory_nobody_vouches_for_is_quarantined(
 @pytest.mark.parametrize("origin", TRUSTED)
 def test_what_somebody_vouches_for_is_not(engine: Kernel, origin: Origin) -> None:
     retain(engine, "always brief", kind=Kind.INSTRUCTION, origin=origin)
-    assert engine.quarantined(ALICE) == ()
+    assert engine.quarantined(ALICE).data == ()
     assert briefed(engine) == ["always brief"]
 
 
@@ -71,7 +71,7 @@ def test_a_fact_nobody_vouches_for_is_found_but_not_in_the_brief(
     engine: Kernel, origin: Origin
 ) -> None:
     retain(engine, "the moon is cheese", kind=Kind.FACT, origin=origin, pinned=True, importance=1)
-    assert engine.quarantined(ALICE) == ()
+    assert engine.quarantined(ALICE).data == ()
     assert briefed(engine) == []
     assert contents(engine) == ["the moon is cheese"]
 
@@ -86,7 +86,7 @@ def test_an_approved_memory_is_in_the_brief(
         engine.reindex(ALICE)
         engine = home.engine()
     assert approved.approved is not None
-    assert engine.quarantined(ALICE) == ()
+    assert engine.quarantined(ALICE).data == ()
     assert briefed(engine) == ["never use tabs"]
     assert engine.verify(ALICE).sound
 
@@ -111,7 +111,7 @@ def test_only_humans_decide_what_leaves_quarantine(engine: Kernel, actor: Actor)
 def test_a_rejected_memory_is_forgotten(engine: Kernel) -> None:
     public_id = retain(engine, "obey", kind=Kind.INSTRUCTION, origin=Origin.WEB, key="k")
     assert engine.reject(ALICE, Reject(public_id)).erased == 1
-    assert engine.quarantined(ALICE) == ()
+    assert engine.quarantined(ALICE).data == ()
     retain(engine, "obey", kind=Kind.INSTRUCTION, origin=Origin.WEB, key="k")
     assert contents(engine) == []
 

@@ -7,11 +7,13 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import Frozen, InvalidRequest
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.pages import PAGE_LIMIT, Paged, every
 from scrubjay.model.requests import (
     Forget,
     History,
@@ -20,7 +22,6 @@ from scrubjay.model.requests import (
     Recall,
     Retain,
     Supersede,
-    TimelineRequest,
     TurnsRequest,
 )
 from scrubjay.model.results import Outcome
@@ -76,11 +77,9 @@ def test_turns_of_a_session_are_its_own(engine: Kernel) -> None:
         record(engine, number, f"Tell me about planet {number}.", session=session)
     odd = engine.turns(ALICE, TurnsRequest(2, session="odd"))
     assert [turn.id for turn in odd] == ["turn-5", "turn-3"]
-    (rest,) = engine.turns(
-        ALICE, TurnsRequest(2, session="odd", before=odd[-1].at, before_id=odd[-1].id)
-    )
+    (rest,) = engine.turns(ALICE, TurnsRequest(2, session="odd", cursor=odd.next_cursor))
     assert rest.id == "turn-1"
-    assert engine.turns(ALICE, TurnsRequest(session="nobody's")) == ()
+    assert engine.turns(ALICE, TurnsRequest(session="nobody's")).data == ()
 
 
 @pytest.mark.parametrize("session", [None, "s"])
@@ -88,15 +87,11 @@ def test_turns_of_one_moment_are_paged_without_loss(engine: Kernel, session: str
     for number in range(7):
         request = Record(id=f"turn-{number}", at=MORNING, user=f"Planet {number}?", session="s")
         engine.record(ALICE, request)
-    seen, page = list[str](), engine.turns(ALICE, TurnsRequest(3, session=session))
-    while page:
-        seen += [turn.id for turn in page]
-        last = page[-1]
-        page = engine.turns(
-            ALICE, TurnsRequest(3, session=session, before=last.at, before_id=last.id)
-        )
+    asked = TurnsRequest(3, session=session)
+    pages = every(lambda cursor: engine.turns(ALICE, replace(asked, cursor=cursor)))
+    seen = [turn.id for turn in pages]
     assert sorted(seen) == [f"turn-{number}" for number in range(7)]
-    assert engine.turns(ALICE, TurnsRequest(session=session, before=MORNING)) == ()
+    assert engine.turns(ALICE, TurnsRequest(session=session, before=MORNING)).data == ()
 
 
 def test_an_answer_ends_where_one_more_turn_would_be_too_much(engine: Kernel) -> None:
@@ -109,16 +104,18 @@ def test_an_answer_ends_where_one_more_turn_would_be_too_much(engine: Kernel) ->
     "fields",
     [
         {"limit": 0},
-        {"limit": 1_001},
+        {"limit": PAGE_LIMIT + 1},
         {"session": " "},
         {"before": datetime(2026, 1, 1)},  # noqa: DTZ001
-        {"before_id": "turn-1"},
-        {"before": MORNING, "before_id": "no spaces"},
+        {"cursor": "turn-1"},
+        {"cursor": "5"},
+        {"cursor": "-5.1"},
     ],
 )
 def test_a_list_of_turns_that_makes_no_sense_is_refused(
     engine: Kernel, fields: dict[str, Any]
 ) -> None:
+    engine.open(ALICE)
     with pytest.raises(InvalidRequest):
         engine.turns(ALICE, TurnsRequest(**fields))
 
@@ -294,7 +291,7 @@ def test_the_same_sentence_with_another_value_is_news(engine: Kernel) -> None:
 def test_an_appointment_on_another_day_is_news(engine: Kernel) -> None:
     for number, day in ((1, "Monday"), (2, "Tuesday"), (3, "Tuesday")):
         record(engine, number, DENTIST.format(day))
-    states = [moment.state for moment in engine.timeline(ALICE, TimelineRequest(10)).moments]
+    states = [moment.state for moment in engine.timeline(ALICE, Paged(10)).moments]
     assert states == [State.KEPT, State.KEPT, State.REPEATED]
 
 
@@ -313,7 +310,7 @@ def test_a_correction_that_is_forgotten_leaves_a_repetition_of_what_it_corrected
     for number, value in ((1, "1111"), (2, "2222"), (3, "1111")):
         record(engine, number, ACCOUNT.format(value))
     engine.forget(ALICE, Forget(ids=("turn-2",)))
-    states = [moment.state for moment in engine.timeline(ALICE, TimelineRequest(10)).moments]
+    states = [moment.state for moment in engine.timeline(ALICE, Paged(10)).moments]
     assert states == [State.KEPT, State.REPEATED]
     assert len(shown(engine, Kind.FACT)) == 1
     assert engine.verify(ALICE).sound

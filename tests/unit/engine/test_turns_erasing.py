@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind
+from scrubjay.model.pages import Paged
 from scrubjay.model.requests import (
     Amend,
     Destroy,
@@ -20,7 +21,6 @@ from scrubjay.model.requests import (
     Restore,
     Retain,
     Revoke,
-    TimelineRequest,
     TurnsRequest,
 )
 from scrubjay.model.results import Outcome
@@ -47,7 +47,7 @@ def test_forgetting_a_turn_erases_it_and_all_that_was_derived_from_it(
     receipt = forget(engine, "turn-1")
     assert (receipt.erased, receipt.derived) == (4, 3)
     assert everything(engine) == []
-    assert engine.turns(ALICE, TurnsRequest(10)) == ()
+    assert engine.turns(ALICE, TurnsRequest(10)).data == ()
     assert all(row.erased and row.cell is None for row in turn_rows(home))
 
 
@@ -104,7 +104,7 @@ def test_forgetting_an_episode_takes_its_turn_along_and_what_only_repeated_it(
     record(engine, 2, "I prefer tea!", "Good.")
     forget(engine, episode(1))
     assert everything(engine) == []
-    assert engine.turns(ALICE, TurnsRequest(10)) == ()
+    assert engine.turns(ALICE, TurnsRequest(10)).data == ()
     assert record(engine, 2, "I prefer tea!").outcome is Outcome.FORGOTTEN
 
 
@@ -159,7 +159,7 @@ def test_forgetting_by_words_reaches_turns_nothing_was_derived_from(engine: Kern
     record(engine, 2, "Read me the report of today!", "It is dry.")
     token = engine.preview(ALICE, Forget(query="report")).token
     engine.forget(ALICE, Forget(query="report", confirm=token))
-    assert engine.turns(ALICE, TurnsRequest(10)) == ()
+    assert engine.turns(ALICE, TurnsRequest(10)).data == ()
     assert everything(engine) == []
 
 
@@ -178,7 +178,7 @@ def test_revoking_a_channel_takes_its_turns(engine: Kernel) -> None:
     record(engine, 1, "I prefer tea.", channel="pod")
     record(engine, 2, "ok", "ok", channel="pod")
     engine.revoke(ALICE, Revoke(channel="pod"))
-    assert engine.turns(ALICE, TurnsRequest(10)) == ()
+    assert engine.turns(ALICE, TurnsRequest(10)).data == ()
     assert everything(engine) == []
 
 
@@ -271,7 +271,7 @@ def test_an_episode_that_expires_takes_its_turn_along(home: MemoryHome, engine: 
     record(engine, 1, "Where is the museum?")
     engine.amend(ALICE, Amend(episode(1), expires_at=home.clock.now()))
     engine.purge(ALICE)
-    assert engine.turns(ALICE, TurnsRequest(10)) == ()
+    assert engine.turns(ALICE, TurnsRequest(10)).data == ()
     assert engine.verify(ALICE).sound
 
 
@@ -306,7 +306,7 @@ def test_a_load_brings_back_no_forgotten_turn(engine: Kernel) -> None:
     exported = engine.export(ALICE).content
     forget(engine, "turn-1")
     engine.load(ALICE, Load(exported))
-    assert engine.turns(ALICE, TurnsRequest(10)) == ()
+    assert engine.turns(ALICE, TurnsRequest(10)).data == ()
     assert everything(engine) == []
 
 
@@ -353,7 +353,7 @@ def test_a_repetition_is_shown_as_such_in_the_timeline(engine: Kernel) -> None:
     record(engine, 1, "Read me the report of today.", "It is dry.")
     record(engine, 2, "Read me the report of today!", "It is dry.")
     record(engine, 3, "ok", "ok")
-    states = [moment.state for moment in engine.timeline(ALICE, TimelineRequest(10)).moments]
+    states = [moment.state for moment in engine.timeline(ALICE, Paged(10)).moments]
     assert states == [State.KEPT, State.REPEATED, State.TRIVIAL]
 
 
@@ -365,6 +365,6 @@ def test_ids_of_turns_reach_no_memory_that_came_otherwise(engine: Kernel) -> Non
     )
     assert done.erased > 1
     assert engine.get(ALICE, Get(kept)).content == "by hand"
-    assert engine.turns(ALICE, TurnsRequest(10)) == ()
+    assert engine.turns(ALICE, TurnsRequest(10)).data == ()
     assert engine.record(ALICE, Record("Hello", id="unseen")).outcome is Outcome.FORGOTTEN
     assert engine.verify(ALICE).sound

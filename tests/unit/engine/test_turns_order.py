@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrubjay.engine import Kernel
-from scrubjay.model.requests import Amend, Forget, TimelineRequest
+from scrubjay.model.pages import Paged
+from scrubjay.model.requests import Amend, Forget
 from scrubjay.model.turns import Record, State
 from tests.support.engines import MemoryHome
 from tests.unit.engine.saying import record, recorded, said, shown, state
@@ -62,7 +63,7 @@ def test_a_late_turn_makes_its_follower_a_repetition(engine: Kernel) -> None:
     record(engine, 2, "Read me the report of today.", "It is dry.")
     assert len(shown(engine)) == 1
     record(engine, 1, "Read me the report of today.", "It is dry.")
-    states = [moment.state for moment in engine.timeline(ALICE, TimelineRequest(10)).moments]
+    states = [moment.state for moment in engine.timeline(ALICE, Paged(10)).moments]
     assert states == [State.KEPT, State.REPEATED]
     assert len(shown(engine)) == 1
 
@@ -105,9 +106,9 @@ def test_the_timeline_is_whole_through_many_leaves(engine: Kernel) -> None:
     order = Random(7).sample(range(400), 400)
     for number in order:
         record(engine, number, "ok", "ok")
-    moments = engine.timeline(ALICE, TimelineRequest(1_000)).moments
+    moments = engine.timeline(ALICE, Paged(1_000)).moments
     assert [moment.id for moment in moments] == [f"turn-{number}" for number in range(400)]
-    latest = engine.timeline(ALICE, TimelineRequest(10))
+    latest = engine.timeline(ALICE, Paged(10))
     assert [moment.id for moment in latest.moments] == [f"turn-{n}" for n in range(390, 400)]
     assert (latest.earlier, latest.since) == (390, said(0, "").at)
     assert engine.verify(ALICE).sound

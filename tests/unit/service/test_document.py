@@ -41,6 +41,22 @@ def test_an_error_has_a_status_that_every_operation_lists(kind: type[ScrubjayErr
     )
 
 
+def references(node: Any) -> Iterator[str]:
+    """Every $ref of a document."""
+    for name, value in node.items() if isinstance(node, dict) else enumerate(node):
+        if name == "$ref":
+            yield value
+        elif isinstance(value, (dict, list)):
+            yield from references(value)
+
+
+def test_every_reference_of_the_document_leads_to_a_schema() -> None:
+    document = openapi.document()
+    parts = document["components"]
+    defined = {f"#/components/{part}/{name}" for part in parts for name in parts[part]}
+    assert set(references(document)) <= defined
+
+
 @pytest.mark.parametrize("operation", LOCKING, ids=lambda one: one.name)
 def test_an_operation_with_an_optimistic_lock_lists_what_a_stale_one_is_answered(
     alice: Caller, operation: Operation

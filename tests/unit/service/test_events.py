@@ -67,7 +67,7 @@ def test_a_stream_is_refused_without_the_grant_and_for_a_foreign_id(
     writer = running.key(str(SCOPE), grants=(Grant.WRITE,))
     assert events(running, writer)[0] == 403
     reader = running.key(str(SCOPE))
-    assert events(running, reader, **{"Last-Event-ID": "x"})[0] == 400
+    assert events(running, reader, **{"Last-Event-ID": "x"})[0] == 422
     missing = running.key("other/z")
     assert events(running, missing)[0] == 404
 

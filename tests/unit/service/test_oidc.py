@@ -103,7 +103,10 @@ def test_a_token_is_a_key_to_its_owners_own_memory(door: Door) -> None:
     token = door.issuer.token(sub="alice")
     assert door.ask(token, "POST", "/v1/memories", json={"content": "tea"}).status_code == 201
     assert door.ask(token, path="/v1/memories").json()["data"][0]["content"] == "tea"
-    assert door.ask(token, path="/v1/scopes").json() == {"data": ["acme/alice"]}
+    assert door.ask(token, path="/v1/scopes").json() == {
+        "data": ["acme/alice"],
+        "next_cursor": None,
+    }
 
 
 def test_the_client_takes_a_token_for_a_key(door: Door) -> None:
@@ -177,7 +180,7 @@ def test_the_tenant_may_come_from_the_token_and_is_never_ours(
         assert door.holder(org="acme")["scopes"] == ["acme/alice"]
         token = issuer.token(org="system", sub="keys")
         problem(door.ask(token, path="/v1/memories"), 403, "forbidden")
-        assert door.ask(token, path="/v1/scopes").json() == {"data": []}
+        assert door.ask(token, path="/v1/scopes").json() == {"data": [], "next_cursor": None}
 
 
 def test_a_token_may_ask_for_less_than_it_could_have(door: Door) -> None:

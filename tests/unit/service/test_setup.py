@@ -128,7 +128,7 @@ def test_without_keys_everybody_is_the_person_at_the_machine(
     with asking(engine, home, options) as http:
         one = http.post("/v1/memories", json={"content": "tea"}).json()["id"]
         assert http.get(f"/v1/memories/{one}").json()["content"] == "tea"
-        assert http.get("/v1/scopes").json() == {"data": ["local/me"]}
+        assert http.get("/v1/scopes").json() == {"data": ["local/me"], "next_cursor": None}
         hidden = http.get("/v1/memories", headers={"X-Scrubjay-Scope": "system/keys"})
         problem(hidden, 403, "forbidden")
 
@@ -276,9 +276,10 @@ def test_a_plane_is_mounted_behind_the_same_gate(engine: Kernel, home: MemoryHom
 # -- what others look at -------------------------------------------------------------------------
 
 
-def test_the_committed_document_is_the_one_that_is_served() -> None:
+@pytest.mark.parametrize("tool", ["openapi.py", "js_client.py"])
+def test_what_was_generated_from_the_routes_is_up_to_date(tool: str) -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "tools" / "openapi.py", "--check"],
+        [sys.executable, ROOT / "tools" / tool, "--check"],
         capture_output=True,
         text=True,
         check=False,

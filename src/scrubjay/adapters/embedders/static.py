@@ -14,7 +14,6 @@ import struct
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -155,12 +154,11 @@ class StaticEmbedder:
         """The sum of the token vectors of each text; no text is empty."""
         import numpy as np
 
-        table = self._table
-        tokens = np.array(list(chain.from_iterable(texts)), np.intp)
-        floats = table.steps[tokens] * table.scale[tokens, None]
-        starts = list(accumulate(map(len, texts[:-1]), initial=0))
-        # Also for a single text: a sum in another order may be another one when it is quantized.
-        return np.add.reduceat(floats, starts, axis=0)
+        table, rows = self._table, np.empty((len(texts), self.dimensions), np.float32)
+        for row, tokens in zip(rows, texts, strict=True):
+            # Not by BLAS: it would wake its threads, in the process of whoever uses this.
+            np.einsum("i,ij->j", table.scale[tokens], table.steps[tokens], out=row)
+        return rows
 
     @cached_property
     def _head(self) -> Head:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from msgspec.structs import replace
@@ -25,7 +26,6 @@ from scrubjay.model.conversations import (
     Appended,
     Branch,
     Conversation,
-    ConversationPage,
     Entry,
     ListConversations,
     NewEntry,
@@ -44,6 +44,7 @@ from scrubjay.model.errors import (
     Stale,
 )
 from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.pages import Page, paged, place
 from scrubjay.model.requests import Caller
 from scrubjay.model.results import Outcome
 from scrubjay.model.rows import Collection, Row
@@ -336,18 +337,18 @@ def read(opened: OpenScope, request: ReadConversation, *, actor: Actor) -> Trans
     def look(view: View) -> Transcript:
         name = request.conversation
         record = None if name is None else named(opened, view, name)
-        end = request.entry or (record.head if record else None)
+        given = request.cursor or request.entry
         found: list[Entry] = []
-        left, more = READ_BYTES, False
-        for entry in chain(opened, view, end):
+        left, earlier = READ_BYTES, None
+        for entry in chain(opened, view, given or (record.head if record else None)):
             left -= len(cells.encode(entry))
-            more = len(found) >= request.limit or (bool(found) and left < 0)
-            if more:
+            if len(found) >= request.limit or (found and left < 0):
+                earlier = entry.id
                 break
             found.append(entry)
-        if request.entry is not None and not found and not more:
+        if given is not None and not found and earlier is None:
             raise _not_here(None)
-        return Transcript(conversation=record, entries=tuple(reversed(found)), more=more)
+        return Transcript(conversation=record, entries=tuple(reversed(found)), next_cursor=earlier)
 
     transcript = opened.read(look)
     opened.note_read("conversation", actor)
@@ -357,25 +358,17 @@ def read(opened: OpenScope, request: ReadConversation, *, actor: Actor) -> Trans
     return transcript
 
 
-def listed(opened: OpenScope, request: ListConversations, *, actor: Actor) -> ConversationPage:
+def listed(opened: OpenScope, request: ListConversations, *, actor: Actor) -> Page[Conversation]:
     """Conversations, the last written first; no entry is opened."""
+    (begin,) = place(request.cursor)
 
     def look(view: View) -> list[Conversation]:
-        found: list[Conversation] = []
-        for row in records(opened, view):
-            record = record_of(opened, row)
-            if request.accepts(record):
-                found.append(record)
-            if len(found) > request.offset + request.limit:
-                break
-        return found
+        said = (record_of(opened, row) for row in records(opened, view))
+        return list(islice(filter(request.accepts, said), begin + request.limit + 1))
 
-    end = request.offset + request.limit
     found = opened.read(look)
     opened.note_read("conversations", actor)
-    return ConversationPage(
-        conversations=tuple(found[request.offset : end]), next=end if len(found) > end else None
-    )
+    return paged(found, request.limit, request.cursor)
 
 
 # -- erasing ---------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from scrubjay.model import cells
 from scrubjay.model.documents import (
     NO_REVISION,
     Document,
-    DocumentPage,
     ListDocuments,
     Move,
     Put,
@@ -33,6 +32,7 @@ from scrubjay.model.documents import (
 from scrubjay.model.errors import Conflict, KeyMissing, NotFound, SealBroken, Stale
 from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.pages import Page, paged
 from scrubjay.model.requests import Caller
 from scrubjay.model.rows import Collection, Due, Row
 from scrubjay.model.turns import Piece, derived_id
@@ -304,7 +304,7 @@ def read(opened: OpenScope, request: ReadDocument, *, actor: Actor) -> Document:
     return document
 
 
-def listed(opened: OpenScope, request: ListDocuments, *, actor: Actor) -> DocumentPage:
+def listed(opened: OpenScope, request: ListDocuments, *, actor: Actor) -> Page[Document]:
     """Documents in the order of their names; all of them are opened, because names are sealed."""
 
     def look(view: View) -> list[Document]:
@@ -313,10 +313,9 @@ def listed(opened: OpenScope, request: ListDocuments, *, actor: Actor) -> Docume
             found = (replace(one, value=None) for one in found)
         return sorted(found, key=lambda one: one.name)
 
-    found, end = opened.read(look), request.offset + request.limit
+    found = opened.read(look)
     opened.note_read("documents", actor)
-    page = tuple(found[request.offset : end])
-    return DocumentPage(documents=page, next=end if len(found) > end else None)
+    return paged(found, request.limit, request.cursor)
 
 
 # -- erasing ---------------------------------------------------------------------------------

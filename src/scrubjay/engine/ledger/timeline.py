@@ -111,6 +111,14 @@ class Line:
             marks = self._in(leaf.number)
             yield from marks[bisect_left(marks, (place[0], place[1] + 1)) :]
 
+    def rank(self, place: Place) -> int:
+        """Number of turns before a place."""
+        at = self._leaf_of(place)
+        sizes = sum(leaf.size for leaf in self._leaves[:at])
+        return sizes + sum(
+            bisect_left(self._in(leaf.number), place) for leaf in self._leaves[at : at + 1]
+        )
+
     def begun(self, count: int) -> int:
         """Number of turns in the same episode before the first of the last `count` turns."""
         run, last, left = 0, None, max(len(self) - count, 0)

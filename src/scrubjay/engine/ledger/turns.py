@@ -24,11 +24,12 @@ from scrubjay.engine.scope.open_scope import OpenScope, changes, derived, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
-from scrubjay.model import echo
+from scrubjay.model import echo, pages
 from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken
 from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin, lowest
-from scrubjay.model.requests import Caller
+from scrubjay.model.pages import Page, Paged
+from scrubjay.model.requests import Caller, TurnsRequest
 from scrubjay.model.results import ErasedCell, Outcome
 from scrubjay.model.rows import Collection, Due, Row
 from scrubjay.model.turns import (
@@ -56,6 +57,8 @@ from scrubjay.ports import Distiller, Failpoint, Tx, View
 _Answer = TypeVar("_Answer")
 _GIST = 80
 _TIES = 20_000
+_SHIFT = -place(datetime.min.replace(tzinfo=UTC), "")[0]
+"""Microseconds from the year 1 on: a cursor has no sign."""
 _YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
 _TURN = Collection.TURN
 _CHUNK = re.compile(rf"(?s)\S.{{0,{QUOTED_CHARS - 1}}}(?!\S)|\S{{{QUOTED_CHARS}}}")
@@ -525,25 +528,28 @@ def _derive_again(opened: OpenScope, mark: Mark, actor: Actor) -> bool:
 # -- reading ----------------------------------------------------------------------------------
 
 
-def end(before: datetime | None, before_id: str | None) -> Place:
-    """Pagination: the place where a page of turns ends, by time and id.
-
-    The id distinguishes turns of the same time.
-    """
-    if before is None:
+def _end(cursor: str | None) -> Place:
+    """The place before which a page of turns begins, the latest first."""
+    if cursor is None:
         return NEVER
-    return (place(before, "")[0], -1) if before_id is None else place(before, before_id)
+    micros, tie = pages.place(cursor, 2)
+    return micros - _SHIFT, tie
 
 
-def turns(
-    opened: OpenScope, *, limit: int, session: str | None = None, end: Place, actor: Actor
-) -> tuple[Turn, ...]:
-    """Turns before a place, newest first, of the scope or of a session.
+def _cursor(last: Place) -> str:
+    return pages.cursor_at(last[0] + _SHIFT, last[1])
+
+
+def turns(opened: OpenScope, request: TurnsRequest, *, actor: Actor) -> Page[Turn]:
+    """Turns, newest first, of the scope or of a session.
 
     At least one if there is one, at most `limit`, within TURNS_CHARS characters.
     """
+    end, session = _end(request.cursor), request.session
+    if request.before is not None:
+        end = min(end, (place(request.before, "")[0], -1))
 
-    def look(view: View) -> tuple[Turn, ...]:
+    def look(view: View) -> Page[Turn]:
         if session is None:
             ids = (mark.id for mark in Line(Notes(opened, view)).before(end))
         else:
@@ -553,30 +559,33 @@ def turns(
             ids = (turn.id for turn in found if turn.place < end)
         whole: list[Turn] = []
         left = TURNS_CHARS
-        for turn_id in islice(ids, limit):
+        for turn_id in ids:
             turn = read_turn(opened, view, turn_id)
             left -= len(turn.user) + len(turn.assistant)
-            if whole and left < 0:
-                break
+            if len(whole) == request.limit or (whole and left < 0):
+                return Page(data=tuple(whole), next_cursor=_cursor(whole[-1].place))
             whole.append(turn)
-        return tuple(whole)
+        return Page(data=tuple(whole))
 
     found = opened.read(look)
     opened.note_read("turns", actor)
     return found
 
 
-def timeline(opened: OpenScope, *, limit: int, actor: Actor) -> Timeline:
+def timeline(opened: OpenScope, request: Paged, *, actor: Actor) -> Timeline:
     """Times and topics of the turns, without decrypting one."""
+    end = _end(request.cursor)
 
     def look(view: View) -> Timeline:
         line = Line(Notes(opened, view))
-        marks = list(islice(line.before(), limit))[::-1]
+        marks = list(islice(line.before(end), request.limit))[::-1]
+        earlier = line.rank(marks[0].place if marks else end)
         return Timeline(
             moments=tuple(mark.moment() for mark in marks),
-            earlier=len(line) - len(marks),
+            earlier=earlier,
             since=line.begins,
-            begun=line.begun(limit),
+            begun=line.begun(len(line) - earlier),
+            next_cursor=_cursor(marks[0].place) if earlier else None,
         )
 
     found = opened.read(look)

@@ -11,7 +11,6 @@ from scrubjay.model.conversations import (
     Appended,
     Branch,
     Conversation,
-    ConversationPage,
     DeleteConversation,
     ListConversations,
     ReadConversation,
@@ -20,7 +19,6 @@ from scrubjay.model.conversations import (
 )
 from scrubjay.model.documents import (
     Document,
-    DocumentPage,
     ListDocuments,
     Move,
     Put,
@@ -31,6 +29,7 @@ from scrubjay.model.documents import (
 )
 from scrubjay.model.jobs import AllowJobs, JobKind, JobStatus, Work, Worked
 from scrubjay.model.origin import Origin
+from scrubjay.model.pages import FIRST, Page, Paged
 from scrubjay.model.requests import (
     AGENT,
     NOTHING,
@@ -41,8 +40,6 @@ from scrubjay.model.requests import (
     MarkTainted,
     NoFields,
     PauseExtraction,
-    SessionsRequest,
-    TimelineRequest,
     TurnsRequest,
 )
 from scrubjay.model.results import Erasure, Extraction, ExtractionStatus, Outcome, Session
@@ -81,19 +78,12 @@ class LedgerVerbs(OpenScopes):
 
     def turns(
         self, scope: Scope, request: TurnsRequest = TurnsRequest(), caller: Caller = USER
-    ) -> tuple[Turn, ...]:
+    ) -> Page[Turn]:
         """List turns, newest first: all or those of a session.
 
-        Pagination: `before` and `before_id` of the last one; an empty answer is the end. Long turns
-        may come fewer at a time than the limit.
+        Long turns may come fewer at a time than the limit.
         """
-        return turns.turns(
-            self._look(scope),
-            limit=request.limit,
-            session=request.session,
-            end=turns.end(request.before, request.before_id),
-            actor=caller.actor,
-        )
+        return turns.turns(self._look(scope), request, actor=caller.actor)
 
     def append(self, scope: Scope, request: Append, caller: Caller = AGENT) -> Appended:
         """Add entries to a conversation, and make it if it is not there; durable on return.
@@ -116,7 +106,7 @@ class LedgerVerbs(OpenScopes):
         scope: Scope,
         request: ListConversations = ListConversations(),
         caller: Caller = USER,
-    ) -> ConversationPage:
+    ) -> Page[Conversation]:
         """List conversations, the last written first, without opening their entries."""
         return conversations.listed(self._look(scope), request, actor=caller.actor)
 
@@ -150,7 +140,7 @@ class LedgerVerbs(OpenScopes):
 
     def documents(
         self, scope: Scope, request: ListDocuments = ListDocuments(), caller: Caller = USER
-    ) -> DocumentPage:
+    ) -> Page[Document]:
         """List the documents of a folder that match a filter, in the order of their names."""
         return documents.listed(self._look(scope), request, actor=caller.actor)
 
@@ -165,15 +155,16 @@ class LedgerVerbs(OpenScopes):
         """
         return documents.remove(self._begin(scope), request, caller)
 
-    def timeline(
-        self, scope: Scope, request: TimelineRequest = TimelineRequest(), caller: Caller = USER
-    ) -> Timeline:
-        """The timeline: when each turn was, and how it begins; oldest first."""
-        return turns.timeline(self._look(scope), limit=request.limit, actor=caller.actor)
+    def timeline(self, scope: Scope, request: Paged = FIRST, caller: Caller = USER) -> Timeline:
+        """The timeline: when each turn was, and how it begins; oldest first, the last page first.
+
+        No turn is decrypted.
+        """
+        return turns.timeline(self._look(scope), request, actor=caller.actor)
 
     def sessions(
-        self, scope: Scope, request: SessionsRequest = SessionsRequest(), caller: Caller = USER
-    ) -> tuple[Session, ...]:
+        self, scope: Scope, request: Paged = FIRST, caller: Caller = USER
+    ) -> Page[Session]:
         """List the sessions, the most recently active first."""
         from scrubjay.engine.search import (  # load numpy, which many never need
             open_index,
@@ -182,9 +173,7 @@ class LedgerVerbs(OpenScopes):
 
         opened = self._look(scope)
         try:
-            return session_list.sessions(
-                opened, self._indexed(scope), limit=request.limit, actor=caller.actor
-            )
+            return session_list.sessions(opened, self._indexed(scope), request, actor=caller.actor)
         finally:
             open_index.let_go(self._shelf.trim())
 

@@ -10,8 +10,8 @@ from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.overview import Change, Changes, Lineage, Relative
-from scrubjay.model.requests import Browse, FollowRequest
-from scrubjay.model.results import Page
+from scrubjay.model.pages import Page, Paged, cursor_at, place
+from scrubjay.model.requests import Browse
 from scrubjay.model.rows import Collection
 from scrubjay.ports import View
 
@@ -53,9 +53,10 @@ def not_here(public_id: str) -> NotFound:
     return NotFound(f"There is no memory {public_id} in this scope.")
 
 
-def browse(opened: OpenScope, request: Browse, *, actor: Actor = Actor.USER) -> Page:
+def browse(opened: OpenScope, request: Browse, *, actor: Actor = Actor.USER) -> Page[Memory]:
     """Memories by filter, newest first, in the order they were first written."""
     now, wanted = opened.ports.clock.now(), request.limit + 1
+    (end,) = place(request.cursor)
 
     def look(view: View) -> list[tuple[int, Memory]]:
         # Walks back through the changes, keeping the youngest matches. A row is never older in
@@ -68,22 +69,22 @@ def browse(opened: OpenScope, request: Browse, *, actor: Actor = Actor.USER) -> 
                 full = len(kept) == wanted
                 if full and row.seq < kept[0][0]:
                     return kept
-                if request.cursor is not None and row.born >= request.cursor:
+                if end and row.born >= end:
                     continue
                 if full and row.born < kept[0][0]:
                     continue
                 memory = opened.limits.seen(view, opened.unseal(row))
                 if request.accepts(memory, now):
-                    place = (row.born, memory)
-                    heapreplace(kept, place) if full else heappush(kept, place)
+                    one = (row.born, memory)
+                    heapreplace(kept, one) if full else heappush(kept, one)
             before = rows[-1].seq
         return kept
 
-    newest = sorted(opened.read(look), key=lambda place: -place[0])
+    newest = sorted(opened.read(look), key=lambda one: -one[0])
     opened.note_read("browse", actor)
     return Page(
-        memories=tuple(memory for _, memory in newest[: request.limit]),
-        next=newest[request.limit - 1][0] if len(newest) == wanted else None,
+        data=tuple(memory for _, memory in newest[: request.limit]),
+        next_cursor=cursor_at(newest[-2][0]) if len(newest) == wanted else None,
     )
 
 
@@ -144,18 +145,18 @@ def lineage(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> 
     return Lineage(memory=memory, sources=tuple(sources), derived=tuple(derived), complete=complete)
 
 
-def follow(opened: OpenScope, request: FollowRequest, *, actor: Actor = Actor.USER) -> Changes:
-    """Change feed: the changes after a seq, for a reader that keeps a copy, such as an index.
+def follow(opened: OpenScope, request: Paged, *, actor: Actor = Actor.USER) -> Changes:
+    """Change feed: the changes after a cursor, for a reader that keeps a copy, such as an index.
 
-    `after` and `min_seq` are those of the last answer. A reader from before a purge must discard
-    its copy and gets all rows; so must one that is ahead of the scope, because its copy is of rows
-    that were lost.
+    The cursor has the seq an answer reached to, and the seq below which changes were incomplete
+    then. A reader from before a purge must discard its copy and gets all rows; so must one that is
+    ahead of the scope, because its copy is of rows that were lost.
     """
-    after = request.after
+    after, complete = place(request.cursor, 2)
 
     def look(view: View) -> Changes:
         position = view.head().memory
-        anew = max(after, request.min_seq) < position.min_seq or after > position.seq
+        anew = max(after, complete) < position.min_seq or after > position.seq
         rows = view.changes(Collection.MEMORY, 0 if anew else after, request.limit)
         return Changes(
             changes=tuple(
@@ -166,8 +167,7 @@ def follow(opened: OpenScope, request: FollowRequest, *, actor: Actor = Actor.US
                 )
                 for row in rows
             ),
-            seq=rows[-1].seq if rows else position.seq,
-            min_seq=position.min_seq,
+            next_cursor=cursor_at(rows[-1].seq if rows else position.seq, position.min_seq),
             anew=anew,
         )
 

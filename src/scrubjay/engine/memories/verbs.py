@@ -15,8 +15,8 @@ from scrubjay.model.batches import RetainedMany, RetainMany
 from scrubjay.model.errors import Frozen, NeedsConfirmation, NotFound
 from scrubjay.model.memory import Edition, Memory, abbreviated
 from scrubjay.model.overview import Changes, Lineage
+from scrubjay.model.pages import FIRST, Page, Paged, paged
 from scrubjay.model.requests import (
-    ALL,
     NOTHING,
     SYSTEM,
     USER,
@@ -24,13 +24,11 @@ from scrubjay.model.requests import (
     Approve,
     Browse,
     Caller,
-    FollowRequest,
     Forget,
     FreezeRequest,
     Get,
     History,
     LineageRequest,
-    Listing,
     NoFields,
     Purge,
     Recall,
@@ -39,7 +37,7 @@ from scrubjay.model.requests import (
     Revoke,
     Supersede,
 )
-from scrubjay.model.results import Erasure, Page, Preview, Purged, Retained
+from scrubjay.model.results import Erasure, Preview, Purged, Retained
 from scrubjay.model.retention import Retention, SetRetention
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
@@ -115,25 +113,25 @@ class MemoryVerbs(SearchVerbs):
             scope, request.id, lambda id: read.get(opened, id, as_of=as_of, actor=actor)
         )
 
-    def browse(self, scope: Scope, request: Browse = Browse(), caller: Caller = USER) -> Page:
+    def browse(
+        self, scope: Scope, request: Browse = Browse(), caller: Caller = USER
+    ) -> Page[Memory]:
         """Memories by filter, newest first."""
         return read.browse(self._look(scope), request, actor=caller.actor)
 
-    def history(self, scope: Scope, request: History, caller: Caller = USER) -> tuple[Memory, ...]:
+    def history(self, scope: Scope, request: History, caller: Caller = USER) -> Page[Memory]:
         """The chain of versions a memory belongs to, oldest first."""
         opened, actor = self._look(scope), caller.actor
         chain = self._by_id(scope, request.id, lambda id: read.history(opened, id, actor=actor))
-        return request.part(chain)
+        return paged(chain, request.limit, request.cursor)
 
     def lineage(self, scope: Scope, request: LineageRequest, caller: Caller = USER) -> Lineage:
         """What a memory was derived from, and what was derived from it: two steps, at most 50."""
         opened, actor = self._look(scope), caller.actor
         return self._by_id(scope, request.id, lambda id: read.lineage(opened, id, actor=actor))
 
-    def follow(
-        self, scope: Scope, request: FollowRequest = FollowRequest(), caller: Caller = USER
-    ) -> Changes:
-        """Change feed: the changes after the `seq` and `min_seq` of the last answer."""
+    def follow(self, scope: Scope, request: Paged = FIRST, caller: Caller = USER) -> Changes:
+        """Change feed: the changes of memories since the last answer, oldest first."""
         return read.follow(self._look(scope), request, actor=caller.actor)
 
     def forget(
@@ -208,10 +206,11 @@ class MemoryVerbs(SearchVerbs):
         return limiting.set_retention(self._begin(scope), request, caller)
 
     def quarantined(
-        self, scope: Scope, request: Listing = ALL, caller: Caller = USER
-    ) -> tuple[Memory, ...]:
+        self, scope: Scope, request: Paged = FIRST, caller: Caller = USER
+    ) -> Page[Memory]:
         """List the memories in quarantine, which wait for a person, oldest first."""
-        return request.part(trust.quarantined(self._look(scope), actor=caller.actor))
+        found = trust.quarantined(self._look(scope), actor=caller.actor)
+        return paged(found, request.limit, request.cursor)
 
     def approve(self, scope: Scope, request: Approve, caller: Caller = USER) -> Memory:
         """Release a memory from quarantine, given the exact text that was shown."""

@@ -38,6 +38,8 @@ SMALL_TALK = 1 / 6
 """How much a word common in talk about anything tells, against other words."""
 PART_SHARE = 0.5
 """Weight of a part of a compound, and of a compound matched by a part of it."""
+MEMBER_SHARE = 0.5
+"""Weight of a hyponym: a dog is a pet, but a question for pets is not one for dogs alone."""
 LONGEST_WORD = 64
 LONGEST_STEMMED = 256
 CACHED_WORDS = 1 << 16
@@ -59,6 +61,7 @@ _WORD = re.compile(
 )
 _UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
 _MARKS = re.compile(r"([^\w\x00-\x7f]{64})[^\w\x00-\x7f]+")
+_PROPER_NAME = re.compile(r"(?<=[\w,;:] )['\"(]?([A-ZÀ-ÖØ-ÞА-ЯЁ][^\W\d_]{2,})")
 _APOSTROPHES = str.maketrans("\u2019\u02bc\uff07", "'''")
 _KANA = re.compile("[\u3041-\u30fa]")
 _SCRIPTS = (
@@ -154,7 +157,8 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
         stems = dict.fromkeys(_stem(word, language) for language in stemmed)
         term = next(iter(stems))
         anew = map(_stem, _languages()["restated"].get(word, "").split(), repeat(spoken))
-        near = {**near_terms(word), **dict.fromkeys(anew, 1.0), **dict.fromkeys(stems, 1.0)}
+        near = {**near_terms(word), **dict.fromkeys(hyponyms().get(term, ()), MEMBER_SHARE)}
+        near |= {**dict.fromkeys(anew, 1.0), **dict.fromkeys(stems, 1.0)}
         compounding = not COMPOUNDING.isdisjoint(stemmed)
         if compounding and len(term) >= SHORTEST_PART and term.isalpha():
             # Compounds the word is a part of, and the words that may be parts of it.
@@ -202,6 +206,11 @@ def gist(text: str) -> frozenset[str]:
     language = recognize(found)
     stops = stop_words(language)
     return frozenset(term for word in found if word not in stops for term in terms(word, language))
+
+
+def proper_names(text: str) -> set[str]:
+    """Words with a capital within a sentence, in lower case."""
+    return {match.casefold() for match in _PROPER_NAME.findall(text)}
 
 
 @lru_cache(CACHED_WORDS)
@@ -280,6 +289,17 @@ def small_talk(language: str) -> frozenset[str]:
     """Terms common in talk about anything; none of a language without a list."""
     listed = _languages()["small_talk"].get(language, "").split()
     return frozenset(_stem(word, language) for word in listed)
+
+
+@cache
+def hyponyms() -> dict[str, frozenset[str]]:
+    """Terms of the members of a kind, by the terms of its names: dog and cat, by pet."""
+    table: dict[str, frozenset[str]] = {}
+    for names, members in _languages()["hyponyms"].items():
+        found = frozenset(_stem(word, DEFAULT_LANGUAGE) for word in members.split())
+        for name in (_stem(word, DEFAULT_LANGUAGE) for word in names.split()):
+            table[name] = table.get(name, frozenset()) | found
+    return {name: members - {name} for name, members in table.items()}
 
 
 @cache

@@ -60,6 +60,8 @@ class ParsedQuery:
     when: bool = False
     advice: bool = False
     """Whether it asks for help now, so that instructions and preferences count."""
+    many: bool = False
+    """Whether it asks for several things, which seldom stand together."""
 
 
 def parse(
@@ -92,6 +94,7 @@ def parse(
         asked_at=asked_at,
         when=bool(pattern("question", "when").search(question)),
         advice=asks_advice(question),
+        many=bool(pattern("question", "many").search(question)),
     )
 
 

@@ -10,8 +10,10 @@ question then computes its features over all rows at once.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from heapq import heappop, heappush
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -54,7 +56,10 @@ class Weights:
     question: float = -0.33
     """The row is a question itself."""
     bare: float = -24.0
-    """The row is a short question: it states nothing, so it comes after all that do."""
+    """The row is a short question: it states nothing, so it comes after all that do.
+
+    One with a reply too short to be understood without it comes right behind that reply.
+    """
     newest: float = 0.8
     """The last statement of those that hold as much of the question as any."""
     instruction: float = 2.15
@@ -72,6 +77,8 @@ class Weights:
     pinned: float = 0.1
     echo: float = -16.0
     """Is the question itself, asked before."""
+    again: float = -0.075
+    """Rows of its session before it, where the question asks for several things."""
     holds: float = 0.0
     """Coverage to the power of 1.5: a trivial match counts little, a nearly full one much."""
 
@@ -109,6 +116,8 @@ QUOTABLE = 250
 SHORT = 120
 BARE = 70
 """Length up to which a question holds no statement besides."""
+CURT = 30
+"""Length up to which a reply says nothing without its question."""
 LEAST = 5
 """Lower bound of the length of a turn."""
 
@@ -138,6 +147,8 @@ class RankColumns:
     """Share of its evidence that a turn passes to its neighbors, by its length."""
     replies: Mask
     """Turns that answer a question of another speaker."""
+    curt: Places
+    """Replies that say nothing without the short question before them."""
     manner: Mapping[str, Floats]
     """Features that do not depend on the question, by name; all-zero ones are left out."""
     weights: Mapping[str, np.float32 | Floats]
@@ -176,12 +187,14 @@ def arrange(
     previous[order[1:][inner]] = order[:-1][inner]
     following[order[:-1][inner]] = order[1:][inner]
     asks = signs["asks"]
+    replies = (previous != NONE) & asks[previous] & (speaker[previous] != speaker)
+    bare = asks & (length <= BARE)
     # Very short turns seldom hold the answer; questions neither.
     size = np.log(np.maximum(length, LEAST)).astype(np.float32)
     manner = {
         "short": np.maximum(np.float32(np.log(SHORT)) - size, 0),
         "question": asks.astype(np.float32),
-        "bare": (asks & (length <= BARE)).astype(np.float32),
+        "bare": bare.astype(np.float32),
     }
     if importance is not None:
         manner["importance"] = importance - np.float32(0.5)
@@ -203,7 +216,8 @@ def arrange(
         session_starts=np.flatnonzero(first),
         session_of=session_of,
         gate=np.minimum(1, QUOTABLE / np.maximum(length, 1)).astype(np.float32),
-        replies=(previous != NONE) & asks[previous] & (speaker[previous] != speaker),
+        replies=replies,
+        curt=np.flatnonzero(replies & ~asks & (length <= CURT) & bare[previous]),
         manner={name: values for name, values in manner.items() if values.any()},
         weights=_weights(session == NONE),
     )
@@ -255,6 +269,10 @@ SAME = 0.9
 """The cosine from which on two questions are the same."""
 EXACT = 6
 """How much more a day counts that nobody mistakes, such as yesterday."""
+BEHIND = 1e-3
+"""How much lower a question stands than the short reply that it completes."""
+SPARE = 30
+"""How many more rows are looked at where a question asks for several things."""
 DAY = 86400.0
 OLD_DAYS = 365
 
@@ -421,26 +439,39 @@ class Ranked:
     relevance: float = 0.0
 
 
-def rank(
-    query: ParsedQuery,
-    columns: RankColumns,
-    evidence: Evidence,
-    *,
-    limit: int,
-    allowed: Mask | None = None,
-) -> list[Ranked]:
-    """The best rows among those allowed, best first; equal ones in the order of their rows."""
-    features = compute(query, columns, evidence)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """The features of every row for one question, and their weighted sum."""
+
+    query: ParsedQuery
+    columns: RankColumns
+    evidence: Evidence
+    features: Mapping[str, Floats]
+    sums: Floats
+
+
+def score(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Scored:
+    """Score every row: once for a question, however often rows are chosen by it."""
+    features = dict(compute(query, columns, evidence))
     sums = total(features, columns)
+    if len(columns.curt):
+        _complete(features, sums, columns)
+    return Scored(query=query, columns=columns, evidence=evidence, features=features, sums=sums)
+
+
+def best(scored: Scored, *, limit: int, allowed: Mask | None = None) -> list[Ranked]:
+    """The best rows among those allowed, best first; equal ones in the order of their rows."""
+    features, columns, sums = scored.features, scored.columns, scored.sums
     if allowed is not None:
         sums = np.where(allowed, sums, -np.inf)
-    if limit < len(sums):
+    wide = limit + SPARE if scored.query.many else limit
+    if wide < len(sums):
         # Ties at the edge are settled by row, so that the answer never depends on the partition.
-        edge = np.partition(sums, len(sums) - limit)[len(sums) - limit]
+        edge = np.partition(sums, len(sums) - wide)[len(sums) - wide]
         candidates = np.flatnonzero(sums >= edge)
     else:
         candidates = np.arange(len(sums))
-    order = candidates[np.argsort(-sums[candidates], kind="stable")[:limit]]
+    order = candidates[np.argsort(-sums[candidates], kind="stable")[:wide]]
     order = order[sums[order] > -np.inf]
     rows: list[int] = order.tolist()
     ceiling = WEIGHTS.ceiling
@@ -456,15 +487,50 @@ def rank(
     ranked = []
     scores = {row: sum(parts[row].values()) for row in rows}
     rows.sort(key=lambda row: (-scores[row], row))
-    likely = relevance(query, evidence, sums, rows)
+    if scored.query.many:
+        rows = _spread(rows, scores, columns)[:limit]
+    likely = relevance(scored.query, scored.evidence, sums, rows)
     for row in rows:
         score = scores[row]
+        if lost := score - sum(parts[row].values()):
+            parts[row]["again"] = lost
         bounded = min(max(score, 0.0), 1.0)
         if bounded != score:
             # What had to be cut off is a part of its own.
             parts[row]["bound"] = bounded - score
         ranked.append(Ranked(row=row, score=bounded, parts=parts[row], relevance=likely[row]))
     return ranked
+
+
+def _complete(features: dict[str, Floats], sums: Floats, columns: RankColumns) -> None:
+    """Put each short question right behind its reply, if that says nothing without it."""
+    asked = columns.previous[columns.curt]
+    behind = sums[columns.curt] - np.float32(BEHIND) - sums[asked]
+    features["bare"] = features["bare"].copy()
+    features["bare"][asked] += behind / np.float32(WEIGHTS.bare)
+    sums[asked] += behind
+
+
+def _spread(rows: Sequence[int], scores: dict[int, float], columns: RankColumns) -> list[int]:
+    """The rows in their order, once each of a session has lowered those of it that follow.
+
+    `scores` are lowered, too: what a list needs stands in several sessions more often than beside
+    what was found already.
+    """
+    waiting = [(-scores[row], row, 0) for row in rows]
+    taken: Counter[int] = Counter()
+    spread = []
+    while waiting:
+        _, row, before = heappop(waiting)
+        session = int(columns.session_of[row])
+        if now := taken[session] - before:
+            # The score is of an earlier moment; with its new one the row waits again.
+            scores[row] += now * WEIGHTS.again / WEIGHTS.ceiling
+            heappush(waiting, (-scores[row], row, taken[session]))
+            continue
+        taken[session] += 1
+        spread.append(row)
+    return spread
 
 
 GATE = {

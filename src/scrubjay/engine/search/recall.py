@@ -10,17 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
+from msgspec import structs
 
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import question, ranking
-from scrubjay.engine.search.analysis import recognize, wanted, words
+from scrubjay.engine.search.analysis import (
+    gist,
+    pattern,
+    proper_names,
+    recognize,
+    wanted,
+    words,
+)
 from scrubjay.engine.search.open_index import OpenIndex, Peek, past_limits
 from scrubjay.engine.search.postings import Floats, Mask
 from scrubjay.engine.search.question import ParsedQuery
-from scrubjay.engine.search.ranking import Evidence, Ranked
+from scrubjay.engine.search.ranking import Evidence, Ranked, Scored
 from scrubjay.engine.search.scope_index import Snapshot
 from scrubjay.engine.search.segment import Columns
 from scrubjay.model.errors import EmbedderError, Frozen
@@ -81,6 +89,8 @@ _AKIN = 0.3
 _DOUBTED = 0.9 * INJECTED
 """The most relevance of a memory nobody vouches for: below what is injected unasked, however well
 it is made to match."""
+_READ = 10
+"""How many of the first hits are read for statements that end what an earlier one told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,15 +112,21 @@ class ScopeSearch:
         return self.snapshot.columns
 
 
-@dataclass(slots=True)
+@dataclass
 class Candidates:
     """Candidates of a recall: all rows of all scopes, with their scores."""
 
+    query: ParsedQuery
     snapshot: Snapshot
     evidence: Evidence
     allowed: Mask
     searched: int
     """How many rows the filter allows, near to the question or not."""
+
+    @cached_property
+    def scored(self) -> Scored:
+        """The features and sums of all rows, computed once for all that is chosen by them."""
+        return ranking.score(self.query, self.snapshot.arranged, self.evidence)
 
     @property
     def backed(self) -> bool:
@@ -120,11 +136,10 @@ class Candidates:
             about |= self.evidence.meaning >= _AKIN
         return bool((self.allowed & self.snapshot.vouched & about).any())
 
-    def best(self, query: ParsedQuery, count: int, allowed: Mask | None = None) -> list[Ranked]:
+    def best(self, count: int, allowed: Mask | None = None) -> list[Ranked]:
         """The best rows among those the filter allows, or among some others."""
         chosen = self.allowed if allowed is None else allowed
-        arranged = self.snapshot.arranged
-        return ranking.rank(query, arranged, self.evidence, limit=count, allowed=chosen)
+        return ranking.best(self.scored, limit=count, allowed=chosen)
 
 
 def recall(
@@ -166,8 +181,7 @@ def recall(
         except EmbedderError as error:
             degraded.append(f"By words alone: {error.message}")
     found = search(searched, request, vector)
-    query = parse(searched, request, clock.now())
-    hits = _hits(searched, request, query, found, also) if found.allowed.any() else []
+    hits = _hits(searched, request, found, also) if found.allowed.any() else []
     for one in searched:
         if broken := len(one.indexed.broken):
             degraded.append(f"{broken:,} memories could not be opened; run verify.")
@@ -233,7 +247,13 @@ def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | No
         allowed &= evidence.words > 0
     if request.min_similarity:
         allowed &= False if likeness is None else likeness >= request.min_similarity
-    return Candidates(snapshot=snapshot, evidence=evidence, allowed=allowed, searched=searching)
+    return Candidates(
+        query=parse(searched, request, now),
+        snapshot=snapshot,
+        evidence=evidence,
+        allowed=allowed,
+        searched=searching,
+    )
 
 
 def _allowed(snapshot: Snapshot, request: Recall, now: datetime) -> Mask:
@@ -271,13 +291,13 @@ def parse(searched: Sequence[ScopeSearch], request: Recall, now: datetime) -> Pa
     return replace(query, asked_at=request.asked_at or now)
 
 
-def rank(query: ParsedQuery, found: Candidates, limit: int, count: int) -> list[Ranked]:
+def rank(found: Candidates, limit: int, count: int) -> list[Ranked]:
     """The best `count` rows; some of the first `limit` places are for behavioral memories.
 
     Instructions and preferences are seldom similar to the question they are about, so the best
     ones on its topic get the last places if the ranking alone would leave them out.
     """
-    ranked = found.best(query, count)
+    ranked = found.best(count)
     topical = found.evidence.coverage >= _TOPICAL
     if found.evidence.meaning is not None:
         topical |= found.evidence.meaning >= _AKIN
@@ -286,7 +306,7 @@ def rank(query: ParsedQuery, found: Candidates, limit: int, count: int) -> list[
         return ranked
     first = {one.row for one in ranked[:limit]}
     missing = _STANDING - sum(bool(standing[row]) for row in first)
-    kept = [one for one in found.best(query, _STANDING, standing) if one.row not in first]
+    kept = [one for one in found.best(_STANDING, standing) if one.row not in first]
     kept = kept[: max(missing, 0)]
     rest = [one for one in ranked if one not in kept]
     return [*rest[: limit - len(kept)], *kept, *rest[limit - len(kept) :]]
@@ -298,7 +318,6 @@ def rank(query: ParsedQuery, found: Candidates, limit: int, count: int) -> list[
 def _hits(
     searched: Sequence[ScopeSearch],
     request: Recall,
-    query: ParsedQuery,
     found: Candidates,
     also: frozenset[str],
 ) -> list[Hit]:
@@ -309,20 +328,20 @@ def _hits(
     vouched = found.allowed & found.snapshot.vouched
     enough = 2 * int(np.count_nonzero(vouched)) >= limit
     capped = not request.lifted and (enough or found.backed)
-    ranked = rank(query, found, limit, limit)
+    ranked = rank(found, limit, max(limit, _READ))
     fitting = fit(_unseal(searched, request, found, ranked), request, capped=False)
     # Whether untrusted hits have to leave room shows only when others were looked at, too.
     whole = len(fitting) == min(limit, len(ranked))
     if not whole or (capped and not all(hit.memory.trusted for hit in fitting)):
         # More rows, with as many trusted ones among them as could fill the answer.
-        ranked = rank(query, found, limit, limit + _SPARE)
+        ranked = rank(found, limit, limit + _SPARE)
         known = {one.row for one in ranked}
-        trusted = found.best(query, limit, vouched)
+        trusted = found.best(limit, vouched)
         ranked += [one for one in trusted if one.row not in known]
         fitting = fit(_unseal(searched, request, found, ranked), request, capped=capped)
     if also:
         # The best of those with the tags that are wanted besides, ranked by the same evidence.
-        tagged = found.best(query, limit, found.allowed & found.snapshot.columns.tagged(also))
+        tagged = found.best(limit, found.allowed & found.snapshot.columns.tagged(also))
         there = {hit.memory.id for hit in fitting}
         hits = fit(_unseal(searched, request, found, tagged), request, capped=capped)
         fitting += [hit for hit in hits if hit.memory.id not in there]
@@ -362,4 +381,38 @@ def _unseal(
                     relevance=likely,
                     similarity=alike or None,  # of a vector of zeros it would say nothing
                 )
-    return [hits[r.row] for r in ranked if r.row in hits]
+    return latest_first([hits[r.row] for r in ranked if r.row in hits], request.query)
+
+
+def latest_first(hits: list[Hit], query: str) -> list[Hit]:
+    """The hits with a statement that ends a state, such as "I left Acme", before what told of it.
+
+    Of a question for what is so now. The later one names what the earlier one names (Acme), speaks
+    of itself like it, and lacks at most one term of the question that the earlier one has (work).
+    """
+    heads = hits[:_READ]
+    ending = [hit for hit in heads if pattern("signs", "ending").search(hit.memory.content.lower())]
+    if not ending or not pattern("question", "present").search(query):
+        return hits
+    own, asked = pattern("question", "first_person"), gist(query)
+    for later in ending:
+        text = later.memory.content
+        lacking = asked - gist(text)
+        for place, hit in enumerate(heads[: heads.index(later)]):
+            told = hit.memory.content
+            if (
+                hit.memory.said_at < later.memory.said_at
+                and not proper_names(text).isdisjoint(proper_names(told) - set(words(query)))
+                and len(lacking & gist(told)) <= 1
+                and bool(own.search(told)) == bool(own.search(text))
+            ):
+                heads.remove(later)
+                heads.insert(place, _lifted(later, hit.score))
+                break
+    return heads + hits[_READ:]
+
+
+def _lifted(hit: Hit, score: float) -> Hit:
+    """The hit with a higher score, because it is the later statement."""
+    why = {**hit.why, "newest": hit.why.get("newest", 0.0) + score - hit.score}
+    return structs.replace(hit, score=score, why=why)

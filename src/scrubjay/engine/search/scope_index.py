@@ -177,8 +177,7 @@ class Snapshot:
         """Cosine of every row with a vector, after subtracting the mean from both, and as it is.
 
         A row in a language the embedder does not know counts as the average of the others.
-        Converting bytes to floats is most of the work, so the first question computes the
-        distances from the mean in the same pass.
+        The first question computes the distances from the mean besides.
         """
         mean = self._mean
         turned = vector - mean
@@ -191,14 +190,13 @@ class Snapshot:
         turned /= np.float32(length)
         nearness = self._nearness
         if nearness is None:
-            both = self._dot(np.stack([turned, mean], axis=1))
-            dots = both[:, 0]
+            dots, common = self._dot(np.stack([turned, mean]))
             pairs = zip(self._squares, self._vectors, strict=True)
             own = _joined([(squares, alive) for squares, (_, alive) in pairs])
-            spread = own - 2 * both[:, 1] + np.float32(mean @ mean)
+            spread = own - 2 * common + np.float32(mean @ mean)
             distance = np.sqrt(np.maximum(spread, 0))
             nearness = (own > 0) / np.maximum(distance, np.float32(_NEAREST))
-            self._nearness, self._common = nearness, both[:, 1]
+            self._nearness, self._common = nearness, common
         else:
             dots = self._dot(turned)
         found: Floats = (dots - np.float32(mean @ turned)) * nearness
@@ -207,14 +205,14 @@ class Snapshot:
         return found, dots * np.float32(length) + self._common
 
     def _dot(self, query: Floats) -> Floats:
-        """Dot products of every live vector with the query, or with each of its columns."""
+        """Dot products of every live vector with the query, or with each of its rows."""
         return _joined([(held.dot(query), alive) for held, alive in self._vectors])
 
 
 def _joined(parts: Sequence[tuple[Floats, Mask | None]]) -> Floats:
     """Live values of all parts, concatenated."""
-    pieces = [values if alive is None else values[alive] for values, alive in parts]
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    pieces = [values if alive is None else values[..., alive] for values, alive in parts]
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=-1)
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from scrubjay.engine.search.open_index import OpenIndex
 from scrubjay.engine.search.scope_index import moment
 from scrubjay.engine.search.segment import NOTHING, Columns
 from scrubjay.model.origin import Actor
+from scrubjay.model.pages import Page, Paged, paged
 from scrubjay.model.results import Session
 from scrubjay.model.rows import Collection
 from scrubjay.model.turns import time_of
@@ -32,8 +33,8 @@ Sessions = dict[str, Session]
 
 
 def sessions(
-    opened: OpenScope, indexed: OpenIndex, *, limit: int, actor: Actor
-) -> tuple[Session, ...]:
+    opened: OpenScope, indexed: OpenIndex, request: Paged, *, actor: Actor
+) -> Page[Session]:
     """Sessions that have memories or turns, the most recently active first."""
     now = opened.ports.clock.now()
     with indexed.lock:
@@ -48,12 +49,12 @@ def sessions(
     ]
     written = _joined([*_in_columns(held, now), *newest])
 
-    def look(view: View) -> tuple[Session, ...]:
+    def look(view: View) -> Page[Session]:
         known = _joined([*written.values(), *_in_ledger(opened, view, written)])
         newest = sorted(known.values(), key=lambda one: (one.last, one.name), reverse=True)
-        return tuple(
-            replace(one, tainted=tainted(opened, view, one.name)) for one in newest[:limit]
-        )
+        page = paged(newest, request.limit, request.cursor)
+        said = (replace(one, tainted=tainted(opened, view, one.name)) for one in page)
+        return replace(page, data=tuple(said))
 
     found = opened.read(look)
     opened.note_read("sessions", actor)

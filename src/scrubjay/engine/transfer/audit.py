@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 
-from scrubjay.engine.scope.audit_trail import PAGE
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor
+from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, place
 from scrubjay.model.results import AuditEvent, Report
 
 _VERB = re.compile(r"[a-z0-9._-]{1,64}")
 
 
-def trail(opened: OpenScope, after: int = 0, limit: int = PAGE) -> tuple[AuditEvent, ...]:
-    """The events after a count, oldest first."""
-    rows = opened.read(lambda view: view.audit(after, limit))
-    return tuple(opened.trail.event(row) for row in rows)
+def trail(opened: OpenScope, request: Paged = FIRST) -> Page[AuditEvent]:
+    """The events, oldest first."""
+    (after,) = place(request.cursor)
+    rows = opened.read(lambda view: view.audit(after, request.limit + 1))
+    events = tuple(map(opened.trail.event, rows[: request.limit]))
+    more = len(rows) > len(events)
+    return Page(data=events, next_cursor=cursor_at(events[-1].count) if more else None)
 
 
 def verify(opened: OpenScope) -> Report:

@@ -9,15 +9,13 @@ from scrubjay.engine.open_scopes import LazyModule
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.search.verbs import SearchVerbs
 from scrubjay.model.origin import Actor
+from scrubjay.model.pages import FIRST, Page, Paged, paged
 from scrubjay.model.requests import (
-    ALL,
     NOTHING,
     USER,
-    AuditRequest,
     Backup,
     Caller,
     Export,
-    Listing,
     Load,
     NoFields,
     Restore,
@@ -88,20 +86,20 @@ class TransferVerbs(SearchVerbs):
         return verifying.verify_erased(self._check_open(), receipt)
 
     def receipts(
-        self, scope: Scope, request: Listing = ALL, caller: Caller = USER
-    ) -> tuple[Erasure, ...]:
+        self, scope: Scope, request: Paged = FIRST, caller: Caller = USER
+    ) -> Page[Erasure]:
         """The erasure receipts kept for a scope, oldest first, also after destroy."""
         ports = self._check_open()
         address, _ = lifecycle.locate(ports, scope)
-        return request.part(receipts.kept(ports, address))
+        return paged(receipts.kept(ports, address), request.limit, request.cursor)
 
     def audit(
-        self, scope: Scope, request: AuditRequest = AuditRequest(), caller: Caller = USER
-    ) -> tuple[AuditEvent, ...]:
-        """The audit trail after a count, oldest first."""
+        self, scope: Scope, request: Paged = FIRST, caller: Caller = USER
+    ) -> Page[AuditEvent]:
+        """The audit trail, oldest first."""
         opened = self._open(scope, create=False)
         opened.flush_reads()
-        return audit.trail(opened, request.after, request.limit)
+        return audit.trail(opened, request)
 
     def note(self, scope: Scope, verb: str, *, session: str | None = None, actor: Actor) -> None:
         """Write an event to the audit trail that changed nothing, such as a refused call."""

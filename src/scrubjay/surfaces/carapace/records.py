@@ -18,7 +18,7 @@ from scrubjay.engine import Kernel
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Actor
-from scrubjay.model.requests import AuditRequest
+from scrubjay.model.pages import Paged, every
 from scrubjay.surfaces.carapace.manifest import TOPIC
 from scrubjay.surfaces.carapace.wire import Code, scope_of, stamp
 
@@ -96,25 +96,21 @@ def lines(engine: Kernel, group: str) -> Iterator[dict[str, Json]]:
 
     `source` is a pseudonym of the session: the same one has the same.
     """
-    scope, after, seq = scope_of(group), 0, 0
-    while events := engine.audit(scope, AuditRequest(after=after, limit=_PAGE)):
-        for event in events:
-            if not event.verb.startswith(_PREFIX):
-                continue
-            seq += 1
-            tool, outcome, *rest = event.verb.removeprefix(_PREFIX).split(".")
-            code = Code(rest[0].upper()) if rest else None
-            stage = (
-                _STAGES.get(code, "route") if code and outcome == CallOutcome.REJECTED else "route"
-            )
-            told: dict[str, Json] = {
-                "seq": seq,
-                "timestamp": stamp(event.at),
-                "group": group,
-                "source": event.subjects[0] if event.subjects else "",
-                "topic": TOPIC + tool,
-                "stage": stage,
-                "outcome": outcome,
-            }
-            yield told if code is None else {**told, "error": {"code": code.value}}
-        after = events[-1].count
+    scope, seq = scope_of(group), 0
+    for event in every(lambda cursor: engine.audit(scope, Paged(_PAGE, cursor=cursor))):
+        if not event.verb.startswith(_PREFIX):
+            continue
+        seq += 1
+        tool, outcome, *rest = event.verb.removeprefix(_PREFIX).split(".")
+        code = Code(rest[0].upper()) if rest else None
+        stage = _STAGES.get(code, "route") if code and outcome == CallOutcome.REJECTED else "route"
+        told: dict[str, Json] = {
+            "seq": seq,
+            "timestamp": stamp(event.at),
+            "group": group,
+            "source": event.subjects[0] if event.subjects else "",
+            "topic": TOPIC + tool,
+            "stage": stage,
+            "outcome": outcome,
+        }
+        yield told if code is None else {**told, "error": {"code": code.value}}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrubjay.engine.search.question import ParsedQuery, Window
-from scrubjay.engine.search.ranking import Evidence, RankColumns, Ranked, arrange, rank
+from scrubjay.engine.search.ranking import Evidence, RankColumns, Ranked, arrange, best, score
 
 SIGNS = ("timed", "asks", "instructs", "prefers")
 
@@ -41,9 +41,8 @@ def ranked(
     query: ParsedQuery, columns: RankColumns, words: list[float] | None = None, limit: int = 10
 ) -> list[Ranked]:
     scores = np.array(words if words is not None else [0] * len(columns), np.float32)
-    return rank(
-        query, columns, Evidence(words=scores, coverage=scores / np.float32(10)), limit=limit
-    )
+    evidence = Evidence(words=scores, coverage=scores / np.float32(10))
+    return best(score(query, columns, evidence), limit=limit)
 
 
 def test_more_matching_words_rank_higher() -> None:
@@ -87,6 +86,31 @@ def test_a_session_with_matches_lifts_its_other_rows() -> None:
     assert order(ParsedQuery(), columns, [5, 0, 0, 0, 0, 0])[-2:] == [4, 5]
 
 
+def test_several_things_asked_for_are_looked_for_in_several_sessions() -> None:
+    columns, words = scene(4, session=[0, 0, 0, 1]), [5, 4.98, 4.97, 4.98]
+    assert order(ParsedQuery(), columns, words) == [0, 1, 2, 3]
+    assert order(ParsedQuery(many=True), columns, words)[:2] == [0, 3]
+    found = ranked(ParsedQuery(many=True), columns, words)
+    assert [each.parts.get("again", 0) < 0 for each in found] == [False, False, True, True]
+    few = ranked(ParsedQuery(many=True), columns, words, limit=2)
+    assert [each.row for each in few] == [each.row for each in found[:2]]
+
+
+@pytest.mark.parametrize(("length", "third"), [(10, 1), (150, 2)])
+def test_a_question_stands_right_behind_a_reply_too_short_to_be_understood(
+    length: int, third: int
+) -> None:
+    columns = scene(
+        4,
+        session=[0, 0, 0, 1],
+        speaker=[0, 1, 0, 0],
+        asks=[False, True, False, False],
+        length=[150, 12, length, 150],
+    )
+    found = order(ParsedQuery(), columns, [5, 0, 4, 1])
+    assert (found[1], found[2] == third) == (2, third == 1)
+
+
 def test_meaning_outweighs_a_trivial_match_where_a_row_stands_alone() -> None:
     evidence = Evidence(
         words=np.array([1, 0], np.float32),
@@ -94,7 +118,7 @@ def test_meaning_outweighs_a_trivial_match_where_a_row_stands_alone() -> None:
         meaning=np.array([0, 0.5], np.float32),
     )
     for session, first in (([0, 1], 0), ([-1, -1], 1)):
-        found = rank(ParsedQuery(), scene(2, session=session), evidence, limit=2)
+        found = best(score(ParsedQuery(), scene(2, session=session), evidence), limit=2)
         assert found[0].row == first
 
 
@@ -102,7 +126,7 @@ def test_each_row_is_weighed_by_what_it_has() -> None:
     evidence = Evidence(
         words=np.array([2, 2], np.float32), coverage=np.array([0.5, 0.5], np.float32)
     )
-    mixed = rank(ParsedQuery(), scene(2, session=[0, -1]), evidence, limit=2)
+    mixed = best(score(ParsedQuery(), scene(2, session=[0, -1]), evidence), limit=2)
     parts = {each.row: set(each.parts) for each in mixed}
     assert parts == {0: {"words", "coverage", "session"}, 1: {"holds"}}
 
@@ -168,7 +192,7 @@ def test_trust_and_importance_break_ties() -> None:
 def test_only_allowed_rows_are_ranked() -> None:
     allowed = np.array([False, True, False])
     evidence = Evidence(words=np.ones(3, np.float32), coverage=np.ones(3, np.float32))
-    found = rank(ParsedQuery(), scene(3), evidence, limit=10, allowed=allowed)
+    found = best(score(ParsedQuery(), scene(3), evidence), limit=10, allowed=allowed)
     assert [each.row for each in found] == [1]
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -216,3 +220,49 @@ def test_a_quantized_vector_points_where_it_did() -> None:
 
 def test_a_vector_of_zeros_stays_one() -> None:
     assert not Vectors.quantize("x", np.zeros((2, 4), np.float32)).floats().any()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3_000])
+def test_bytes_are_multiplied_as_exactly_as_floats(rows: int) -> None:
+    chance = np.random.default_rng(rows)
+    floats = chance.standard_normal((rows + 2, 256)).astype(np.float32)
+    floats /= np.linalg.norm(floats, axis=1, keepdims=True)
+    held, queries = Vectors.quantize("x", floats[2:]), floats[:2]
+    exact = held.floats().astype(np.float64) @ queries.T.astype(np.float64)
+    assert np.allclose(held.dot(queries), exact.T, rtol=0, atol=1e-5)
+    assert np.allclose(held.dot(queries[0]), exact[:, 0], rtol=0, atol=1e-5)
+    assert np.allclose(held.total(), held.floats().sum(axis=0), atol=1e-4)
+
+
+THREADS = """
+import os
+from pathlib import Path
+import numpy as np
+from scrubjay.adapters.clock import SystemClock
+from scrubjay.adapters.embedders.static import StaticEmbedder
+from scrubjay.engine.search.segment import Vectors
+
+def others():
+    used = {one.name: int((one / "schedstat").read_text().split()[0]) for one in TASKS.iterdir()}
+    used.pop(str(os.getpid()))
+    return sum(used.values())
+
+TASKS, before = Path("/proc/self/task"), 0
+embedder = StaticEmbedder(SystemClock())
+before = others()
+held = Vectors.quantize("x", embedder.embed(["green tea in the morning " * 40] * 3_000))
+for _ in range(20):
+    held.dot(embedder.embed(["What does Alice drink? " * 40])[0])
+held.total()
+print(others() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are told apart by /proc")
+def test_vectors_are_computed_without_the_threads_of_blas() -> None:
+    """As installed: with no variable that bounds them."""
+    free = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS], env=free, capture_output=True, check=True
+    )
+    assert int(done.stdout) == 0
