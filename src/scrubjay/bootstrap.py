@@ -20,6 +20,7 @@ from scrubjay.engine import Kernel, Policy, Ports
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
+from scrubjay.model.scope import Quota
 from scrubjay.model.turns import Piece, Turn
 from scrubjay.ports import Clock, Distiller, Embedder, Extractor, Keyring, Reach, pass_by
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
@@ -99,6 +100,11 @@ def make_policy(settings: Settings) -> Policy:
         drop_days=settings.drop_days,
         superseded_days=settings.superseded_days,
         shelf_bytes=settings.shelf_bytes,
+        quota=Quota(
+            memories=settings.scope_memories,
+            megabytes=settings.scope_megabytes,
+            scopes=settings.tenant_scopes,
+        ),
         extract_seconds=settings.extraction.seconds,
         daily_tokens=settings.extraction.daily_tokens,
         raise_on_embedder_change=settings.on_embedder_change is OnEmbedderChange.RAISE,

@@ -89,6 +89,11 @@ class RowContract:
         assert look(store, lambda view: view.row(MEMORY, b"?" * 16)) is None
         assert look(store, lambda view: view.row_by_key(MEMORY, b"?" * 16)) is None
 
+    def test_rows_are_counted_without_erased_ones(self, store: Store) -> None:
+        rows = put(store, a_row("one"), a_row("two"), a_row("three"))
+        erase(store, rows[0])
+        assert look(store, lambda view: view.count(MEMORY)) == 2
+
     def test_each_collection_has_an_order_of_its_own(self, store: Store) -> None:
         for number, collection in enumerate(Collection):
             for _ in range(number):

@@ -20,10 +20,12 @@ from scrubjay.engine.scope.open_scope import (
     changes,
     slot,
 )
+from scrubjay.engine.scope.policy import quota_of
 from scrubjay.model.errors import (
     Damaged,
     Destroyed,
     KeyMissing,
+    LimitReached,
     NeedsConfirmation,
     NotFound,
     SealBroken,
@@ -53,6 +55,7 @@ def open_scope(
     if entry is None:
         if not create:
             raise NotFound(f"There is no scope {scope}.", hint="The first write creates it.")
+        _check_tenant(ports, scope)
         make(ports, scope, address)
     elif not ports.store.exists(address):
         raise StoreError(
@@ -68,6 +71,16 @@ def open_scope(
     opened.read(lambda view: view.head())
     opened.examine()
     return opened
+
+
+def _check_tenant(ports: Ports, scope: Scope) -> None:
+    """LimitReached if the tenant has its quota of scopes already."""
+    most = quota_of(ports.policy).scopes
+    if most and sum(one.tenant == scope.tenant for one in scopes(ports)[0]) >= most:
+        raise LimitReached(
+            f"The tenant {scope.tenant} has reached its quota of {most:,} scopes.",
+            hint="Nothing was made. Destroy a scope that is not needed, or have the quota raised.",
+        )
 
 
 def locate(ports: Ports, scope: Scope, *, make: bool = False) -> tuple[str, CatalogEntry | None]:

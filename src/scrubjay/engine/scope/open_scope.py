@@ -19,7 +19,7 @@ from scrubjay.engine.scope import pending_blobs
 from scrubjay.engine.scope.audit_trail import AuditTrail
 from scrubjay.engine.scope.limits import ScopeLimits
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
-from scrubjay.engine.scope.policy import Policy
+from scrubjay.engine.scope.policy import Policy, quota_of
 from scrubjay.engine.scope.provisions import LongBody, Need, Provisions
 from scrubjay.model import records, turns
 from scrubjay.model.echo import plain_words
@@ -29,6 +29,7 @@ from scrubjay.model.errors import (
     Frozen,
     Full,
     KeyMissing,
+    LimitReached,
     NotFound,
     ScrubjayError,
     SealBroken,
@@ -38,7 +39,7 @@ from scrubjay.model.memory import Memory
 from scrubjay.model.results import ErasedCell
 from scrubjay.model.retention import Duplicates
 from scrubjay.model.rows import Collection, Due, Freeze, Head, Row
-from scrubjay.model.scope import Scope
+from scrubjay.model.scope import Quota, Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
 from scrubjay.ports import (
@@ -70,6 +71,7 @@ _WRITE_TRIES = 512
 """How often a transaction may begin again with what it lacked: at most once per key or blob."""
 _FLUSH_SECONDS = 1.0
 _PAGE = 256
+_ROOM_HINT = "Nothing was written. Forget and purge what is not needed, or have the quota raised."
 _log = logging.getLogger(__name__)
 
 
@@ -162,6 +164,7 @@ class OpenScope:
         self._reached = 0
         self.kept = PlaintextCache(ports.policy.kept_bytes)
         self._progress: dict[Collection, tuple[int, int]] = {}
+        self._counted = (0, 0)  # a seq of the memories, and how many there were at it, or fewer
         self.leased: dict[str, str] = {}
         """Jobs that this process took a lease of, and the holder's name."""
 
@@ -503,7 +506,10 @@ class OpenScope:
         """Write a row that was sealed in the present epoch."""
         if row.blob is not None:
             self._claim(tx, row.blob)
-        return tx.put(collection, row)
+        written = tx.put(collection, row)
+        if collection is Collection.MEMORY and written.born == written.seq and self._provisions:
+            self._provisions.fresh += 1
+        return written
 
     def erased_cells(self, collection: Collection, row: Row) -> list[ErasedCell]:
         """The cells of a row, as a receipt names them."""
@@ -604,9 +610,14 @@ class OpenScope:
         the view it is given, and keeps nothing of an attempt that was rolled back.
         """
         ahead, room = Provisions(), False
+        limits = Quota() if frozen_too or erasing else quota_of(self.ports.policy)
+        if limits.megabytes:
+            self._check_size(limits.megabytes)
         for _ in range(_WRITE_TRIES):
             try:
-                return self._attempt(work, ahead, frozen_too=frozen_too, erasing=erasing)
+                return self._attempt(
+                    work, ahead, limits.memories, frozen_too=frozen_too, erasing=erasing
+                )
             except Need as need:
                 try:
                     need.meet()
@@ -617,8 +628,37 @@ class OpenScope:
                     self.ports.store.make_room()
         raise Busy(f"Others change the keys of {self.scope} faster than this write can follow.")
 
+    def _check_size(self, megabytes: int) -> None:
+        """LimitReached if the scope takes its quota of the disk already."""
+        ports, address = self.ports, self.address
+        if ports.store.size(address) + ports.blobs.size(address) >= megabytes * 1024 * 1024:
+            raise LimitReached(
+                f"The scope {self.scope} has reached its quota of {megabytes:,} megabytes.",
+                hint=_ROOM_HINT,
+            )
+
+    def _check_number(self, tx: Tx, before: int, fresh: int, most: int) -> None:
+        """LimitReached if a transaction brings the scope beyond its quota of memories.
+
+        Rows are counted only when they could be too many: no more were added since than changes.
+        """
+        seq, number = self._counted
+        if number + before - seq + fresh > most and seq != before:
+            seq, number = self._counted = before, tx.count(Collection.MEMORY) - fresh
+        if number + before - seq + fresh > most:
+            raise LimitReached(
+                f"The scope {self.scope} has reached its quota of {most:,} memories.",
+                hint=_ROOM_HINT,
+            )
+
     def _attempt(
-        self, work: Callable[[Tx], Result], ahead: Provisions, *, frozen_too: bool, erasing: bool
+        self,
+        work: Callable[[Tx], Result],
+        ahead: Provisions,
+        most: int,
+        *,
+        frozen_too: bool,
+        erasing: bool,
     ) -> Result:
         taken: Counter[tuple[str, str]] | None = None
         if self._reads:
@@ -633,6 +673,7 @@ class OpenScope:
             if head.frozen is not Freeze.NONE and not frozen_too:
                 raise Frozen(f"The scope {self.scope} is frozen.")
             ahead.wanted.clear()
+            ahead.fresh = 0
             self._local.provisions = ahead
             try:
                 for (verb, actor), number in sorted(taken.items()) if taken else ():
@@ -640,6 +681,8 @@ class OpenScope:
                 result = work(tx)
             finally:
                 self._local.provisions = None
+            if most and ahead.fresh:
+                self._check_number(tx, head.memory.seq, ahead.fresh, most)
             if ahead.wanted:
                 raise Need(partial(self._store_wanted, ahead, erasing=erasing))
             return result

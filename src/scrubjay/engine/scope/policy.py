@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
 from msgspec import Struct
+
+from scrubjay.model.scope import Quota
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -32,7 +39,28 @@ class Policy(Struct, frozen=True, kw_only=True):
     """The same for all memories of a turn: callers of record wait at most 2 s."""
     extract_seconds: float = 30.0
     """Timeout of the language model for one turn."""
+    quota: Quota = Quota()
+    """Most that a scope and a tenant may hold; a write beyond it is refused."""
     daily_tokens: int = 0
     """Daily token limit of extraction per scope (UTC day); 0 for none."""
     raise_on_embedder_change: bool = False
     """Whether vectors of another embedder raise an error instead of being ignored."""
+
+
+_ANY: Final = Quota()
+_ALLOWED: ContextVar[Quota] = ContextVar("allowed", default=_ANY)
+
+
+@contextmanager
+def allowed(quota: Quota) -> Iterator[None]:
+    """Let no write inside go beyond this quota, whatever the policy allows."""
+    token = _ALLOWED.set(quota.within(_ALLOWED.get()))
+    try:
+        yield
+    finally:
+        _ALLOWED.reset(token)
+
+
+def quota_of(policy: Policy) -> Quota:
+    """The quota of the policy and of whoever called."""
+    return policy.quota.within(_ALLOWED.get())

@@ -45,6 +45,8 @@ class Provisions(Struct, kw_only=True):
     """Those of the blobs that are stored, and pending."""
     wanted: set[str] = set()
     """Those that the last attempt referred to, and that are not stored yet."""
+    fresh: int = 0
+    """How many memories the last attempt added."""
     missing: set[tuple[Collection, int]] = set()
     """Epochs whose keys are gone."""
     examined: bool = False
