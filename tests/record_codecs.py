@@ -20,7 +20,7 @@ from scrubjay.engine.ledger.derivation import Derivation
 from scrubjay.engine.ledger.timeline import Line, Mark
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.scope import lifecycle as scopes
-from scrubjay.engine.scope.open_scope import Ports
+from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import manifest
 from scrubjay.engine.search.manifest import Manifest, SegmentBlobs
@@ -70,7 +70,8 @@ def _times(fields: Fields, *names: str) -> dict[str, Any]:
 
 def memory(fields: Fields) -> Memory:
     """A memory of plain fields."""
-    found = _times(fields, "recorded_at", "retired_at", "valid_from", "valid_to", "expires_at")
+    names = ("recorded_at", "retired_at", "archived_at", "valid_from", "valid_to", "expires_at")
+    found = _times(fields, *names)
     found |= {"kind": Kind(fields["kind"]), "origin": Origin(fields.get("origin", "user"))}
     if "provenance" in fields:
         inner = _times(fields["provenance"], "said_at")

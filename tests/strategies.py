@@ -78,6 +78,7 @@ def memories() -> st.SearchStrategy[Memory]:
         superseded_by=st.none() | ids(),
         sources=st.lists(ids(), max_size=3, unique=True).map(tuple),
         retired_at=st.none() | times(),
+        archived_at=st.none() | times(),
         valid_from=st.none() | times(),
         valid_to=st.none() | times(),
         expires_at=st.none() | times(),

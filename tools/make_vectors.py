@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from scrubjay import vault
-from scrubjay.adapters.keyrings.file import write_line
+from scrubjay.adapters.keyrings.folder import write_line
 from scrubjay.adapters.keyrings.passphrase import recovery_text
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.scope import Scope
@@ -258,7 +258,21 @@ def key_files() -> Vector:
     under_phrase = slot_vector(stretched, "passphrase", "master")["slot"]
     under_recovery = slot_vector(recovery, "recovery", "master")["slot"]
     words = ("argon2id", "64", "2", "2", salt.hex(), under_phrase)
+    earlier = slot_vector(HERE.secret, "master.1", "master")["slot"]
     return {
+        "later key": {
+            "generation": 2,
+            "key": HERE.secret.hex(),
+            "file": write_line("key", "2", HERE.secret.hex(), version=2).decode(),
+        },
+        "later passphrase": {
+            "generation": 3,
+            "file": write_line("passphrase", "3", *words, version=2).decode(),
+        },
+        "earlier master": {
+            "wrapping_key": HERE.secret.hex(),
+            "file": write_line("master", earlier).decode(),
+        },
         "key": {"key": HERE.secret.hex(), "file": write_line("key", HERE.secret.hex()).decode()},
         "passphrase": {
             "passphrase": phrase,

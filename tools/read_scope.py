@@ -54,14 +54,17 @@ class Home:
 
     def __init__(self, data, keys):
         self.data, self.slots = data, keys / "slots"
-        self.wrapping_key = bytes.fromhex((keys / "key").read_text().split()[2])
+        # The last word but the checksum; before it may stand the number of the generation.
+        files = [keys / "key", *sorted(keys.glob("key.*"))]
+        self.roots = [bytes.fromhex(path.read_text().split()[-2]) for path in files]
         self.installation = self.slot("installation", "root")
 
     def slot(self, address, purpose):
         """The key in a slot: a commitment of 16 bytes, then a cell."""
         raw = (self.slots / address / purpose).read_bytes()
         name = purpose.encode()
-        return unseal(self.wrapping_key, raw[16:], "wrap", collection=address, row_id=name)
+        root = next(one for one in self.roots if derive(one, "commit")[:16] == raw[:16])
+        return unseal(root, raw[16:], "wrap", collection=address, row_id=name)
 
     def address(self, tenant, owner, generation):
         """The name of the scope's file."""

@@ -79,7 +79,7 @@ export class Scrubjay {
   recall(request: t.RecallRequest, options?: Options): Promise<t.Recalled>;
   /** One memory by id, superseded or not; by 8 characters or more, if only one begins so. */
   get(request: t.GetRequest, options?: Options): Promise<t.Memory>;
-  /** Pin or unpin a memory, or set when it expires; null lifts that. */
+  /** Pin, archive or expire a memory, or take that back: unpin, unarchive, no expiry. */
   amend(request: t.AmendRequest & { id: string; }, options?: Options): Promise<t.Memory>;
   /** Erase one memory for good, with its earlier versions and what was derived from it. */
   forgetOne(request: t.ForgetOneRequest, options?: Options): Promise<t.Erasure>;
@@ -87,6 +87,8 @@ export class Scrubjay {
   count(request?: t.CountRequest, options?: Options): Promise<t.CountAnswer>;
   /** The chain of versions a memory belongs to, oldest first. */
   history(request: t.HistoryRequest, options?: Options): Promise<t.MemoryPage>;
+  /** How often each of these memories was recalled, and when last; in their order. */
+  counters(request: t.CountersRequest, options?: Options): Promise<t.CountersAnswer>;
   /** What a memory was derived from, and what was derived from it: two steps, at most 50. */
   lineage(request: t.LineageRequest, options?: Options): Promise<t.Lineage>;
   /** Change feed: the changes of memories since the last answer, oldest first. */

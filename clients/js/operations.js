@@ -9,6 +9,7 @@ export const OPERATIONS = {
   forgetOne: { method: "DELETE", path: "/v1/memories/{id}", inQuery: true, conditional: true, repeatable: true },
   count: { method: "POST", path: "/v1/count", repeatable: true },
   history: { method: "GET", path: "/v1/memories/{id}/history", inQuery: true, repeatable: true },
+  counters: { method: "POST", path: "/v1/counters", repeatable: true },
   lineage: { method: "GET", path: "/v1/memories/{id}/lineage", inQuery: true, repeatable: true },
   follow: { method: "GET", path: "/v1/follow", inQuery: true, repeatable: true },
   statistics: { method: "GET", path: "/v1/statistics", inQuery: true, repeatable: true },

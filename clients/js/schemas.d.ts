@@ -13,6 +13,11 @@ export interface AmendRequest {
   pinned?: boolean | null;
   /** Time of expiry, in the past for at once; None for never; kept if left out. */
   expires_at?: string | null;
+  /**
+   * Archive, or take back from the archive: an archived memory is neither searched, listed nor in
+   * the brief; None keeps it.
+   */
+  archived?: boolean | null;
 }
 
 export interface AppendRequest {
@@ -273,6 +278,21 @@ export interface CountRequest {
   as_of?: string | null;
   /** Whether to include superseded memories, too. */
   superseded?: boolean;
+  /**
+   * Whether archived memories match: false for none of them, true for them alone, null for these
+   * and all others. They are not searched.
+   */
+  archived?: boolean | null;
+}
+
+export interface CountersAnswer {
+  /** How often each of these memories was recalled, and when last; in their order. */
+  data: RecallCounter[];
+}
+
+export interface CountersRequest {
+  /** The ids of the memories. */
+  ids: string[];
 }
 
 export interface CreateKeyRequest {
@@ -661,7 +681,7 @@ export interface KindLimit {
   number: number | null;
   /** Age limit in days: older ones are retired. */
   days: number | null;
-  /** Idle limit in days: purge erases what was not recalled for so long. */
+  /** Idle limit in days: purge erases what was neither recorded nor recalled for so long. */
   idle_days: number | null;
   /** The kind of memory the limits are for. */
   kind: Kind;
@@ -673,7 +693,7 @@ export interface Limit {
   number: number | null;
   /** Age limit in days: older ones are retired. */
   days: number | null;
-  /** Idle limit in days: purge erases what was not recalled for so long. */
+  /** Idle limit in days: purge erases what was neither recorded nor recalled for so long. */
   idle_days: number | null;
 }
 
@@ -754,6 +774,8 @@ export interface Memory {
   sources: string[];
   /** The time it was superseded, or a source of it; None while it is current. */
   retired_at: string | null;
+  /** The time it was archived, and went out of search; None if it was not. */
+  archived_at: string | null;
   /** Start of the time it is true for; stored, not filtered by. */
   valid_from: string | null;
   /** End of the time it is true for; stored, not filtered by. */
@@ -949,6 +971,8 @@ export interface Purged {
   idle: number;
   /** How many turns past their limits were erased. */
   turns: number;
+  /** How many conversations past their limits were deleted. */
+  conversations: number;
   /** How many tombstoned rows lost their remaining metadata; tombstones stay. */
   dropped: number;
   /** How many expired backups had their key deleted. */
@@ -982,6 +1006,19 @@ export interface Quota {
   scopes: number;
 }
 
+/**
+ * Counter of one memory: how often a search gave it as a hit.      It is written at most once a
+ * minute, and when the scope is closed. A brief, a list or a look at     one memory does not count.
+ */
+export interface RecallCounter {
+  /** The id of the memory: stable and unique in its scope. */
+  id: string;
+  /** How often it was recalled. */
+  recalls: number;
+  /** The time it was last recalled; None if it never was. */
+  recalled_at: string | null;
+}
+
 export interface RecallRequest {
   /** The question to search by, in words. */
   query: string;
@@ -1010,6 +1047,11 @@ export interface RecallRequest {
   as_of?: string | null;
   /** Whether to include superseded memories, too. */
   superseded?: boolean;
+  /**
+   * Whether archived memories match: false for none of them, true for them alone, null for these
+   * and all others. They are not searched.
+   */
+  archived?: boolean | null;
   /** Limit: how many memories are returned at most. */
   limit?: number;
   /** The time the question is asked, which ages count from; None for now. */
@@ -1030,9 +1072,7 @@ export interface RecallRequest {
    * none.
    */
   min_similarity?: number;
-  /**
-   * Threshold from 0 to 1: leaves out hits of lower relevance; 0.0125 silences most small talk.
-   */
+  /** Threshold from 0 to 1: leaves out hits of lower relevance; 0.02 silences most small talk. */
   min_relevance?: number;
   /** Size budget: bytes of content all hits together may have. */
   max_bytes?: number | null;
@@ -1260,6 +1300,11 @@ export interface Retention {
   limits: KindLimit[];
   /** Limits of turns; purge erases them with their episodes. None for none. */
   turns: Limit | null;
+  /**
+   * Limits of conversations, by their last write; purge deletes them with the entries that no other
+   * one shares. None for none.
+   */
+  conversations: Limit | null;
   /** What becomes of a memory that says the same as one before: keep or latest. */
   duplicates: Duplicates;
 }
@@ -1340,6 +1385,11 @@ export interface SetRetentionRequest {
   limits?: KindLimit[];
   /** Limits of turns; purge erases them with their episodes. None for none. */
   turns?: Limit | null;
+  /**
+   * Limits of conversations, by their last write; purge deletes them with the entries that no other
+   * one shares. None for none.
+   */
+  conversations?: Limit | null;
   /** What becomes of a memory that says the same as one before: keep or latest. */
   duplicates?: Duplicates;
 }
@@ -1480,6 +1530,8 @@ export interface WorkRequest {
   seconds?: number;
   /** Only jobs of these kinds, allowed or not; empty for the allowed. */
   kinds?: JobKind[];
+  /** How many episodes one consolidation reads at most. */
+  batch?: number;
 }
 
 /** Result of one round of jobs: how many were done, what they wrote and cost. */
@@ -1528,6 +1580,11 @@ export interface BrowseRequest {
   as_of?: string;
   /** Whether to include superseded memories, too. */
   superseded?: boolean;
+  /**
+   * Whether archived memories match: false for none of them, true for them alone, null for these
+   * and all others. They are not searched.
+   */
+  archived?: boolean;
   /** Limit: how many entries a page has at most. */
   limit?: number;
   /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */

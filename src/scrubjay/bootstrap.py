@@ -13,16 +13,17 @@ from msgspec.structs import replace
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk
-from scrubjay.adapters.keyrings.file import KEY_FILE, FileKeyring
-from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
+from scrubjay.adapters.keyrings.file import KEY_FILE, FileWrapper
+from scrubjay.adapters.keyrings.folder import KeysFolder
+from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.engine import Kernel, Policy, Ports
+from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
 from scrubjay.model.scope import Quota
 from scrubjay.model.turns import Piece, Turn
-from scrubjay.ports import Clock, Distiller, Embedder, Extractor, Keyring, Reach, pass_by
+from scrubjay.ports import AskModel, Clock, Distiller, Embedder, Extractor, Reach, pass_by
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE of prctl(2)
@@ -157,23 +158,34 @@ def make_extractor(settings: Settings, clock: Clock) -> Extractor | None:
     return ChatExtractor(model, clock=clock, sleep=time.sleep)
 
 
+def called_extractor(ask: AskModel, name: str) -> Extractor:
+    """The extractor over a model that the program calls itself."""
+    from scrubjay.adapters.distillers.chat import CalledExtractor
+
+    return CalledExtractor(ask, name=name)
+
+
 # -- keys ----------------------------------------------------------------------------------
 
 
 def keyring(settings: Settings, clock: Clock) -> Keyring:
     """The keyring of the keys folder: by passphrase if it has one, else by key file."""
+    folder = keys_folder(settings, clock)
     if not has_passphrase(settings):
-        return FileKeyring(settings.keys, clock, _disk(settings))
+        return Keyring(folder, FileWrapper(folder), clock)
     if settings.passphrase is None:
         raise Locked("The keyring is locked by a passphrase, and none was given.")
-    locked = passphrase_keyring(settings, clock)
-    locked.unlock(settings.passphrase)
-    return locked
+    wrapper = PassphraseWrapper(folder)
+    wrapper.unlock(settings.passphrase)
+    opened = Keyring(folder, wrapper, clock)
+    if has_key_file(settings):  # it was put under the passphrase, and that was cut off
+        opened.retire()
+    return opened
 
 
 def has_passphrase(settings: Settings) -> bool:
     """Whether a passphrase locks the keys."""
-    return PassphraseKeyring.present(settings.keys)
+    return PassphraseWrapper.present(settings.keys)
 
 
 def has_key_file(settings: Settings) -> bool:
@@ -181,24 +193,28 @@ def has_key_file(settings: Settings) -> bool:
     return (settings.keys / KEY_FILE).exists()
 
 
-def passphrase_keyring(settings: Settings, clock: Clock) -> PassphraseKeyring:
-    """The keyring of a passphrase, still locked."""
-    return PassphraseKeyring(settings.keys, clock, disk=_disk(settings))
+def passphrase_wrapper(settings: Settings, clock: Clock) -> PassphraseWrapper:
+    """What a passphrase opens, still locked."""
+    return PassphraseWrapper(keys_folder(settings, clock))
 
 
-def _disk(settings: Settings) -> Disk:
-    return Disk(lock_seconds=settings.lock_seconds)
+def keys_folder(settings: Settings, clock: Clock) -> KeysFolder:
+    """The keys folder of the settings."""
+    return KeysFolder(settings.keys, clock, Disk(lock_seconds=settings.lock_seconds))
 
 
 def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> str:
     """Lock the keys, those of a key file or none yet, by a passphrase; the recovery key."""
     adopting = has_key_file(settings)
     store = SqliteStore(settings.data)
-    if not adopting and store.catalog.entries():
+    if not adopting and store.catalog.entries(limit=1):
         raise KeyMissing(f"The keys of this home are not in {settings.keys}; none were made.")
     store.close()
-    begin = PassphraseKeyring.adopt if adopting else PassphraseKeyring.create
-    _, recovery = begin(settings.keys, clock, passphrase)
+    folder = keys_folder(settings, clock)
+    if adopting:
+        Keyring(folder, FileWrapper(folder), clock).prove()
+    wrapper, recovery = PassphraseWrapper.create(folder, passphrase, adopt=adopting)
+    Keyring(folder, wrapper, clock).retire()
     return recovery
 
 
@@ -230,15 +246,7 @@ def strays(settings: Settings) -> list[str]:
     """Orphaned files that belong to no scope of the catalog, a sentence each."""
     store = SqliteStore(settings.data, ballast_bytes=settings.ballast_bytes)
     try:
-        entries = {entry.address: entry for entry in store.catalog.entries()}
-        found = []
-        for path in sorted((settings.data / "scopes").glob("*.sqlite")):
-            if path.stem not in entries:
-                found.append(f"{path} belongs to no scope of the catalog.")
-        for address, entry in entries.items():
-            if not entry.destroyed and not store.exists(address):
-                found.append(f"A scope of the catalog has lost its data file {address}.sqlite.")
-        return found
+        return list(store.strays())
     finally:
         store.close()
 

@@ -159,6 +159,28 @@ def form(name: str, wanted: Wanted) -> type[Struct]:
     return msgspec.defstruct(name, made, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
+def put_defaults(schema: dict[str, Any], wanted: Wanted) -> None:
+    """Write into the schema of a form which fields are required, and the defaults of the others."""
+    schema["required"] = [name for name, (_, default) in wanted.items() if default is ...]
+    if not schema["required"]:
+        del schema["required"]
+    for name, one in schema.get("properties", {}).items():
+        default = wanted[name][1]
+        if default is not ... and not isinstance(default, datetime):
+            one["default"] = plain(default)
+
+
+def flat(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a field as optional instead of nullable."""
+    options = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]
+    found = {**schema, **options[0]} if len(options) == 1 else dict(schema)
+    if len(options) == 1:
+        del found["anyOf"]
+    if found.get("default", 0) is None:
+        del found["default"]
+    return found
+
+
 def chosen(given: Struct, wanted: Wanted) -> dict[str, Any]:
     """The fields of a request that were given, in the types of the engine.
 
@@ -198,20 +220,16 @@ def _item(kind: type[Struct], raw: Raw) -> Any:
     """
     if len(memoryview(raw)) > _ESCAPED * (CONTENT_BYTES + METADATA_BYTES):
         raise InvalidRequest("One of the items is longer than any memory may be.")
-    wanted = _fields(kind)
+    known = wanted(kind)
     try:
-        return chosen(msgspec.json.decode(raw, type=_item_form(kind)), wanted)
+        return chosen(msgspec.json.decode(raw, type=_item_form(kind)), known)
     except (msgspec.ValidationError, InvalidRequest):
         return msgspec.json.decode(raw)
 
 
-def _fields(kind: type[Struct]) -> Wanted:
-    return {one.name: (hints(kind)[one.name], default_of(one)) for one in fields(kind)}
-
-
 @lru_cache(maxsize=16)
 def _item_form(kind: type[Struct]) -> type[Struct]:
-    return form(kind.__name__, _fields(kind))
+    return form(kind.__name__, wanted(kind))
 
 
 def _decoded(text: str) -> bytes:

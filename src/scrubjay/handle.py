@@ -155,6 +155,14 @@ class Jay(Verbs, Handle):
         """Unpin a memory."""
         return self.amend(id, pinned=False)
 
+    def archive(self, id: str) -> Memory:
+        """Archive a memory: it is neither searched, listed nor in the brief, but kept."""
+        return self.amend(id, archived=True)
+
+    def unarchive(self, id: str) -> Memory:
+        """Take a memory back from the archive; LimitReached if it is past the retention."""
+        return self.amend(id, archived=False)
+
     def expire(self, id: str, at: datetime | None) -> Memory:
         """Set the time a memory expires; None for never."""
         return self.amend(id, expires_at=at)
@@ -275,6 +283,8 @@ class AsyncJay(Verbs, AsyncHandle):
 
     pin = _Awaited(Jay.pin, heavy=False)
     unpin = _Awaited(Jay.unpin, heavy=False)
+    archive = _Awaited(Jay.archive, heavy=False)
+    unarchive = _Awaited(Jay.unarchive, heavy=False)
     expire = _Awaited(Jay.expire, heavy=False)
     unfreeze = _Awaited(Jay.unfreeze, heavy=False)
     export = _Awaited(Jay.export)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from datetime import datetime
@@ -13,10 +13,13 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from scrubjay.model.jobs import Consolidated, Restated
+from msgspec import Struct
+
+from scrubjay.model.jobs import Consolidated, ModelAnswer, Restated
 from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
+from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Extracted, Piece, Turn
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Result = TypeVar("Result")
+CATALOG_PAGE = 1000
 # A name only: whoever has no vectors to make does not load numpy for it.
 Floats: TypeAlias = "NDArray[np.float32]"
 
@@ -36,6 +40,9 @@ class View(Protocol):
 
     def row(self, collection: Collection, row_id: bytes) -> Row | None:
         """The row with this id, erased or not; None if there never was one or it was dropped."""
+
+    def rows(self, collection: Collection, ids: Iterable[bytes]) -> Mapping[bytes, Row]:
+        """The rows with these ids by id, erased or not, in one call; absent ones are left out."""
 
     def row_by_key(self, collection: Collection, key: bytes) -> Row | None:
         """The row written under this idempotency key hash, if it is not erased."""
@@ -126,15 +133,48 @@ class Tx(View, Protocol):
         Values are outside the order of changes: what can be made again from the rows.
         """
 
+    def slots(self) -> Mapping[str, bytes]:
+        """The wrapped keys beside the rows, by purpose; none where `Store.slots` is None."""
+
+    def set_slot(self, purpose: str, slot: bytes | None) -> None:
+        """Keep a wrapped key beside the rows, in place of the one before; None deletes it.
+
+        StoreError where `Store.slots` is None.
+        """
+
     def append_audit(self, cell: bytes, mac: bytes) -> None:
         """Append one audit row and move the head's audit_count and audit_mac."""
 
     def truncate(self) -> None:
-        """Remove every row, link, tombstone, value and audit row; the head stays as set."""
+        """Remove every row, link, tombstone, value and audit row; head and slots stay as set."""
+
+
+class Shared(Protocol):
+    """Small values that all processes of an installation share, each with an end.
+
+    For what must hold whichever process is asked: leases of due work, rate limits, repeats of a
+    request, the last use of a key. Never content. Names are 1 to 200 characters of printable
+    ASCII. Each call is atomic, and durable on return; times are seconds since 1970-01-01 of the
+    caller's clock. A value past its end is as good as absent, and may be removed by any call.
+    """
+
+    def get(self, name: str, now: float) -> bytes | None:
+        """The value under this name; None if there is none."""
+
+    def exchange(
+        self, name: str, old: bytes | None, new: bytes | None, *, now: float, until: float
+    ) -> bool:
+        """Replace a value if it is `old`, None for none; whether it was (compare-and-set)."""
+
+    def names(self, prefix: str, after: str, limit: int, now: float) -> Sequence[str]:
+        """Names > after that begin with the prefix, ascending, at most `limit`."""
 
 
 class Catalog(Protocol):
-    """What is known of all scopes of one installation. Every change is durable on return."""
+    """What is known of all scopes of one installation. Every change is durable on return.
+
+    A change that is repeated changes nothing: an adapter that lost the answer repeats it itself.
+    """
 
     def enroll(self, entry: CatalogEntry) -> CatalogEntry:
         """Add an entry unless its address is known; returns what the catalog holds."""
@@ -142,8 +182,8 @@ class Catalog(Protocol):
     def entry(self, address: str) -> CatalogEntry | None:
         """The entry of one address."""
 
-    def entries(self) -> Sequence[CatalogEntry]:
-        """All entries, by address."""
+    def entries(self, after: str = "", limit: int = CATALOG_PAGE) -> Sequence[CatalogEntry]:
+        """Entries with an address > after, ascending, at most `limit`; `every_entry` pages."""
 
     def mark_destroyed(self, address: str) -> None:
         """Mark the scope destroyed for good."""
@@ -158,7 +198,7 @@ class Catalog(Protocol):
         """The tombstones held for a scope."""
 
     def add_receipt(self, address: str, cell: bytes) -> None:
-        """Keep a sealed receipt."""
+        """Keep a sealed receipt, unless the same one is kept already."""
 
     def receipts(self, address: str) -> Sequence[bytes]:
         """The sealed receipts of a scope, oldest first."""
@@ -179,18 +219,34 @@ class Store(Protocol):
     Safe for use by several threads, and by several processes on one machine. A scope's writes
     are serial; reads go on beside them and never wait for a writer. Raises Busy when a lock is
     held too long, Full when no space is left, Damaged for a file that is not what was written,
-    SchemaTooNew for one of a newer version, and StoreError for anything else.
+    SchemaTooNew for one of a newer version, and StoreError for anything else. OutcomeUnknown, of
+    a write alone, means that its answer was lost; `resolve` says what became of it.
     """
 
     @property
     def catalog(self) -> Catalog:
         """The catalog of this installation."""
 
+    @property
+    def shared(self) -> Shared:
+        """Small values that all processes of this installation share."""
+
+    @property
+    def slots(self) -> Slots | None:
+        """The place of slots beside the rows, in the same transactions; None if it has none.
+
+        It is a place of slots like any other: an address needs no rows, and they stay until they
+        are deleted, whatever becomes of the rows.
+        """
+
     def create(self, address: str) -> None:
         """Make an empty scope unless it exists; durable on return."""
 
     def exists(self, address: str) -> bool:
         """Whether the scope's rows are there."""
+
+    def head(self, address: str) -> Head:
+        """The head as it is now, in one call; NotFound if the scope does not exist."""
 
     def read(self, address: str) -> AbstractContextManager[View]:
         """A view of the state at the first read; NotFound if the scope does not exist."""
@@ -203,6 +259,16 @@ class Store(Protocol):
         use space held in reserve, so that erasure works on a full disk; others then raise Full.
         Only its work may run a second time, after a first run found no space and was rolled back.
         A write begun inside the work of another on the same scope is a StoreError.
+        """
+
+    def resolve(self, address: str, commit: str) -> bool | None:
+        """Whether a commit that `OutcomeUnknown` names happened; None if nobody can tell (yet)."""
+
+    def lasting(self, address: str) -> bool:
+        """Whether all that was committed to the scope is as durable as this store promises.
+
+        False while a commit could still be lost to a failover. Keys that an older copy would need
+        are deleted only once it is true.
         """
 
     def make_room(self) -> None:
@@ -227,10 +293,21 @@ class Store(Protocol):
         """
 
     def remove(self, address: str) -> None:
-        """Delete the scope's files; absent ones are fine. The catalog is not touched."""
+        """Delete the scope's rows; absent ones are fine. Catalog and slots are not touched."""
+
+    def strays(self) -> Sequence[str]:
+        """What belongs to no scope of the catalog, or is missing from it, a sentence each."""
 
     def close(self) -> None:
         """Let go of every file; a later call on the store is a StoreError."""
+
+
+def every_entry(catalog: Catalog) -> Iterator[CatalogEntry]:
+    """Every entry of a catalog, read in pages."""
+    after = ""
+    while page := catalog.entries(after):
+        yield from page
+        after = page[-1].address
 
 
 class Blobs(Protocol):
@@ -262,45 +339,110 @@ class Blobs(Protocol):
         """Delete every blob of a scope; none is fine."""
 
 
-class Keyring(Protocol):
-    """Key slots: random 32-byte keys, kept wrapped and apart from the data.
+class SlotPlace(Struct, frozen=True):
+    """The place of a slot: whose keys they are, and which of them it holds."""
 
-    A slot is named by an address and a purpose such as `lookup` or `memory.3`, both named like
-    blobs. Raises Locked while it is locked, SealBroken when a slot does not open with this
-    keyring's key, InvalidRequest for a key of another size, and Full or StoreError when the
-    medium fails. A deletion that was cut off may leave a slot that is listed and does not open,
-    until it is deleted again. Reading makes nothing and raises KeyMissing for a keyring that is
-    not there or may not be read. It waits for nobody, but for a moment for whoever is just
-    deleting a slot that does not open; every wait is bounded, by Busy.
+    address: str
+    purpose: str
+    owner: Scope | None = None
+    """The scope of the address, for wrappers with a root key per owner; None where it has none."""
+
+
+class Slots(Protocol):
+    """Where wrapped keys lie: a few opaque bytes under an address and a purpose.
+
+    A purpose is such as `lookup` or `memory.3`, and named like a blob; an address needs no rows.
+    Safe for use by several threads and processes. Raises Full or StoreError when the medium fails
+    and KeyMissing when it may not be read. Reading makes nothing and waits for nobody; every wait
+    is bounded, by Busy. A deletion that was cut off may leave a slot that is listed and does not
+    open, until it is deleted again.
     """
 
     @property
     def place(self) -> str:
-        """Where the keys are looked for, as a person would say it."""
+        """Where the slots are looked for, as a person would say it."""
 
-    def installation(self) -> bytes:
-        """The installation key; KeyMissing if there is none."""
+    @property
+    def beside_rows(self) -> bool:
+        """Whether they lie in the store, and `Tx.set_slot` changes them together with the head."""
 
-    def found(self) -> bytes:
-        """The installation key, made unless there is one; every process gets the same one.
+    @property
+    def traceless(self) -> bool:
+        """Whether no byte of a deleted slot is left, in a log, a replica or a backup of theirs."""
 
-        Nothing else makes a keyring where there was none.
+    def read(self, address: str, *, settled: bool = False) -> Mapping[str, bytes]:
+        """Every slot of an address by purpose, sorted, in one call; none is fine.
+
+        `settled` waits a moment for whoever is just deleting one of them.
         """
 
-    def add(self, address: str, purpose: str, key: bytes) -> bytes:
-        """Keep `key` unless the slot is taken; returns the key the slot holds, durable."""
+    def add(self, address: str, purpose: str, wrap: Callable[[], bytes]) -> bytes:
+        """Keep what `wrap` returns unless the slot is taken; returns what it holds, durable.
 
-    def get(self, address: str, purpose: str) -> bytes:
-        """The key in a slot; KeyMissing if there is none."""
+        `wrap` is called at most once, at a time when no slot here is deleted or exchanged.
+        """
 
-    def delete(self, address: str, purpose: str) -> None:
-        """Delete a slot for good, durably; an absent one is fine."""
+    def exchange(self, address: str, purpose: str, old: bytes, new: bytes) -> bool:
+        """Replace a slot if it still holds `old`, durably; whether it did (compare-and-set)."""
 
-    def purposes(self, address: str) -> Sequence[str]:
-        """The purposes of an address that have a slot, sorted."""
+    def delete(self, address: str, purposes: Iterable[str]) -> None:
+        """Delete slots for good, durably; absent ones are fine."""
 
     def remove(self, address: str) -> None:
         """Delete every slot of an address for good, durably."""
+
+    def addresses(self, after: str, limit: int) -> Sequence[str]:
+        """Addresses > after that have a slot, ascending, at most `limit`."""
+
+    def check_deletable(self) -> None:
+        """Raise what a deletion would raise now, such as Busy; nothing is changed."""
+
+
+class Wrapper(Protocol):
+    """What wraps keys into slots: root keys, one per generation; the last of them wraps.
+
+    Safe for use by several threads and processes. Raises Locked while it is locked, SealBroken
+    for a slot that does not open, and KeyUnavailable while a root key that exists cannot be
+    reached; it never says the one for the other. A slot that was wrapped opens as long as its
+    generation is not destroyed.
+    """
+
+    @property
+    def seconds(self) -> float:
+        """How long an unwrapped key may be used before it is unwrapped again; inf for ever.
+
+        So a root key that is withdrawn elsewhere opens nothing for longer than this.
+        """
+
+    def admit(self) -> None:
+        """Raise Locked while it is locked; that there is a root key is not checked."""
+
+    def found(self) -> None:
+        """Make the first generation unless there is one; every process gets the same one."""
+
+    def generations(self) -> Sequence[int]:
+        """The numbers of the root keys, ascending; KeyMissing if there is none."""
+
+    def generation_of(self, place: SlotPlace, slot: bytes) -> int | None:
+        """The generation that wrapped a slot; None if it is none of these."""
+
+    def wrap(self, place: SlotPlace, key: bytes) -> bytes:
+        """A key of 32 bytes as a slot that opens only at this place; InvalidRequest otherwise."""
+
+    def unwrap(self, place: SlotPlace, slot: bytes) -> bytes:
+        """The key in a slot."""
+
+    def rewrap(self, place: SlotPlace, slot: bytes) -> bytes:
+        """The key of a slot under the last generation; the slot as it is if it is that already."""
+
+    def begin(self) -> int:
+        """Begin another generation, durably; returns its number.
+
+        From its return on, whoever wraps, in any process, does so under this one.
+        """
+
+    def destroy(self, generation: int) -> None:
+        """Destroy the root key of a past generation and of all before it, for good, durably."""
 
 
 class Embedder(Protocol):
@@ -388,6 +530,19 @@ class Extractor(Protocol):
         """One text of a kind that says what its sources say, and no more."""
 
 
+class AskModel(Protocol):
+    """A call of a language model by the program: instructions, and material to read.
+
+    Safe for use by several threads. Raises ExtractorError when the model is unavailable or the
+    deadline passes, and no other error.
+    """
+
+    def __call__(
+        self, instructions: str, material: str, *, deadline: float | None = None
+    ) -> ModelAnswer:
+        """What the model answers; the material is not addressed to it."""
+
+
 class Clock(Protocol):
     """Time, ids and randomness: everything that would make two runs differ."""
 
@@ -409,6 +564,7 @@ class Failpoint(StrEnum):
 
     RETAIN_COMMITTED = "retain.committed"
     BLOB_WRITTEN = "blob.written"
+    COUNTERS_WRITTEN = "counters.written"
     SEGMENT_BUILT = "segment.built"
     SEGMENT_WRITTEN = "segment.written"
     SEGMENT_PUBLISHED = "segment.published"

@@ -57,9 +57,11 @@ class Purpose(StrEnum):
     AUDIT = "audit"
     CHAIN = "chain"
     RETENTION = "retention"
+    COUNTERS = "counters"
     ADDRESS = "address"
     NAME = "name"
     RECEIPT = "receipt"
+    ROOT = "root"
     WRAP = "wrap"
     COMMIT = "commit"
     BUNDLE = "bundle"
@@ -257,13 +259,17 @@ def wrap(wrapping_key: bytes, key: bytes, *, address: str, purpose: str, nonce: 
     """A key as a slot: a commitment to the wrapping key, then the sealed key."""
     sealer = Sealer(wrapping_key, Purpose.WRAP, None, address)
     slot = sealer.seal(key, row_id=purpose.encode(), version=0, nonce=nonce)
-    return derive(wrapping_key, Purpose.COMMIT)[:HASH_BYTES] + slot
+    return commitment(wrapping_key) + slot
+
+
+def commitment(wrapping_key: bytes) -> bytes:
+    """The beginning of every slot that a key wrapped, because AES-GCM is not key-committing."""
+    return derive(wrapping_key, Purpose.COMMIT)[:HASH_BYTES]
 
 
 def unwrap(wrapping_key: bytes, slot: bytes, *, address: str, purpose: str) -> bytes:
     """The key in a slot; SealBroken if the wrapping key is another one or the slot was altered."""
-    commitment = derive(wrapping_key, Purpose.COMMIT)[:HASH_BYTES]
-    if not hmac.compare_digest(commitment, slot[:HASH_BYTES]):
+    if not hmac.compare_digest(commitment(wrapping_key), slot[:HASH_BYTES]):
         raise SealBroken(
             "A key slot was wrapped by another key.",
             hint="Use the key file or passphrase that belongs to this keys folder.",

@@ -151,6 +151,7 @@ class Verbs:
     get = Verb(requests.Get, Kernel.get)
     count = Verb(Filter, Kernel.count)
     history = Verb(requests.History, Kernel.history)
+    counters = Verb(requests.CountersRequest, Kernel.counters)
     lineage = Verb(requests.LineageRequest, Kernel.lineage)
     follow = Verb(Paged, Kernel.follow)
     statistics = Verb(requests.StatisticsRequest, Kernel.statistics)

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, settings
-from scrubjay.engine import Kernel, Policy
+from scrubjay.engine import Kernel, Keyring, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.pages import Paged
-from scrubjay.ports import Blobs, Keyring, Result, Store, Tx
+from scrubjay.ports import Blobs, Result, SlotPlace, Store, Tx
 from tests.acceptance.peers import ALICE
 from tests.support.engines import SqliteHome
 
@@ -48,11 +48,12 @@ class AskedFirst:
         self._keyring = keyring
         self._gate = gate
 
-    def get(self, address: str, purpose: str) -> bytes:
+    def unwrap(self, place: SlotPlace, slot: bytes) -> bytes:
         """The key in a slot, as it is once the gate was passed."""
-        if purpose.startswith("memory."):
+        if place.purpose.startswith("memory."):
             self._gate("reader.rows-taken")
-        return self._keyring.get(address, purpose)
+            return self._keyring.get(place.address, place.purpose, place.owner)
+        return self._keyring.unwrap(place, slot)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._keyring, name)

@@ -11,12 +11,9 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from scrubjay.adapters.clock import SystemClock
-from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
 from scrubjay.model.errors import Conflict, KeyMissing, Locked, ScrubjayError, SealBroken
-from scrubjay.vault import Cost
+from tests.support.keyrings import PhraseKeyring
 
-CHEAP = Cost(memory_kib=64, passes=1, lanes=1)
 FIRST = "the first passphrase"
 SHARED, PASSING = range(6), range(3)
 
@@ -32,8 +29,8 @@ class Worker:
         self.phrase = FIRST
         self.keyring = self._unlocked()
 
-    def _unlocked(self) -> PassphraseKeyring:
-        keyring = PassphraseKeyring(self._folder, SystemClock(), cost=CHEAP)
+    def _unlocked(self) -> PhraseKeyring:
+        keyring = PhraseKeyring(self._folder)
         while True:
             for phrase in reversed([FIRST, *self._tried.read_text().splitlines()]):
                 try:
@@ -49,7 +46,7 @@ class Worker:
         with self._tried.open("a") as file:
             file.write(f"{new}\n")
         try:
-            self.keyring.change_passphrase(new)
+            self.keyring.phrase.change_passphrase(new)
         except Conflict:
             self.keyring = self._unlocked()
             return {}
@@ -88,10 +85,10 @@ class Worker:
 
     def reopen(self) -> dict[str, object]:
         """Unlock once more, with a passphrase or with the printed key."""
-        self.keyring.lock()
+        self.keyring.phrase.lock()
         if self._chance.random() < 0.5:
-            self.keyring.unlock_with_recovery(self._recovery)
-            self.keyring.lock()
+            self.keyring.phrase.unlock_with_recovery(self._recovery)
+            self.keyring.phrase.lock()
         self.keyring = self._unlocked()
         return {}
 

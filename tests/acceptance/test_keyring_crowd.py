@@ -13,9 +13,8 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from scrubjay.adapters.clock import SystemClock
-from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
-from tests.acceptance.keyring_worker import CHEAP, FIRST
+from tests.acceptance.keyring_worker import FIRST
+from tests.support.keyrings import PhraseKeyring
 
 ROOT = Path(__file__).parents[2]
 PROCESSES = 6
@@ -72,7 +71,8 @@ def test_no_key_is_lost_no_change_is_lost_and_nothing_looks_damaged(
     tmp_path: Path, seed: int, more: bool, record_property: Callable[..., None]
 ) -> None:
     folder = tmp_path / "keys"
-    keyring, recovery = PassphraseKeyring.create(folder, SystemClock(), FIRST, cost=CHEAP)
+    keyring = PhraseKeyring(folder)
+    recovery = keyring.begin(FIRST)
     (tmp_path / "tried").touch()
     chance, heard = random.Random(seed), list[dict[str, Any]]()
     most = 20_000 if more else 1_500
@@ -105,7 +105,7 @@ def test_no_key_is_lost_no_change_is_lost_and_nothing_looks_damaged(
     changes = Counter(told["before"] for told in heard if "before" in told)
     assert len(changes) > 20
     assert [phrase for phrase, number in changes.items() if number > 1] == [], "a change was lost"
-    opened = PassphraseKeyring(folder, SystemClock(), cost=CHEAP)
+    opened = PhraseKeyring(folder).phrase
     opened.unlock_with_recovery(recovery)
     opened.change_passphrase("the last passphrase")
     assert sorted(path.name for path in folder.iterdir()) == [

@@ -15,7 +15,6 @@ from scrubjay import bootstrap, settings
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.disk import Disk, Step
 from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Policy, Ports
 from scrubjay.engine.scope import rotate
@@ -24,6 +23,7 @@ from scrubjay.testing.clock import START, FakeClock
 from tests.acceptance.mix import RUN, Ledger, Mix
 from tests.acceptance.model import judge
 from tests.support.disk import PowerCut
+from tests.support.keyrings import file_keyring
 from tests.support.power import PowerLost, PowerVfs, hears_all
 
 CHUNKS = 10
@@ -178,7 +178,7 @@ class Machine:
             Ports(
                 store=self.store,
                 blobs=FileBlobs(home / "data" / "blobs", disk=disk),
-                keyring=FileKeyring(home / "keys", clock, disk=disk),
+                keyring=file_keyring(home / "keys", clock, disk=disk),
                 clock=clock,
                 embedder=NoEmbedder(),
                 policy=POLICY,

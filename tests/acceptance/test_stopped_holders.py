@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from scrubjay import bootstrap, settings
 from scrubjay.adapters.disk import Disk, Step
-from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import Busy
 from scrubjay.model.requests import Browse, Destroy, Forget, Get, Recall, Retain
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint
+from tests.support.keyrings import file_keyring
 
 ALICE = Scope("local", "alice")
 SECONDS = 1.0
@@ -57,7 +57,7 @@ def hold(lock: str, home: Path) -> None:
                 stop()
 
         place = settings.at_home(home).keys
-        keyring = FileKeyring(place, bootstrap.clock(), Disk(watch))
+        keyring = file_keyring(place, bootstrap.clock(), Disk(watch))
         keyring.add("other", "memory.1", bytes(32))
         keyring.delete("other", "memory.1")
         return

@@ -330,6 +330,32 @@ class WritingContract:
         lifted = handle.expire(one, None)
         assert (lifted.expires_at, lifted.version) == (None, 5)
 
+    def test_what_is_archived_is_out_of_sight_until_it_is_taken_back(self, handle: Handle) -> None:
+        one = handle.retain(_GREEN_TEA).id
+        assert handle.archive(one).archived_at is not None
+        assert not handle.recall("green tea").hits
+        assert (_texts(handle.browse()), _texts(handle.browse(archived=True))) == ([], [_GREEN_TEA])
+        assert (handle.count(), handle.count(archived=None)) == (0, 1)
+        with pytest.raises(InvalidRequest):
+            handle.recall("green tea", archived=True)
+        assert handle.unarchive(one).archived_at is None
+        assert handle.recall("green tea").hits
+        with pytest.raises(NotFound):
+            handle.archive("mem-unknown")
+
+    def test_recalls_are_counted(self, handle: Handle) -> None:
+        one = handle.retain(_GREEN_TEA).id
+        assert handle.counters([one])[0].recalled_at is None
+        for _ in range(2):
+            assert handle.recall("green tea").hits
+        (found,) = handle.counters((one,))
+        assert (found.id, found.recalls) == (one, 2)
+        assert found.recalled_at is not None
+        with pytest.raises(NotFound):
+            handle.counters((one, "mem-unknown"))
+        with pytest.raises(InvalidRequest):
+            handle.counters([one] * 101)
+
     def test_a_freeze_stops_writes_and_is_lifted(self, handle: Handle) -> None:
         assert handle.freeze() is Freeze.NONE
         with pytest.raises(Frozen):

@@ -1,4 +1,4 @@
-"""Every keyring keeps the contract of the port."""
+"""Every wrapper, and every place of slots, keeps the contract of its port; so does a keyring."""
 
 from __future__ import annotations
 
@@ -9,45 +9,47 @@ import pytest
 
 from scrubjay.adapters import keyrings
 from scrubjay.adapters.clock import SystemClock
-from scrubjay.adapters.keyrings.file import FileKeyring
-from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
-from scrubjay.ports import Keyring
+from scrubjay.adapters.keyrings.file import FileWrapper
+from scrubjay.adapters.keyrings.folder import KeysFolder
+from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
+from scrubjay.engine import Keyring
+from scrubjay.ports import Slots, Wrapper
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.keyring_contract import KeyringContract, OpenKeyring, SharedKeyringContract
-from scrubjay.vault import Cost
-from tests.support.memory_keyring import MemoryKeyring
+from tests.support.keyrings import PhraseKeyring, file_keyring
+from tests.support.memory_keyring import memory_keyring
 from tests.support.registry import implementations
 
-CHEAP = Cost(memory_kib=64, passes=1, lanes=1)
 PASSPHRASE = "correct horse battery staple"
 
 
-def open_with_passphrase(directory: Path) -> PassphraseKeyring:
+def open_with_passphrase(directory: Path) -> Keyring:
     """The keyring in a folder, unlocked, made if it is not there."""
-    if not PassphraseKeyring.present(directory):
-        return PassphraseKeyring.create(directory, SystemClock(), PASSPHRASE, cost=CHEAP)[0]
-    keyring = PassphraseKeyring(directory, SystemClock(), cost=CHEAP)
-    keyring.unlock(PASSPHRASE)
+    keyring = PhraseKeyring(directory)
+    if PassphraseWrapper.present(directory):
+        keyring.unlock(PASSPHRASE)
+    else:
+        keyring.begin(PASSPHRASE)
     return keyring
 
 
 class TestMemoryKeyring(KeyringContract):
     @pytest.fixture
     def open_keyring(self) -> OpenKeyring:
-        keyring = MemoryKeyring(FakeClock())
+        keyring = memory_keyring(FakeClock())
         return lambda: keyring
 
 
 class TestFileKeyring(SharedKeyringContract):
-    tested = FileKeyring
+    tested = frozenset({KeysFolder, FileWrapper})
 
     @pytest.fixture
     def open_keyring(self, tmp_path: Path) -> OpenKeyring:
-        return partial(FileKeyring, tmp_path / "keys", SystemClock())
+        return partial(file_keyring, tmp_path / "keys", SystemClock())
 
 
 class TestPassphraseKeyring(SharedKeyringContract):
-    tested = PassphraseKeyring
+    tested = frozenset({KeysFolder, PassphraseWrapper})
 
     @pytest.fixture
     def open_keyring(self, tmp_path: Path) -> OpenKeyring:
@@ -56,7 +58,11 @@ class TestPassphraseKeyring(SharedKeyringContract):
         return opened
 
 
-def test_every_keyring_runs_the_contract() -> None:
+SUITES = (TestFileKeyring, TestPassphraseKeyring)
+
+
+def test_every_place_of_slots_and_every_wrapper_runs_the_contract() -> None:
     """One added to the package without a suite here fails this test."""
-    suites = (TestFileKeyring, TestPassphraseKeyring)
-    assert implementations(keyrings, Keyring) == {suite.tested for suite in suites}
+    tested = set[type]().union(*(suite.tested for suite in SUITES))
+    found = implementations(keyrings, Slots) | implementations(keyrings, Wrapper)
+    assert found == tested

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, cast
 
-from scrubjay.engine import Kernel, Policy, Ports
+from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.model.errors import ScrubjayError
-from scrubjay.ports import Blobs, Failpoint, Keyring, Result, Store, Tx
+from scrubjay.ports import Blobs, Failpoint, Result, Store, Tx
 from tests.support.engines import MemoryHome, SimulatedCrash
 
 PATIENCE = 60.0
@@ -120,6 +120,8 @@ class Paused:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._port, name)
+        if not callable(method):
+            return method
 
         def call(*args: object, **options: object) -> object:
             self._baton.pause()

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum, auto
 
+from scrubjay.engine.scope.counters import Recalls
 from scrubjay.model.batches import RetainedMany
 from scrubjay.model.errors import Destroyed, NotFound, ScrubjayError, StoreError
 from scrubjay.model.memory import Memory
 from scrubjay.model.results import Outcome as Fate
 from scrubjay.model.results import Retained
+from scrubjay.model.retention import RetentionState
 from scrubjay.model.rows import Due
 from scrubjay.ports import Failpoint
-from tests.properties.worlds import Outcome, Snapshot
+from tests.properties.worlds import RESTATED, Outcome, Snapshot
 
 Seen = Snapshot | type[ScrubjayError]
 POINTS_OF_NO_RETURN = frozenset(
@@ -67,6 +70,9 @@ class Ledger:
     """What is there, and what purge took."""
     known: list[str] = field(default_factory=list)
     """Every id ever seen, oldest first."""
+    limits: RetentionState | None = None
+    """The retention that is set, as it was last seen."""
+    counters: Mapping[int, Recalls] = field(default_factory=dict)
     handles: dict[int, int] = field(default_factory=dict)
     """Which life of the scope each engine has open."""
 
@@ -102,6 +108,25 @@ class Ledger:
     def where(self, matches: Callable[[Memory], bool]) -> list[str]:
         """The ids of the memories that are there and match."""
         return [memory.id for memory in self.memories.values() if matches(memory)]
+
+    def retired(self, memory: Memory, now: datetime) -> bool:
+        """Whether a memory is past the number or age of its kind."""
+        return self.limits is not None and self.limits.retired(memory, now)
+
+    def in_sight(self, memory: Memory, now: datetime) -> bool:
+        """Whether recall and lists are to show a memory."""
+        return memory.shown and not memory.expired(now) and not self.retired(memory, now)
+
+    def beyond_limits(self, now: datetime) -> set[str]:
+        """The ids of the memories that retention lets go: retired, or not recalled for long."""
+
+        def idle(memory: Memory) -> bool:
+            limit = None if self.limits is None else self.limits.policy.of(memory.kind)
+            last = self.counters.get(memory.number)
+            used = memory.recorded_at if last is None else max(memory.recorded_at, last.at)
+            return limit is not None and not memory.pinned and limit.idle(used, now)
+
+        return set(self.where(lambda memory: self.retired(memory, now) or idle(memory)))
 
     # -- after a step ------------------------------------------------------------------
 
@@ -141,15 +166,17 @@ class Ledger:
         *,
         due: set[str],
         never: set[str],
+        beyond: set[str],
     ) -> None:
         """What is there after a step is what it may have left.
 
-        `due` is what it may have taken, `never` what it may not have brought back.
+        `due` is what it may have taken, `never` what it may not have brought back. What is
+        `beyond` a limit purge may take, and it may be told again.
         """
         if seen is Destroyed:
             self._judge_end(verb)
         elif isinstance(seen, Snapshot):
-            self._judge_rows(verb, outcome, seen, due, never)
+            self._judge_rows(verb, outcome, seen, due=due, never=never, beyond=beyond)
         else:
             assert self.lost, f"the scope is alive, but {seen} was seen"
             assert seen in (NotFound, StoreError)
@@ -165,11 +192,18 @@ class Ledger:
         self.memories = {}
 
     def _judge_rows(
-        self, verb: Verb, outcome: Outcome, seen: Snapshot, due: set[str], never: set[str]
+        self,
+        verb: Verb,
+        outcome: Outcome,
+        seen: Snapshot,
+        *,
+        due: set[str],
+        never: set[str],
+        beyond: set[str],
     ) -> None:
         before, after = self.memories.keys(), seen.memories.keys()
         vanished, appeared = before - after, after - before
-        self._judge_vanished(verb, outcome, vanished, due)
+        self._judge_vanished(verb, outcome, vanished, due, beyond)
         assert not appeared & self.gone, "what was forgotten came back"
         assert not appeared & never, "a backup brought back what was forgotten"
         if verb is Verb.RESTORE:
@@ -190,25 +224,35 @@ class Ledger:
             self.unacknowledged = {}
         if verb is not Verb.PURGE:
             self.lineage = {one: m for one, m in self.lineage.items() if one not in vanished}
-        self._note(seen, vanished, appeared)
+        numbers = {memory.number for memory in seen.memories.values()}
+        assert seen.counters.keys() <= numbers, "a counter outlived its memory"
+        self._note(seen, vanished, appeared, beyond)
         self._judge_receipt(outcome.result, appeared)
 
     def _judge_vanished(
-        self, verb: Verb, outcome: Outcome, vanished: set[str], due: set[str]
+        self, verb: Verb, outcome: Outcome, vanished: set[str], due: set[str], beyond: set[str]
     ) -> None:
         if verb is Verb.FORGET and outcome.ok:
             assert vanished == due, "forget took too much or too little"
         elif verb is Verb.FORGET and outcome.crash:
             assert vanished in (set(), due), "a forget that died did a part of its work"
         elif verb is Verb.PURGE:
-            assert vanished <= due, "purge took what was not due"
+            assert vanished <= due | beyond, "purge took what was not due"
+        elif verb is Verb.ADD:
+            assert vanished <= beyond, "something acknowledged is gone"
         else:
             assert not vanished, "something acknowledged is gone"
 
-    def _note(self, seen: Snapshot, vanished: set[str], appeared: set[str]) -> None:
+    def _note(
+        self, seen: Snapshot, vanished: set[str], appeared: set[str], beyond: set[str]
+    ) -> None:
         self.gone |= vanished
-        contents = {self.memories[one].content for one in vanished}
-        self.gone_contents |= contents.difference(REPEATED)  # which others say, too
+        contents = {self.memories[one].content for one in vanished - beyond}
+        # Some of them others say, too.
+        self.gone_contents |= {
+            one for one in contents.difference(REPEATED) if not one.startswith(RESTATED)
+        }
+        self.limits, self.counters = seen.limits, seen.counters
         self.memories = dict(seen.memories)
         self.lineage |= seen.memories
         self.known += sorted(appeared.difference(self.known))

@@ -8,6 +8,7 @@ from typing import Final
 
 from hypothesis import note
 from hypothesis.stateful import RuleBasedStateMachine
+from msgspec.structs import replace
 
 from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import NotFound, ScrubjayError
@@ -66,12 +67,15 @@ class Stage(RuleBasedStateMachine):
     ) -> Outcome:
         """Let one engine act, or die of it, in both worlds."""
         self._failed = True
+        ledger = self.ledgers[scope]
+        limited = ledger.limits is not None
         model, real = (world.act(which, action, dies) for world in self.worlds)
         assert model == real, f"memory: {model}; SQLite: {real}"
-        ledger = self.ledgers[scope]
         self._meet(scope, verb)
         if ledger.born:
-            ledger.judge(verb, model, self._see(scope), due=set(due), never=set(never))
+            beyond = ledger.beyond_limits(self.now()) if limited else set[str]()
+            seen = self._see(scope)
+            ledger.judge(verb, model, seen, due=set(due), never=set(never), beyond=beyond)
         ledger.judge_handle(which, verb, model)
         if model.crash:
             self.lose_handles(which)
@@ -171,9 +175,15 @@ def expect_view(view: dict[str, object], ledger: Ledger, now: datetime) -> None:
     """A view shows what is there and not expired, and only that."""
     there = [memory for memory in ledger.memories.values() if not memory.expired(now)]
     newest_first = sorted(there, key=lambda memory: -memory.number)
-    assert view["page"] == tuple(memory for memory in newest_first if memory.current)
-    shown: dict[str, Memory | type[NotFound]] = {memory.id: memory for memory in there}
-    assert view["got"] == {one: shown.get(one, NotFound) for one in ledger.known}
+    assert view["page"] == tuple(one for one in newest_first if ledger.in_sight(one, now))
+    shown = {memory.id: memory for memory in there}
+    got = view["got"]
+    assert isinstance(got, dict)
+    for one in ledger.known:
+        wanted: Memory | type[NotFound] = shown.get(one, NotFound)
+        if isinstance(wanted, Memory) and ledger.retired(wanted, now):
+            wanted = replace(wanted, retired_at=got[one].retired_at)
+        assert got[one] == wanted
     told = view["told"]
     assert isinstance(told, dict)
     for one, chain in told.items():
@@ -183,7 +193,7 @@ def expect_view(view: dict[str, object], ledger: Ledger, now: datetime) -> None:
 
 def expect_hits(found: Recalled, ledger: Ledger, asked: Memory | None, now: datetime) -> None:
     """A recall without a limit finds what is there and current, as it is, and only that."""
-    current = [m for m in ledger.memories.values() if m.current and not m.expired(now)]
+    current = [m for m in ledger.memories.values() if ledger.in_sight(m, now)]
     assert found.degraded == ()
     assert {hit.memory.id: hit.memory for hit in found} == {m.id: m for m in current}
     if asked in current and asked.content.startswith("saying") and len(asked.content) < 100:

@@ -18,7 +18,8 @@ from scrubjay.engine import Kernel, Policy
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import Append, Branch, DeleteConversation, Rewind
 from scrubjay.model.documents import Move, Put, Remove
-from scrubjay.model.memory import Json
+from scrubjay.model.jobs import JobKind, Work
+from scrubjay.model.memory import Json, Kind
 from scrubjay.model.requests import (
     Amend,
     Destroy,
@@ -33,6 +34,7 @@ from scrubjay.model.requests import (
     Supersede,
 )
 from scrubjay.model.results import Exported, Recalled, Retained
+from scrubjay.model.retention import Duplicates, KindLimit, SetRetention
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
@@ -49,6 +51,7 @@ tags = st.sampled_from(((), ("t1",), ("t2",), ("t1", "t2")))
 sessions = st.sampled_from((None, "s1", "s2"))
 talks = st.sampled_from(("s1", "s2", "s3"))
 papers = st.sampled_from(("a", "a/b", "c/d"))
+ages = st.sampled_from((None, None, 20))
 one_in_eight = st.sampled_from([False] * 7 + [True])
 one_in_three = st.sampled_from([False, False, True])
 
@@ -160,6 +163,53 @@ class Simulation(Stage):
         one, now = self.pick(scope, pick), self.now()
         at = None if days is None else now + timedelta(days=days)
         self.step(which, scope, Verb.OTHER, lambda e: e.amend(scope, Amend(one, expires_at=at)))
+
+    @rule(which=engines, scope=scopes, pick=picks, archived=st.booleans(), dies=deaths())
+    def archive(
+        self, which: int, scope: Scope, pick: int, archived: bool, dies: Failpoint | None
+    ) -> None:
+        request = Amend(self.pick(scope, pick), archived=archived)
+        self.step(which, scope, Verb.OTHER, lambda e: e.amend(scope, request), dies=dies)
+
+    # -- retention and jobs --------------------------------------------------------------
+
+    @rule(
+        which=engines, scope=scopes, number=st.sampled_from((None, 2, 5)), days=ages, idle=ages,
+        duplicates=st.sampled_from(Duplicates), dies=deaths(),
+    )  # fmt: skip
+    def limit(
+        self,
+        which: int,
+        scope: Scope,
+        *,
+        number: int | None,
+        days: int | None,
+        idle: int | None,
+        duplicates: Duplicates,
+        dies: Failpoint | None,
+    ) -> None:
+        limit = KindLimit(kind=Kind.FACT, number=number, days=days, idle_days=idle)
+        request = SetRetention(limits=(limit,), duplicates=duplicates)
+        self.step(which, scope, Verb.OTHER, lambda e: e.set_retention(scope, request), dies=dies)
+
+    @rule(which=engines, scope=scopes, number=st.integers(1, 3))
+    def tell_episodes(self, which: int, scope: Scope, number: int) -> None:
+        items = [Retain(content=self.say(), kind=Kind.EPISODE) for _ in range(number)]
+        self.step(which, scope, Verb.ADD, lambda e: e.retain_many(scope, RetainMany(items)))
+
+    @rule(which=engines, scope=scopes, pick=picks)
+    def summarize(self, which: int, scope: Scope, pick: int) -> None:
+        sources = (self.pick(scope, pick), self.pick(scope, pick + 5))
+        request = Retain(content=self.say(), kind=Kind.SUMMARY, sources=sources)
+        self.step(which, scope, Verb.ADD, lambda e: e.retain(scope, request))
+
+    @rule(
+        which=engines, scope=scopes, dies=deaths("job"),
+        kind=st.sampled_from((JobKind.CONSOLIDATION, JobKind.DERIVATION)),
+    )  # fmt: skip
+    def work(self, which: int, scope: Scope, kind: JobKind, dies: Failpoint | None) -> None:
+        request = Work(kinds=[kind])
+        self.step(which, scope, Verb.ADD, lambda e: e.work(scope, request), dies=dies)
 
     @rule(which=engines, scope=scopes, which_one=st.sampled_from(REPEATED), turn=st.booleans())
     def repeat(self, which: int, scope: Scope, which_one: str, turn: bool) -> None:
@@ -402,9 +452,16 @@ class Simulation(Stage):
                 world.lose(scope)
             ledger.lose()
 
-    @rule(which=engines, scope=scopes, pick=picks, dies=deaths("segment"))
-    def recall(self, which: int, scope: Scope, pick: int, dies: Failpoint | None) -> None:
+    @rule(
+        which=engines, scope=scopes, pick=picks, later=one_in_three,
+        dies=deaths("segment", "counters"),
+    )  # fmt: skip
+    def recall(
+        self, which: int, scope: Scope, pick: int, later: bool, dies: Failpoint | None
+    ) -> None:
         """Ask for one memory by what it says; with so high a limit everything is to be found."""
+        for world in self.worlds if later else ():
+            world.clock.advance(seconds=61)
         asked = self.ledgers[scope].memories.get(self.pick(scope, pick))
         request = Recall(query=asked.content[:100] if asked else "saying", limit=1000)
         outcome = self.step(which, scope, Verb.OTHER, lambda e: e.recall(scope, request), dies=dies)

@@ -7,10 +7,11 @@ says something of the protocol: heads, tombstones, audit links, key slots, blobs
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,26 +19,67 @@ from typing import Final
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.adapters.keyrings.file import FileKeyring
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.engine import Kernel, Policy, Ports
+from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.engine.ledger import conversations, documents
+from scrubjay.engine.scope.counters import Recalls
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model import cells
 from scrubjay.model.errors import ScrubjayError
-from scrubjay.model.memory import Memory
+from scrubjay.model.jobs import Consolidated, Insight, Restated
+from scrubjay.model.memory import Kind, Memory
+from scrubjay.model.retention import RetentionState
 from scrubjay.model.rows import Head
 from scrubjay.model.scope import Scope
-from scrubjay.ports import Blobs, Failpoint, Keyring, Reach, Result, Store, Tx, View
+from scrubjay.model.turns import Extracted, Turn
+from scrubjay.ports import Blobs, Failpoint, Reach, Result, Store, Tx, View
 from scrubjay.testing.clock import FakeClock
 from tests.support.engines import LastingStore, SimulatedCrash
+from tests.support.keyrings import file_keyring
 from tests.support.memory_blobs import MemoryBlobs
-from tests.support.memory_keyring import MemoryKeyring
+from tests.support.memory_keyring import memory_keyring
 from tests.support.watched import Watch
 
 RAM_DISK: Final = Path("/dev/shm")
 COMMITS: Final = frozenset({Failpoint.STORE_BEFORE_COMMIT, Failpoint.STORE_AFTER_COMMIT})
 INSTALLATION: Final = bytes(range(32))
+
+
+class DigestModel:
+    """A model whose every answer is a number made of what it was given: the same in any world."""
+
+    identity = "digest"
+
+    def extract(
+        self, turn: Turn, noted: Sequence[str], *, deadline: float | None = None
+    ) -> Extracted:
+        """Nothing: no rule of the simulation asks for it."""
+        raise NotImplementedError
+
+    def consolidate(
+        self, episodes: Sequence[str], *, deadline: float | None = None
+    ) -> Consolidated:
+        """One fact of all episodes, and one of the first."""
+        assert deadline is not None
+        whole = Insight(category="fact", content=f"fact of {digest(episodes)}", of=())
+        first = Insight(category="fact", content=f"first of {digest(episodes[:1])}", of=(1,))
+        return Consolidated(insights=(whole, first))
+
+    def restate(
+        self, kind: Kind, sources: Sequence[str], *, deadline: float | None = None
+    ) -> Restated:
+        """One text of all sources."""
+        assert deadline is not None
+        return Restated(text=f"{RESTATED} {digest([kind, *sources])}")
+
+
+RESTATED: Final = "text of"
+"""How a text begins that was derived again: two of the same sources say the same."""
+
+
+def digest(texts: Sequence[str]) -> str:
+    """A short number of some texts."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
 
 
 class Fuse:
@@ -125,6 +167,8 @@ class Snapshot:
     pushed: frozenset[bytes]
     slots: tuple[str, ...]
     blobs: tuple[str, ...]
+    counters: Mapping[int, Recalls]
+    limits: RetentionState | None
 
 
 def _held(opened: OpenScope, view: View) -> tuple[str, ...]:
@@ -176,7 +220,8 @@ class World(ABC):
         reach: Reach = self.fuse
         ports = Ports(
             store=self.store(), blobs=self.blobs(), keyring=self.keyring(),
-            clock=self.clock, embedder=NoEmbedder(), reach=reach, policy=self._policy,
+            clock=self.clock, embedder=NoEmbedder(), extractor=DigestModel(), reach=reach,
+            policy=self._policy,
         )  # fmt: skip
         return Kernel(self.watch.over(ports))
 
@@ -223,6 +268,8 @@ class World(ABC):
                 pushed=ports.store.catalog.tombstones(opened.address),
                 slots=tuple(ports.keyring.purposes(opened.address)),
                 blobs=tuple(ports.blobs.names(opened.address)),
+                counters=opened.counters.every(view),
+                limits=opened.limits.read(view),
             )
 
         return opened.read(look)
@@ -240,7 +287,7 @@ class MemoryWorld(World):
         super().__init__(seed, policy)
         self._store = FusedMemory(self.fuse)
         self._blobs = MemoryBlobs()
-        self._keyring = MemoryKeyring(FakeClock("keyring"))
+        self._keyring = memory_keyring(FakeClock("keyring"))
 
     def keyring(self) -> Keyring:
         return self._keyring
@@ -268,7 +315,7 @@ class FileWorld(World):
 
     def keyring(self) -> Keyring:
         # The noise of the files must not be drawn from the clock both worlds share in step.
-        return FileKeyring(self._home / "keys", FakeClock("keyring"))
+        return file_keyring(self._home / "keys", FakeClock("keyring"))
 
     def blobs(self) -> Blobs:
         return FileBlobs(self._home / "blobs")

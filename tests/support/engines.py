@@ -21,7 +21,7 @@ from scrubjay.engine import Kernel, Policy, Ports
 from scrubjay.ports import Distiller, Embedder, Extractor, Failpoint
 from scrubjay.testing.clock import FakeClock
 from tests.support.memory_blobs import MemoryBlobs
-from tests.support.memory_keyring import MemoryKeyring
+from tests.support.memory_keyring import memory_keyring
 
 
 class SimulatedCrash(BaseException):
@@ -65,7 +65,7 @@ class MemoryHome:
         self.crashes = Crashes()
         self.store = LastingStore(reach=self.crashes)
         self.blobs = MemoryBlobs()
-        self.keyring = MemoryKeyring(self.clock)
+        self.keyring = memory_keyring(self.clock)
         self.embedder: Embedder = StaticEmbedder(self.clock)
         self.distiller: Distiller | None = RulesDistiller()
         self.extractor: Extractor | None = None
@@ -73,6 +73,11 @@ class MemoryHome:
     def engine(self, policy: Policy | None = None) -> Kernel:
         """A fresh engine on this home, as a new process would make it."""
         return Kernel(self.ports(policy))
+
+    def slots(self) -> dict[str, dict[str, bytes]]:
+        """Every slot, by address and purpose."""
+        slots = self.keyring.slots
+        return {address: dict(slots.read(address)) for address in slots.addresses("", 10_000)}
 
     def ports(self, policy: Policy | None = None) -> Ports:
         """What an engine of this home stands on."""

@@ -215,7 +215,50 @@ def test_too_many_at_once_are_told_to_come_back() -> None:
             await bridge.read(lambda: None)
         stuck.set()
         await asyncio.gather(*waiting)
-        await bridge.write(lambda: None)
-        return bridge.waiting
+        return await bridge.read(lambda: 1)
 
-    assert cross(main, waiting=2) <= 1
+    assert cross(main, waiting=2) == 1
+
+
+def test_a_backlog_of_writes_refuses_no_read() -> None:
+    stuck = threading.Event()
+
+    async def main(bridge: Bridge) -> int:
+        writes = [asyncio.ensure_future(bridge.write(stuck.wait)) for _ in range(2)]
+        await asyncio.sleep(0)  # lets them be handed over
+        with pytest.raises(Busy):
+            await bridge.write(lambda: None)
+        assert bridge.full
+        found = await bridge.read(lambda: 1)
+        stuck.set()
+        await asyncio.gather(*writes)
+        return found
+
+    assert cross(main, waiting=2, writers=1) == 1
+
+
+def test_a_read_that_could_not_be_done_in_time_is_refused_at_once() -> None:
+    """As long as such reads take now, behind those that wait already."""
+    stuck, now = threading.Event(), [0.0]
+
+    async def main() -> None:
+        bridge = Bridge(Limits(readers=1), monotonic=lambda: now[0])
+
+        def slow() -> None:
+            now[0] += 20.0
+
+        await bridge.read(slow)
+        waiting = asyncio.ensure_future(bridge.read(stuck.wait))
+        await asyncio.sleep(0)  # lets it take the only thread
+        done = list[int]()
+        with pytest.raises(TooLate):
+            await bridge.read(lambda: done.append(1), seconds=1.0)
+        patient = asyncio.ensure_future(bridge.read(lambda: done.append(2), seconds=10.0))
+        await asyncio.sleep(0)
+        stuck.set()
+        await asyncio.gather(waiting, patient)
+        assert done == [2]
+        assert await bridge.read(lambda: 3, seconds=1.0) == 3  # a thread is free
+        await bridge.close()
+
+    asyncio.run(main())

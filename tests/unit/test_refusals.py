@@ -97,6 +97,8 @@ WRITES: dict[str, Call] = {
     "supersede": lambda jay, one: jay.supersede(one, "b"),
     "pin": lambda jay, one: jay.pin(one),
     "unpin": lambda jay, one: jay.unpin(one),
+    "archive": lambda jay, one: jay.archive(one),
+    "unarchive": lambda jay, one: jay.unarchive(one),
     "expire": lambda jay, one: jay.expire(one, None),
     "purge": lambda jay, _: jay.purge(),
     "load": lambda jay, _: jay.load(
@@ -146,7 +148,7 @@ def everything(home: MemoryHome) -> Any:
         )
         for entry in catalog.entries()
     ]
-    return rows, kept, dict(home.keyring._slots), dict(home.blobs._blobs)
+    return rows, kept, home.slots(), dict(home.blobs._blobs)
 
 
 def without_trail(state: ScopeState) -> tuple[object, ...]:

@@ -297,6 +297,12 @@ def test_slots_agree() -> None:
 def test_key_files_agree() -> None:
     files = VECTORS["files"]
     assert files["key"]["file"] == line("scrubjay-key", "1", files["key"]["key"])
+    later = files["later key"]
+    assert later["file"] == line("scrubjay-key", "2", "2", later["key"])
+    words = files["passphrase"]["file"].split()[2:-1]
+    assert files["later passphrase"]["file"] == line("scrubjay-passphrase", "2", "3", *words)
+    (slot,) = files["earlier master"]["file"].split()[2:-1]
+    assert files["earlier master"]["file"] == line("scrubjay-master", "1", slot)
     for kind in ("passphrase", "recovery"):
         words = files[kind]["file"].split()
         assert files[kind]["file"] == line(*words[:-1])

@@ -42,9 +42,9 @@ class Theme(Struct, frozen=True):
 
 
 THEMES: Final = (
-    Theme("Remember", "memories", "remember correct pin unpin"),
+    Theme("Remember", "memories", "remember correct pin unpin archive unarchive"),
     Theme("Remember", "turns", "record"),
-    Theme("Look", "memories", "recall list count get history lineage follow brief"),
+    Theme("Look", "memories", "recall list count get history counters lineage follow brief"),
     Theme("Look", "turns", "turns sessions timeline"),
     Theme("Keep", "collections", "conversations documents"),
     Theme("Look", "statistics", "stats inspect"),
@@ -57,6 +57,8 @@ THEMES: Final = (
     Theme("Set up", "setup", "vault config completion"),
     Theme("Plug in", "carapace", "tool carapace"),
     Theme("Serve", "serve", "serve keys plane"),
+    Theme("Serve", "mcp", "mcp"),
+    Theme("Agents", "agents", "init chat run memory"),
     Theme("Measure", "evaluation", "eval"),
 )
 GROUPS: Final = {
@@ -67,6 +69,7 @@ GROUPS: Final = {
     "config": "Settings, and where each value comes from.",
     "keys": "API keys of the service: create, list, revoke.",
     "carapace": "Carapace: serve and set up its memory.",
+    "memory": "Memory of a role file: list, clear, export, import, consolidate, reembed.",
     "plane": "Memory plane of a Clawdapus pod.",
 }
 """Commands that are only made of others, with their help."""

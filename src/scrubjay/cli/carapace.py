@@ -21,10 +21,11 @@ from scrubjay.model.memory import Json
 from scrubjay.model.origin import Origin
 from scrubjay.surfaces.carapace import manifest, records, wire
 from scrubjay.surfaces.carapace.host import Host
+from scrubjay.surfaces.carapace.lines import SCHEME, LineServer
 from scrubjay.surfaces.carapace.memory import Config, ScrubjayMemory
 from scrubjay.surfaces.carapace.pipeline import Rules
 from scrubjay.surfaces.carapace.server import SOCKET, Directory, Server
-from scrubjay.surfaces.carapace.wire import DEFAULT_GROUP, AgentSession, Wire, scope_of
+from scrubjay.surfaces.carapace.wire import DEFAULT_GROUP, AgentSession, scope_of
 
 _GROUP = Option(
     "--group -g", "Group whose memory is used.", str, metavar="GROUP", default=DEFAULT_GROUP
@@ -80,22 +81,22 @@ def tool(
     try:
         given = _arguments(name, arguments)
         code = "IPC_ERROR"
-        topic = name if name.startswith(manifest.TOPIC) else manifest.TOPIC + name
+        named = name.removeprefix(manifest.TOPIC)
         with _hosted(config) as (host, _):
             clock = bootstrap.clock()
-            if topic == manifest.TOPIC + manifest.BRIEF_HOOK:
+            if named == manifest.BRIEF_HOOK:
                 # A session begins with its brief. To purge at every call would cost more.
                 host.start([group])
             caller = AgentSession(id=session or f"sess-{clock.new_id()}", group=group)
-            message = Wire(topic=topic, correlation=clock.new_id(), arguments=given)
-            payload: Any = host.pipeline.answer(message, caller)["payload"]
+            reply: Any = host.pipeline.invoke(named, given, caller)
     except ScrubjayError as error:
         message_text = error.message if code == "CLI_ERROR" else f"{error.message} {error.hint}"
-        payload = {"error": {"code": code, "message": message_text, "retriable": False}}
-    if payload["error"] is not None:
-        sys.stderr.write(wire.encode(payload["error"]) + "\n")
+        reply = {"ok": False}
+        reply["error"] = {"code": code, "message": message_text, "retriable": False}
+    if not reply["ok"]:
+        sys.stderr.write(wire.encode(reply["error"]) + "\n")
         return Exit.FAILURE
-    render.line(wire.encode(payload["result"]))
+    render.line(wire.encode(reply["result"]))
     return Exit.OK
 
 
@@ -116,13 +117,17 @@ def _arguments(name: str, text: str) -> dict[str, Json]:
 
 @command(
     "carapace serve",
-    Option("--socket", "Socket of the ipc client.", str, metavar="ADDRESS", default=SOCKET),
+    Option(
+        "--socket", "Socket of the ipc client; unix://PATH for that of handler.js.", str,
+        metavar="ADDRESS", default=SOCKET,
+    ),
     _GROUP,
     Option(
         "--session", "Identity of a connection and its group; only those named are served.", str,
         metavar="IDENTITY=GROUP", many=True,
     ),
     Option("--calls-per-minute", "Rate limit: calls per minute and session.", int, least=1),
+    Option("--idle-seconds", "With unix://, end after so long without anybody.", int, least=1),
     _CONFIG,
 )  # fmt: skip
 def serve(
@@ -131,9 +136,10 @@ def serve(
     group: str = DEFAULT_GROUP,
     session: Sequence[str] = (),
     calls_per_minute: int | None = None,
+    idle_seconds: int | None = None,
     config: Path | None = None,
 ) -> None:
-    """Serve Carapace's ipc client over ZeroMQ until it is interrupted.
+    """Serve Carapace until it is interrupted: its ipc client over ZeroMQ, or handler.js.
 
     Example: scrubjay carapace serve --socket ipc:///run/carapace.sock --group main
     """
@@ -151,7 +157,11 @@ def serve(
     logger.setLevel(logging.INFO)
     with _hosted(config, Rules(calls_per_minute=calls_per_minute)) as (host, _):
         bootstrap.forbid_core_dumps()
-        server = Server(host, socket, directory)
+        server: Server | LineServer
+        if socket.startswith(SCHEME):  # the core names session and group
+            server = LineServer(host, socket, bootstrap.clock(), idle_seconds=idle_seconds)
+        else:
+            server = Server(host, socket, directory)
         try:
             host.start(sorted(directory.served()))
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -176,13 +186,17 @@ class EventFormatter(logging.Formatter):
 # -- setting up ----------------------------------------------------------------------------------
 
 
-@command("carapace files", Option("DIR", "Folder of the plugin.", Path, required=True))
-def write_files(dir: Path) -> None:
-    """Write manifest.json and the skill text, as this version of the tools has them.
+@command(
+    "carapace files",
+    Option("DIR", "Folder of the plugin.", Path, required=True),
+    Option("--with-brief-hook", "Claim the hook memory_brief, for a core that knows hooks.", bool),
+)
+def write_files(dir: Path, *, with_brief_hook: bool = False) -> None:
+    """Write the plugin as Carapace loads it: manifest.json, handler.js and the skill text.
 
     Example: scrubjay carapace files plugins/memory
     """
-    for path in manifest.write(dir):
+    for path in manifest.write(dir, brief_hook=with_brief_hook):
         render.line(str(path))
 
 

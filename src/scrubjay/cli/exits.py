@@ -36,7 +36,7 @@ _BY_CODE: Final[dict[Exit, tuple[type[ScrubjayError], ...]]] = {
     Exit.FROZEN: (errors.Frozen,),
     Exit.UNAVAILABLE: (
         *(errors.Busy, errors.Full, errors.EmbedderError, errors.ExtractorError),
-        *(errors.KeyMissing, errors.Locked),
+        *(errors.KeyMissing, errors.KeyUnavailable, errors.Locked, errors.OutcomeUnknown),
     ),
 }
 _HINTS: Final[dict[type[ScrubjayError], str]] = {

@@ -54,10 +54,19 @@ def unfreeze(jay: Jay) -> Output:
     return Output(before, lambda: say(f"Frozen: none (was: {before})."))
 
 
+_NO_KIND = ("turns", "conversations")
+
+
 @scoped(
     "retention",
-    Option("--keep", "Cap of a kind, or of turns: fact=500.", str, many=True, metavar="KIND=N"),
-    Option("--days", "Age limit of a kind or turns: episode=90.", str, many=True, metavar="KIND=N"),
+    Option(
+        "--keep", "Cap of a kind, turns or conversations: fact=500.", str, many=True,
+        metavar="KIND=N",
+    ),
+    Option(
+        "--days", "Age limit of a kind, turns or conversations: episode=90.", str, many=True,
+        metavar="KIND=N",
+    ),
     Option("--idle", "Idle limit of a kind in days: fact=365.", str, many=True, metavar="KIND=N"),
     Option("--duplicates", "What becomes of repeats: keep or latest.", Duplicates),
     Option("--none", "Lift every limit."),
@@ -85,14 +94,16 @@ def retention(
                 if not number.isdecimal():
                     raise InvalidRequest(f"{one} is no limit.", hint="For example fact=500.")
                 found.setdefault(kind.strip(), {})[field] = int(number)
-        turns = found.pop("turns", None)
+        others = {name: Limit(**found.pop(name)) for name in _NO_KIND if name in found}
         limits: Any = [{"kind": kind, **limit} for kind, limit in found.items()]
         policy = jay.set_retention(
             limits=limits,
-            turns=None if turns is None else Limit(**turns),
+            turns=others.get("turns"),
+            conversations=others.get("conversations"),
             duplicates=duplicates or Duplicates.KEEP,
         )
-    lines = {one.kind.value: one for one in policy.limits} | {"turns": policy.turns}
+    lines: dict[str, Limit | None] = {one.kind.value: one for one in policy.limits}
+    lines |= {"turns": policy.turns, "conversations": policy.conversations}
     told = {name: _limit(one) for name, one in lines.items() if one is not None}
     return Output(policy, lambda: render.facts(told | {"duplicates": str(policy.duplicates)}))
 

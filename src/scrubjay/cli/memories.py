@@ -92,6 +92,24 @@ def unpin(jay: Jay, id: str) -> Output:
     return Output(jay.unpin(id), lambda: say("Unpinned."))
 
 
+@scoped("archive", ID)
+def archive(jay: Jay, id: str) -> Output:
+    """Archive a memory: it is neither searched, listed nor in the brief, but kept.
+
+    Example: scrubjay archive mem-…
+    """
+    return Output(jay.archive(id), lambda: say("Archived."))
+
+
+@scoped("unarchive", ID)
+def unarchive(jay: Jay, id: str) -> Output:
+    """Take a memory back from the archive.
+
+    Example: scrubjay unarchive mem-…
+    """
+    return Output(jay.unarchive(id), lambda: say("Taken back."))
+
+
 # -- reading -----------------------------------------------------------------------------------
 
 
@@ -115,7 +133,7 @@ def recall(jay: Jay, query: str, *, explain: bool = False, **request: Any) -> Ou
     return Output(found, lambda: show(found.hits), notes)
 
 
-@scoped("list", fields(Browse, "limit -n"), _FILTER, fields(Browse, "cursor"))
+@scoped("list", fields(Browse, "limit -n"), _FILTER, fields(Browse, "archived", "cursor"))
 def browse(jay: Jay, **request: Any) -> Output:
     """List memories, newest first.
 
@@ -125,7 +143,7 @@ def browse(jay: Jay, **request: Any) -> Output:
     return Output(page, lambda: render.memories(page))
 
 
-@scoped("count", _FILTER)
+@scoped("count", _FILTER, fields(Filter, "archived"))
 def count(jay: Jay, **request: Any) -> Output:
     """Count the memories that a filter accepts.
 
@@ -157,6 +175,20 @@ def history(jay: Jay, id: str, **request: Any) -> Output:
         for one in chain
     )
     return Output(chain, lambda: render.table(("id", "when", "memory", "why"), rows))
+
+
+@scoped(
+    "counters",
+    Option("ID…", "Ids of the memories.", str, name="ids", many=True, required=True),
+)
+def counters(jay: Jay, ids: list[str]) -> Output:
+    """Show how often memories were recalled, and when last.
+
+    Example: scrubjay counters mem-…
+    """
+    found = jay.counters(tuple(ids))
+    rows = [(one.id, f"{one.recalls:,}", local(one.recalled_at)) for one in found]
+    return Output(found, lambda: render.table(("id", "recalls", "last"), rows))
 
 
 @scoped("lineage", ID)

@@ -142,6 +142,7 @@ def memories(found: Iterable[Memory]) -> None:
 
     def row(one: Memory) -> tuple[str, ...]:
         marks = "★ " * one.pinned + "(superseded) " * (not one.current)
+        marks += "(archived) " * (one.archived_at is not None)
         tags = "".join(f" #{piece(tag)}" for tag in one.tags)
         return one.id, _day(one.said_at), one.kind.value, marks + piece(one.content) + tags
 

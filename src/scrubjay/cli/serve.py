@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +20,7 @@ from scrubjay import settings as reading
 from scrubjay.access import Grant, Keys
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
-from scrubjay.cli.home import confirm, installed, scope_of
+from scrubjay.cli.home import confirm, installed, scope_of, settings
 from scrubjay.cli.parser import JSON, PAGING, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output
 from scrubjay.engine import Kernel
@@ -32,9 +34,12 @@ from scrubjay.model.text import check
 from scrubjay.surfaces.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABLE, PlaneOffer
 
 if TYPE_CHECKING:
+    from uvicorn import Server
+
     from scrubjay.conversation.replay import Pulled
     from scrubjay.service.issuer import Trust
     from scrubjay.service.server import Listening
+    from scrubjay.service.service import MountedPaths
 
 PODS_VARIABLE: Final = "SCRUBJAY_PLANE_PODS"
 RECALL_MS: Final = round(RECALL_SECONDS * 1000)
@@ -56,6 +61,10 @@ _LISTEN = (
     Option(
         "--writes", "Rate limit: writes per second and key; 0 for none.", float, least=0,
         default=f"{_WRITES:g}",
+    ),
+    Option(
+        "--workers", "Number of processes that answer.", int, least=1, most=64,
+        default="one per core",
     ),
     Option(
         "--pod", "Pod the plane serves; without one, every pod that has the token.", str,
@@ -119,6 +128,7 @@ def _serve(
     allow_host: Sequence[str] = (),
     reads: float = _READS,
     writes: float = _WRITES,
+    workers: int | None = None,
     options: Mapping[str, Any] | None = None,
     **transport: Any,
 ) -> None:
@@ -126,13 +136,18 @@ def _serve(
     from scrubjay.service import server
     from scrubjay.service.app import app
     from scrubjay.service.service import Options, Rates
+    from scrubjay.service.workers import Crew
 
     bootstrap.forbid_core_dumps()
+    workers = workers or os.cpu_count() or 1
     where = server.Listening(host=host, port=port, **transport)
     rates = Rates(reads=reads, writes=writes)
     asked = Options(hosts=hosts_of(host, allow_host), rates=rates, **options or {})
-    with installed(create=True) as engine:
-        answering = server.server(app(engine, bootstrap.clock(), asked, planes=planes), where)
+    found = settings()
+
+    def prepare(engine: Kernel, chosen: Options) -> Server:
+        made = app(engine, bootstrap.clock(), chosen, planes=planes)
+        answering = server.server(made, where, workers=workers)
 
         def end(*_: object) -> None:
             # A flag, not an exception: one raised while the event loop starts can be swallowed.
@@ -140,11 +155,26 @@ def _serve(
 
         for number in (signal.SIGTERM, signal.SIGINT):  # before the address is announced
             signal.signal(number, end)
+        return answering
+
+    with ExitStack() as opened:
+        engine = opened.enter_context(installed(found, create=True))
+        answering = prepare(engine, asked)
         with server.bind(where) as bound:
+            crew = Crew(workers) if workers > 1 else None
             announce(engine, where, where.url(bound.getsockname()[1]))
             sys.stdout.flush()
             server.to_stderr()
-            answering.run(sockets=[bound])
+            if crew is None:
+                answering.run(sockets=[bound])
+                return
+            opened.close()  # of what is open nothing may be used by two processes
+
+            def work(number: int) -> None:
+                with installed(found) as own:
+                    prepare(own, replace(asked, crew=crew, worker=number)).run(sockets=[bound])
+
+            crew.run(work)
 
 
 # -- the service ---------------------------------------------------------------------------------
@@ -258,13 +288,15 @@ def serve(
 ) -> None:
     """Serve every verb over HTTP. API keys are made with `scrubjay keys create`.
 
-    Where SCRUBJAY_PLANE_TOKEN is set, the memory plane of a pod is served as well.
+    Where SCRUBJAY_PLANE_TOKEN is set, the memory plane of a pod is served as well; with the extra
+    `mcp`, MCP at /mcp.
 
     Example: scrubjay serve --port 8377
     """
     _check_installed()
     from scrubjay.service.telemetry import CONTENT_VARIABLE
     from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
+    from scrubjay.surfaces.mcp.routes import McpPaths
 
     whose = scope_of(scope, reading.read())
     oidc = {name: given.pop(name) for name in [*given] if name.startswith("oidc_")}
@@ -289,7 +321,9 @@ def serve(
         _show_start(url, keys, whose, key_file, no_auth=no_auth, loopback=where.loopback)
 
     # Without a token the plane would ask nobody for one.
-    planes = [ClawdapusPlane(offer)] if offer.token else []
+    planes: list[MountedPaths] = [ClawdapusPlane(offer)] if offer.token else []
+    if find_spec("mcp"):
+        planes.append(McpPaths())
     _serve(announce, planes, port=port, no_auth=no_auth, options=options, **given)
 
 
@@ -332,7 +366,11 @@ def _keys(*, create: bool = False) -> Iterator[Keys]:
     Option("NAME", "Name of the key, for people to know it by.", str, required=True),
     Option(
         "--scope -s", "Scope the key covers: tenant/owner, tenant/*, or *.", str, name="scopes",
-        metavar="SCOPE", many=True, required=True,
+        metavar="SCOPE", many=True,
+    ),
+    Option(
+        "--by-scope", "Grants in one scope of their own, such as team/x=read,export.", str,
+        metavar="SCOPE=GRANTS", many=True,
     ),
     Option(
         "--grant -g", "Grant: what the key allows.", Grant, name="grants", many=True,
@@ -367,15 +405,17 @@ def create_key(
     most_memories: int = 0,
     most_megabytes: int = 0,
     most_scopes: int = 0,
-    scopes: Sequence[str],
+    scopes: Sequence[str] = (),
+    by_scope: Sequence[str] = (),
 ) -> Output:
     """Create an API key. It is shown now and never again.
 
-    Example: scrubjay keys create "my agent" --scope acme/alice --grant read --grant write
+    Example: scrubjay keys create "my agent" --scope me/alice --by-scope team/x=read
     """
+    own = {one: some.split(",") for one, _, some in (text.partition("=") for text in by_scope)}
     with _keys(create=True) as keys:
         issued = keys.create(
-            name=name, scopes=scopes, grants=grants, actor=actor, origin=origin,
+            name=name, scopes=scopes, grants=grants, by_scope=own, actor=actor, origin=origin,
             expires_at=expires_at,
             quota=Quota(
                 memories=most_memories, megabytes=most_megabytes, scopes=most_scopes,
@@ -399,7 +439,7 @@ def list_keys(**request: Any) -> Output:
         (
             one.id,
             render.piece(one.name),
-            " ".join(one.scopes),
+            " ".join((*one.scopes, *(f"{at}={','.join(to)}" for at, to in one.by_scope.items()))),
             " ".join(one.grants),
             one.actor.value,
             render.local(one.expires_at),
@@ -482,8 +522,6 @@ def describe(
 
     Example: scrubjay plane describe -o .claw-describe.json
     """
-    from dataclasses import replace
-
     from scrubjay.surfaces.clawdapus import descriptor
 
     offer = _offer(recall_only=recall_only, retain_only=retain_only)

@@ -68,11 +68,11 @@ def passphrase(*, renew: bool = False, yes: bool = False) -> Output:
         return _changed(bootstrap.put_under_passphrase(found, clock, new_passphrase()))
     if found.passphrase is None:
         raise Locked("The present passphrase is needed to change it.")
-    keyring = bootstrap.passphrase_keyring(found, clock)
-    keyring.unlock(found.passphrase)
+    wrapper = bootstrap.passphrase_wrapper(found, clock)
+    wrapper.unlock(found.passphrase)
     confirm("The present passphrase will open nothing any more.", yes=yes)
-    keyring.change_passphrase(new_passphrase())
-    return _changed(keyring.renew_recovery() if renew else None)
+    wrapper.change_passphrase(new_passphrase())
+    return _changed(wrapper.renew_recovery() if renew else None)
 
 
 @command("vault recover", _RENEW, YES, JSON)
@@ -85,10 +85,10 @@ def recover(*, renew: bool = False, yes: bool = False) -> Output:
     """
     found = _locked_settings()
     confirm("The passphrase that was set will open nothing any more.", yes=yes)
-    keyring = bootstrap.passphrase_keyring(found, bootstrap.clock())
-    keyring.unlock_with_recovery(secret_line("Recovery key: "))
-    keyring.change_passphrase(new_passphrase())
-    return _changed(keyring.renew_recovery() if renew else None)
+    wrapper = bootstrap.passphrase_wrapper(found, bootstrap.clock())
+    wrapper.unlock_with_recovery(secret_line("Recovery key: "))
+    wrapper.change_passphrase(new_passphrase())
+    return _changed(wrapper.renew_recovery() if renew else None)
 
 
 def _locked_settings() -> Settings:

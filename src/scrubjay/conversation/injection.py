@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from scrubjay.engine import Kernel
+from scrubjay.engine.search.verbs import Short
 from scrubjay.model import echo
 from scrubjay.model.clean import one_line
 from scrubjay.model.errors import NotFound
@@ -98,8 +99,11 @@ def fitted(blocks: Iterable[Block], *, most: int, most_bytes: int) -> list[Block
 class Mixer:
     """Chooses the blocks for one question, without duplicates."""
 
-    def __init__(self, engine: Kernel, context: PromptContext, seconds: float) -> None:
+    def __init__(
+        self, engine: Kernel, context: PromptContext, seconds: float, short: Short | None = None
+    ) -> None:
         self._engine = engine
+        self._recall = engine.recall if short is None else short.recall
         self._context = context
         self._seconds = seconds * _SEARCH
         self._present = {_plain(one) for one in context.present}
@@ -162,7 +166,7 @@ class Mixer:
         )
         also = salient if query else frozenset()
         scope = self._context.scope
-        return self._engine.recall(scope, request, AGENT, local=True, also=also).hits
+        return self._recall(scope, request, AGENT, local=True, also=also).hits
 
     def _news(self, hits: Sequence[Hit], most: int) -> list[Hit]:
         """The first hits that are not shown yet."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from scrubjay.engine.ledger.verbs import LedgerVerbs
 from scrubjay.engine.memories.verbs import MemoryVerbs
-from scrubjay.engine.scope.open_scope import Ports
+from scrubjay.engine.scope.engine_ports import Ports
+from scrubjay.engine.scope.keyring import Keyring
 from scrubjay.engine.scope.policy import Policy
 from scrubjay.engine.transfer.verbs import TransferVerbs
 
-__all__ = ["Kernel", "Policy", "Ports"]
+__all__ = ["Kernel", "Keyring", "Policy", "Ports"]
 
 
 class Kernel(MemoryVerbs, LedgerVerbs, TransferVerbs):

@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from scrubjay.engine.scope import lifecycle
-from scrubjay.engine.scope.open_scope import OpenScope, Ports
+from scrubjay.engine.scope.engine_ports import Ports
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import StoreError
 from scrubjay.model.requests import NOTHING, USER, Caller, Destroy, NoFields
 from scrubjay.model.results import Erasure, Rotated
@@ -216,7 +217,7 @@ class OpenScopes:
 
     def head(self, scope: Scope) -> Head:
         """The scope's head: sequence numbers, freeze level, due work."""
-        return self._open(scope, create=False).read(lambda view: view.head())
+        return self._open(scope, create=False).head()
 
     def rotate(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Rotated:
         """Rotate the keys: re-encrypt everything under new ones and delete the old ones."""

@@ -15,6 +15,8 @@ ScrubjayError
 │   ├── Busy              another writer held the lock too long
 │   ├── Full              no space left to write
 │   ├── Damaged           a file is not what was written
+│   ├── KeyUnavailable    the root key cannot be reached just now
+│   ├── OutcomeUnknown    the answer to a commit was lost
 │   └── SchemaTooNew      written by a newer scrubjay
 ├── EmbedderError         the embedder failed
 │   ├── Timeout           it did not answer within the deadline
@@ -144,6 +146,25 @@ class Damaged(StoreError):
 
     code = "store_damaged"
     default_hint = "Run verify to see what is affected; restore it from a backup."
+
+
+class KeyUnavailable(StoreError):
+    """The root key exists, but what holds it does not answer or refuses."""
+
+    code = "key_unavailable"
+    default_hint = "Try again; if it persists, ask whoever runs the key service. Nothing is lost."
+
+
+class OutcomeUnknown(StoreError):
+    """The answer to a commit was lost: it may have happened or not."""
+
+    code = "outcome_unknown"
+    default_hint = "Repeat it under the same idempotency key or id, or look before repeating it."
+
+    def __init__(self, message: str, *, hint: str | None = None, commit: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.commit = commit
+        """The name under which `Store.resolve` knows the commit."""
 
 
 class SchemaTooNew(StoreError):

@@ -88,6 +88,13 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
     superseded: Annotated[
         bool, Meta(description="Whether to include superseded memories, too.")
     ] = False
+    archived: Annotated[
+        bool | None,
+        Meta(
+            description="Whether archived memories match: false for none of them, true for them "
+            "alone, null for these and all others. They are not searched."
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
         for name in ("kinds", "origins"):
@@ -115,7 +122,8 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
             shown = memory.visible(self.as_of)
         else:
             shown = (self.superseded or memory.current) and not memory.expired(now)
-        return shown and self._matches(memory)
+        archived = memory.archived_at is not None
+        return shown and self.archived in (None, archived) and self._matches(memory)
 
     def _matches(self, memory: Memory) -> bool:
         return (

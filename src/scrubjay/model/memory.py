@@ -226,6 +226,10 @@ class Memory(Result, frozen=True, kw_only=True):
             description="The time it was superseded, or a source of it; None while it is current."
         ),
     ] = None
+    archived_at: Annotated[
+        text.Time | None,
+        Meta(description="The time it was archived, and went out of search; None if it was not."),
+    ] = None
     valid_from: ValidFrom = None
     valid_to: ValidTo = None
     expires_at: ExpiresAt = None
@@ -258,8 +262,13 @@ class Memory(Result, frozen=True, kw_only=True):
 
     @property
     def current(self) -> bool:
-        """Whether it is in sight: the head of its chain, and derived from nothing outdated."""
+        """Whether it holds: the head of its chain, and derived from nothing outdated."""
         return self.live and self.retired_at is None
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is in sight: it holds, and was not archived."""
+        return self.current and self.archived_at is None
 
     @property
     def hidden(self) -> bool:

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from scrubjay.model.memory import Memory, Result
+from scrubjay.model.memory import Memory, MemoryId, Result
 from scrubjay.model.scope import Scope
+from scrubjay.model.text import Time
 from scrubjay.model.turns import Turn
 
 Counts = dict[str, int]
@@ -42,6 +43,20 @@ class Statistics(Result, frozen=True, kw_only=True):
         """The lists that have something in them, by title."""
         named = (("kinds", self.kinds), ("origins", self.origins), ("top tags", self.tags))
         return [(title, counts) for title, counts in named if counts]
+
+
+class RecallCounter(Result, frozen=True, kw_only=True):
+    """Counter of one memory: how often a search gave it as a hit.
+
+    It is written at most once a minute, and when the scope is closed. A brief, a list or a look at
+    one memory does not count.
+    """
+
+    id: MemoryId
+    recalls: Annotated[int, Meta(description="How often it was recalled.")] = 0
+    recalled_at: Annotated[
+        Time | None, Meta(description="The time it was last recalled; None if it never was.")
+    ] = None
 
 
 class Relative(Result, frozen=True, kw_only=True):

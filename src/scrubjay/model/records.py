@@ -23,7 +23,7 @@ EXPORT: Final = "scrubjay-export"
 EXPORT_VERSION: Final = 1
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _PROVENANCE: Final = ("session", "channel", "key_id", "message_id", "reason")
-_TIMES: Final = ("retired_at", "valid_from", "valid_to", "expires_at")
+_TIMES: Final = ("retired_at", "archived_at", "valid_from", "valid_to", "expires_at")
 _OWN: Final = frozenset(
     {"id", "kind", "content", "recorded_at", "origin", "provenance", "tags", "importance"}
     | {"pinned", "sources", "metadata", "number", "version", *_TIMES}

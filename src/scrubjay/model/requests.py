@@ -245,12 +245,23 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
             supersedes=old.id,
             superseded_by=None,
             retired_at=None,
+            archived_at=None,
             version=1,
         )
 
 
+COUNTERS_LIMIT: Final = 100
+"""Maximum number of memories whose counters are asked for at once."""
+
+
+class CountersRequest(CheckedRequest, frozen=True):
+    """Ask how often memories were recalled, and when last."""
+
+    ids: Annotated[Ids, Meta(max_length=COUNTERS_LIMIT, description="The ids of the memories.")]
+
+
 class Amend(_WithId, frozen=True, kw_only=True):
-    """Change pin or expiry of one memory in one transaction; fields left out stay as they are."""
+    """Pin, archive or expire one memory in one transaction; fields left out stay as they are."""
 
     pinned: Annotated[
         bool | None,
@@ -262,17 +273,29 @@ class Amend(_WithId, frozen=True, kw_only=True):
             description="Time of expiry, in the past for at once; None for never; kept if left out."
         ),
     ] = AS_IT_IS
+    archived: Annotated[
+        bool | None,
+        Meta(
+            description="Archive, or take back from the archive: an archived memory is neither "
+            "searched, listed nor in the brief; None keeps it."
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         CheckedRequest.__post_init__(self)
-        if self.pinned is None and self.expires_at is AS_IT_IS:
-            raise InvalidRequest("The request names no change.", hint="Give pinned, or expires_at.")
+        if self.pinned is None and self.expires_at is AS_IT_IS and self.archived is None:
+            raise InvalidRequest(
+                "The request names no change.", hint="Give pinned, archived or expires_at."
+            )
 
-    def memory(self, old: Memory) -> Memory:
+    def memory(self, old: Memory, now: datetime) -> Memory:
         """The changed memory."""
         pinned = old.pinned if self.pinned is None else self.pinned
         expires_at = old.expires_at if self.expires_at is AS_IT_IS else self.expires_at
-        return replace(old, pinned=pinned, expires_at=expires_at)
+        archived_at = old.archived_at if self.archived is None else None
+        if self.archived:
+            archived_at = old.archived_at or now
+        return replace(old, pinned=pinned, expires_at=expires_at, archived_at=archived_at)
 
 
 class Browse(Filter, frozen=True, kw_only=True):
@@ -288,7 +311,7 @@ class _WithQuery(Filter, frozen=True):
     query: Annotated[Words, Meta(description="The question to search by, in words.")]
 
 
-INJECTED: Final = 0.0125
+INJECTED: Final = 0.02
 """Relevance threshold of text that is injected into a prompt unasked."""
 
 
@@ -329,7 +352,7 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         Share,
         Meta(
             description="Threshold from 0 to 1: leaves out hits of lower relevance; "
-            "0.0125 silences most small talk."
+            "0.02 silences most small talk."
         ),
     ] = 0.0
     max_bytes: Annotated[
@@ -351,6 +374,10 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         _parse_scopes(self)
         Filter.__post_init__(self)
         zone(self.timezone)
+        if self.archived is not False:
+            raise InvalidRequest(
+                "archived: what is archived is not searched.", hint="Browse it, or count it."
+            )
 
     def accepts(self, memory: Memory, now: datetime) -> bool:
         """Whether the memory may be a hit: one in quarantine only if untrusted ones are wanted."""

@@ -400,6 +400,9 @@ class Purged(Result, frozen=True, kw_only=True):
         int, Meta(description="How many memories were erased that were not recalled for long.")
     ] = 0
     turns: Annotated[int, Meta(description="How many turns past their limits were erased.")] = 0
+    conversations: Annotated[
+        int, Meta(description="How many conversations past their limits were deleted.")
+    ] = 0
     dropped: Annotated[
         int,
         Meta(

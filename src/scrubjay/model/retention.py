@@ -49,7 +49,10 @@ class Limit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
     idle_days: Annotated[
         _Days | None,
-        Meta(description="Idle limit in days: purge erases what was not recalled for so long."),
+        Meta(
+            description="Idle limit in days: purge erases what was neither recorded nor recalled "
+            "for so long."
+        ),
     ] = None
 
     def expired(self, since: datetime, now: datetime) -> bool:
@@ -77,6 +80,13 @@ TurnLimit = Annotated[
     Limit | None,
     Meta(description="Limits of turns; purge erases them with their episodes. None for none."),
 ]
+ConversationLimit = Annotated[
+    Limit | None,
+    Meta(
+        description="Limits of conversations, by their last write; purge deletes them with the "
+        "entries that no other one shares. None for none."
+    ),
+]
 DuplicatePolicy = Annotated[
     DuplicatesArg,
     Meta(description="What becomes of a memory that says the same as one before: keep or latest."),
@@ -88,6 +98,7 @@ class SetRetention(CheckedRequest, frozen=True, kw_only=True):
 
     limits: Annotated[LimitArgs, _BY_KIND] = ()
     turns: TurnLimit = None
+    conversations: ConversationLimit = None
     duplicates: DuplicatePolicy = Duplicates.KEEP
 
     def __post_init__(self) -> None:
@@ -97,10 +108,11 @@ class SetRetention(CheckedRequest, frozen=True, kw_only=True):
         ]
         if repeated:
             raise InvalidRequest(f"limits: there are several for {repeated[0]}.")
-        if self.turns is not None and self.turns.idle_days is not None:
-            raise InvalidRequest(
-                "turns: they have no idle limit.", hint="They are not recalled; give days."
-            )
+        for name, limit in (("turns", self.turns), ("conversations", self.conversations)):
+            if limit is not None and limit.idle_days is not None:
+                raise InvalidRequest(
+                    f"{name}: they have no idle limit.", hint="They are not recalled; give days."
+                )
 
 
 class Retention(Result, frozen=True, kw_only=True):
@@ -108,6 +120,7 @@ class Retention(Result, frozen=True, kw_only=True):
 
     limits: LimitList = ()
     turns: TurnLimit = None
+    conversations: ConversationLimit = None
     duplicates: DuplicatePolicy = Duplicates.KEEP
 
     def of(self, kind: Kind) -> Limit | None:
@@ -151,10 +164,10 @@ class RetentionState(Struct, frozen=True, kw_only=True):
     queues: dict[Kind, CapQueue] = {}
 
     def retired(self, memory: Memory, now: datetime) -> bool:
-        """Whether a memory is past the number or the age of its kind."""
+        """Whether a memory is past the number or the age of its kind; no number is for archived."""
         if memory.pinned or (limit := self.policy.of(memory.kind)) is None:
             return False
-        queue = self.queues.get(memory.kind)
+        queue = None if memory.archived_at else self.queues.get(memory.kind)
         past = queue is not None and memory.number < queue.before
         return past or limit.expired(memory.recorded_at, now)
 
@@ -173,7 +186,7 @@ class RetentionState(Struct, frozen=True, kw_only=True):
         limit, queue = self.policy.of(memory.kind), self.queues.get(memory.kind)
         if limit is None or limit.number is None or queue is None:
             return self
-        counts = memory.current and not memory.pinned and not erased
+        counts = memory.shown and not memory.pinned and not erased
         moment = now.timestamp()
         then = queue.following(number, counts=counts, cap=limit.number, now=moment)
         if then is queue:

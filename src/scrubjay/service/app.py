@@ -19,7 +19,6 @@ from scrubjay.model.errors import Busy, SchemaTooNew, ScrubjayError
 from scrubjay.ports import Clock
 from scrubjay.service import openapi, routes
 from scrubjay.service.gate import Gate
-from scrubjay.service.issuer import GRANT_PREFIX
 from scrubjay.service.routes import as_json
 from scrubjay.service.service import METADATA, MountedPaths, Options, Service
 from scrubjay.service.telemetry import TYPE
@@ -58,12 +57,16 @@ async def _running(service: Service, planes: Sequence[MountedPaths]) -> AsyncIte
             stack.push_async_callback(service.tokens.keys.close)
         for plane in planes:
             await stack.enter_async_context(plane.running(service))
+        # The first recall of a scope loads its index, which may take longer than a prompt waits.
+        await service.bridge.read(service.warm_up)
+        sharing = asyncio.create_task(service.share_metrics())
+        stack.callback(sharing.cancel)
         yield
 
 
 def own_routes(service: Service) -> list[Route]:
     """Health, readiness, version, counters, documents; only the counters need a key."""
-    readiness, trust, document = _Readiness(service), service.options.trust, openapi.render()
+    readiness, document = _Readiness(service), openapi.render()
 
     async def health(request: Request) -> Response:
         request.scope["state"]["op"] = "healthz"
@@ -83,8 +86,7 @@ def own_routes(service: Service) -> list[Route]:
     async def metrics(request: Request) -> Response:
         request.scope["state"]["op"] = "metrics"
         await service.holder(request)
-        depth, age = service.bridge.queue()
-        return Response(service.metrics.render(depth=depth, age=age), media_type=TYPE)
+        return Response(service.tell_metrics(), media_type=TYPE)
 
     async def described(_request: Request) -> Response:
         return Response(document, media_type="application/json")
@@ -97,18 +99,10 @@ def own_routes(service: Service) -> list[Route]:
         "/metrics": metrics,
         "/openapi.json": described,
     }
-    if trust is not None:
+    if service.options.trust is not None:
 
         async def metadata(request: Request) -> Response:
-            return as_json(
-                {
-                    "resource": service.resource(request),
-                    "resource_name": "scrubjay",
-                    "authorization_servers": [trust.issuer],
-                    "scopes_supported": [f"{GRANT_PREFIX}{grant}" for grant in trust.grants],
-                    "bearer_methods_supported": ["header"],
-                }
-            )
+            return as_json(service.metadata(request))
 
         named[METADATA] = metadata
     return [Route(path, endpoint, methods=["GET"]) for path, endpoint in named.items()]
@@ -131,7 +125,7 @@ class _Readiness:
             "store": store,
             "migrations": {"ok": store.get("code") != SchemaTooNew.code},
             "keys": keys,
-            "queue": {"ok": bridge.waiting < bridge.limits.waiting, "waiting": bridge.queue()[0]},
+            "queue": {"ok": not bridge.full, "waiting": bridge.queue()[0]},
         }
         well = all(check["ok"] for check in found.values())
         # Without vectors recall goes by words alone: that is ready, too. The embedder may be

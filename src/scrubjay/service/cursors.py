@@ -45,6 +45,10 @@ class Signer:
         named = self._digest(b"once", f"{holder}\n{key}\n{path}".encode())
         return f"once-{named.hex()[:32]}-{self._digest(b'body', body).hex()[:32]}"
 
+    def key(self, purpose: bytes) -> bytes:
+        """A key of its own for one purpose, the same in every process of the installation."""
+        return self._digest(purpose, b"key")
+
     def _mac(self, scope: Scope, verb: str, body: bytes) -> bytes:
         return self._digest(b"cursor", f"{scope}\n{verb}\n".encode() + body)[:_MAC_BYTES]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Any, Final, get_args, get_origin
 
@@ -67,10 +66,10 @@ def document() -> dict[str, Any]:
     sent, given = refs[: len(forms)], refs[len(forms) :]
     paths: dict[str, dict[str, Any]] = {}
     for item in items:
-        _put_defaults(defined[f"{item.__name__}Request"], codec.wanted(item))
+        codec.put_defaults(defined[f"{item.__name__}Request"], codec.wanted(item))
     for operation, request, answer in zip(OPERATIONS, sent, given, strict=False):
         name = request["$ref"].rpartition("/")[2]
-        _put_defaults(defined[name], operation.loose)
+        codec.put_defaults(defined[name], operation.loose)
         described = _operation(operation, defined[name], request, answer)
         paths.setdefault(f"/v1{operation.path}", {})[operation.method.lower()] = described
         if operation.in_query:
@@ -107,17 +106,6 @@ def page_of(entry: type) -> type[Struct]:
     """Type of a page of such entries, with a name that can stand in a document."""
     data: Any = Annotated[(tuple[entry, ...], _ENTRIES)]  # type: ignore[valid-type]
     return msgspec.defstruct(f"{entry.__name__}Page", [("data", data), ("next_cursor", NextCursor)])
-
-
-def _put_defaults(form: dict[str, Any], wanted: codec.Wanted) -> None:
-    """Add the defaults of fields."""
-    form["required"] = [name for name, (_, default) in wanted.items() if default is ...]
-    if not form["required"]:
-        del form["required"]
-    for name, schema in form.get("properties", {}).items():
-        default = wanted[name][1]
-        if default is not ... and not isinstance(default, datetime):
-            schema["default"] = codec.plain(default)
 
 
 def _title(operation: Operation, kind: str) -> str:
@@ -163,7 +151,7 @@ def _parameters(operation: Operation, form: dict[str, Any]) -> list[dict[str, An
     ]
     if operation.in_query:
         for name, schema in form.get("properties", {}).items():
-            flat = _flat(schema)
+            flat = codec.flat(schema)
             about = flat.pop("description", "")
             shape = {"schema": flat}
             if codec.is_object(operation.loose[name][0]):
@@ -189,17 +177,6 @@ def _header(name: str, about: str, example: str | None) -> dict[str, Any]:
         "name": name, "in": "header", "description": about, "schema": {"type": "string"},
     }  # fmt: skip
     return found if example is None else {**found, "example": example}
-
-
-def _flat(schema: dict[str, Any]) -> dict[str, Any]:
-    """Schema of a query parameter: optional instead of nullable."""
-    options = [one for one in schema.get("anyOf", []) if one != {"type": "null"}]
-    flat = {**schema, **options[0]} if len(options) == 1 else dict(schema)
-    if len(options) == 1:
-        del flat["anyOf"]
-    if flat.get("default", 0) is None:
-        del flat["default"]
-    return flat
 
 
 def _responses(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,8 @@ STATUS: Final[Mapping[type[ScrubjayError], int]] = {
     errors.Destroyed: 410,
     errors.Busy: 503,
     errors.Full: 507,
+    errors.KeyUnavailable: 503,
+    errors.OutcomeUnknown: 503,
     errors.Changed: 409,
     errors.Timeout: 504,
     errors.EmbedderError: 502,

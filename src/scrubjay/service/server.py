@@ -115,7 +115,7 @@ class Connection(HttpToolsProtocol):
         self._head += len(name) + len(value) + len(": \r\n")
         if self._head > UNPARSED:
             raise ValueError("The head is too large.")  # the parser refuses it, and the rest
-        super().on_header(name, value)
+        super().on_header(name, value.rstrip(b" \t"))  # RFC 9110: no part of the value
 
     def on_headers_complete(self) -> None:
         """Begin to answer, now that the head is whole."""
@@ -368,10 +368,16 @@ def bind(listening: Listening) -> socket.socket:
 
 
 def server(
-    app: ASGIApp, listening: Listening, *, http: type[Connection] = Connection, **more: Any
+    app: ASGIApp,
+    listening: Listening,
+    *,
+    http: type[Connection] = Connection,
+    workers: int = 1,
+    **more: Any,
 ) -> uvicorn.Server:
     """A server for the application; on SIGTERM it finishes what it has begun, then ends.
 
+    It has its share of the connections, if it is one of several `workers`.
     The certificate is loaded now, so that a bad one is reported before the start.
     """
     context = _tls(listening) if listening.tls else None
@@ -391,7 +397,7 @@ def server(
         http=cast("type[asyncio.Protocol]", secured),
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        limit_concurrency=most_connections(),
+        limit_concurrency=most_connections() // workers,
         lifespan="on",
         **more,
     )

@@ -17,8 +17,8 @@ from multiprocessing import get_context
 
 import pytest
 
+from scrubjay.engine import Keyring
 from scrubjay.model.errors import InvalidRequest, KeyMissing
-from scrubjay.ports import Keyring
 
 OpenKeyring = Callable[[], Keyring]
 ALICE, BOB = "alice-address", "bob-address"

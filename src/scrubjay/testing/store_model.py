@@ -167,6 +167,7 @@ def _about(collection: Collection) -> tuple[Callable[[View], object], ...]:
         lambda view: [view.row_by_key(collection, key) for key in (b"x", b"y")],
         lambda view: [view.rows_of_session(collection, key) for key in (b"x", b"y")],
         lambda view: [view.row(collection, bytes([number]) * 16) for number in range(8)],
+        lambda view: dict(view.rows(collection, [bytes([number]) * 16 for number in range(8)])),
     )
 
 

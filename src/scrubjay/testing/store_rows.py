@@ -94,6 +94,17 @@ class RowContract:
         erase(store, rows[0])
         assert look(store, lambda view: view.count(MEMORY)) == 2
 
+    def test_rows_are_found_by_their_ids_in_one_call(self, store: Store) -> None:
+        one, two, three = put(store, *(a_row(name) for name in ("one", "two", "three")))
+        erase(store, two)
+        found = look(store, lambda view: view.rows(MEMORY, [three.id, two.id, b"no one".ljust(16)]))
+        assert found.keys() == {two.id, three.id}
+        assert (found[three.id], found[two.id].erased) == (three, True)
+        assert look(store, lambda view: view.rows(MEMORY, [])) == {}
+        assert look(store, lambda view: view.rows(TURN, [one.id])) == {}
+        many = [b"%016d" % number for number in range(3000)]
+        assert look(store, lambda view: view.rows(MEMORY, [*many, one.id])) == {one.id: one}
+
     def test_each_collection_has_an_order_of_its_own(self, store: Store) -> None:
         for number, collection in enumerate(Collection):
             for _ in range(number):

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from scrubjay import __version__
@@ -73,7 +74,101 @@ def test_the_manifest_has_the_fields_of_the_design() -> None:
     ]  # fmt: skip
     assert MANIFEST["version"] == __version__
     assert (MANIFEST["provides"]["channels"], MANIFEST["subscribes"]) == ([], [])
-    assert MANIFEST["provides"]["hooks"] == ["memory_brief"]
+    hooked = json.loads(manifest.contents(brief_hook=True)[manifest.MANIFEST_FILE])
+    assert hooked["provides"].pop("hooks") == ["memory_brief"]
+    assert hooked == MANIFEST
+
+
+TEXT = {"type": "string", "minLength": 1}
+PROPERTY = {
+    "type": "object",
+    "required": ["type"],
+    "additionalProperties": False,
+    "properties": {
+        "type": {"enum": ["string", "integer", "number", "boolean", "array", "object"]},
+        **{name: {"type": "integer"} for name in ("maxLength", "maximum", "minimum", "maxItems")},
+        "description": TEXT,
+        "default": {},
+        "format": TEXT,
+        "enum": {"type": "array"},
+        "items": {"$ref": "#/$defs/property"},
+    },
+}
+PROPERTIES = {
+    "type": "object",
+    "maxProperties": 30,
+    "additionalProperties": {"$ref": "#/$defs/property"},
+}
+LOADED = {
+    "$defs": {"property": PROPERTY},
+    "type": "object",
+    "required": ["description", "version", "app_compat", "author", "provides", "subscribes"],
+    "additionalProperties": False,
+    "properties": {
+        **dict.fromkeys(("description", "version", "app_compat"), TEXT),
+        "author": {
+            "type": "object",
+            "required": ["name"],
+            "additionalProperties": False,
+            "properties": {"name": TEXT, "url": TEXT},
+        },
+        "provides": {
+            "type": "object",
+            "required": ["channels", "tools"],
+            "additionalProperties": False,
+            "properties": {
+                "channels": {"type": "array"},
+                "tools": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "required": ["name", "description", "risk_level", "arguments_schema"],
+                        "additionalProperties": False,
+                        "properties": {
+                            "name": {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"},
+                            "description": TEXT,
+                            "risk_level": {"enum": ["low", "high"]},
+                            "arguments_schema": {
+                                "type": "object",
+                                "required": ["type", "additionalProperties", "properties"],
+                                "additionalProperties": False,
+                                "properties": {
+                                    "type": {"const": "object"},
+                                    "required": {"type": "array", "items": TEXT},
+                                    "additionalProperties": {"const": False},
+                                    "properties": PROPERTIES,
+                                },
+                            },
+                        },
+                    },
+                },
+            },
+        },
+        "subscribes": {"type": "array"},
+        "allowed_groups": {"type": "array"},
+        "session": {"enum": ["fresh", "resume", "explicit"]},
+        "install": {"type": "object"},
+        "config_schema": {
+            "type": "object",
+            "required": ["type", "properties"],
+            "additionalProperties": False,
+            "properties": {
+                "type": {"const": "object"},
+                "required": {"type": "array"},
+                "properties": PROPERTIES,
+            },
+        },
+    },
+}  # fmt: skip
+"""What Carapace's plugin loader accepts."""
+
+
+def test_the_manifest_is_one_that_the_loader_of_carapace_accepts() -> None:
+    accepts = jsonschema_rs.validator_for(LOADED)
+    assert [error.message for error in accepts.iter_errors(MANIFEST)] == []
+    hooked = json.loads(manifest.contents(brief_hook=True)[manifest.MANIFEST_FILE])
+    assert not accepts.is_valid(hooked)
+    assert len(manifest.contents()[manifest.MANIFEST_FILE]) <= 64 * 1024
 
 
 def test_the_schemas_are_those_of_the_design() -> None:
@@ -176,6 +271,7 @@ def test_files_are_written_anew_and_a_folder_that_cannot_be_is_refused(tmp_path:
     for _ in range(2):
         assert [path.name for path in manifest.write(tmp_path / "a" / "b")] == [
             "manifest.json",
+            "handler.js",
             "memory.md",
         ]
     (tmp_path / "file").write_text("")

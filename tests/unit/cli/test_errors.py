@@ -34,6 +34,8 @@ CODES = {
     errors.ExtractorError: 7,
     errors.Timeout: 7,
     errors.KeyMissing: 7,
+    errors.KeyUnavailable: 7,
+    errors.OutcomeUnknown: 7,
     errors.Locked: 7,
     errors.StoreError: 1,
     errors.Damaged: 1,

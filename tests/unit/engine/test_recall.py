@@ -536,6 +536,22 @@ def test_small_talk_is_answered_with_nothing_where_relevance_is_asked_for(home: 
         assert 0 <= hit.relevance <= 1
 
 
+def test_a_question_without_any_topic_is_less_relevant_unless_it_names_a_time(
+    home: MemoryHome,
+) -> None:
+    home.embedder = StaticEmbedder(home.clock)
+    engine = home.engine()
+    retain(engine, "I get milk and bread there.", kind=Kind.EPISODE, speaker="Ann", session="s")
+    retain(engine, "I exit the office at five.", kind=Kind.EPISODE, speaker="Ann", session="s")
+
+    def relevance(question: str) -> float:
+        return max(hit.relevance for hit in ask(engine, question).hits)
+
+    assert relevance("I don't get it") < INJECTED
+    assert relevance("What did I do today?") > relevance("What did I do?")
+    assert relevance("how do I exit vim") < relevance("when do I exit")
+
+
 def test_small_talk_is_answered_with_nothing_by_three_scopes_at_once(engine: Kernel) -> None:
     for place, fact in enumerate(tomllib.loads(FACTS.read_text("utf-8"))["facts"].values()):
         retain(engine, fact, scope=(ALICE, BOB, CAROL)[place % 3])

@@ -9,6 +9,7 @@ import pytest
 from scrubjay.engine import Kernel
 from scrubjay.engine.scope import limits
 from scrubjay.model.batches import RetainMany
+from scrubjay.model.conversations import Append, Branch, ReadConversation
 from scrubjay.model.errors import Frozen, InvalidRequest, NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
@@ -221,6 +222,28 @@ def test_purge_erases_turns_past_their_number_or_age_with_their_episodes(home: M
     assert engine.verify(ALICE).sound
 
 
+def test_purge_deletes_conversations_past_their_number_or_age(home: MemoryHome) -> None:
+    engine = home.engine()
+    engine.set_retention(ALICE, SetRetention(conversations=Limit(number=2, days=5)))
+    for name in ("a", "b", "c"):
+        engine.append(ALICE, Append(name, ({"body": f"shared by {name}"}, {"body": "last"})))
+        home.clock.advance(seconds=60)
+    engine.branch(ALICE, Branch("a", into="d", at=1))
+    engine.append(ALICE, Append("b", ({"body": "written to again"},)))
+    assert engine.purge(ALICE).conversations == 2
+    assert sorted(one.name for one in engine.conversations(ALICE)) == ["b", "d"]
+    (shared,) = engine.conversation(ALICE, ReadConversation("d")).entries
+    assert shared.body == "shared by a"
+    with pytest.raises(NotFound):
+        engine.conversation(ALICE, ReadConversation("a"))
+    assert engine.verify(ALICE).sound
+    home.clock.advance(days=5)
+    assert engine.purge(ALICE).conversations == 2
+    assert engine.verify(ALICE).sound
+    engine.append(ALICE, Append("a", ({"body": "its name may be used again"},)))
+    assert len(engine.conversation(ALICE, ReadConversation("a")).entries) == 1
+
+
 def test_a_purge_that_dies_goes_on_the_next_time(home: MemoryHome) -> None:
     engine = home.engine()
     limit(engine, number=1)
@@ -292,6 +315,8 @@ def test_a_frozen_scope_keeps_its_retention(engine: Kernel) -> None:
         {"limits": [{"kind": "whim", "days": 1}]},
         {"limits": [{"kind": "fact", "days": 1}, {"kind": "fact", "number": 1}]},
         {"turns": {"idle_days": 1}},
+        {"conversations": {"idle_days": 1}},
+        {"conversations": {"number": 0}},
         {"duplicates": "none"},
     ],
 )

@@ -88,6 +88,7 @@ WRONG: list[tuple[str, object]] = [
     ("supersedes", ""),
     ("superseded_by", 7),
     ("retired_at", "now"),
+    ("archived_at", "yesterday"),
     ("valid_from", 0),
     ("valid_to", "2026-13-01T00:00:00Z"),
     ("expires_at", "9999-12-31T23:59:59-12:00"),

@@ -8,11 +8,18 @@ from collections.abc import Iterator, Sequence
 import httpx2
 import pytest
 
+from scrubjay.model.requests import Retain
+from scrubjay.model.scope import Scope
 from scrubjay.ports import Floats
+from scrubjay.surfaces.clawdapus.descriptor import RECALL, PlaneOffer
+from scrubjay.surfaces.clawdapus.names import scope_of
+from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.fake_embedder import FakeEmbedder
 from tests.serving import serving
 from tests.support.engines import MemoryHome
+
+ALICE = Scope.parse("acme/alice")
 
 
 class _Noting(FakeEmbedder):
@@ -82,3 +89,44 @@ def test_a_question_that_is_wrong_is_refused_on_the_loop_as_on_a_thread(
     answers.append(http.post("/v1/recall", json={"query": ["no"]}))
     assert {one.status_code for one in answers} == {422}
     assert len({one.json()["errors"][0]["detail"] for one in answers}) == 1
+
+
+def test_after_a_restart_the_first_recall_finds_its_index_loaded(
+    home: MemoryHome, noting: _Noting
+) -> None:
+    engine = home.engine()
+    engine.retain(ALICE, Retain("green tea"))
+    engine.close()
+    again = home.engine()
+    with serving(again, home.clock) as running:
+        headers = {"Authorization": f"Bearer {running.key('acme/alice')}"}
+        with httpx2.Client(base_url=running.url, headers=headers, timeout=30) as client:
+            client.post("/v1/memories", json={"content": "black tea"})
+            assert "green tea" in _ask(client, "tea?")
+    assert noting.threads["green tea"].startswith("read")  # before anything was asked
+    again.close()
+
+
+def test_a_short_recall_of_the_plane_is_done_on_the_loop(home: MemoryHome, noting: _Noting) -> None:
+    engine = home.engine()
+    engine.retain(scope_of("desk", "pod"), Retain("Ann drinks green tea"))
+    plane = ClawdapusPlane(PlaneOffer(token="t", recall_seconds=30))
+    with (
+        serving(engine, home.clock, planes=[plane]) as running,
+        httpx2.Client(base_url=running.url, headers={"Authorization": "Bearer t"}) as client,
+    ):
+        said = {"role": "user", "content": "What tea does Ann drink?"}
+        asked = {"agent_id": "desk", "pod": "pod", "messages": [said]}
+        answer = client.post(RECALL, json=asked)
+    assert "green tea" in answer.text
+    assert not noting.threads[said["content"]].startswith("read")
+    engine.close()
+
+
+def test_a_recall_of_the_plane_without_time_is_too_late_and_no_mistake(home: MemoryHome) -> None:
+    engine = home.engine()
+    plane = ClawdapusPlane(PlaneOffer(recall_seconds=0))
+    with serving(engine, home.clock, planes=[plane]) as running:
+        asked = {"agent_id": "desk", "pod": "pod", "messages": []}
+        assert httpx2.post(running.url + RECALL, json=asked).status_code == 503
+    engine.close()

@@ -18,7 +18,17 @@ from msgspec.structs import replace
 from scrubjay.model.errors import Conflict, NotFound, StoreError
 from scrubjay.model.results import Exhibit
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Position, Row
-from scrubjay.ports import Failpoint, Reach, Result, Tx, View, pass_by
+from scrubjay.model.scope import check_place
+from scrubjay.ports import (
+    CATALOG_PAGE,
+    Failpoint,
+    Reach,
+    Result,
+    Tx,
+    View,
+    every_entry,
+    pass_by,
+)
 
 
 class MemoryCatalog:
@@ -29,7 +39,7 @@ class MemoryCatalog:
         self._entries: dict[str, CatalogEntry] = {}
         self._tombstones: dict[str, frozenset[bytes]] = {}
         self._receipts: dict[str, tuple[bytes, ...]] = {}
-        self._backups: frozenset[BackupEntry] = frozenset()
+        self._backups: dict[BackupEntry, None] = {}
 
     def enroll(self, entry: CatalogEntry) -> CatalogEntry:
         with self._lock:
@@ -38,9 +48,10 @@ class MemoryCatalog:
     def entry(self, address: str) -> CatalogEntry | None:
         return self._entries.get(address)
 
-    def entries(self) -> Sequence[CatalogEntry]:
+    def entries(self, after: str = "", limit: int = CATALOG_PAGE) -> Sequence[CatalogEntry]:
         with self._lock:
-            return sorted(self._entries.values(), key=lambda entry: entry.address)
+            found = sorted(self._entries.items())
+        return _first(limit, (entry for address, entry in found if address > after))
 
     def mark_destroyed(self, address: str) -> None:
         with self._lock:
@@ -62,14 +73,15 @@ class MemoryCatalog:
 
     def add_receipt(self, address: str, cell: bytes) -> None:
         with self._lock:
-            self._receipts[address] = (*self._receipts.get(address, ()), cell)
+            kept = self._receipts.get(address, ())
+            self._receipts[address] = kept if cell in kept else (*kept, cell)
 
     def receipts(self, address: str) -> Sequence[bytes]:
         return self._receipts.get(address, ())
 
     def add_backup(self, backup: BackupEntry) -> None:
         with self._lock:
-            self._backups |= {backup}
+            self._backups[backup] = None
 
     def backups(self, address: str) -> Sequence[BackupEntry]:
         held = [backup for backup in self._backups if backup.address == address]
@@ -77,16 +89,98 @@ class MemoryCatalog:
 
     def remove_backup(self, backup: BackupEntry) -> None:
         with self._lock:
-            self._backups -= {backup}
+            self._backups.pop(backup, None)
 
     def raw(self) -> Iterator[tuple[str, bytes]]:
         """Every byte held, as (place, bytes)."""
-        for entry in self.entries():
+        for entry in every_entry(self):
             yield f"catalog/{entry.address}", entry.name + entry.audit_mac
         for address, ids in sorted(self._tombstones.items()):
             yield f"catalog/{address}/tombstones", b"".join(sorted(ids))
         for address, cells in sorted(self._receipts.items()):
             yield f"catalog/{address}/receipts", b"".join(cells)
+
+
+class MemoryShared:
+    """In-memory values that several engines share."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[str, tuple[bytes, float]] = {}
+
+    def get(self, name: str, now: float) -> bytes | None:
+        value, until = self._values.get(name, (None, now))
+        return value if until > now else None
+
+    def exchange(
+        self, name: str, old: bytes | None, new: bytes | None, *, now: float, until: float
+    ) -> bool:
+        with self._lock:
+            held = self.get(name, now) == old
+            if held and new is not None:
+                self._values[name] = (new, until)
+            elif held:
+                self._values.pop(name, None)
+            return held
+
+    def names(self, prefix: str, after: str, limit: int, now: float) -> Sequence[str]:
+        found = (name for name in sorted(self._values) if name.startswith(prefix) and name > after)
+        return _first(limit, (name for name in found if self.get(name, now) is not None))
+
+
+class MemorySlots:
+    """In-memory slots, beside the rows or apart from them; they last as long as the object."""
+
+    place = "the memory of this process"
+    traceless = True
+
+    def __init__(self, lock: threading.Lock | None = None, *, beside_rows: bool = False) -> None:
+        self.beside_rows = beside_rows
+        self._lock = lock or threading.Lock()
+        self._slots: dict[str, Mapping[str, bytes]] = {}
+
+    def read(self, address: str, *, settled: bool = False) -> Mapping[str, bytes]:
+        del settled  # a deletion is done at once
+        return dict(sorted(self._slots.get(check_place("address", address), {}).items()))
+
+    def add(self, address: str, purpose: str, wrap: Callable[[], bytes]) -> bytes:
+        check_place("purpose", purpose)
+        with self._lock:
+            held = self.read(address)
+            if purpose not in held:
+                self._slots[address] = held = {**held, purpose: wrap()}
+            return held[purpose]
+
+    def exchange(self, address: str, purpose: str, old: bytes, new: bytes) -> bool:
+        with self._lock:
+            held = self.read(address)
+            if held.get(check_place("purpose", purpose)) != old:
+                return False
+            self._slots[address] = {**held, purpose: new}
+            return True
+
+    def delete(self, address: str, purposes: Iterable[str]) -> None:
+        gone = {check_place("purpose", purpose) for purpose in purposes}
+        with self._lock:
+            self.replace(
+                address, {n: one for n, one in self.read(address).items() if n not in gone}
+            )
+
+    def remove(self, address: str) -> None:
+        with self._lock:
+            self._slots.pop(check_place("address", address), None)
+
+    def addresses(self, after: str, limit: int) -> Sequence[str]:
+        return _first(limit, (one for one in sorted(self._slots) if one > after))
+
+    def check_deletable(self) -> None:
+        """Always."""
+
+    def replace(self, address: str, slots: Mapping[str, bytes]) -> None:
+        """Put all slots of an address in place of those it has."""
+        self._slots[address] = slots
+        if not slots:
+            del self._slots[address]
 
 
 Rows = Mapping[bytes, Row]
@@ -134,6 +228,10 @@ class MemoryView:
 
     def row(self, collection: Collection, row_id: bytes) -> Row | None:
         return self._state.rows[collection].get(row_id)
+
+    def rows(self, collection: Collection, ids: Iterable[bytes]) -> Mapping[bytes, Row]:
+        rows = self._state.rows[collection]
+        return {row_id: rows[row_id] for row_id in ids if row_id in rows}
 
     def row_by_key(self, collection: Collection, key: bytes) -> Row | None:
         return next((row for row in self._live(collection) if row.key == key), None)
@@ -185,8 +283,10 @@ def _first(limit: int, items: Iterable[Item]) -> list[Item]:
 class MemoryTx(MemoryView):
     """Transaction: a view of its own copy, which each change replaces."""
 
-    def __init__(self, state: ScopeState) -> None:
+    def __init__(self, state: ScopeState, slots: Mapping[str, bytes] | None = None) -> None:
         super().__init__(lambda: state)
+        self.beside = slots
+        """The slots beside the rows after all changes so far; None where there are none."""
 
     @property
     def result(self) -> ScopeState:
@@ -273,6 +373,15 @@ class MemoryTx(MemoryView):
         values = {known: kept for known, kept in self._state.values.items() if known != name}
         self._become(values=values if cell is None else {**values, name: cell})
 
+    def slots(self) -> Mapping[str, bytes]:
+        return self.beside or {}
+
+    def set_slot(self, purpose: str, slot: bytes | None) -> None:
+        if self.beside is None:
+            raise StoreError("This store keeps no slots beside the rows.")
+        kept = {name: one for name, one in self.beside.items() if name != purpose}
+        self.beside = kept if slot is None else {**kept, purpose: slot}
+
     def append_audit(self, cell: bytes, mac: bytes) -> None:
         count = self.head().audit_count + 1
         self._become(
@@ -285,13 +394,15 @@ class MemoryTx(MemoryView):
 
 
 class MemoryStore:
-    """In-memory store of the sealed rows of many scopes."""
+    """In-memory store of the sealed rows of many scopes, with or without slots beside them."""
 
-    def __init__(self, *, reach: Reach = pass_by) -> None:
+    def __init__(self, *, reach: Reach = pass_by, with_slots: bool = False) -> None:
         self._reach = reach
+        self._shared = MemoryShared()
         self._scopes: dict[str, ScopeState] = {}
         self._catalog = MemoryCatalog()
         self._writing = threading.Lock()
+        self._slots = MemorySlots(self._writing, beside_rows=True) if with_slots else None
         self._writer: int | None = None
         self._closed = False
 
@@ -301,6 +412,17 @@ class MemoryStore:
         self._check_open()
         return self._catalog
 
+    @property
+    def shared(self) -> MemoryShared:
+        """Small values of this installation."""
+        self._check_open()
+        return self._shared
+
+    @property
+    def slots(self) -> MemorySlots | None:
+        """The slots beside the rows, if it was made with them."""
+        return self._slots
+
     def create(self, address: str) -> None:
         self._check_open()
         with self._writing:
@@ -309,6 +431,9 @@ class MemoryStore:
     def exists(self, address: str) -> bool:
         self._check_open()
         return address in self._scopes
+
+    def head(self, address: str) -> Head:
+        return self._state(address).head
 
     @contextmanager
     def read(self, address: str) -> Iterator[View]:
@@ -322,14 +447,24 @@ class MemoryStore:
         with self._writing:
             self._writer = threading.get_ident()
             try:
-                tx = MemoryTx(self._state(address))
+                slots = None if self._slots is None else self._slots.read(address)
+                tx = MemoryTx(self._state(address), slots)
                 result = work(tx)
                 self._reach(Failpoint.STORE_BEFORE_COMMIT)
                 self._scopes[address] = tx.result
+                if self._slots is not None and tx.beside is not None and tx.beside != slots:
+                    self._slots.replace(address, tx.beside)
                 self._reach(Failpoint.STORE_AFTER_COMMIT)
                 return result
             finally:
                 self._writer = None
+
+    def resolve(self, address: str, commit: str) -> bool | None:
+        """No answer is ever lost."""
+
+    def lasting(self, address: str) -> bool:
+        """Always: there is no other copy that could be older."""
+        return self.exists(address)
 
     def make_room(self) -> None:
         self._check_open()
@@ -359,6 +494,33 @@ class MemoryStore:
         self._check_open()
         with self._writing:
             self._scopes.pop(address, None)
+
+    def strays(self) -> Sequence[str]:
+        known = {entry.address: entry for entry in every_entry(self._catalog)}
+        stray = [f"{one} belongs to no scope." for one in sorted(self._scopes.keys() - known)]
+        lost = [a for a, one in known.items() if not one.destroyed and a not in self._scopes]
+        return [*stray, *(f"The rows of {address} are lost." for address in lost)]
+
+    def copy(self) -> Sequence[dict[str, object]]:
+        """All that it holds now, as a standby would have it."""
+        return [dict(held) for held in self._held()]
+
+    def become(self, copied: Sequence[dict[str, object]]) -> None:
+        """Hold what another copy holds."""
+        with self._writing:
+            for held, other in zip(self._held(), copied, strict=True):
+                held.clear()
+                held.update(other)
+
+    def _held(self) -> Sequence[dict[str, object]]:
+        parts = (
+            self,
+            self._catalog,
+            self._shared,
+            *(() if self._slots is None else (self._slots,)),
+        )
+        found = [vars(part) for part in parts]
+        return [one for held in found for one in held.values() if isinstance(one, dict)]
 
     def close(self) -> None:
         self._closed = True

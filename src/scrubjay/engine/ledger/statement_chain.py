@@ -111,5 +111,5 @@ def put(opened: OpenScope, tx: Tx, memory: Memory, vector: bytes | None) -> None
     """Write a derived memory, also over one that was withdrawn before."""
     known = tx.row(Collection.MEMORY, opened.row_id(memory.id))
     version = 1 if known is None else known.version + 1
-    row = opened.seal(replace(memory, version=version), tx.head().memory.epoch, vector)
-    opened.write_row(tx, Collection.MEMORY, row)
+    memory = replace(memory, version=version)
+    opened.write_memory(tx, memory, opened.seal(memory, tx.head().memory.epoch, vector))

@@ -280,7 +280,7 @@ class TurnLedger(LedgerView):
         turn_row = self._opened.row_id(turn.id)
         for row in derived(self._tx, turn_row):
             memory = self._opened.unseal(row)
-            if memory.pinned or memory.sources != (turn.id,):
+            if memory.pinned or memory.archived_at or memory.sources != (turn.id,):
                 continue
             if only is not None and memory.id not in only:
                 continue

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 
-from scrubjay.engine.ledger import derivation, turns
+from scrubjay.engine.ledger import conversations, derivation, turns
 from scrubjay.engine.memories import retention
 from scrubjay.engine.memories.forget import erase_row, present
 from scrubjay.engine.scope import due_work
@@ -51,6 +51,7 @@ def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Pu
             for one in Collection
         )
 
+    opened.counters.flush()  # or what was recalled a moment ago would count as idle
     finders = (
         ("expired", expired),
         ("superseded", superseded),
@@ -65,11 +66,13 @@ def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Pu
         retention.note_purged(opened)
     spoken = opened.read(partial(retention.past_turns, opened, now=now))
     counts["turns"] = _erase_turns(opened, spoken, actor)
+    over = opened.read(partial(retention.past_conversations, opened, now=now))
+    counts["conversations"] = sum(_delete_conversation(opened, one, actor) for one in over)
     dropped = opened.write(drop, erasing=True)
     ports.reach(Failpoint.PURGE_COMMITTED)
     backups = ports.store.catalog.backups(opened.address)
-    over = [backup for backup in backups if backup.expires < today]
-    for backup in over:
+    expired_backups = [backup for backup in backups if backup.expires < today]
+    for backup in expired_backups:
         strike(ports, backup)
     due_work.push(opened)
     # Always, like the sweep: one that died may have left what it erased in the segments.
@@ -78,7 +81,7 @@ def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Pu
     due_work.sweep(opened)
     ports.store.settle(opened.address)
     opened.copy_audit_head()
-    return Purged(**counts, dropped=dropped, backups=len(over))
+    return Purged(**counts, dropped=dropped, backups=len(expired_backups))
 
 
 def _erase(
@@ -138,6 +141,23 @@ def _erase_turns(opened: OpenScope, ids: list[bytes], actor: Actor) -> int:
         count += opened.write(partial(store, ids[at : at + _BATCH]), erasing=True)
         opened.ports.reach(Failpoint.PURGE_COMMITTED)
     return count
+
+
+def _delete_conversation(opened: OpenScope, row_id: bytes, actor: Actor) -> bool:
+    """Delete a conversation with the entries that no other one shares; whether it was there."""
+
+    def store(tx: Tx) -> bool:
+        if (row := living(tx, Collection.CONVERSATION, row_id)) is None:
+            return False
+        rows = {row_id: row} | conversations.unshared(opened, tx, row)
+        conversations.erase(opened, tx, rows, {})
+        opened.leave_due(tx, Due.PUSH | Due.SWEEP)
+        opened.trail.record(tx, "purge.conversation", actor, [*rows], number=len(rows))
+        return True
+
+    deleted = opened.write(store, erasing=True)
+    opened.ports.reach(Failpoint.PURGE_COMMITTED)
+    return deleted
 
 
 def _lineage(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from heapq import heappush, heapreplace
 
+from scrubjay.engine.scope.counters import NEVER, Recalls
 from scrubjay.engine.scope.open_scope import OpenScope, living
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
-from scrubjay.model.overview import Change, Changes, Lineage, Relative
+from scrubjay.model.overview import Change, Changes, Lineage, RecallCounter, Relative
 from scrubjay.model.pages import Page, Paged, cursor_at, place
 from scrubjay.model.requests import Browse
 from scrubjay.model.rows import Collection
@@ -51,6 +52,20 @@ def read_live(opened: OpenScope, view: View, public_id: str) -> Memory:
 def not_here(public_id: str) -> NotFound:
     """The error for an id with no memory in this scope."""
     return NotFound(f"There is no memory {public_id} in this scope.")
+
+
+def counter(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> RecallCounter:
+    """How often a memory was recalled, and when last."""
+
+    def look(view: View) -> Recalls:
+        number = read_live(opened, view, public_id).number
+        written = opened.counters.of(view, [number]).get(number, NEVER)
+        return written.joined(opened.counters.pending.get(number, NEVER))
+
+    recalls = opened.read(look)
+    opened.note_read("counters", actor)
+    at = recalls.at if recalls.times else None
+    return RecallCounter(id=public_id, recalls=recalls.times, recalled_at=at)
 
 
 def browse(opened: OpenScope, request: Browse, *, actor: Actor = Actor.USER) -> Page[Memory]:

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from scrubjay import vault
+from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key
-from scrubjay.engine.scope.open_scope import Ports
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.results import BackupNote, Erasure
 from scrubjay.vault import Purpose, Sealer

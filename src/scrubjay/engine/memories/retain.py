@@ -15,7 +15,7 @@ from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
-from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, Stale
+from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, LimitReached, Stale
 from scrubjay.model.memory import Edition, Kind, Memory, check_category, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Amend, Caller, Retain, Supersede
@@ -228,14 +228,24 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
 def amend(
     opened: OpenScope, request: Amend, caller: Caller, expected: frozenset[Edition] | None = None
 ) -> Memory:
-    """Change a memory's pin and expiry, both or neither; Stale if it is not as expected."""
+    """Change a memory's pin, expiry and archiving; Stale if it is not as expected.
+
+    Only the newest version is archived. One that is past a limit is not taken back.
+    """
 
     def store(tx: Tx) -> Memory:
         old = read_live(opened, tx, request.id)
         check_expected(old.edition, expected)
-        new = request.memory(old)
+        new = request.memory(old, opened.ports.clock.now())
         if new == old:
             return old
+        archives = new.archived_at != old.archived_at
+        if archives and not old.live:
+            raise Conflict(f"{old.id} was superseded.", hint="Archive the newest version.")
+        if archives and new.archived_at is None and opened.limits.retires(tx, new):
+            raise LimitReached(
+                f"{old.id} is past the retention of its kind.", hint="Pin it, or raise the limit."
+            )
         new = replace(new, version=old.version + 1)
         row = opened.put(tx, new)
         if new.pinned is not old.pinned:
@@ -243,6 +253,9 @@ def amend(
             opened.trail.record(tx, verb, caller.actor, (row.id,))
         if new.expires_at != old.expires_at:
             opened.trail.record(tx, "expire", caller.actor, (row.id,))
+        if archives:
+            verb = "archive" if new.archived_at else "unarchive"
+            opened.trail.record(tx, verb, caller.actor, (row.id,))
         return new
 
     return opened.write(store)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
 
+from scrubjay.engine.ledger import conversations
 from scrubjay.engine.scope.open_scope import OpenScope, changes, derived
+from scrubjay.model.conversations import Conversation
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.requests import Caller
@@ -39,7 +42,10 @@ def set_retention(opened: OpenScope, request: SetRetention, caller: Caller) -> R
     The memories are read before the transaction, and only what is newer inside it.
     """
     policy = Retention(
-        limits=tuple(request.limits), turns=request.turns, duplicates=Duplicates(request.duplicates)
+        limits=tuple(request.limits),
+        turns=request.turns,
+        conversations=request.conversations,
+        duplicates=Duplicates(request.duplicates),
     )
     seen = Census(opened, policy)
     opened.read(seen.follow)
@@ -77,7 +83,7 @@ class Census:
         ):
             self._seen.pop(row.id, None)
             memory = None if row.erased else self._opened.unseal_sound(row)
-            if memory is not None and memory.current:
+            if memory is not None and memory.shown:
                 said = self._opened.said_hash(memory) if self._latest else b""
                 self._seen[row.id] = (replace(memory, content="", metadata={}), said)
         self._upto = view.head().memory.seq
@@ -102,11 +108,11 @@ def same_before(opened: OpenScope, tx: Tx, memory: Memory) -> Memory | None:
     from stays: what was derived would lose its source.
     """
     state = opened.limits.read(tx)
-    if state is None or state.policy.duplicates is Duplicates.KEEP or not memory.current:
+    if state is None or state.policy.duplicates is Duplicates.KEEP or not memory.shown:
         return None
     for row in derived(tx, opened.said_hash(memory)):
         old = opened.unseal_sound(row)
-        if old is None or not old.current or old.origin.trust > memory.origin.trust:
+        if old is None or not old.shown or old.origin.trust > memory.origin.trust:
             continue
         if not tx.derived(row.id):
             return old
@@ -146,9 +152,12 @@ def past_use(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
         {} if state is None else {one.kind: one for one in state.policy.limits if one.idle_days}
     )
 
+    recalled = opened.counters.every(view) if limits else {}
+
     def idle(memory: Memory) -> bool:
-        limit = limits.get(memory.kind)
-        return limit is not None and limit.idle(memory.recorded_at, now)
+        limit, last = limits.get(memory.kind), recalled.get(memory.number)
+        used = memory.recorded_at if last is None else max(memory.recorded_at, last.at)
+        return limit is not None and limit.idle(used, now)
 
     rows = opened.memories(view) if limits else ()
     return [row.id for row, memory in rows if memory.current and not memory.pinned and idle(memory)]
@@ -161,9 +170,27 @@ def past_turns(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
     if limit is None or limit == Limit():
         return []
     said = sorted(((turn, row) for row, turn in opened.turns(view)), key=lambda one: one[0].place)
-    beyond = max(0, len(said) - limit.number) if limit.number is not None else 0
+    return _past(limit, [(row.id, turn.at) for turn, row in said], now)
+
+
+def past_conversations(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
+    """The conversations past their number or age, by their last write, oldest first."""
+    state = opened.limits.read(view)
+    limit = None if state is None else state.policy.conversations
+    if limit is None or limit == Limit():
+        return []
+    rows = [
+        (row, conversations.opened_row(opened, row)) for row in conversations.records(opened, view)
+    ]
+    held = [(one.updated_at, row.id) for row, one in rows if isinstance(one, Conversation)]
+    return _past(limit, [(row_id, time) for time, row_id in sorted(held)], now)
+
+
+def _past(limit: Limit, held: Sequence[tuple[bytes, datetime]], now: datetime) -> list[bytes]:
+    """Those of some rows in the order of time that are past a number or an age."""
+    beyond = max(0, len(held) - limit.number) if limit.number is not None else 0
     return [
-        row.id
-        for place, (turn, row) in enumerate(said)
-        if place < beyond or limit.expired(turn.at, now)
+        row_id
+        for place, (row_id, time) in enumerate(held)
+        if place < beyond or limit.expired(time, now)
     ]

@@ -42,7 +42,7 @@ def quarantined(opened: OpenScope, *, actor: Actor) -> tuple[Memory, ...]:
             memory
             for _, memory in opened.memories(view)
             if memory.quarantined
-            and opened.limits.seen(view, memory).current
+            and opened.limits.seen(view, memory).shown
             and not memory.expired(now)
         ]
     )

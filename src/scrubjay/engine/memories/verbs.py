@@ -13,8 +13,8 @@ from scrubjay.engine.open_scopes import LazyModule
 from scrubjay.engine.search.verbs import SearchVerbs
 from scrubjay.model.batches import RetainedMany, RetainMany
 from scrubjay.model.errors import Frozen, NeedsConfirmation, NotFound
-from scrubjay.model.memory import Edition, Memory, abbreviated
-from scrubjay.model.overview import Changes, Lineage
+from scrubjay.model.memory import Edition, Kind, Memory, abbreviated
+from scrubjay.model.overview import Changes, Lineage, RecallCounter
 from scrubjay.model.pages import FIRST, Page, Paged, paged
 from scrubjay.model.requests import (
     NOTHING,
@@ -24,6 +24,7 @@ from scrubjay.model.requests import (
     Approve,
     Browse,
     Caller,
+    CountersRequest,
     Forget,
     FreezeRequest,
     Get,
@@ -67,6 +68,11 @@ _NEAR_CHARS = 1_000
 class MemoryVerbs(SearchVerbs):
     """Verbs on memories: write, read, erase, trust. A preview of forget searches, too."""
 
+    def kind_of(self, text: str) -> Kind:
+        """The kind a text reads like: preference or instruction, else fact."""
+        distiller = self._ports.distiller
+        return Kind.FACT if distiller is None else distiller.kind(text)
+
     def retain(self, scope: Scope, request: Retain, caller: Caller = USER) -> Retained:
         """Write a memory; durable when this returns, idempotent by `key`."""
         return retaining.retain(self._begin(scope), request, caller)
@@ -94,7 +100,7 @@ class MemoryVerbs(SearchVerbs):
         *,
         expected: frozenset[Edition] | None = None,
     ) -> Memory:
-        """Pin or unpin a memory, or set when it expires; null lifts that.
+        """Pin, archive or expire a memory, or take that back: unpin, unarchive, no expiry.
 
         `expected` is an optimistic lock: Stale if the memory is in none of these editions.
         """
@@ -124,6 +130,16 @@ class MemoryVerbs(SearchVerbs):
         opened, actor = self._look(scope), caller.actor
         chain = self._by_id(scope, request.id, lambda id: read.history(opened, id, actor=actor))
         return paged(chain, request.limit, request.cursor)
+
+    def counters(
+        self, scope: Scope, request: CountersRequest, caller: Caller = USER
+    ) -> tuple[RecallCounter, ...]:
+        """How often each of these memories was recalled, and when last; in their order."""
+        opened, actor = self._look(scope), caller.actor
+        return tuple(
+            self._by_id(scope, one, lambda id: read.counter(opened, id, actor=actor))
+            for one in request.ids
+        )
 
     def lineage(self, scope: Scope, request: LineageRequest, caller: Caller = USER) -> Lineage:
         """What a memory was derived from, and what was derived from it: two steps, at most 50."""
@@ -181,7 +197,7 @@ class MemoryVerbs(SearchVerbs):
         with suppress(Frozen):
             for memory in found.memories[:_NEAR_TARGETS]:
                 asked = Recall(memory.content[:_NEAR_CHARS], limit=_NEAR + len(shown))
-                for hit in self.recall(scope, asked, caller, local=True).hits:
+                for hit in self.recall(scope, asked, caller, local=True, counted=False).hits:
                     near.setdefault(hit.memory.id, hit.memory)
         others = [one for one in near.values() if one.id not in shown]
         return replace(found, near=tuple(others[:_NEAR]))

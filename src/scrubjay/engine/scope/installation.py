@@ -6,10 +6,11 @@ import hashlib
 import json
 
 from scrubjay import vault
-from scrubjay.engine.scope.open_scope import Ports
+from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.model.errors import KeyMissing, NotFound, SealBroken
 from scrubjay.model.rows import CatalogEntry
 from scrubjay.model.scope import Scope
+from scrubjay.ports import every_entry
 from scrubjay.vault import Purpose, Sealer
 
 
@@ -23,7 +24,7 @@ def installation_key(ports: Ports, *, make: bool = False) -> bytes:
     try:
         key = ports.keyring.installation()
     except (KeyMissing, SealBroken) as error:
-        if isinstance(error, SealBroken) or catalog.entries():
+        if isinstance(error, SealBroken) or catalog.entries(limit=1):
             raise _key_missing(ports, error.message) from error
         if not make:
             raise NotFound(
@@ -31,8 +32,8 @@ def installation_key(ports: Ports, *, make: bool = False) -> bytes:
             ) from error
         return ports.keyring.found()
     proof = hashlib.sha256(key).digest()
-    if proof not in ports.proven and (entries := catalog.entries()):
-        if not any(scope_name(key, entry) for entry in entries):
+    if proof not in ports.proven and catalog.entries(limit=1):
+        if not any(scope_name(key, entry) for entry in every_entry(catalog)):
             raise _key_missing(ports, "They are the keys of another home.")
         ports.proven.add(proof)
     return key

@@ -11,16 +11,11 @@ from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.memories import receipts
+from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key, name_sealer, scope_name
-from scrubjay.engine.scope.open_scope import (
-    DESTROYED,
-    LOOKUP,
-    OpenScope,
-    Ports,
-    changes,
-    slot,
-)
+from scrubjay.engine.scope.open_scope import DESTROYED, OpenScope, changes
 from scrubjay.engine.scope.policy import quota_of
+from scrubjay.engine.scope.scope_keys import LOOKUP, slot
 from scrubjay.model.errors import (
     Damaged,
     Destroyed,
@@ -34,7 +29,7 @@ from scrubjay.model.errors import (
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import CatalogEntry, Collection, Head
 from scrubjay.model.scope import Scope
-from scrubjay.ports import Failpoint, Tx
+from scrubjay.ports import Failpoint, Tx, every_entry
 from scrubjay.vault import KEY_BYTES, Purpose
 
 
@@ -68,7 +63,7 @@ def open_scope(
             f"The keys of {scope} are not in {ports.keyring.place}, or are those of another scope.",
             hint="Put the whole keys folder back that belongs to this data; nothing was changed.",
         ) from error
-    opened.read(lambda view: view.head())
+    opened.head()
     opened.examine()
     return opened
 
@@ -127,9 +122,10 @@ def _address(ports: Ports, scope: Scope, generation: int) -> str:
 def make(ports: Ports, scope: Scope, address: str, lookup: bytes | None = None) -> None:
     """Create an empty scope: keys, then the file, then the catalog entry."""
     random, add = ports.clock.random, ports.keyring.add
-    add(address, LOOKUP, lookup or random(KEY_BYTES))
+    add(address, LOOKUP, lookup or random(KEY_BYTES), scope)
     for collection in (Collection.MEMORY, Collection.TURN, Collection.SESSION):
-        add(address, slot(collection, 1), random(KEY_BYTES))  # others get theirs when first used
+        # Others get theirs when first used.
+        add(address, slot(collection, 1), random(KEY_BYTES), scope)
     ports.reach(Failpoint.CREATE_KEYS_ADDED)
     ports.store.create(address)
     ports.reach(Failpoint.CREATE_STORED)
@@ -143,7 +139,7 @@ def make(ports: Ports, scope: Scope, address: str, lookup: bytes | None = None) 
 
 def scopes(ports: Ports) -> tuple[tuple[Scope, ...], tuple[str, ...]]:
     """Existing scopes, sorted by name, and the addresses whose names do not open."""
-    entries = [one for one in ports.store.catalog.entries() if not one.destroyed]
+    entries = [one for one in every_entry(ports.store.catalog) if not one.destroyed]
     if not entries:
         return (), ()
     key = installation_key(ports)
@@ -163,7 +159,7 @@ def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
         raise NotFound(f"There is no scope {scope}.")
     if not entry.destroyed:
         # Who cannot delete keys now, because another process holds them, leaves all as it is.
-        ports.keyring.delete(address, "none")
+        ports.keyring.check_deletable()
         _finish_destroy(ports, address)
     return receipts.kept(ports, address)[-1]
 
@@ -187,9 +183,8 @@ def _finish_destroy(ports: Ports, address: str) -> None:
     ports.reach(Failpoint.DESTROY_MARKED)
     # What the head says is lost with the file: from this slot on, the destroy is finished anyway.
     ports.keyring.add(address, DESTROYED, ports.clock.random(KEY_BYTES))
-    for purpose in ports.keyring.purposes(address):
-        if purpose != DESTROYED:
-            ports.keyring.delete(address, purpose)
+    purposes = ports.keyring.purposes(address)
+    ports.keyring.delete(address, *(one for one in purposes if one != DESTROYED))
     ports.reach(Failpoint.DESTROY_KEYS_DELETED)
     # Another process may carry the same destroy to its end, and be faster.
     with suppress(NotFound):

@@ -11,16 +11,18 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.scope import pending_blobs
 from scrubjay.engine.scope.audit_trail import AuditTrail
+from scrubjay.engine.scope.counters import Counters
+from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.limits import ScopeLimits
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
-from scrubjay.engine.scope.policy import Policy, quota_of
+from scrubjay.engine.scope.policy import quota_of
 from scrubjay.engine.scope.provisions import LongBody, Need, Provisions
+from scrubjay.engine.scope.scope_keys import ScopeKeys, slot
 from scrubjay.model import records, turns
 from scrubjay.model.echo import plain_words
 from scrubjay.model.errors import (
@@ -31,6 +33,7 @@ from scrubjay.model.errors import (
     KeyMissing,
     LimitReached,
     NotFound,
+    OutcomeUnknown,
     ScrubjayError,
     SealBroken,
     StoreError,
@@ -43,24 +46,14 @@ from scrubjay.model.scope import Quota, Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
 from scrubjay.ports import (
-    Blobs,
-    Clock,
-    Distiller,
-    Embedder,
-    Extractor,
     Failpoint,
-    Keyring,
-    Reach,
-    Store,
     Tx,
     View,
-    pass_by,
     patience,
 )
-from scrubjay.vault import KEY_BYTES, Mac, Purpose, Sealer
+from scrubjay.vault import Mac, Purpose, Sealer
 
 Result = TypeVar("Result")
-LOOKUP = "lookup"
 DESTROYED = "destroyed"
 """A slot of this name is written before the first key is deleted, so that a destroy that was
 cut off is finished, while a keys folder that is merely absent never deletes anything."""
@@ -75,32 +68,9 @@ _ROOM_HINT = "Nothing was written. Forget and purge what is not needed, or have 
 _log = logging.getLogger(__name__)
 
 
-class Ports(Struct, frozen=True, kw_only=True):
-    """The adapters an engine works with, one per port, and its policy."""
-
-    store: Store
-    blobs: Blobs
-    keyring: Keyring
-    clock: Clock
-    embedder: Embedder
-    distiller: Distiller | None = None
-    """Derives memories from turns by rules; without one, turns are only stored."""
-    extractor: Extractor | None = None
-    """Extracts memories by a language model; without one, no turn leaves this machine."""
-    reach: Reach = pass_by
-    policy: Policy = Policy()
-    proven: set[bytes] = set()
-    """Hashes of the installation keys that were seen to open this catalog."""
-
-
 def day(time: datetime) -> int:
     """The day of a time, counted from 1970-01-01."""
     return int(time.astimezone(UTC).timestamp()) // 86_400
-
-
-def slot(collection: Collection, epoch: int) -> str:
-    """The keyring purpose of one epoch key."""
-    return f"{collection.value}.{epoch}"
 
 
 def slots(ports: Ports, address: str, collection: Collection) -> list[int]:
@@ -124,8 +94,8 @@ def living(view: View, collection: Collection, row_id: bytes) -> Row | None:
 
 def derived(view: View, source: bytes) -> list[Row]:
     """The memories that were derived from a turn or memory and are not erased."""
-    rows = (living(view, Collection.MEMORY, row_id) for row_id in view.derived(source))
-    return [row for row in rows if row is not None]
+    rows = view.rows(Collection.MEMORY, ids := view.derived(source))
+    return [rows[row_id] for row_id in ids if row_id in rows and not rows[row_id].erased]
 
 
 def earlier_versions(row_id: bytes) -> bytes:
@@ -142,15 +112,15 @@ class OpenScope:
         self.ports = ports
         self.scope = scope
         self.address = address
-        lookup = ports.keyring.get(address, LOOKUP)
+        self.keys = ScopeKeys(ports.keyring, ports.clock, scope, address)
+        lookup = self.keys.lookup
         self._id_mac = Mac(vault.derive(lookup, Purpose.ID, scope))
         self._key_mac = Mac(vault.derive(lookup, Purpose.KEY, scope))
         self._session_mac = Mac(vault.derive(lookup, Purpose.SESSION, scope))
         self._approval_mac = Mac(vault.derive(lookup, Purpose.APPROVAL, scope))
         self.trail = AuditTrail.of(lookup, scope, ports.clock)
         self.limits = ScopeLimits(lookup, scope, ports.clock)
-        self._secrets: dict[tuple[Collection, int], bytes] = {}
-        self._sealers: dict[tuple[Collection, Purpose, int], Sealer] = {}
+        self.counters = Counters(self)
         self._local = threading.local()
         self._mutex = threading.Lock()
         self._reads: Counter[tuple[str, str]] = Counter()
@@ -198,59 +168,43 @@ class OpenScope:
 
     def sealer(self, collection: Collection, purpose: Purpose, epoch: int) -> Sealer:
         """The sealer for one purpose and epoch; KeyMissing if the epoch's key is gone."""
-        found = self._sealers.get((collection, purpose, epoch))
-        if found is not None:
-            return found
-        secret = self._secret(collection, epoch)
-        sealer = Sealer(secret, purpose, self.scope, collection.value, epoch)
-        with self._mutex:
-            self._sealers[collection, purpose, epoch] = sealer
-        return sealer
+        ahead = self._provisions
+        fresh = ahead is not None and (collection, epoch) in ahead.keys
+        if not fresh and not self.keys.held(collection, epoch):
+            self._secure(collection, epoch)
+        return self.keys.sealer(collection, purpose, epoch, ahead)
 
     @property
     def _provisions(self) -> Provisions | None:
         """What the transaction that this thread is in has at hand; None outside of one."""
         return getattr(self._local, "provisions", None)
 
-    def _secret(self, collection: Collection, epoch: int) -> bytes:
-        """The epoch key; in a transaction only one that was fetched before."""
-        if found := self._secrets.get((collection, epoch)):
-            return found
+    def _secure(self, collection: Collection, epoch: int) -> None:
+        """Get an epoch key at hand; in a transaction it has to be fetched before."""
         ahead = self._provisions
         if ahead is not None and (collection, epoch) not in ahead.missing:
             raise Need(partial(self._fetch, ahead, collection, epoch))
         try:
             if ahead is not None:
                 raise KeyMissing("It was looked for before the transaction began.")
-            found = self.ports.keyring.get(self.address, slot(collection, epoch))
+            self.keys.secret(collection, epoch)
         except KeyMissing as error:
             raise KeyMissing(
                 f"A {collection.value} of {self.scope} is sealed under key {epoch}, "
                 f"which is gone from {self.ports.keyring.place}.",
                 hint="The data file is older than the keys folder: restore from a backup.",
             ) from error
-        with self._mutex:
-            self._secrets[collection, epoch] = found
-        return found
 
     def _fetch(self, ahead: Provisions, collection: Collection, epoch: int) -> None:
         """Fetch a key ahead of a transaction, or note that it is gone."""
         try:
-            self._secret(collection, epoch)
+            self._secure(collection, epoch)
         except KeyMissing:
             ahead.missing.add((collection, epoch))
 
     def slots(self, collection: Collection) -> list[int]:
         """The epochs of a collection whose keys are in the keyring."""
         return slots(self.ports, self.address, collection)
-
-    def drop_sealers(self, collection: Collection, below: int) -> None:
-        """Drop the cached keys of epochs that have been rotated away."""
-        with self._mutex:
-            for name in [n for n in self._sealers if n[0] is collection and n[2] < below]:
-                del self._sealers[name]
-            for key in [k for k in self._secrets if k[0] is collection and k[1] < below]:
-                del self._secrets[key]
 
     def epoch(self, collection: Collection) -> int:
         """The epoch of a collection as last seen; every write checks it against the head."""
@@ -476,6 +430,7 @@ class OpenScope:
     def erase_memory(self, tx: Tx, row: Row, memory: Memory | None) -> None:
         """Erase the row of a memory; one that does not open may stay counted below a cap."""
         tx.erase(Collection.MEMORY, row.id, drop_day=self.drop_day())
+        self.counters.erase(tx, row)
         if memory is not None:
             self.limits.follow(tx, memory, row.born, erased=True)
 
@@ -496,7 +451,7 @@ class OpenScope:
         version = 1 if known is None else known.version + 1
         position = tx.head().at(collection)
         if not position.seq:  # the first row: only a new scope's own collections have a key
-            self._require_slot(collection, position.epoch, Failpoint.COLLECTION_KEY_ADDED)
+            self._require_slot(tx, collection, position.epoch, Failpoint.COLLECTION_KEY_ADDED)
         row = Row(
             id=row_id, version=version, epoch=position.epoch, cell=None, session=session, key=key
         )
@@ -533,8 +488,8 @@ class OpenScope:
         since = head.due_since if head.due else day(self.ports.clock.now())
         tx.set_head(replace(head, due=head.due | work, due_since=since))
 
-    def clear_due(self, work: Due, seen: Head) -> None:
-        """Clear a due mark, unless the scope has changed since (compare-and-set)."""
+    def clear_due(self, work: Due, seen: Head, *, old_slots: Iterable[str] = ()) -> None:
+        """Clear a due mark and old slots, unless the scope has changed since (compare-and-set)."""
 
         def store(tx: Tx) -> None:
             head = tx.head()
@@ -543,10 +498,12 @@ class OpenScope:
             else:
                 unchanged = head.audit_count == seen.audit_count
             if unchanged:
+                for name in old_slots:
+                    tx.set_slot(name, None)
                 left = head.due & ~work
                 tx.set_head(replace(head, due=left, due_since=head.due_since if left else None))
 
-        if seen.due & work:
+        if seen.due & work or old_slots:
             self.write(store, frozen_too=True, erasing=True)
 
     def raise_epoch(self, tx: Tx, collection: Collection, epoch: int | None = None) -> None:
@@ -558,19 +515,24 @@ class OpenScope:
         head = tx.head()
         position = head.at(collection)
         epoch = epoch or position.epoch + 1
-        self._require_slot(collection, epoch, Failpoint.ROTATE_SLOT_ADDED)
+        self._require_slot(tx, collection, epoch, Failpoint.ROTATE_SLOT_ADDED)
         tx.set_head(head.moved(collection, replace(position, epoch=epoch)))
 
-    def _require_slot(self, collection: Collection, epoch: int, added: Failpoint) -> None:
-        """Begin an epoch in a transaction: its key is in the keyring by then."""
-        if (collection, epoch) not in self._secrets:
+    def _require_slot(self, tx: Tx, collection: Collection, epoch: int, added: Failpoint) -> None:
+        """Begin an epoch in a transaction: its key is in a slot by then, or with its commit."""
+        if self.keys.held(collection, epoch):
+            return
+        name, ahead = slot(collection, epoch), self._provisions
+        if not self.keys.beside_rows or name in tx.slots():
             raise Need(partial(self._add_slot, collection, epoch, added))
+        assert ahead is not None
+        if name not in ahead.made:
+            raise Need(lambda: ahead.made.update({name: self.keys.make(name)}))
+        ahead.keys[collection, epoch], wrapped = ahead.made[name]
+        tx.set_slot(name, wrapped)
 
     def _add_slot(self, collection: Collection, epoch: int, added: Failpoint) -> None:
-        key = self.ports.clock.random(KEY_BYTES)
-        kept = self.ports.keyring.add(self.address, slot(collection, epoch), key)
-        with self._mutex:
-            self._secrets[collection, epoch] = kept
+        self.keys.add(collection, epoch)
         self.ports.reach(added)
 
     # -- the guarded way to the rows ---------------------------------------------------
@@ -586,7 +548,21 @@ class OpenScope:
                 return self._look(look)
         return self._look(look)
 
+    def head(self) -> Head:
+        """The head as it is now, in one call of the store; Destroyed if the scope is gone."""
+        try:
+            head = self.ports.store.head(self.address)
+            if self._doubtful(head):
+                self.examine()
+                head = self.ports.store.head(self.address)
+        except NotFound as error:
+            self._explain_absence(error)
+            raise
+        self._note_durable(head)
+        return head
+
     def _look(self, look: Callable[[View], Result]) -> Result:
+        self.keys.renew()
         try:
             with self.ports.store.read(self.address) as view:
                 head = view.head()
@@ -660,6 +636,7 @@ class OpenScope:
         frozen_too: bool,
         erasing: bool,
     ) -> Result:
+        self.keys.renew()
         taken: Counter[tuple[str, str]] | None = None
         if self._reads:
             with self._mutex:
@@ -674,6 +651,7 @@ class OpenScope:
                 raise Frozen(f"The scope {self.scope} is frozen.")
             ahead.wanted.clear()
             ahead.fresh = 0
+            ahead.keys.clear()
             self._local.provisions = ahead
             try:
                 for (verb, actor), number in sorted(taken.items()) if taken else ():
@@ -688,7 +666,7 @@ class OpenScope:
             return result
 
         try:
-            result = self.ports.store.write(self.address, guarded, erasing=erasing)
+            result = self._commit(guarded, erasing=erasing)
         except (ScrubjayError, Need) as error:
             if taken:
                 with self._mutex:
@@ -696,14 +674,30 @@ class OpenScope:
             if isinstance(error, NotFound):
                 self._explain_absence(error)
             raise
+        self.keys.hold(ahead.keys)
         if erasing:
             self.kept.clear()
         return result
 
+    def _commit(self, work: Callable[[Tx], Result], *, erasing: bool) -> Result:
+        """Run `work` in a transaction; where its answer is lost, ask what became of it."""
+        results = list[Result]()
+        try:
+            self.ports.store.write(
+                self.address, lambda tx: results.append(work(tx)), erasing=erasing
+            )
+        except OutcomeUnknown as error:
+            happened = self.ports.store.resolve(self.address, error.commit)
+            if happened is None:
+                raise
+            if not happened:
+                raise Need(lambda: None) from error
+        return results[-1]
+
     def is_there(self) -> bool:
         """Whether the scope can be read, and was not destroyed since it was opened."""
         try:
-            self.read(lambda view: view.head())
+            self.head()
         except Destroyed:
             return False
         return True
@@ -797,15 +791,14 @@ class OpenScope:
 
     def flush_reads(self) -> None:
         """Write the counted reads to the audit trail, or later if the disk is full."""
-        if not self._reads:
-            return
         # Reading goes on while the disk is full or a writer stands still: the reads stay counted.
         with suppress(Full, Busy), patience(_FLUSH_SECONDS):
-            self.write(lambda _: None, frozen_too=True)
+            if self._reads:
+                self.write(lambda _: None, frozen_too=True)
 
     def copy_audit_head(self) -> Head:
         """Copy the audit head to the catalog, so that a truncated trail is detected."""
-        head = self.read(lambda view: view.head())
+        head = self.head()
         catalog = self.ports.store.catalog
         entry = catalog.entry(self.address)
         if entry is not None and entry.audit_count < head.audit_count:
@@ -814,11 +807,13 @@ class OpenScope:
         return head
 
     def close(self) -> None:
-        """Write the counted reads and copy the audit head, if possible.
+        """Write what was counted of reads and recalls, and copy the audit head, if possible.
 
         It never fails: after a destroy, or on a full disk, only the count of reads is lost.
         """
         try:
+            with suppress(Full, Busy), patience(_FLUSH_SECONDS):
+                self.counters.flush()  # and the reads with it
             self.flush_reads()
             self.copy_audit_head()
         except ScrubjayError as error:

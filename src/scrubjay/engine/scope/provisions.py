@@ -47,6 +47,10 @@ class Provisions(Struct, kw_only=True):
     """Those that the last attempt referred to, and that are not stored yet."""
     fresh: int = 0
     """How many memories the last attempt added."""
+    made: dict[str, tuple[bytes, bytes]] = {}
+    """Keys of epochs that this write begins where slots lie beside the rows, and wrapped."""
+    keys: dict[tuple[Collection, int], bytes] = {}
+    """Those that this attempt keeps in a slot; nobody else may use them before its commit."""
     missing: set[tuple[Collection, int]] = set()
     """Epochs whose keys are gone."""
     examined: bool = False

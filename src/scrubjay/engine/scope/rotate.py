@@ -8,12 +8,14 @@ continues from there.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 from msgspec.structs import replace
 
 from scrubjay.engine.scope import pending_blobs
-from scrubjay.engine.scope.open_scope import OpenScope, slot
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.provisions import LongBody
+from scrubjay.engine.scope.scope_keys import slot
 from scrubjay.engine.search import manifest
 from scrubjay.model.errors import SealBroken
 from scrubjay.model.origin import Actor
@@ -28,7 +30,7 @@ _BATCH_BYTES = 8 * 1024 * 1024
 
 def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
     """Give every collection a new epoch key and delete the old ones."""
-    head = opened.read(lambda view: view.head())
+    head = opened.head()
     # A collection that was never used has no key; one that was, and has none, lost it.
     used = [one for one in Collection if head.at(one).seq or opened.slots(one)]
 
@@ -55,7 +57,7 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
     deadline = None if seconds is None else clock.monotonic() + seconds
     resealed = 0
     # Where to go on depends on the present epoch, which the caller may just have raised.
-    opened.read(lambda view: view.head())
+    opened.head()
     for collection in Collection:
         after = opened.resume_at(collection)
         while after >= 0:
@@ -65,18 +67,27 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
             if count and deadline is not None and clock.monotonic() >= deadline:
                 return resealed
     manifest.renew(opened)
+    if opened.read(opened.counters.outdated):
+        opened.write(opened.counters.renew, frozen_too=True, erasing=True)
     opened.ports.reach(Failpoint.ROTATE_RESEALED)
-    if (head := opened.read(_head_if_done)) is None:
+    if (head := opened.read(partial(_head_if_done, opened))) is None:
         return resealed
+    if not opened.ports.store.lasting(opened.address):
+        return resealed  # an older copy of the rows may yet take over, and needs the old keys
     # Nothing is sealed under a past epoch, and nothing can be again: its key may go.
+    old = [
+        slot(collection, epoch)
+        for collection in Collection
+        for epoch in opened.slots(collection)
+        if epoch < head.at(collection).epoch
+    ]
+    beside = opened.keys.beside_rows
+    if not beside:
+        opened.ports.keyring.delete(opened.address, *old)
     for collection in Collection:
-        epoch = head.at(collection).epoch
-        for old in opened.slots(collection):
-            if old < epoch:
-                opened.ports.keyring.delete(opened.address, slot(collection, old))
-        opened.drop_sealers(collection, epoch)
+        opened.keys.drop(collection, head.at(collection).epoch)
     opened.ports.reach(Failpoint.ROTATE_SLOT_DELETED)
-    opened.clear_due(Due.ROTATE, head)
+    opened.clear_due(Due.ROTATE, head, old_slots=old if beside else ())
     return resealed
 
 
@@ -139,7 +150,8 @@ def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tupl
     return (found[-1][0].seq if more else -1), len(done)
 
 
-def _head_if_done(view: View) -> Head | None:
-    """The head, if no row is left under an old key."""
+def _head_if_done(opened: OpenScope, view: View) -> Head | None:
+    """The head, if nothing is left under an old key."""
     left = any(view.stale(collection, 0, 1) for collection in Collection)
-    return None if left or manifest.outdated(view) else view.head()
+    left = left or manifest.outdated(view) or opened.counters.outdated(view)
+    return None if left else view.head()

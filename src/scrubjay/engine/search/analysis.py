@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from Stemmer import Stemmer
 
-ANALYZER_VERSION = 3
+ANALYZER_VERSION = 4
 """Stored with each segment: terms of another version are analyzed again."""
 
 DEFAULT_LANGUAGE = "english"
@@ -92,6 +92,8 @@ class Wanted:
     near: Mapping[str, float] = field(default_factory=dict)
     telling: float = 1.0
     """How much sharing it tells: a word of small talk next to nothing, whatever its frequency."""
+    name: str | None = None
+    """The word itself, if a capital makes it a name: another spelling of it may be held."""
 
 
 def words(text: str) -> list[str]:
@@ -146,9 +148,12 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
     spoken = recognize(found)
     letters = (word for word in found if len(word) == 1 and word.isascii() and word.isalpha())
     stops = stop_words(spoken).union(letters)
-    kept = dict.fromkeys(word for word in found if word not in stops) or dict.fromkeys(found)
+    kept = dict.fromkeys(word for word in found if word not in stops)
+    empty = not kept
+    kept = kept or dict.fromkeys(found)
     stemmed = tuple(dict.fromkeys((spoken, *languages, DEFAULT_LANGUAGE)))
     asked: dict[str, Wanted] = {}
+    names = proper_names(question)
     for word in kept:
         if _UNSPACED_START.match(word):
             for term in _content(word, spoken):
@@ -165,8 +170,9 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
             parts = {part.strip("-") for part in _parts(term)}
             near = {**dict.fromkeys((f"{term}-", f"-{term}", *parts), PART_SHARE), **near}
         del near[term]
-        telling = SMALL_TALK if term in small_talk(spoken) else 1.0
-        asked.setdefault(term, Wanted(term, 1.0, near, telling))
+        telling = 0.0 if empty else SMALL_TALK if term in small_talk(spoken) else 1.0
+        name = word if word in names else None
+        asked.setdefault(term, Wanted(term, 1.0, near, telling, name))
     return list(asked.values())
 
 

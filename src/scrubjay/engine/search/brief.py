@@ -132,5 +132,5 @@ def _shown(peek: Peek, candidates: Iterable[Candidate], now: datetime) -> Iterat
     """The candidates that are still to be shown, decrypted one by one."""
     for _, _, row_id in candidates:
         memory = peek(row_id)
-        if memory is not None and memory.current and not memory.expired(now):
+        if memory is not None and memory.shown and not memory.expired(now):
             yield memory

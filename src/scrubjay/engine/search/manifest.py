@@ -187,7 +187,7 @@ def publish(opened: OpenScope, index: ScopeIndex, base: Manifest | None) -> Mani
     """
     from scrubjay.engine.search.segment import VERSION
 
-    head = opened.read(lambda view: view.head())
+    head = opened.head()
     anew = base is None or not base.current(head) or base.analyzer != VERSION
     plan = index.plan(anew=anew)
     if plan is None:

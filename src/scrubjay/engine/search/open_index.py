@@ -147,8 +147,8 @@ class OpenIndex:
         return index
 
     def _take_in(self, index: ScopeIndex, rows: Sequence[Row], *, lenient: bool) -> None:
-        """Index changed rows."""
-        entries = []
+        """Index changed rows; archived ones are in no index."""
+        entries, gone = [], [row.id for row in rows if row.erased]
         embedder = self.opened.ports.embedder
         usable = embedder.costly and embedder.dimensions > 0
         for row in rows:
@@ -161,13 +161,15 @@ class OpenIndex:
                     raise
                 self.broken.add(row.id)
                 continue
+            if memory.archived_at is not None:
+                gone.append(row.id)
+                continue
             # One that is kept with a vector the present embedder cannot use counts as foreign.
             index.foreign += usable and vector is None and row.vector is not None
             entries.append(IndexEntry(row_id=row.id, seq=row.seq, memory=memory, vector=vector))
-        erased = [row.id for row in rows if row.erased]
         index.add(entries)
-        index.erase(erased)
-        self.broken.difference_update(erased, (entry.row_id for entry in entries))
+        index.erase(gone)
+        self.broken.difference_update(gone, (entry.row_id for entry in entries))
 
     def _vectorize(self, entries: Sequence[IndexEntry]) -> Floats:
         """Vectors of memories: stored ones, or computed now; zeros if there is none."""

@@ -13,13 +13,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import accumulate
+from itertools import accumulate, chain, repeat
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scrubjay.engine.search.analysis import CACHED_WORDS, Wanted
+from scrubjay.engine.search.sounds import heard_as
 
 Floats: TypeAlias = NDArray[np.float32]
 Keys: TypeAlias = NDArray[np.uint64]
@@ -36,6 +37,10 @@ PRIOR_HOLDING = 2.5
 """Imagined rows, and how many of them hold a term: a small scope says little of what is rare."""
 MOST_NATS = 6.0
 """The most information one term counts for: a rare word may be a typing error."""
+OFTEN = 2
+"""How many rows hold a name that another spelling is taken for."""
+ALIKE_SHARE = 0.7
+"""Weight of a name that is spelled in another way than the one asked for."""
 K1 = 1.0
 B = 0.6
 MOST_COUNTED = 0xFFFF
@@ -72,14 +77,18 @@ class Postings:
     lengths: Rows
 
     @classmethod
-    def of(cls, documents: Iterable[Sequence[str]]) -> Postings:
-        """The postings of these rows, each given as its terms."""
+    def of(
+        cls, documents: Iterable[Sequence[str]], marks: Iterable[Collection[str]] = repeat(())
+    ) -> Postings:
+        """The postings of these rows, each given as its terms; `marks` count for no length."""
         found: list[int] = []
         lengths: list[int] = []
-        for terms in documents:
-            found += map(key, terms)
+        held: list[int] = []
+        for terms, marked in zip(documents, marks, strict=False):
+            found += map(key, chain(terms, marked))
             lengths.append(len(terms))
-        rows = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
+            held.append(len(terms) + len(marked))
+        rows = np.repeat(np.arange(len(lengths), dtype=np.uint32), held)
         counts = np.ones(len(rows), np.uint16)
         return cls._gather(np.array(found, np.uint64), rows, counts, np.array(lengths, np.uint32))
 
@@ -194,6 +203,10 @@ class Match:
     """How many terms were wanted."""
     nats: float = 0.0
     """Information of the wanted terms that some row holds, whatever the size of the scope."""
+    topical: bool = True
+    """Whether any of the terms is more than small talk."""
+    strange: frozenset[str] = frozenset()
+    """The names no row holds as they are spelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +242,7 @@ class Terms:
         asked = known | dict.fromkeys(term for item in wanted for term in item.near)
         found = self.find(asked)
         whole = nats = 0.0
+        strange = set[str]()
         for item in wanted:
             own = found[item.term]
             rarity = self.rarity(len(own[0]))
@@ -237,6 +251,9 @@ class Terms:
                 for term, share in item.near.items()
                 if term not in known and len(found[term][0])
             ]
+            if item.name and not len(own[0]):
+                strange.add(item.name)
+                near += self._alike(item.name)
             if not near and not len(own[0]):
                 continue
             rows, best, held = self.weigh(own, near, rarity)
@@ -247,7 +264,14 @@ class Terms:
             coverage[rows] += np.float32(item.weight * rarity) * held
             shared[rows] += np.float32(item.telling) * held
         coverage = coverage / np.float32(whole) if whole else coverage
-        return Match(scores, coverage, shared, len(wanted), nats)
+        topical = any(item.telling == 1 for item in wanted)
+        return Match(scores, coverage, shared, len(wanted), nats, topical, frozenset(strange))
+
+    def _alike(self, name: str) -> list[tuple[TermCounts, float]]:
+        """The rows of the names most like one that no row holds; a name held once is none."""
+        found = self.find(dict.fromkeys(heard_as(name)))
+        often = [held for held in found.values() if len(held[0]) >= OFTEN]
+        return [(held, ALIKE_SHARE) for held in often[:1]]
 
     def find(self, terms: Collection[str]) -> dict[str, TermCounts]:
         """By term the rows that hold it, ascending, and how often each does."""

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from scrubjay.engine.search.analysis import normalize, pattern
+from scrubjay.engine.search.sounds import same_name
 
 NONE = -1
 """The code of no session, no speaker; the row of no neighbor."""
@@ -71,14 +72,17 @@ def parse(
     asked_at: datetime | None = None,
     latest: datetime | None = None,
     zone: tzinfo = UTC,
+    strange: frozenset[str] = frozenset(),
 ) -> ParsedQuery:
     """Read a question against a scope, whose speakers are given by code.
+
+    A `strange` name, which nothing there holds, may be that of a speaker in another spelling.
 
     Relative words count from `asked_at`, a date without a year back from `latest`; days are those
     of the zone.
     """
     assistants = _in_role(speakers, ASSISTANT_NAMES)
-    asked = _named(question, speakers)
+    asked = _named(question, speakers, strange)
     named = bool(asked)
     if not asked and pattern("question", "second_person").search(question):
         asked = assistants
@@ -88,7 +92,7 @@ def parse(
     return ParsedQuery(
         asked=asked,
         named=named,
-        own=not named and bool(pattern("question", "first_person").search(question)),
+        own=not named and _is_own(question),
         assistants=assistants,
         windows=tuple(windows(question, asked_at, latest, zone)),
         asked_at=asked_at,
@@ -96,6 +100,12 @@ def parse(
         advice=asks_advice(question),
         many=bool(pattern("question", "many").search(question)),
     )
+
+
+def _is_own(question: str) -> bool:
+    """Whether it is in the first person, and not about how anybody does it: "how do I exit vim"."""
+    own, method = pattern("question", "first_person"), pattern("question", "method")
+    return bool(own.search(question)) and not method.search(question)
 
 
 def asks_advice(question: str) -> bool:
@@ -111,7 +121,7 @@ def _in_role(speakers: Mapping[int, str], names: frozenset[str]) -> frozenset[in
     return frozenset(code for code, name in speakers.items() if name.casefold() in names)
 
 
-def _named(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
+def _named(question: str, speakers: Mapping[int, str], strange: frozenset[str]) -> frozenset[int]:
     """Speakers named by any word of their name, in any case, or by a nickname that begins it.
 
     If a word is capitalized ("Will" in "what will Will do"), only such words count; a nickname
@@ -122,6 +132,9 @@ def _named(question: str, speakers: Mapping[int, str]) -> frozenset[int]:
     proper = [form for at, word in words if at and word[0].isupper() for form in _forms(word)]
     found = _called(proper, callings.nicknames) | _called(proper, callings.names)
     found = found or _called([form for _, word in words for form in _forms(word)], callings.names)
+    if strange and not found:
+        known = [name for name in callings.names if any(same_name(one, name) for one in strange)]
+        found = _called(known, callings.names)
     return found | {code for name, code in callings.caseless if name in question}
 
 

@@ -293,6 +293,8 @@ class Evidence:
     """How many terms the query has."""
     nats: float = 0.0
     """The information of those that some row holds."""
+    topical: bool = True
+    """Whether any term is more than small talk."""
     shared: Floats | None = None
     """How many of them the row holds, by how much they tell."""
 
@@ -541,6 +543,7 @@ GATE = {
     "terms": 1.3,
     "named": 10.4,
     "own": 3.46,
+    "idle": -5.0,
 }
 """Log-odds that a scope holds an answer at all, by the best of the hits."""
 HIT = {"bias": -1.19, "behind": 0.324, "likeness": 0.303, "nats": 0.083, "place": -0.845}
@@ -577,7 +580,8 @@ def relevance(
     shared = 0.0 if evidence.shared is None else float(evidence.shared[chosen[first]].max())
     gate = GATE["bias"] + GATE["likeness"] * float(alike[first].max())
     gate += GATE["shared"] * math.log1p(shared)
-    gate += GATE["named"] * query.named + GATE["own"] * query.own
+    gate += GATE["named"] * query.named + GATE["own"] * (query.own and evidence.topical)
+    gate += GATE["idle"] * (not evidence.topical and not query.windows)
     gate += GATE["rows"] * math.log(max(len(sums), FEWEST_ROWS))
     gate += GATE["terms"] * math.log(max(evidence.terms, 1))
     place = _PLACES[np.minimum(np.arange(len(rows)), CALIBRATED - 1)]

@@ -149,8 +149,9 @@ def recall(
     *,
     local: bool = False,
     also: frozenset[str] = frozenset(),
+    counted: bool = True,
 ) -> Recalled:
-    """Ranked memories of one or several scopes for a question.
+    """Ranked memories of one or several scopes for a question; the hits are `counted`, or not.
 
     `local` uses no costly embedder, such as a remote one. `also` are tags with a second quota: up
     to `limit` more hits that have all of them.
@@ -186,6 +187,8 @@ def recall(
         if broken := len(one.indexed.broken):
             degraded.append(f"{broken:,} memories could not be opened; run verify.")
         one.opened.note_read("recall", caller.actor)
+        if counted:
+            one.opened.counters.note(hit.memory for hit in hits if hit.scope == one.opened.scope)
     return Recalled(
         hits=tuple(hits),
         degraded=tuple(degraded),
@@ -234,6 +237,7 @@ def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | No
         likeness=likeness,
         terms=match.terms,
         nats=match.nats,
+        topical=match.topical,
         shared=match.shared,
     )
     now = searched[0].opened.ports.clock.now()
@@ -248,7 +252,7 @@ def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | No
     if request.min_similarity:
         allowed &= False if likeness is None else likeness >= request.min_similarity
     return Candidates(
-        query=parse(searched, request, now),
+        query=parse(searched, request, now, match.strange),
         snapshot=snapshot,
         evidence=evidence,
         allowed=allowed,
@@ -267,7 +271,12 @@ def _allowed(snapshot: Snapshot, request: Recall, now: datetime) -> Mask:
 # -- ranking ----------------------------------------------------------------------------------
 
 
-def parse(searched: Sequence[ScopeSearch], request: Recall, now: datetime) -> ParsedQuery:
+def parse(
+    searched: Sequence[ScopeSearch],
+    request: Recall,
+    now: datetime,
+    strange: frozenset[str] = frozenset(),
+) -> ParsedQuery:
     """Parse the question; without `asked_at` it is asked now.
 
     A date without a year counts from the latest memory then: who asks about "in May" in a
@@ -284,6 +293,7 @@ def parse(searched: Sequence[ScopeSearch], request: Recall, now: datetime) -> Pa
             asked_at=request.asked_at or now,
             latest=request.asked_at or max(times, default=None),
             zone=request.zone,
+            strange=strange,
         )
     except (OverflowError, ValueError):
         # It names a time outside the years there are: that says nothing of any memory.

@@ -30,9 +30,9 @@ def reindex(
     interrupted anywhere: finished vectors stay, and so does the old index until the new one is
     complete.
     """
-    if opened.read(lambda view: view.head()).frozen is Freeze.NONE:
+    if opened.head().frozen is Freeze.NONE:
         turns.derive_failed(opened, actor=actor)
-    total = max(1, opened.read(lambda view: view.head()).memory.seq)
+    total = max(1, opened.head().memory.seq)
     after, embedded = 0, 0
 
     def batch(view: View) -> Sequence[Row]:

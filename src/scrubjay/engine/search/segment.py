@@ -27,6 +27,7 @@ from scrubjay.engine.search.analysis import (
     read_signs,
 )
 from scrubjay.engine.search.postings import Floats, Mask, Postings
+from scrubjay.engine.search.sounds import sounds
 from scrubjay.model.filters import Filter
 from scrubjay.model.memory import Kind, Memory, wording
 from scrubjay.model.origin import Origin
@@ -434,15 +435,17 @@ class Segment:
     def of(cls, entries: Sequence[IndexEntry], floats: Floats, identity: str) -> Segment:
         """The segment of these memories and their vectors.
 
-        The terms of a memory are those of its speaker, its text and its tags.
+        The terms of a memory are those of its speaker, its text and its tags, and the sounds of the
+        names in it.
         """
-        analyzed = []
+        analyzed, marks = [], []
         for memory in (entry.memory for entry in entries):
             said = wording(memory.content, memory.tags)
             analyzed.append(analyze(f"{memory.speaker}: {said}" if memory.speaker else said))
+            marks.append(sounds(said))
         return cls(
             columns=Columns.of(entries, [language for _, language in analyzed]),
-            postings=Postings.of(terms for terms, _ in analyzed),
+            postings=Postings.of((terms for terms, _ in analyzed), marks),
             vectors=Vectors.quantize(identity, floats),
         )
 

@@ -73,13 +73,21 @@ class Short:
     ) -> None:
         self._held.close()
 
-    def recall(self, scope: Scope, request: Recall, caller: Caller) -> Recalled:
+    def recall(
+        self,
+        scope: Scope,
+        request: Recall,
+        caller: Caller,
+        *,
+        local: bool = False,
+        also: frozenset[str] = frozenset(),
+    ) -> Recalled:
         """The memories that answer a question, best first."""
         from scrubjay.engine.search import recall  # loaded already, since the index was used
 
         assert scope == self._indexed.opened.scope
         assert not request.scopes
-        return recall.recall([self._indexed], request, caller)
+        return recall.recall([self._indexed], request, caller, local=local, also=also)
 
 
 def short(indexed: OpenIndex) -> Short | None:
@@ -95,11 +103,11 @@ def short(indexed: OpenIndex) -> Short | None:
         if index.unwritten + CHANGES > opened.ports.policy.segment_rows:
             return None  # a segment may be written
         try:
-            head = opened.read(lambda view: view.head())
+            head = opened.head()
         except ScrubjayError:
             return None  # the recall itself will say what is wrong
         # What is due is for a thread to advance: were it never asked, it would stay due.
-        if not head.due and 0 <= head.memory.seq - index.seq <= CHANGES:
+        if not (head.due or opened.counters.late) and 0 <= head.memory.seq - index.seq <= CHANGES:
             return Short(indexed, held.pop_all())
     return None
 
@@ -118,6 +126,7 @@ class SearchVerbs(OpenScopes):
         *,
         local: bool = False,
         also: frozenset[str] = frozenset(),
+        counted: bool = True,
     ) -> Recalled:
         """Search: the memories that answer a question, best first, with the parts of their scores.
 
@@ -131,7 +140,10 @@ class SearchVerbs(OpenScopes):
             self._look(one)
         try:
             indexes = [self._indexed(one) for one in scopes]
-            return recall.recall(indexes, request, caller, local=local, also=also)
+            found = recall.recall(indexes, request, caller, local=local, also=also, counted=counted)
+            for indexed in indexes:
+                indexed.opened.counters.settle()
+            return found
         finally:
             open_index.let_go(self._shelf.trim())
 
@@ -217,6 +229,15 @@ class SearchVerbs(OpenScopes):
 
         self._look(scope)
         return recall.catch_up(self._indexed(scope), []).unknown_share
+
+    def warm_up(self, scope: Scope) -> None:
+        """Load what the first recall of a scope would; nothing is read of its memories."""
+        from scrubjay.engine.search import recall  # loads numpy
+
+        recall.catch_up(self._indexed(scope), [])
+        embedder = self._check_open().embedder
+        if not embedder.costly:
+            embedder.embed([""])
 
     def _take_in(self, scope: Scope, *, last: bool = True) -> None:
         """Let the index follow many writes; after the `last` of them it is written to disk.

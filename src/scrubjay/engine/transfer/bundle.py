@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from scrubjay import vault
+from scrubjay.engine.scope.counters import Recalls
 from scrubjay.model import cells, turns
 from scrubjay.model.conversations import Conversation, Entry
 from scrubjay.model.documents import Document
@@ -68,6 +69,8 @@ class Content(Struct, frozen=True, kw_only=True):
     audit: tuple[tuple[bytes, bytes], ...] = ()
     extraction: Mapping[str, Json] | None = None
     retention: Retention | None = None
+    counters: Mapping[str, Recalls] = {}
+    """How often memories were recalled, and when last, by their ids."""
 
     @property
     def version(self) -> int:
@@ -261,6 +264,8 @@ def _lines(content: Content) -> Iterator[Json]:
         yield {"type": "extraction", "extraction": dict(content.extraction)}
     if content.retention is not None:
         yield {"type": "retention", "retention": msgspec.to_builtins(content.retention)}
+    for id, recalls in content.counters.items():
+        yield {"type": "counter", "id": id, "counter": msgspec.to_builtins(recalls)}
     yield {"type": "end", "memories": len(content.memories)}
 
 
@@ -373,6 +378,10 @@ def _parse(lines: list[dict[str, Any]]) -> Content:
             for line in by_type.get("audit", [])
         ),
         extraction=next((dict(line["extraction"]) for line in by_type.get("extraction", ())), None),
+        counters={
+            line["id"]: msgspec.convert(line["counter"], Recalls)
+            for line in by_type.get("counter", ())
+        },
         retention=next((msgspec.convert(line["retention"], Retention) for line in set_once), None),
     )
 

@@ -14,7 +14,9 @@ from scrubjay.engine.ledger import backlog, conversations, derivation, documents
 from scrubjay.engine.memories import receipts, retention
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.audit_trail import LOST
-from scrubjay.engine.scope.open_scope import LOOKUP, OpenScope, Ports, day, slots
+from scrubjay.engine.scope.engine_ports import Ports
+from scrubjay.engine.scope.open_scope import OpenScope, day, living, slots
+from scrubjay.engine.scope.scope_keys import LOOKUP
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit
@@ -234,18 +236,24 @@ def backup(
     key, name = random(KEY_BYTES), random(16).hex()
 
     def collect(view: View) -> bundle.Content:
+        content, recalled = _collect(opened, view, Export()), opened.counters.every(view)
+        counted = {
+            one.id: recalled[one.number] for one in content.memories if one.number in recalled
+        }
         return replace(
-            _collect(opened, view, Export()),
-            lookup=ports.keyring.get(opened.address, LOOKUP),
+            content,
+            counters=counted,
+            lookup=ports.keyring.get(opened.address, LOOKUP, opened.scope),
             tombstones=tuple(view.tombstones()),
             audit=tuple((row.cell, row.mac) for row in view.audit(0, _ALL)),
             extraction=backlog.carried(opened, view),
             retention=None if (limits := opened.limits.read(view)) is None else limits.policy,
         )
 
+    opened.counters.flush()
     content = opened.read(collect)
     raw = bundle.seal(content, name=name, key=key, random=random)
-    ports.keyring.add(opened.address, f"backup.{name}", key)
+    ports.keyring.add(opened.address, f"backup.{name}", key, opened.scope)
     expires = day(ports.clock.now() + timedelta(days=days))
     entry = BackupEntry(address=opened.address, name=name, expires=expires)
     ports.store.catalog.add_backup(entry)
@@ -283,7 +291,7 @@ def restore(ports: Ports, scope: Scope, request: Restore, caller: Caller) -> Loa
     name = bundle.sealed_name(raw)
     try:
         given = key is not None or passphrase is not None
-        secret = None if given else ports.keyring.get(address, f"backup.{name}")
+        secret = None if given else ports.keyring.get(address, f"backup.{name}", scope)
     except (KeyMissing, InvalidRequest) as error:
         # One that is noted here should be in the keyring; of any other the caller has the key.
         known = any(one.name == name for one in ports.store.catalog.backups(address))
@@ -355,7 +363,7 @@ def _known_outside(opened: OpenScope, lookup: bytes) -> KnownOutside:
         entry=catalog.entry(opened.address),
         tombstones=catalog.tombstones(opened.address),
         earlier_tombstones=frozenset[bytes]().union(*map(catalog.tombstones, lives)),
-        same_lookup=ports.keyring.get(opened.address, LOOKUP) == lookup,
+        same_lookup=ports.keyring.get(opened.address, LOOKUP, opened.scope) == lookup,
     )
 
 
@@ -410,6 +418,10 @@ def _restore(
     }
     rest = replace(content, **later)
     _merge_later(opened, tx, rest, caller, clean=caller.ceiling is not None)
+    if content.counters and caller.ceiling is None:
+        rows = {id: living(tx, Collection.MEMORY, opened.row_id(id)) for id in content.counters}
+        counted = {row.born: content.counters[id] for id, row in rows.items() if row is not None}
+        opened.counters.adopt(tx, counted)
     if content.extraction is not None:
         backlog.adopt(opened, tx, content.extraction, empty=empty)
     if content.retention is not None and caller.ceiling is None:

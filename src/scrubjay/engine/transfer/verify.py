@@ -7,8 +7,9 @@ from itertools import chain, product
 from typing import Any, Final
 
 from scrubjay.engine.ledger import conversations, documents, turns
+from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key
-from scrubjay.engine.scope.open_scope import OpenScope, Ports, changes, living
+from scrubjay.engine.scope.open_scope import OpenScope, changes, living
 from scrubjay.engine.search import manifest
 from scrubjay.engine.transfer import audit
 from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken
@@ -32,9 +33,9 @@ def verify(opened: OpenScope) -> Report:
     A concurrent change may look like damage, so findings are checked again.
     """
     for _ in range(_TRIES - 1):
-        before = opened.read(lambda view: view.head())
+        before = opened.head()
         report = _verify(opened)
-        if report.sound or opened.read(lambda view: view.head()) == before:
+        if report.sound or opened.head() == before:
             return report
     return _verify(opened)
 
@@ -63,6 +64,7 @@ def _verify(opened: OpenScope) -> Report:
                 problems.append(f"{collection} row {kept.seq} is tombstoned, but not erased.")
         problems += turns.check_line(opened, view) + conversations.check(opened, view)
         problems += opened.limits.check(view)
+        problems += opened.counters.check(view, {one.number for one in memories.values()})
         return checked, problems + manifest.check(opened, view)
 
     checked, problems = opened.read(look)

@@ -15,12 +15,12 @@ from typing import Any, Final
 import msgspec
 
 from scrubjay.conversation.outgoing import render_brief, sanitize
-from scrubjay.model.errors import Conflict, InvalidRequest
+from scrubjay.model.errors import Conflict, InvalidRequest, ScrubjayError
 from scrubjay.model.memory import Json, Memory
 from scrubjay.ports import Clock
 from scrubjay.surfaces.carapace.manifest import BRIEF_HOOK, Tool
 from scrubjay.surfaces.carapace.pipeline import OfferedTool, Pipeline, Rules, within
-from scrubjay.surfaces.carapace.plugin import MemoryPlugin, PluginBrief
+from scrubjay.surfaces.carapace.plugin import MemoryPlugin, PluginBrief, Reply
 from scrubjay.surfaces.carapace.records import CallOutcome, CallRecord, Recorder, no_record
 from scrubjay.surfaces.carapace.validation import check_schema
 from scrubjay.surfaces.carapace.wire import AgentSession, ToolError, Wire, scope_of
@@ -60,6 +60,14 @@ class Host:
             scope_of(group)
             for plugin in self.plugins:
                 plugin.initialize(group)
+
+    def invoke(self, tool: str, arguments: Mapping[str, Json], session: AgentSession) -> Reply:
+        """The reply to a call that Carapace's core has checked: its plugin is not the host."""
+        try:
+            self.start([session.group])
+        except ScrubjayError as error:
+            return {"ok": False, "error": ToolError.of(error).payload()}
+        return self.pipeline.invoke(tool, arguments, session)
 
     def answer(self, raw: bytes, session: AgentSession) -> dict[str, Json]:
         """Answer a frame; there is always a reply."""

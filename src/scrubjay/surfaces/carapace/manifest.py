@@ -1,4 +1,4 @@
-"""Manifest and skill text of the plugin: the tools, their JSON Schemas and their limits.
+"""Files of the plugin: its manifest, its skill text, and `handler.js` for Carapace's core.
 
 `manifest.json` beside this module is the one declaration of tools, arguments and configuration;
 `skill.md` is the text an agent reads, a template whose tables of arguments are made from it. The
@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from scrubjay import __version__
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.memory import Json, Kind
+from scrubjay.model.memory import Kind
 
 Schema = Mapping[str, Any]
 
@@ -42,7 +42,7 @@ class Tool(Struct, frozen=True, rename={"arguments": "arguments_schema", "risk":
     """Whatever is not plainly low needs consent."""
 
 
-def manifest() -> dict[str, Json]:
+def manifest() -> dict[str, Any]:
     """The plugin's manifest.json, with the version of this package."""
     return {**_MANIFEST, "version": __version__}
 
@@ -63,11 +63,16 @@ SEARCH_DEFAULT: Final[int] = _SEARCH["limit"]["default"]
 # -- files ----------------------------------------------------------------------------------------
 
 MANIFEST_FILE: Final = "manifest.json"
+HANDLER_FILE: Final = "handler.js"
 SKILL_FILE: Final = "skills/memory.md"
 
 
-def contents() -> dict[str, str]:
-    """Every file by its name below the plugin's folder."""
+def contents(*, brief_hook: bool = False) -> dict[str, str]:
+    """Every file by its name below the plugin's folder.
+
+    Carapace's loader knows no hooks yet and refuses a manifest that declares one; `brief_hook` is
+    for a core that does.
+    """
     template = Template(Path(__file__).with_name("skill.md").read_text("utf-8"))
     skill = template.substitute(
         {name: argument_table(tool.arguments) for name, tool in TOOLS.items()},
@@ -77,8 +82,15 @@ def contents() -> dict[str, str]:
         supersedes=SUPERSEDES,
         deletes=DELETES,
     )
-    text = json.dumps(manifest(), indent=2, ensure_ascii=False) + "\n"
-    return {MANIFEST_FILE: text, SKILL_FILE: skill}
+    told = manifest()
+    if not brief_hook:
+        told["provides"] = {**_MANIFEST["provides"]}
+        del told["provides"]["hooks"]
+    return {
+        MANIFEST_FILE: json.dumps(told, indent=2, ensure_ascii=False) + "\n",
+        HANDLER_FILE: Path(__file__).with_name(HANDLER_FILE).read_text("utf-8"),
+        SKILL_FILE: skill,
+    }
 
 
 def argument_table(arguments: Schema) -> str:
@@ -107,10 +119,10 @@ def _rules(schema: Schema) -> Iterator[str]:
         yield f"Default: `{json.dumps(schema['default'])}`"
 
 
-def write(folder: Path) -> list[Path]:
+def write(folder: Path, *, brief_hook: bool = False) -> list[Path]:
     """Write them; files of these names are replaced."""
     written = []
-    for name, text in contents().items():
+    for name, text in contents(brief_hook=brief_hook).items():
         path = folder / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

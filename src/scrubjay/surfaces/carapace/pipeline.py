@@ -22,7 +22,7 @@ from scrubjay.model.memory import Json
 from scrubjay.ports import Clock
 from scrubjay.surfaces.carapace import wire
 from scrubjay.surfaces.carapace.manifest import PAYLOAD_BYTES, PROVENANCE, TOPIC, Tool
-from scrubjay.surfaces.carapace.plugin import MemoryPlugin
+from scrubjay.surfaces.carapace.plugin import MemoryPlugin, Reply
 from scrubjay.surfaces.carapace.records import CallOutcome, CallRecord, Recorder, no_record
 from scrubjay.surfaces.carapace.validation import faults, quoted
 from scrubjay.surfaces.carapace.wire import (
@@ -95,6 +95,22 @@ class Pipeline:
         except ToolError as error:
             return self._forward(message, session, error, CallOutcome.ERROR)
         return self._forward(message, session, result, CallOutcome.ROUTED)
+
+    def invoke(self, tool: str, arguments: Mapping[str, Json], session: AgentSession) -> Reply:
+        """The plugin's reply to a call whose stages before route are somebody else's to pass."""
+        message = Wire(topic=TOPIC + tool, correlation="", arguments=arguments)
+        try:
+            if tool not in self._offers:
+                raise ToolError(Code.HANDLER_ERROR, f"Unknown tool: {quoted(tool)}")
+            result = self._route(message, session, self._offers[tool])
+        except ToolError as error:
+            envelope = self._forward(message, session, error, CallOutcome.ERROR)
+        else:
+            envelope = self._forward(message, session, result, CallOutcome.ROUTED)
+        payload: Any = envelope["payload"]
+        if payload["error"] is not None:
+            return {"ok": False, "error": payload["error"]}
+        return {"ok": True, "result": payload["result"]}
 
     def refuse(self, raw: bytes, session: AgentSession, error: ToolError) -> dict[str, Json]:
         """The envelope of the reply to what is no message at all."""

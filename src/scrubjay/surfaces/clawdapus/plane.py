@@ -8,7 +8,7 @@ import logging
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC
@@ -164,6 +164,16 @@ class Plane:
         if kind.lower() != "bearer" or not same:
             raise PlaneRefused(401, "unauthorized")
 
+    def at_once(self, raw: bytes, seconds: float) -> Reply | None:
+        """Answer a recall on the event loop; None if it would take long or wait for a lock."""
+        question = entries.asked(self._decoded("recall", raw))
+        short = self._engine.at_once(question.scope)
+        if short is None:
+            return None
+        with short:
+            found = Mixer(self._engine, question, seconds, short).blocks(BLOCKS)
+        return replace(render(found), scope=question.scope)
+
     def answer(self, operation: str, raw: bytes) -> Reply:
         """Answer an operation; errors become answers, too."""
         try:
@@ -171,26 +181,27 @@ class Plane:
         except (EntryRefused, ScrubjayError) as error:
             return refusal(error)
 
-    def perform(self, operation: str, raw: bytes) -> Reply:
-        """Answer an operation; raises its errors."""
+    def perform(self, operation: str, raw: bytes, seconds: float | None = None) -> Reply:
+        """Answer an operation; raises its errors. A recall has what is left of its `seconds`."""
+        body = self._decoded(operation, raw)
+        if operation == "recall":
+            return self.recall(body, self.offer.recall_seconds if seconds is None else seconds)
+        return self.retain(body) if operation == "retain" else self.forget(body)
+
+    def _decoded(self, operation: str, raw: bytes) -> entries.Fields:
         body = entries.decode(raw, operation)
         pod = body.get("pod")
         named = pod if isinstance(pod, str) else ""
         if self.offer.pods is not None and named not in self.offer.pods:
             raise Forbidden("This pod is not served here.")  # the token opens no other one
-        carry_out: dict[str, Callable[[entries.Fields], Reply]] = {
-            "recall": self.recall,
-            "retain": self.retain,
-            "forget": self.forget,
-        }
-        return carry_out[operation](body)
+        return body
 
-    def recall(self, body: entries.Fields) -> Reply:
+    def recall(self, body: entries.Fields, seconds: float) -> Reply:
         """Blocks for the prompt; none for an unknown agent."""
         question, blocks = entries.asked(body), list[Block]()
         with suppress(NotFound):
             self._ready(question.scope, create=False)
-            blocks = Mixer(self._engine, question, self.offer.recall_seconds).blocks(BLOCKS)
+            blocks = Mixer(self._engine, question, seconds).blocks(BLOCKS)
         return replace(render(blocks), scope=question.scope)
 
     def retain(self, body: entries.Fields) -> Reply:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from scrubjay.access import PODS, Grant, Key
-from scrubjay.bridge import Abandoned
+from scrubjay.bridge import Abandoned, TooLate
 from scrubjay.service.endpoint import HttpEndpoint, Take, Visit, declared, read_body
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import BY_NAME
@@ -32,6 +32,8 @@ HOLDER: Final = Key(
 """The key that the token of the pods stands for."""
 PATIENCE: Final = 1.0
 """How long a write waits for the rate limit: a replay stops at a refusal."""
+_SHORT: Final = 32 * 1024
+"""Maximum body size of a recall that runs on the event loop."""
 _DRAIN_SECONDS: Final = 10.0
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """All methods, because a wrong one is answered in the plane's format."""
@@ -90,6 +92,7 @@ class PlaneEndpoint(HttpEndpoint[Reply]):
     async def answer(self, request: Request) -> Response:
         """Answer a request; each operation is logged and counted once."""
         begun = self.service.clock.monotonic()
+        request.scope["state"]["until"] = begun + self._plane.offer.recall_seconds
         try:
             reply = await self.run(request)
         except Exception as error:  # seam: refusals are answered, anything else is raised again
@@ -115,9 +118,29 @@ class PlaneEndpoint(HttpEndpoint[Reply]):
             take(body)
         return body
 
+    def at_once(self, visit: Visit, span: Span) -> Reply | None:
+        """Answer a short recall on the event loop."""
+        if self.operation.name != "recall" or len(visit.body) > _SHORT:
+            return None
+        reply = self._plane.at_once(visit.body, self._left(visit))
+        return None if reply is None else self._counted(reply, span)
+
     def perform(self, visit: Visit, span: Span) -> Reply:
         """The operation, and what there is to count of it."""
-        reply, metrics = self._plane.perform(self.operation.name, visit.body), self.service.metrics
+        name = self.operation.name
+        left = self._left(visit) if name == "recall" else None
+        return self._counted(self._plane.perform(name, visit.body, left), span)
+
+    def _left(self, visit: Visit) -> float:
+        """How many seconds are left for a recall: those it waited for a thread count."""
+        until: float = visit.request.scope["state"]["until"]
+        left = until - self.service.clock.monotonic()
+        if left <= 0:
+            raise TooLate("The deadline passed while it waited.")
+        return left
+
+    def _counted(self, reply: Reply, span: Span) -> Reply:
+        metrics = self.service.metrics
         if reply.scope is not None:
             span.name_store(self.service.signer.pseudonym(reply.scope))
         if reply.blocks is not None and reply.bytes is not None:

@@ -13,7 +13,7 @@ def write(export: bytes) -> bytes:
     """The memories of a JSON export that are not superseded, newest first within their kind."""
     document = json.loads(export)
     memories = sorted(map(from_record, document["memories"]), key=lambda memory: -memory.number)
-    live = [memory for memory in memories if memory.current]
+    live = [memory for memory in memories if memory.shown]
     title = f"# Memories of {document['scope']}"
     parts = [f"{title}\n\nMade {document['made_at']}; {len(live):,} memories.\n"]
     for kind in Kind:

@@ -10,14 +10,14 @@ import pytest
 
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk, Step, Watch
-from scrubjay.adapters.keyrings.file import FileKeyring
-from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
+from scrubjay.adapters.keyrings.folder import KeysFolder
+from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
+from scrubjay.engine import Keyring
 from scrubjay.model.errors import Conflict, KeyMissing, Locked, SealBroken
 from scrubjay.testing.clock import FakeClock
-from scrubjay.vault import Cost
 from tests.support.disk import Killed, PowerCut, Steps
+from tests.support.keyrings import CHEAP, PhraseKeyring, file_keyring
 
-CHEAP = Cost(memory_kib=64, passes=1, lanes=1)
 PHRASE = "correct horse battery staple"
 ONE, TWO = bytes([1]) * 32, bytes([2]) * 32
 AT = ("scope", "memory.1")
@@ -28,11 +28,11 @@ def keys(tmp_path: Path) -> Path:
     return tmp_path / "keys"
 
 
-def locked(keys: Path) -> PassphraseKeyring:
-    return PassphraseKeyring(keys, SystemClock(), cost=CHEAP)
+def locked(keys: Path) -> PhraseKeyring:
+    return PhraseKeyring(keys)
 
 
-def unlocked(keys: Path) -> PassphraseKeyring:
+def unlocked(keys: Path) -> PhraseKeyring:
     keyring = locked(keys)
     keyring.unlock(PHRASE)
     return keyring
@@ -44,33 +44,34 @@ def contents(keys: Path) -> dict[str, bytes]:
 
 def test_the_keys_of_a_key_file_open_with_the_passphrase(keys: Path) -> None:
     installation = filled(keys)
-    keyring, recovery = PassphraseKeyring.adopt(keys, SystemClock(), PHRASE, cost=CHEAP)
+    keyring = locked(keys)
+    recovery = keyring.begin(PHRASE, adopt=True)
     check_filled(keyring, installation)
     check_filled(unlocked(keys), installation)
-    locked(keys).unlock_with_recovery(recovery)
+    locked(keys).phrase.unlock_with_recovery(recovery)
     assert not (keys / "key").exists()
 
 
 def test_the_old_key_opens_no_slot_any_more(keys: Path) -> None:
     filled(keys)
     old = (keys / "key").read_bytes()
-    PassphraseKeyring.adopt(keys, SystemClock(), PHRASE, cost=CHEAP)
+    locked(keys).begin(PHRASE, adopt=True)
     (keys / "passphrase").unlink()
     (keys / "key").write_bytes(old)
     with pytest.raises(SealBroken):
-        FileKeyring(keys, SystemClock()).get(*AT)
+        file_keyring(keys, SystemClock()).get(*AT)
 
 
 def test_a_key_file_keyring_is_locked_from_then_on(keys: Path) -> None:
     filled(keys)
-    file_keyring = FileKeyring(keys, SystemClock())
-    PassphraseKeyring.adopt(keys, SystemClock(), PHRASE, cost=CHEAP)
+    opened = file_keyring(keys, SystemClock())
+    locked(keys).begin(PHRASE, adopt=True)
     before = contents(keys)
     for call in (
-        lambda: file_keyring.get(*AT),
-        lambda: file_keyring.add("scope", "memory.9", ONE),
-        file_keyring.installation,
-        lambda: file_keyring.remove("scope"),
+        lambda: opened.get(*AT),
+        lambda: opened.add("scope", "memory.9", ONE),
+        opened.installation,
+        lambda: opened.remove("scope"),
     ):
         with pytest.raises(Locked):
             call()
@@ -114,7 +115,7 @@ def test_a_key_added_meanwhile_is_not_lost(keys: Path) -> None:
     started = threading.Event()
 
     def add_until_locked() -> None:
-        keyring = FileKeyring(keys, SystemClock())
+        keyring = file_keyring(keys, SystemClock())
         for number in count(100):
             started.set()
             try:
@@ -126,7 +127,8 @@ def test_a_key_added_meanwhile_is_not_lost(keys: Path) -> None:
     adder = threading.Thread(target=add_until_locked)
     adder.start()
     started.wait()
-    keyring, _ = PassphraseKeyring.adopt(keys, SystemClock(), PHRASE, cost=CHEAP)
+    keyring = locked(keys)
+    keyring.begin(PHRASE, adopt=True)
     adder.join()
     assert [keyring.get("scope", purpose) for purpose in added] == [ONE] * len(added)
 
@@ -143,22 +145,24 @@ def test_a_damaged_slot_stops_it_before_anything_is_written(keys: Path) -> None:
 def test_a_folder_without_a_key_file_cannot_be_adopted(keys: Path) -> None:
     with pytest.raises(KeyMissing):
         adopt(keys, Disk())
-    assert not PassphraseKeyring.present(keys)
+    assert not PassphraseWrapper.present(keys)
 
 
 def test_the_second_of_two_that_lock_the_keys_is_told_so(keys: Path) -> None:
-    FileKeyring(keys, SystemClock()).found()
+    file_keyring(keys, SystemClock()).found()
     adopt(keys, Disk())
-    for begin in (PassphraseKeyring.adopt, PassphraseKeyring.create):
+    for adopting in (True, False):
         with pytest.raises(Conflict, match="already"):
-            begin(keys, SystemClock(), "another one", cost=CHEAP)
+            PassphraseWrapper.create(
+                KeysFolder(keys, SystemClock()), "another one", adopt=adopting, cost=CHEAP
+            )
 
 
 def test_a_folder_with_a_key_file_is_adopted_not_created(keys: Path) -> None:
     filled(keys)
     with pytest.raises(Conflict):
-        PassphraseKeyring.create(keys, SystemClock(), PHRASE, cost=CHEAP)
-    assert not PassphraseKeyring.present(keys)
+        locked(keys).begin(PHRASE)
+    assert not PassphraseWrapper.present(keys)
 
 
 def test_a_damaged_key_file_that_slots_need_is_kept(keys: Path) -> None:
@@ -168,13 +172,13 @@ def test_a_damaged_key_file_that_slots_need_is_kept(keys: Path) -> None:
         adopt(keys, Disk(stop_before_first_slot()))
     damaged = b"x" + (keys / "key").read_bytes()[1:]
     (keys / "key").write_bytes(damaged)
-    with pytest.raises(SealBroken, match="key file"):
+    with pytest.raises(KeyMissing, match="key file"):
         unlocked(keys)
     assert (keys / "key").read_bytes() == damaged
 
 
 def filled(keys: Path, disk: Disk | None = None) -> bytes:
-    keyring = FileKeyring(keys, SystemClock(), disk=disk)
+    keyring = file_keyring(keys, SystemClock(), disk=disk)
     keyring.found()
     keyring.add(*AT, ONE)
     keyring.add("scope", "lookup", TWO)
@@ -182,7 +186,7 @@ def filled(keys: Path, disk: Disk | None = None) -> bytes:
     return keyring.installation()
 
 
-def check_filled(keyring: PassphraseKeyring | FileKeyring, installation: bytes) -> None:
+def check_filled(keyring: Keyring, installation: bytes) -> None:
     assert keyring.get(*AT) == ONE
     assert keyring.get("scope", "lookup") == TWO
     assert keyring.get("other", "memory.1") == TWO
@@ -190,8 +194,8 @@ def check_filled(keyring: PassphraseKeyring | FileKeyring, installation: bytes) 
 
 
 def check_after_crash(keys: Path, installation: bytes) -> None:
-    if not PassphraseKeyring.present(keys):
-        check_filled(FileKeyring(keys, SystemClock()), installation)
+    if not PassphraseWrapper.present(keys):
+        check_filled(file_keyring(keys, SystemClock()), installation)
         adopt(keys, Disk())
     check_filled(unlocked(keys), installation)
     assert not (keys / "key").exists()
@@ -199,7 +203,7 @@ def check_after_crash(keys: Path, installation: bytes) -> None:
 
 
 def adopt(keys: Path, disk: Disk) -> None:
-    PassphraseKeyring.adopt(keys, FakeClock("adopt"), PHRASE, cost=CHEAP, disk=disk)
+    PhraseKeyring(keys, FakeClock("adopt"), disk).begin(PHRASE, adopt=True)
 
 
 def stop_before_first_slot() -> Watch:

@@ -15,10 +15,12 @@ import pytest
 
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk, Step
-from scrubjay.adapters.keyrings.file import FileKeyring, write_line
+from scrubjay.adapters.keyrings.folder import write_line
+from scrubjay.engine import Keyring
 from scrubjay.model.errors import Full, KeyMissing, SchemaTooNew, SealBroken, StoreError
 from scrubjay.testing.clock import FakeClock
 from tests.support.disk import Killed, PowerCut, Steps
+from tests.support.keyrings import file_keyring
 
 ONE, TWO = bytes([1]) * 32, bytes([2]) * 32
 AT = ("scope", "memory.1")
@@ -29,8 +31,8 @@ def keys(tmp_path: Path) -> Path:
     return tmp_path / "keys"
 
 
-def open_keyring(keys: Path, disk: Disk | None = None) -> FileKeyring:
-    return FileKeyring(keys, FakeClock("keyring"), disk=disk)
+def open_keyring(keys: Path, disk: Disk | None = None) -> Keyring:
+    return file_keyring(keys, FakeClock("keyring"), disk=disk)
 
 
 def added(keys: Path, disk: Disk | None = None, *, key: bytes = ONE) -> bytes:
@@ -152,8 +154,8 @@ class TestRemains:
     ) -> None:
         """The deleter syncs between overwriting and unlinking: longer than a few reads take."""
         keys, inside, read = tmp_path / "keys", Event(), Event()
-        FileKeyring(keys, SystemClock()).found()
-        FileKeyring(keys, SystemClock()).add("scope", "lookup", ONE)
+        file_keyring(keys, SystemClock()).found()
+        file_keyring(keys, SystemClock()).add("scope", "lookup", ONE)
         tries = count(1)
 
         def deleting(step: Step, path: Path) -> None:
@@ -165,12 +167,12 @@ class TestRemains:
             if path.name == "lookup" and next(tries) == 3:
                 read.set()
 
-        deleter = FileKeyring(keys, SystemClock(), Disk(deleting))
+        deleter = file_keyring(keys, SystemClock(), Disk(deleting))
         with ThreadPoolExecutor(1) as pool:
             done = pool.submit(deleter.delete, "scope", "lookup")
             assert inside.wait(10)
             with pytest.raises(KeyMissing):
-                FileKeyring(keys, SystemClock(), Disk(reading)).get("scope", "lookup")
+                file_keyring(keys, SystemClock(), Disk(reading)).get("scope", "lookup")
             done.result()
 
     def test_remove_overwrites_every_slot(self, keys: Path) -> None:
@@ -268,7 +270,7 @@ class TestKeyFile:
 
     def test_one_of_a_later_version_is_refused(self, keys: Path) -> None:
         added(keys, key=ONE)
-        line = (keys / "key").read_text().rsplit(" ", 1)[0].replace("-key 1", "-key 2")
+        line = (keys / "key").read_text().rsplit(" ", 1)[0].replace("-key 1", "-key 3")
         (keys / "key").write_bytes(_with_check(line))
         with pytest.raises(SchemaTooNew):
             open_keyring(keys).get(*AT)

@@ -10,13 +10,12 @@ import pytest
 
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk, Step
-from scrubjay.adapters.keyrings.file import write_line
-from scrubjay.adapters.keyrings.passphrase import PassphraseKeyring
+from scrubjay.adapters.keyrings.folder import KeysFolder, write_line
+from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
-from scrubjay.vault import Cost
 from tests.support.disk import Killed, Steps
+from tests.support.keyrings import PhraseKeyring
 
-CHEAP = Cost(memory_kib=64, passes=1, lanes=1)
 PHRASE = "correct horse battery staple"
 ONE, TWO = bytes([1]) * 32, bytes([2]) * 32
 AT = ("scope", "memory.1")
@@ -27,15 +26,16 @@ def keys(tmp_path: Path) -> Path:
     return tmp_path / "keys"
 
 
-def create(keys: Path) -> tuple[PassphraseKeyring, str]:
-    return PassphraseKeyring.create(keys, SystemClock(), PHRASE, cost=CHEAP)
+def create(keys: Path) -> tuple[PhraseKeyring, str]:
+    keyring = PhraseKeyring(keys)
+    return keyring, keyring.begin(PHRASE)
 
 
-def locked(keys: Path) -> PassphraseKeyring:
-    return PassphraseKeyring(keys, SystemClock(), cost=CHEAP)
+def locked(keys: Path) -> PhraseKeyring:
+    return PhraseKeyring(keys)
 
 
-def unlocked(keys: Path, phrase: str = PHRASE) -> PassphraseKeyring:
+def unlocked(keys: Path, phrase: str = PHRASE) -> PhraseKeyring:
     keyring = locked(keys)
     keyring.unlock(phrase)
     return keyring
@@ -57,8 +57,8 @@ class TestLocked:
             lambda: keyring.delete(*AT),
             lambda: keyring.purposes("scope"),
             lambda: keyring.remove("scope"),
-            lambda: keyring.change_passphrase("another"),
-            keyring.renew_recovery,
+            lambda: keyring.phrase.change_passphrase("another"),
+            keyring.phrase.renew_recovery,
         )
         for call in calls:
             with pytest.raises(Locked):
@@ -77,15 +77,15 @@ class TestLocked:
 
     def test_an_empty_passphrase_is_refused(self, keys: Path) -> None:
         with pytest.raises(InvalidRequest):
-            PassphraseKeyring.create(keys, SystemClock(), "", cost=CHEAP)
-        assert not PassphraseKeyring.present(keys)
+            PhraseKeyring(keys).begin("")
+        assert not PassphraseWrapper.present(keys)
 
     def test_locking_overwrites_the_master_key(self, keys: Path) -> None:
         keyring, _ = create(keys)
-        held = keyring._master
+        held = keyring.phrase._master
         assert held is not None
         assert any(held)
-        keyring.lock()
+        keyring.phrase.lock()
         assert not any(held)
         with pytest.raises(Locked):
             keyring.get(*AT)
@@ -93,17 +93,17 @@ class TestLocked:
     def test_a_locked_keyring_opens_again(self, keys: Path) -> None:
         keyring, _ = create(keys)
         keyring.add(*AT, ONE)
-        keyring.lock()
-        keyring.lock()
+        keyring.phrase.lock()
+        keyring.phrase.lock()
         keyring.unlock(PHRASE)
         assert keyring.get(*AT) == ONE
 
     def test_an_accent_typed_in_two_keys_is_the_same_passphrase(self, keys: Path) -> None:
-        PassphraseKeyring.create(keys, SystemClock(), "caf\u00e9", cost=CHEAP)
+        PhraseKeyring(keys).begin("caf\u00e9")
         unlocked(keys, "cafe\u0301")
 
     def test_a_folder_without_a_passphrase_says_so(self, keys: Path) -> None:
-        assert not PassphraseKeyring.present(keys)
+        assert not PassphraseWrapper.present(keys)
         with pytest.raises(KeyMissing, match="passphrase file"):
             locked(keys).unlock(PHRASE)
 
@@ -120,32 +120,30 @@ class TestChange:
         keyring, recovery = create(keys)
         keyring.add(*AT, ONE)
         slots = contents(keys / "slots")
-        keyring.change_passphrase("another one")
+        keyring.phrase.change_passphrase("another one")
         assert unlocked(keys, "another one").get(*AT) == ONE
         with pytest.raises(Locked):
             unlocked(keys)
         assert contents(keys / "slots") == slots
         opened = locked(keys)
-        opened.unlock_with_recovery(recovery)
+        opened.phrase.unlock_with_recovery(recovery)
         assert opened.get(*AT) == ONE
 
     def test_the_old_passphrase_file_was_overwritten(self, keys: Path) -> None:
         keyring, _ = create(keys)
         before = (keys / "passphrase").read_bytes()
         (keys / "second").hardlink_to(keys / "passphrase")
-        keyring.change_passphrase("another one")
+        keyring.phrase.change_passphrase("another one")
         assert (keys / "second").read_bytes() != before
 
     def test_a_change_that_dies_leaves_the_old_passphrase_or_the_new(self, tmp_path: Path) -> None:
         for number in count():
             keys = tmp_path / str(number)
             create(keys)[0].add(*AT, ONE)
-            dying = PassphraseKeyring(
-                keys, SystemClock(), cost=CHEAP, disk=Disk(_after_reading(number))
-            )
+            dying = PhraseKeyring(keys, disk=Disk(_after_reading(number)))
             dying.unlock(PHRASE)
             try:
-                dying.change_passphrase("another one")
+                dying.phrase.change_passphrase("another one")
             except Killed:
                 assert _opens(keys, PHRASE) != _opens(keys, "another one")
             else:
@@ -156,48 +154,48 @@ class TestChange:
         keyring, recovery = create(keys)
         keyring.add(*AT, ONE)
         first, second, third = unlocked(keys), unlocked(keys), locked(keys)
-        third.unlock_with_recovery(recovery)
-        first.change_passphrase("the first")
+        third.phrase.unlock_with_recovery(recovery)
+        first.phrase.change_passphrase("the first")
         for late in (second, third):
             with pytest.raises(Conflict):
-                late.change_passphrase("the second")
+                late.phrase.change_passphrase("the second")
         assert _opens(keys, "the first")
         assert not _opens(keys, "the second")
         second.unlock("the first")
-        second.change_passphrase("the second")
+        second.phrase.change_passphrase("the second")
         assert _opens(keys, "the second")
 
     def test_who_changed_it_may_change_it_again(self, keys: Path) -> None:
         keyring, _ = create(keys)
         keyring.add(*AT, ONE)
         for phrase in ("one", "two", "three"):
-            keyring.change_passphrase(phrase)
+            keyring.phrase.change_passphrase(phrase)
         assert _opens(keys, "three")
 
     def test_of_two_renewals_at_once_one_is_refused(self, keys: Path) -> None:
         create(keys)
         first, second = unlocked(keys), unlocked(keys)
-        printed = first.renew_recovery()
+        printed = first.phrase.renew_recovery()
         with pytest.raises(Conflict):
-            second.renew_recovery()
-        locked(keys).unlock_with_recovery(printed)
+            second.phrase.renew_recovery()
+        locked(keys).phrase.unlock_with_recovery(printed)
 
     @pytest.mark.parametrize("name", ["passphrase", "recovery"])
     def test_a_file_exchanged_while_it_is_read_is_read_again(self, keys: Path, name: str) -> None:
         """Who opened the old file may read what it was overwritten with."""
         keyring, recovery = create(keys)
-        keyring.change_passphrase("another one")
+        keyring.phrase.change_passphrase("another one")
         torn, reads = (keys / name).read_bytes(), count()
 
         def tear(step: Step, path: Path) -> None:
             if step is Step.READ and path.name == name:
                 path.write_bytes(torn if next(reads) else bytes(len(torn)))
 
-        opened = PassphraseKeyring(keys, SystemClock(), cost=CHEAP, disk=Disk(tear))
+        opened = PhraseKeyring(keys, disk=Disk(tear))
         if name == "passphrase":
             opened.unlock("another one")
         else:
-            opened.unlock_with_recovery(recovery)
+            opened.phrase.unlock_with_recovery(recovery)
 
     def test_what_a_killed_change_left_is_overwritten_by_the_next(self, keys: Path) -> None:
         keyring, _ = create(keys)
@@ -205,7 +203,7 @@ class TestChange:
         draft.write_bytes((keys / "passphrase").read_bytes())
         (keys / "second").hardlink_to(draft)
         before = draft.read_bytes()
-        keyring.change_passphrase("another one")
+        keyring.phrase.change_passphrase("another one")
         assert not draft.exists()
         assert (keys / "second").read_bytes() != before
 
@@ -215,9 +213,9 @@ class TestRecovery:
         keyring, recovery = create(keys)
         keyring.add(*AT, ONE)
         opened = locked(keys)
-        opened.unlock_with_recovery(recovery)
+        opened.phrase.unlock_with_recovery(recovery)
         assert opened.get(*AT) == ONE
-        opened.change_passphrase("found again")
+        opened.phrase.change_passphrase("found again")
         assert unlocked(keys, "found again").get(*AT) == ONE
 
     def test_it_is_eight_groups_of_five(self, keys: Path) -> None:
@@ -233,7 +231,7 @@ class TestRecovery:
             recovery.replace("-", ""),
             recovery.replace("O", "0").replace("I", "1").replace("B", "8"),
         ):
-            locked(keys).unlock_with_recovery(typed)
+            locked(keys).phrase.unlock_with_recovery(typed)
 
     def test_every_single_typing_error_is_found(self, keys: Path) -> None:
         _, recovery = create(keys)
@@ -251,32 +249,32 @@ class TestRecovery:
         keyring = locked(keys)
         for typed in wrong - {letters}:
             with pytest.raises(InvalidRequest, match="typing error"):
-                keyring.unlock_with_recovery(typed)
+                keyring.phrase.unlock_with_recovery(typed)
 
     @pytest.mark.parametrize("typed", ["", "-", "AAAAA", "ä" * 40, "=" * 40, "A" * 40, "1" * 400])
     def test_what_is_no_recovery_key_is_a_typing_error(self, keys: Path, typed: str) -> None:
         create(keys)
         with pytest.raises(InvalidRequest, match="typing error"):
-            locked(keys).unlock_with_recovery(typed)
+            locked(keys).phrase.unlock_with_recovery(typed)
 
     def test_the_key_of_another_keyring_does_not_open_it(self, tmp_path: Path) -> None:
         _, other = create(tmp_path / "other")
         create(tmp_path / "keys")
         with pytest.raises(Locked, match="That recovery key does not open it"):
-            locked(tmp_path / "keys").unlock_with_recovery(other)
+            locked(tmp_path / "keys").phrase.unlock_with_recovery(other)
 
     def test_a_renewed_key_takes_the_place_of_the_old_one(self, keys: Path) -> None:
         keyring, old = create(keys)
-        new = keyring.renew_recovery()
-        locked(keys).unlock_with_recovery(new)
+        new = keyring.phrase.renew_recovery()
+        locked(keys).phrase.unlock_with_recovery(new)
         with pytest.raises(Locked):
-            locked(keys).unlock_with_recovery(old)
+            locked(keys).phrase.unlock_with_recovery(old)
         unlocked(keys)
 
 
 class TestFiles:
     def test_by_default_a_guess_costs_64_mib_and_three_passes(self, keys: Path) -> None:
-        PassphraseKeyring.create(keys, SystemClock(), PHRASE)
+        PassphraseWrapper.create(KeysFolder(keys, SystemClock()), PHRASE)
         words = (keys / "passphrase").read_text().split()
         assert words[:6] == ["scrubjay-passphrase", "1", "argon2id", "65536", "3", "4"]
         unlocked(keys)
@@ -289,7 +287,7 @@ class TestFiles:
         good = (keys / name).read_bytes()
         unlock = {
             "passphrase": lambda: locked(keys).unlock(PHRASE),
-            "recovery": lambda: locked(keys).unlock_with_recovery(recovery),
+            "recovery": lambda: locked(keys).phrase.unlock_with_recovery(recovery),
         }[name]
         for at in range(len(good)):
             (keys / name).write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
@@ -325,8 +323,8 @@ class TestFiles:
     def test_no_file_holds_the_master_key(self, keys: Path) -> None:
         keyring, _ = create(keys)
         keyring.add(*AT, ONE)
-        assert keyring._master is not None
-        master = bytes(keyring._master)
+        assert keyring.phrase._master is not None
+        master = bytes(keyring.phrase._master)
         for content in contents(keys).values():
             assert master not in content
             assert master.hex().encode() not in content

@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.model.errors import ScrubjayError, StoreError
+from scrubjay.model.errors import OutcomeUnknown, ScrubjayError, StoreError
 from scrubjay.model.rows import Collection, Row
 from scrubjay.ports import Failpoint, Tx
 from tests.support.vfs import Act, CountingVfs
@@ -194,7 +194,7 @@ def test_when_the_commit_is_cut_short_nobody_waits_for_ever(tmp_path: Path) -> N
     outcomes = batch.run(store, ["a", "b", "c"])
     assert outcomes["leader"] == "leader"
     kinds = Counter(type(outcomes[name]) for name in "abc")
-    assert kinds == {Stop: 1, StoreError: 2}
+    assert kinds == {Stop: 1, OutcomeUnknown: 2}
     assert set(batch.runs.values()) == {1}
     assert rows(store) == [b"leader"]
     retain(store)

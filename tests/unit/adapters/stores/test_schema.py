@@ -245,7 +245,7 @@ def test_the_catalog_is_checked_like_any_file(tmp_path: Path) -> None:
 
 
 def test_the_versions_are_those_the_format_page_names() -> None:
-    assert (SCOPE.version, CATALOG.version) == (3, 1)
+    assert (SCOPE.version, CATALOG.version) == (3, 2)
     assert SCOPE.mark != CATALOG.mark
 
 

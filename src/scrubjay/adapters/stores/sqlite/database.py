@@ -12,10 +12,11 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from scrubjay.adapters.disk import busy
+from scrubjay.adapters.group_commit import CommitQueue
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.files import LOCK, FileKind, FileLock, discard, held, shut
 from scrubjay.adapters.stores.sqlite.transaction import SqliteView, Statements
-from scrubjay.adapters.stores.sqlite.writer import CommitQueue, FileWriter
+from scrubjay.adapters.stores.sqlite.writer import FileWriter
 from scrubjay.model.errors import NotFound, StoreError
 from scrubjay.ports import patient
 

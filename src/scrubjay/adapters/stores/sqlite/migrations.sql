@@ -171,3 +171,11 @@ CREATE TABLE backup (
     name TEXT NOT NULL,
     PRIMARY KEY (address, expires, name)
 ) STRICT, WITHOUT ROWID;
+
+-- catalog 2 --
+CREATE TABLE shared (
+    name TEXT PRIMARY KEY,
+    value BLOB NOT NULL,
+    until REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX shared_until ON shared (until);

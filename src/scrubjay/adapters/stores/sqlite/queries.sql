@@ -20,6 +20,9 @@ UPDATE head SET
 -- row --
 SELECT {columns} FROM {table} WHERE id = ?
 
+-- rows --
+SELECT {columns} FROM {table} WHERE id IN carray(?)
+
 -- row_by_key --
 SELECT {columns} FROM {table} WHERE key = ? AND erased = 0
 
@@ -49,6 +52,7 @@ WHERE id = ?
 -- reseal --
 UPDATE {table} SET epoch = ?, cell = ?, vector = ?, blob = ?
 WHERE id = ? AND version = ? AND epoch = ? AND vector IS ? AND erased = 0
+RETURNING id
 
 -- erase --
 UPDATE {table} SET seq = ?, expiry = ?, erased = 1, session = NULL, key = NULL,
@@ -73,8 +77,8 @@ DELETE FROM lineage WHERE source = ?
 -- unlink_derived --
 DELETE FROM lineage WHERE derived = ?
 
--- is_buried --
-SELECT id FROM tombstone WHERE id = ?
+-- buried --
+SELECT id FROM tombstone WHERE id IN carray(?)
 
 -- tombstones --
 SELECT id FROM tombstone ORDER BY id
@@ -126,7 +130,8 @@ SELECT count(*), coalesce(min(count), 0), coalesce(max(count), 0) FROM audit
 SELECT address, name, destroyed, audit_count, audit_mac FROM entry WHERE address = ?
 
 -- entries --
-SELECT address, name, destroyed, audit_count, audit_mac FROM entry ORDER BY address
+SELECT address, name, destroyed, audit_count, audit_mac FROM entry
+WHERE address > ? ORDER BY address LIMIT ?
 
 -- enroll --
 INSERT OR IGNORE INTO entry (address, name, destroyed, audit_count, audit_mac)
@@ -145,7 +150,9 @@ INSERT OR IGNORE INTO tombstone (address, id) VALUES (?, ?)
 SELECT id FROM tombstone WHERE address = ?
 
 -- add_receipt --
-INSERT INTO receipt (address, cell) VALUES (?, ?)
+INSERT INTO receipt (address, cell)
+SELECT :address, :cell
+WHERE NOT EXISTS (SELECT 1 FROM receipt WHERE address = :address AND cell = :cell)
 
 -- receipts --
 SELECT cell FROM receipt WHERE address = ? ORDER BY number
@@ -158,6 +165,20 @@ SELECT address, expires, name FROM backup WHERE address = ? ORDER BY expires, na
 
 -- remove_backup --
 DELETE FROM backup WHERE address = ? AND expires = ? AND name = ?
+
+-- shared --
+SELECT value FROM shared WHERE name = ? AND until > ?
+
+-- set_shared --
+INSERT INTO shared (name, value, until) VALUES (?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value, until = excluded.until
+
+-- remove_shared --
+DELETE FROM shared WHERE name = ? OR until <= ?
+
+-- shared_names --
+SELECT name FROM shared
+WHERE name > ? AND name >= ? AND substr(name, 1, length(?)) = ? AND until > ? ORDER BY name LIMIT ?
 
 -- clear_tombstones --
 DELETE FROM tombstone

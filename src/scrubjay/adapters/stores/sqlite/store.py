@@ -20,8 +20,8 @@ from scrubjay.adapters.stores.sqlite.schema import CATALOG, QUERIES, SCOPE, Sche
 from scrubjay.adapters.stores.sqlite.transaction import SqliteTx, SqliteView, Statements
 from scrubjay.model.errors import SchemaTooNew, StoreError
 from scrubjay.model.results import Exhibit
-from scrubjay.model.rows import BackupEntry, CatalogEntry
-from scrubjay.ports import Reach, Result, Tx, View, pass_by
+from scrubjay.model.rows import BackupEntry, CatalogEntry, Head
+from scrubjay.ports import CATALOG_PAGE, Reach, Result, Tx, View, every_entry, pass_by
 
 BALLAST_BYTES: Final = 4 << 20
 _CATALOG: Final = "catalog"
@@ -69,6 +69,15 @@ class SqliteStore:
         self._scopes.check()
         return self._catalog
 
+    @property
+    def slots(self) -> None:
+        """None: its keys lie in a folder of their own, where no byte of a deleted one is left."""
+
+    @property
+    def shared(self) -> SqliteShared:
+        """Small values of this installation, in the file of the catalog."""
+        return SqliteShared(self.catalog)
+
     def create(self, address: str) -> None:
         self._scopes.check()
         self._scope_kind.create(address)
@@ -76,6 +85,10 @@ class SqliteStore:
     def exists(self, address: str) -> bool:
         self._scopes.check()
         return self._scope_kind.exists(address)
+
+    def head(self, address: str) -> Head:
+        with self._scopes.using(address) as database, database.lend(SqliteView) as view:
+            return view.head()
 
     def read(self, address: str) -> AbstractContextManager[View]:
         return Reading(self._scopes, address)
@@ -87,6 +100,13 @@ class SqliteStore:
             return result
         finally:
             self._scopes.release(database)
+
+    def resolve(self, address: str, commit: str) -> bool | None:
+        """No name is ever given: what a sync has become is not known before the next start."""
+
+    def lasting(self, address: str) -> bool:
+        """Always: a commit is acknowledged when it is synced, and there is no other copy."""
+        return self.exists(address)
 
     def make_room(self) -> None:
         self._scope_kind.ballast.release()
@@ -124,6 +144,17 @@ class SqliteStore:
         self._scopes.check()
         self._scopes.withdraw(address)
         self._scope_kind.remove(address)
+
+    def strays(self) -> Sequence[str]:
+        entries = {entry.address: entry for entry in every_entry(self.catalog)}
+        found = []
+        for path in sorted(Path(self._scope_kind.folder).glob("*.sqlite")):
+            if path.stem not in entries:
+                found.append(f"{path} belongs to no scope of the catalog.")
+        for address, entry in entries.items():
+            if not entry.destroyed and not self.exists(address):
+                found.append(f"A scope of the catalog has lost its data file {address}.sqlite.")
+        return found
 
     def close(self) -> None:
         self._scopes.close()
@@ -200,14 +231,14 @@ class SqliteCatalog:
             )  # fmt: skip
             return _entry(statements.all(QUERIES["entry"], (entry.address,))[0])
 
-        return self._write(work, erasing=False)
+        return self.write(work, erasing=False)
 
     def entry(self, address: str) -> CatalogEntry | None:
-        found = self._all("entry", address)
+        found = self.all("entry", address)
         return _entry(found[0]) if found else None
 
-    def entries(self) -> Sequence[CatalogEntry]:
-        return [_entry(columns) for columns in self._all("entries")]
+    def entries(self, after: str = "", limit: int = CATALOG_PAGE) -> Sequence[CatalogEntry]:
+        return [_entry(columns) for columns in self.all("entries", after, limit)]
 
     def mark_destroyed(self, address: str) -> None:
         self._note("mark_destroyed", address)
@@ -222,16 +253,19 @@ class SqliteCatalog:
             for row_id in wanted:
                 statements.run(QUERIES["bury_in_catalog"], (address, row_id))
 
-        self._write(work, erasing=True)
+        self.write(work, erasing=True)
 
     def tombstones(self, address: str) -> frozenset[bytes]:
-        return frozenset(found for (found,) in self._all("tombstones_in_catalog", address))
+        return frozenset(found for (found,) in self.all("tombstones_in_catalog", address))
 
     def add_receipt(self, address: str, cell: bytes) -> None:
-        self._note("add_receipt", address, cell)
+        def work(statements: Statements) -> None:
+            statements.run(QUERIES["add_receipt"], {"address": address, "cell": cell})
+
+        self.write(work, erasing=True)
 
     def receipts(self, address: str) -> Sequence[bytes]:
-        return [found for (found,) in self._all("receipts", address)]
+        return [found for (found,) in self.all("receipts", address)]
 
     def add_backup(self, backup: BackupEntry) -> None:
         self._note("add_backup", backup.address, backup.expires, backup.name, erasing=False)
@@ -239,7 +273,7 @@ class SqliteCatalog:
     def backups(self, address: str) -> Sequence[BackupEntry]:
         return [
             BackupEntry(address=found, expires=expires, name=name)
-            for found, expires, name in self._all("backups", address)
+            for found, expires, name in self.all("backups", address)
         ]
 
     def remove_backup(self, backup: BackupEntry) -> None:
@@ -249,16 +283,18 @@ class SqliteCatalog:
         def work(statements: Statements) -> None:
             statements.run(QUERIES[query], bindings)
 
-        self._write(work, erasing=erasing)
+        self.write(work, erasing=erasing)
 
-    def _write(self, work: Callable[[Statements], Result], *, erasing: bool) -> Result:
+    def write(self, work: Callable[[Statements], Result], *, erasing: bool) -> Result:
+        """Run `work` in a transaction on the file, which the first one makes."""
         self._files.check()
         self._kind.create(_CATALOG)
         with self._files.using(_CATALOG) as database:
             result: Result = database.write(work, erasing=erasing)
             return result
 
-    def _all(self, query: str, *bindings: object) -> list[Any]:
+    def all(self, query: str, *bindings: object) -> list[Any]:
+        """Every row that a query yields."""
         self._files.check()
         if not self._kind.exists(_CATALOG):
             return []  # the first write makes it
@@ -275,3 +311,32 @@ def _entry(columns: tuple[Any, ...]) -> CatalogEntry:
         address=address, name=name, destroyed=destroyed == 1,
         audit_count=audit_count, audit_mac=audit_mac,
     )  # fmt: skip
+
+
+class SqliteShared:
+    """Small values that all processes share, in the file of the catalog."""
+
+    def __init__(self, catalog: SqliteCatalog) -> None:
+        self._catalog = catalog
+
+    def get(self, name: str, now: float) -> bytes | None:
+        found = self._catalog.all("shared", name, now)
+        return found[0][0] if found else None
+
+    def exchange(
+        self, name: str, old: bytes | None, new: bytes | None, *, now: float, until: float
+    ) -> bool:
+        def work(statements: Statements) -> bool:
+            held = statements.all(QUERIES["shared"], (name, now))
+            if (held[0][0] if held else None) != old:
+                return False
+            statements.run(QUERIES["remove_shared"], (name, now))
+            if new is not None:
+                statements.run(QUERIES["set_shared"], (name, new, until))
+            return True
+
+        return self._catalog.write(work, erasing=False)
+
+    def names(self, prefix: str, after: str, limit: int, now: float) -> Sequence[str]:
+        bindings = (after, prefix, prefix, prefix, now, limit)
+        return [name for (name,) in self._catalog.all("shared_names", *bindings)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -154,12 +154,22 @@ class Statements:
         """Roll back to the savepoint."""
         self.run("ROLLBACK TO request")
 
-    def run(self, sql: str, bindings: Sequence[Any] = ()) -> apsw.Cursor:
+    def run(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] = ()) -> apsw.Cursor:
         """Execute one statement."""
         if self._cursor is None:
             raise StoreError("A transaction was used after its end.")
         try:
             return self._cursor.execute(sql, bindings)
+        except apsw.Error as error:
+            self.failure = faults.fault(error, self.connection.system_errno)
+            raise self.failure from error
+
+    def many(self, sql: str, bindings: Iterable[Sequence[Any]]) -> list[Any]:
+        """Execute a statement with each of the bindings; every row that they yield."""
+        if self._cursor is None:
+            raise StoreError("A transaction was used after its end.")
+        try:
+            return self._cursor.executemany(sql, bindings).fetchall()
         except apsw.Error as error:
             self.failure = faults.fault(error, self.connection.system_errno)
             raise self.failure from error
@@ -209,6 +219,12 @@ class SqliteView(Statements):
         found = self._rows(collection, "row", row_id)
         return found[0] if found else None
 
+    def rows(self, collection: Collection, ids: Iterable[bytes]) -> Mapping[bytes, Row]:
+        wanted = tuple(ids)
+        if not wanted:
+            return {}
+        return {row.id: row for row in self._rows(collection, "rows", apsw.carray(wanted))}
+
     def row_by_key(self, collection: Collection, key: bytes) -> Row | None:
         found = self._rows(collection, "row_by_key", key)
         return found[0] if found else None
@@ -237,8 +253,11 @@ class SqliteView(Statements):
         return [found for (found,) in self.all(QUERIES["derived"], (source,))]
 
     def buried(self, ids: Iterable[bytes]) -> frozenset[bytes]:
-        is_buried = QUERIES["is_buried"]
-        return frozenset(row_id for row_id in ids if self.all(is_buried, (row_id,)))
+        wanted = tuple(ids)
+        if not wanted:
+            return frozenset()
+        found = self.all(QUERIES["buried"], (apsw.carray(wanted),))
+        return frozenset(row_id for (row_id,) in found)
 
     def tombstones(self) -> Sequence[bytes]:
         return [found for (found,) in self.all(QUERIES["tombstones"])]
@@ -332,13 +351,18 @@ class SqliteTx(SqliteView):
         return known.born
 
     def reseal(self, collection: Collection, rows: Sequence[tuple[Row, Row]]) -> frozenset[bytes]:
-        done, sql = [], TABLES[collection]["reseal"]
-        for read, row in rows:
-            as_read = (read.id, read.version, read.epoch, read.vector)
-            self.run(sql, (row.epoch, row.cell, row.vector, row.blob, *as_read))
-            if self.connection.changes():
-                done.append(read.id)
-        return frozenset(done)
+        sql = TABLES[collection]["reseal"]
+        found = self.many(
+            sql,
+            (
+                (
+                    row.epoch, row.cell, row.vector, row.blob,
+                    read.id, read.version, read.epoch, read.vector,
+                )
+                for read, row in rows
+            ),
+        )  # fmt: skip
+        return frozenset(row_id for (row_id,) in found)
 
     def erase(self, collection: Collection, row_id: bytes, *, drop_day: int) -> Row | None:
         known = self.row(collection, row_id)
@@ -371,6 +395,13 @@ class SqliteTx(SqliteView):
             self.run(QUERIES["remove_value"], (name,))
         else:
             self.run(QUERIES["set_value"], (name, cell))
+
+    def slots(self) -> Mapping[str, bytes]:
+        return {}
+
+    def set_slot(self, purpose: str, slot: bytes | None) -> None:
+        del purpose, slot
+        raise StoreError("This store keeps no slots beside the rows.")
 
     def append_audit(self, cell: bytes, mac: bytes) -> None:
         self.run(_APPEND_AUDIT, (self._columns().next_audit(mac), cell, mac))

@@ -1,147 +1,18 @@
-"""Group commit: the writing connection of a file commits a batch of requests with one sync."""
+"""The writing connection of a file: it commits a batch of requests with one sync."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from time import monotonic
-from typing import Any
 
 import apsw
 
-from scrubjay.adapters.disk import busy
+from scrubjay.adapters.group_commit import Request
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.files import FileKind, FileLock, discard, shut
 from scrubjay.adapters.stores.sqlite.transaction import Statements
-from scrubjay.model.errors import Busy, Full, StoreError
-from scrubjay.ports import Failpoint, patient
-
-
-class Request:
-    """Work that one thread submits, and its outcome."""
-
-    __slots__ = ("appointed", "deadline", "erasing", "error", "gate", "result", "work")
-
-    def __init__(self, work: Callable[[Any], Any], *, erasing: bool, deadline: float) -> None:
-        self.work = work
-        self.erasing = erasing
-        self.deadline = deadline
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.gate: threading.Lock | None = None
-        """Held until there is an outcome, or until its thread becomes the leader."""
-        self.appointed = False
-
-    def outcome(self) -> Any:
-        """The result of the work, durable by now; raises what it or the commit raised."""
-        if self.error is not None:
-            try:
-                raise self.error
-            finally:
-                self.error = None  # an error that holds its own frame is garbage for long
-        return self.result
-
-
-class CommitQueue:
-    """Queue of the writers of one file in this process."""
-
-    def __init__(self, writer: FileWriter, timeout: float) -> None:
-        self._writer = writer
-        self._timeout = timeout
-        self._mutex = threading.Lock()
-        self._leader: int | None = None
-        self._waiting: list[Request] = []
-
-    def submit(self, work: Callable[[Any], Any], *, erasing: bool) -> Any:
-        """Run `work` in a transaction; its result once it is durable."""
-        me = threading.get_ident()
-        if self._leader == me:
-            raise StoreError("A write was begun inside another write of the same scope.")
-        request = Request(work, erasing=erasing, deadline=monotonic() + patient(self._timeout))
-        with self._mutex:
-            leads = self._leader is None
-            if leads:
-                self._leader = me
-            elif patient(1.0) <= 0:
-                raise busy()
-            else:
-                request.gate = threading.Lock()
-                request.gate.acquire()
-                self._waiting.append(request)
-        if leads or self._wait(request):
-            self._lead(request)
-        return request.outcome()
-
-    def _wait(self, request: Request) -> bool:
-        """Wait for the outcome; True if this thread becomes the leader instead."""
-        assert request.gate is not None
-        try:
-            request.gate.acquire()
-        except BaseException:  # seam: who stops waiting must leave the queue, whatever stopped it
-            with self._mutex:
-                waits = request in self._waiting
-                if waits:
-                    self._waiting.remove(request)
-            if not waits and request.appointed:
-                self._pass_on()
-            raise
-        return request.appointed
-
-    def _lead(self, leader: Request) -> None:
-        """Commit the waiting requests as one batch and distribute the outcomes."""
-        batch = [leader]
-        try:
-            self._leader = threading.get_ident()
-            self._writer.acquire(leader.deadline - monotonic())
-            try:
-                with self._mutex:
-                    batch, self._waiting = [leader, *self._waiting], []
-                self._writer.commit(batch)
-            finally:
-                self._writer.release()
-        except BaseException as error:  # seam: the others of the batch must not wait for ever
-            if isinstance(error, Busy) and len(batch) == 1:
-                # Those who have waited as long as the leader has are late, too.
-                now = monotonic()
-                with self._mutex:
-                    batch += [request for request in self._waiting if request.deadline <= now]
-                    self._waiting = [one for one in self._waiting if one.deadline > now]
-            _fail(batch, error)
-        finally:
-            self._pass_on()
-            for request in batch:
-                if request is not leader and request.gate is not None:
-                    request.gate.release()
-
-    def _pass_on(self) -> None:
-        with self._mutex:
-            if not self._waiting:
-                self._leader = None
-                return
-            successor = self._waiting.pop(0)
-            successor.appointed = True
-            self._leader = -1  # somebody, who will say so as soon as it runs
-        assert successor.gate is not None
-        successor.gate.release()
-
-
-def _fail(batch: Sequence[Request], error: BaseException) -> None:
-    """Set the error of all requests without one; each thread gets its own exception object."""
-    for request in batch:
-        if request.error is not None:
-            continue
-        if request is batch[0]:
-            request.error = error
-        elif isinstance(error, StoreError):
-            request.error = type(error)(error.message, hint=error.hint)
-            request.error.__cause__ = error.__cause__
-        else:
-            request.error = StoreError(
-                "The commit was interrupted; whether it happened is not known.",
-                hint="Read the scope again before repeating the write.",
-            )
-            request.error.__cause__ = error
+from scrubjay.model.errors import Full, StoreError
+from scrubjay.ports import Failpoint
 
 
 class FileWriter:

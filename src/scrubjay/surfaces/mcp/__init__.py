@@ -1,0 +1,1 @@
+"""MCP server: the verbs as tools, resources and prompts of the Model Context Protocol."""

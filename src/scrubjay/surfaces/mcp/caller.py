@@ -1,0 +1,110 @@
+"""Who calls over MCP: an agent, in the session that its client names, if it names one.
+
+What a model stores is never the owner's own word, whatever key it came by. Nor is it trusted where
+nobody watches over what the model has read: a session that its host names can be marked as tainted;
+without one, what tells agents how to act waits in quarantine for a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from scrubjay.access import Access, Grant, Key
+from scrubjay.model.errors import NotFound
+from scrubjay.model.memory import Kind
+from scrubjay.model.origin import Actor, Origin, lowest
+from scrubjay.model.results import Recalled
+from scrubjay.model.scope import Scope
+from scrubjay.verbs import VERBS, perform
+
+SESSION: Final = "scrubjay/session"
+"""The key in `_meta` of a request by which a client names its session."""
+_TURN: Final = "x-codex-turn-metadata"
+"""The key by which Codex does, as `session_id` of an object."""
+
+
+_QUARANTINED: Final = (
+    "It tells agents how to act, and no client session vouches for it: a person has to approve it "
+    "(`scrubjay quarantine`) before it is in any brief."
+)
+
+
+def session_of(meta: Mapping[str, Any] | None) -> str | None:
+    """The client session that the metadata of a request names, which no model writes."""
+    found = meta or {}
+    turn = found.get(_TURN)
+    named = found.get(SESSION) or (turn.get("session_id") if isinstance(turn, dict) else None)
+    return named if isinstance(named, str) else None
+
+
+def as_agent(holder: Key) -> Key:
+    """The key with the actor and the origin of an agent, or a less trusted origin if it has one."""
+    return replace(holder, actor=Actor.AGENT, origin=lowest((holder.origin, Origin.AGENT)))
+
+
+class AgentCaller:
+    """The verbs on one scope, as an agent calls them in a client session."""
+
+    def __init__(
+        self,
+        access: Access,
+        scope: Scope,
+        session: str | None,
+        *,
+        ready: Callable[..., object],
+    ) -> None:
+        self._access = access
+        self._scope = scope
+        self._ready = ready
+        self.session = session
+        self.scope_missing = False
+        """Whether a verb found no scope: nothing was ever stored in it."""
+        self.note = ""
+        """What its model is to be told beside the result."""
+
+    def do(self, name: str, **fields: Any) -> Any:
+        """Perform a verb; NotFound if it needs a scope that does not exist."""
+        verb = VERBS[name]
+        self._access.check_covered(self._scope, verb.grant)
+        # A session may be tainted before anything is stored: what it stores first must know.
+        create = verb.creates or name == "mark_tainted"
+        try:
+            self._ready(self._scope, create=create)
+        except NotFound:
+            self.scope_missing = True
+            raise
+        return perform(self._access, verb, self._scope, fields)
+
+    def store(self, **fields: Any) -> Any:
+        """Store a memory of an agent in its session; without one no order is trusted."""
+        terms = self._terms(fields["content"], Kind(fields.get("kind") or Kind.FACT))
+        return self.do("retain", **(fields | terms))
+
+    def update(self, **fields: Any) -> Any:
+        """Replace a memory by a new text, under the same terms."""
+        kind = fields.get("kind") or self.do("get", id=fields["id"]).kind
+        return self.do("supersede", **(fields | self._terms(fields["content"], Kind(kind))))
+
+    def recall(self, **fields: Any) -> Recalled:
+        """Recall; a session that is given untrusted memories is tainted by them."""
+        found: Recalled = self.do("recall", **fields)
+        given = [hit.memory.origin for hit in found if not hit.memory.trusted]
+        may_write = Grant.WRITE in self._access.holder.granted(self._scope)
+        if given and self.session is not None and may_write:
+            self.do("mark_tainted", session=self.session, origin=lowest(given))
+        return found
+
+    def _terms(self, content: str, kind: Kind) -> dict[str, Any]:
+        """Fields of a write that the caller does not choose."""
+        if self.session is not None:
+            return {"session": self.session}
+        if not kind.behavioral:
+            kind = self._access.kind_of(content)
+        if not kind.behavioral:
+            return {}
+        self.note = _QUARANTINED
+        origin = lowest((self._access.holder.origin, Origin.OTHER_AGENT))
+        return {"origin": origin, "kind": kind}

@@ -1,0 +1,316 @@
+"""MCP with the SDK's own client: the real command over stdio, the real service over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+import scrubjay
+from scrubjay.access import Grant
+from scrubjay.engine import Kernel
+from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.scope import Scope
+from scrubjay.service.issuer import Template, Trust
+from scrubjay.service.service import UNLIMITED, Options
+from scrubjay.surfaces.mcp.routes import McpPaths
+from tests.serving import Running, serving
+from tests.support.engines import MemoryHome
+from tests.support.issuer import AUDIENCE, serve_issuer
+
+ALICE = Scope("acme", "alice")
+MODES = ("auto", "legacy")
+REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
+METADATA = "/.well-known/oauth-protected-resource/mcp"
+
+
+@asynccontextmanager
+async def over_http(running: Running, key: str, mode: str) -> AsyncIterator[Client]:
+    """A client of `/mcp` with a key."""
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as http:
+        transport = streamable_http_client(f"{running.url}/mcp", http_client=http)
+        async with Client(transport, mode=mode) as client:
+            yield client
+
+
+@asynccontextmanager
+async def over_stdio(home: Path, mode: str, *options: str) -> AsyncIterator[Client]:
+    """A client of the command."""
+    env = {**os.environ, "SCRUBJAY_HOME": str(home)}
+    command = ["-m", "scrubjay", "mcp", *options]
+    parameters = StdioServerParameters(command=sys.executable, args=command, env=env)
+    async with Client(stdio_client(parameters), mode=mode) as client:
+        yield client
+
+
+@pytest.fixture
+def running(engine: Kernel, home: MemoryHome) -> Iterator[Running]:
+    options = Options(rates=UNLIMITED)
+    with serving(engine, home.clock, options, planes=[McpPaths()]) as found:
+        yield found
+
+
+def text(result: Any) -> str:
+    return "\n".join(one.text for one in result.content)
+
+
+async def lives(client: Client) -> None:
+    """Store, search, brief, correct and forget, as every client does."""
+    await client.list_tools()
+    stored = await client.call_tool("memory_store", {"content": "Alice drinks green tea"})
+    id = stored.structured_content["id"]
+    found = await client.call_tool("memory_search", {"query": "What does Alice drink?"})
+    assert [hit["memory"]["id"] for hit in found.structured_content["hits"]] == [id]
+    assert "--- BEGIN MEMORY" in text(found)
+    assert "green tea" in text(await client.call_tool("memory_brief", {}))
+    read = await client.read_resource(f"memory://entries/{id}")
+    assert "green tea" in read.model_dump_json()
+    given = {"id": id, "content": "Alice drinks black tea"}
+    newer = (await client.call_tool("memory_update", given)).structured_content["id"]
+    shown = await client.call_tool("memory_forget", {"ids": [newer]})
+    token = shown.structured_content["token"]
+    done = await client.call_tool("memory_forget", {"ids": [newer], "confirm": token})
+    assert done.structured_content["erased"] == 2
+    left = await client.call_tool("memory_list", {})
+    assert left.structured_content["data"] == []
+
+
+# -- both transports, both revisions -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_sdks_client_lives_with_it_over_stdio(tmp_path, mode):
+    async def act():
+        async with over_stdio(tmp_path, mode, "--scope", "acme/alice") as client:
+            assert client.protocol_version == REVISIONS[mode]
+            await lives(client)
+
+    asyncio.run(act())
+    with scrubjay.open("acme/alice", home=tmp_path, create=False) as jay:
+        assert not len(jay.browse())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_sdks_client_lives_with_it_over_http(running, mode):
+    async def act():
+        async with over_http(running, running.key("acme/alice"), mode) as client:
+            assert client.protocol_version == REVISIONS[mode]
+            await lives(client)
+
+    asyncio.run(act())
+
+
+def test_the_command_read_only_offers_nothing_that_writes(tmp_path):
+    async def act():
+        async with over_stdio(tmp_path, "auto", "--read-only") as client:
+            tools = (await client.list_tools()).tools
+            assert all(one.annotations and one.annotations.read_only_hint for one in tools)
+            await client.call_tool("memory_brief", {})
+
+    asyncio.run(act())
+    assert not any(tmp_path.iterdir())  # to read makes nothing
+
+
+# -- whose words, and which key ----------------------------------------------------------------
+
+
+def test_over_http_an_agent_stores_whatever_key_it_came_by(engine, running):
+    key = running.key("acme/alice", actor=Actor.OPERATOR)
+
+    async def act():
+        async with over_http(running, key, "auto") as client:
+            await client.call_tool("memory_store", {"content": "Alice drinks green tea"})
+
+    asyncio.run(act())
+    (stored,) = engine.browse(ALICE)
+    assert (stored.origin, stored.provenance.actor) == (Origin.AGENT, Actor.AGENT)
+    assert stored.provenance.key_id == running.keys.all()[0].id
+
+
+def test_a_key_does_only_what_it_grants_and_nothing_once_it_is_revoked(home, running):
+    key = running.key("acme/alice", grants=[Grant.READ])
+
+    async def act():
+        async with over_http(running, key, "legacy") as client:
+            return await client.call_tool("memory_store", {"content": "Alice drinks tea"})
+
+    refused = asyncio.run(act())
+    assert refused.is_error
+    assert text(refused).startswith("forbidden: This key lacks the grant write")
+    running.keys.revoke(running.keys.all()[0].id)
+    home.clock.advance(seconds=1)
+    headers = {"Authorization": f"Bearer {key}"}
+    assert httpx2.post(f"{running.url}/mcp", json={}, headers=headers).status_code == 401
+
+
+def test_a_key_of_several_scopes_names_one_by_the_header(engine, running):
+    key = running.key("acme/alice", "acme/bob")
+
+    async def act():
+        headers = {"Authorization": f"Bearer {key}", "X-Scrubjay-Scope": "acme/bob"}
+        async with httpx2.AsyncClient(headers=headers) as http:
+            transport = streamable_http_client(f"{running.url}/mcp", http_client=http)
+            async with Client(transport) as client:
+                await client.call_tool("memory_store", {"content": "Bob drinks coffee"})
+        async with over_http(running, key, "auto") as client:
+            assert "names no scope" in text(await client.call_tool("memory_brief", {}))
+
+    asyncio.run(act())
+    assert Scope("acme", "bob") in engine.scopes()
+    assert ALICE not in engine.scopes()
+
+
+def test_without_a_key_there_is_a_401_that_names_the_metadata_of_the_resource(running):
+    answer = httpx2.post(f"{running.url}/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    assert answer.status_code == 401
+    told = answer.headers["WWW-Authenticate"]
+    assert f'resource_metadata="{running.url}{METADATA}"' in told
+    found = httpx2.get(f"{running.url}{METADATA}").json()
+    assert found["resource"] == f"{running.url}/mcp"
+    assert found["bearer_methods_supported"] == ["header"]
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}], ids=str
+)
+def test_a_foreign_host_or_origin_is_refused(running, headers):
+    headers = {"Authorization": f"Bearer {running.key('acme/alice')}", **headers}
+    answer = httpx2.post(f"{running.url}/mcp", json={}, headers=headers)
+    assert answer.status_code == 403
+
+
+def test_a_token_of_the_issuer_is_a_key_to_its_owners_memory(engine, home):
+    with serve_issuer(home.clock) as issuer:
+        trust = Trust(issuer=issuer.url, audience=AUDIENCE, scope=Template("acme/{sub}"))
+        options = Options(rates=UNLIMITED, trust=trust)
+        with serving(engine, home.clock, options, planes=[McpPaths()]) as running:
+            found = httpx2.get(f"{running.url}{METADATA}").json()
+            assert found["authorization_servers"] == [issuer.url]
+            assert "memory:read" in found["scopes_supported"]
+
+            async def act():
+                async with over_http(running, issuer.token(sub="alice"), "auto") as client:
+                    await client.call_tool("memory_store", {"content": "Alice drinks green tea"})
+
+            asyncio.run(act())
+    (stored,) = engine.browse(ALICE)
+    assert stored.origin is Origin.AGENT
+
+
+def test_a_question_before_erasing_may_be_answered_to_another_replica(engine, home):
+    """The state that a client carries is sealed with a secret of the installation."""
+    from mcp_types import ElicitResult
+
+    engine.open(ALICE)
+    options = Options(rates=UNLIMITED)
+    with (
+        serving(engine, home.clock, options, planes=[McpPaths()]) as one,
+        serving(engine, home.clock, options, planes=[McpPaths()]) as other,
+    ):
+        key = one.key("acme/alice")
+
+        async def agree(context: Any, params: Any) -> ElicitResult:
+            replica.url = other.url
+            return ElicitResult(action="accept", content={"confirm": True})
+
+        class Replica(httpx2.AsyncBaseTransport):
+            url = one.url
+
+            async def handle_async_request(self, request: Any) -> Any:
+                port = httpx2.URL(self.url).port
+                request.url = request.url.copy_with(port=port)
+                request.headers["Host"] = f"127.0.0.1:{port}"
+                return await inner.handle_async_request(request)
+
+        inner, replica = httpx2.AsyncHTTPTransport(), Replica()
+
+        async def act():
+            headers = {"Authorization": f"Bearer {key}"}
+            async with httpx2.AsyncClient(headers=headers, transport=replica) as http:
+                transport = streamable_http_client(f"{one.url}/mcp", http_client=http)
+                async with Client(transport, elicitation_callback=agree) as client:
+                    await client.call_tool("memory_store", {"content": "Alice drinks green tea"})
+                    done = await client.call_tool("memory_forget", {"query": "green tea"})
+            await inner.aclose()
+            return done
+
+        done = asyncio.run(act())
+        assert replica.url == other.url
+    assert done.structured_content["erased"] == 1
+
+
+# -- many servers on one home ------------------------------------------------------------------
+
+
+def _write(server: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
+    assert server.stdin is not None
+    server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    server.stdin.flush()
+
+
+def test_of_many_servers_on_one_home_killed_at_random_nothing_is_lost_and_none_stays(
+    tmp_path, seed, more
+):
+    """Every memory that was acknowledged is there; a server whose client is gone ends by itself."""
+    chance = random.Random(seed)
+    env = {**os.environ, "SCRUBJAY_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "scrubjay", "mcp"]
+    pipe = subprocess.PIPE
+    servers = [
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=env)
+        for _ in range(20 if more else 4)
+    ]
+    told = list[str]()
+    try:
+        for number, server in enumerate(servers):
+            hello: dict[str, Any] = {"protocolVersion": "2025-11-25", "capabilities": {}}
+            hello["clientInfo"] = {"name": "test", "version": "0"}
+            _write(server, {"id": 0, "method": "initialize", "params": hello})
+            _write(server, {"method": "notifications/initialized"})
+            for at in range(1, 9):
+                given = {"content": f"Server {number} saw the number {at}"}
+                params = {"name": "memory_store", "arguments": given}
+                _write(server, {"id": at, "method": "tools/call", "params": params})
+        for server in chance.sample(servers, len(servers)):
+            assert server.stdout is not None
+            seen = chance.randrange(0, 9)  # how many answers its client still sees
+            while seen >= 0 and (line := server.stdout.readline()):
+                answer = json.loads(line)
+                if "result" in answer and answer["id"]:
+                    told.append(answer["result"]["structuredContent"]["id"])
+                seen -= 1
+            if chance.random() < 0.5:
+                server.kill()
+            else:  # its client is gone
+                assert server.stdin is not None
+                server.stdin.close()
+                server.stdout.close()
+        ended = [server.wait(timeout=60) for server in servers]
+    finally:
+        for server in servers:
+            if server.poll() is None:
+                server.send_signal(signal.SIGKILL)
+            server.wait()
+            for one in (server.stdin, server.stdout):
+                with suppress(OSError):
+                    one.close()  # type: ignore[union-attr]
+    assert len(ended) == len(servers)
+    with scrubjay.open(home=tmp_path, create=False) as jay:
+        kept = {memory.id for memory in jay.browse(limit=1000)}
+        assert jay.verify().sound
+    assert told
+    assert set(told) <= kept

@@ -1,0 +1,50 @@
+"""Keyrings in a keys folder, as the embedded default composes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from scrubjay.adapters.clock import SystemClock
+from scrubjay.adapters.disk import Disk
+from scrubjay.adapters.keyrings.file import KEY_FILE, FileWrapper
+from scrubjay.adapters.keyrings.folder import KeysFolder
+from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
+from scrubjay.engine import Keyring
+from scrubjay.ports import Clock
+from scrubjay.vault import Cost
+
+CHEAP: Final = Cost(memory_kib=64, passes=1, lanes=1)
+
+
+def file_keyring(keys: Path, clock: Clock, disk: Disk | None = None) -> Keyring:
+    """The keyring of a key file."""
+    folder = KeysFolder(keys, clock, disk)
+    return Keyring(folder, FileWrapper(folder), clock)
+
+
+class PhraseKeyring(Keyring):
+    """The keyring of a passphrase, with its wrapper at hand."""
+
+    def __init__(self, keys: Path, clock: Clock | None = None, disk: Disk | None = None) -> None:
+        clock = clock or SystemClock()
+        self.folder = KeysFolder(keys, clock, disk)
+        self.phrase = PassphraseWrapper(self.folder, cost=CHEAP)
+        super().__init__(self.folder, self.phrase, clock)
+
+    def begin(self, passphrase: str, *, adopt: bool = False) -> str:
+        """Put the folder under a passphrase, and re-wrap what a key file wrapped."""
+        if adopt:
+            file_keyring(self.folder.directory, self._clock, self.folder.disk).prove()
+        self.phrase, recovery = PassphraseWrapper.create(
+            self.folder, passphrase, adopt=adopt, cost=CHEAP
+        )
+        self.wrapper = self.phrase
+        self.retire()
+        return recovery
+
+    def unlock(self, passphrase: str) -> None:
+        """Unlock it, and finish what was cut off."""
+        self.phrase.unlock(passphrase)
+        if (self.folder.directory / KEY_FILE).exists():
+            self.retire()
