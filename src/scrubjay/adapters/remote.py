@@ -15,7 +15,7 @@ import socket
 from collections.abc import Callable, Mapping
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from scrubjay.model.endpoints import is_loopback
@@ -156,7 +156,8 @@ class Remote:
         until = until if deadline is None else min(until, deadline)
         kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
         connection = kind(self._url.hostname or "", self._url.port, timeout=self._left(until))
-        connection.response_class = partial(_TimedResponse, left=lambda: self._left(until))
+        timed = partial(_TimedResponse, left=lambda: self._left(until))
+        connection.response_class = cast(type[HTTPResponse], timed)
         raw = bytearray()
         try:
             whole = f"{self._url.path.rstrip('/')}{path}"
