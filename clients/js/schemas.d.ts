@@ -116,7 +116,7 @@ export interface BackupRequest {
   days?: number;
 }
 
-/** What became of one item of a batch. */
+/** Result of one item of a batch: a receipt, or a refusal. */
 export interface BatchReceipt {
   /** The receipt of the write; None if it was refused. */
   retained: Retained | null;
@@ -386,7 +386,7 @@ export interface DocumentsRequest {
   values?: boolean;
 }
 
-/** What becomes of a memory that says the same as one before. */
+/** Deduplication policy: whether a memory with the same text as an earlier one replaces it. */
 export type Duplicates = "keep" | "latest";
 
 /** Entry: one message of a conversation, and the entry it follows. */

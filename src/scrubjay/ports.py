@@ -281,7 +281,7 @@ class Store(Protocol):
         """Bytes the scope's rows take, roughly."""
 
     def check(self, address: str) -> Sequence[str]:
-        """What is structurally wrong with the scope's file, one sentence each."""
+        """Structural faults of the scope's file, one sentence each."""
 
     def inspect(self, address: str) -> Exhibit:
         """The scope's file as seen without a key; NotFound if the scope does not exist."""
@@ -459,7 +459,7 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a vector has; 0 if there are none, or before the first answer."""
+        """Dimensions of a vector; 0 if there are none, or before the first answer."""
 
     @property
     def costly(self) -> bool:
@@ -613,6 +613,8 @@ def patient(timeout: float) -> float:
     return min(timeout, _PATIENCE.get())
 
 
+Deliver = Callable[[Iterator[bytes]], None]
+"""Takes the pieces of a file; it may be called again, and then begins the file again."""
 Progress = Callable[[int, int], None]
 """Told how much of a long work is done, and how much there is."""
 

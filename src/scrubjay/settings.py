@@ -146,7 +146,7 @@ class SettingField(Struct, frozen=True):
 
     @property
     def wants(self) -> str:
-        """What a good value is, as the end of a sentence."""
+        """Description of a valid value, as the end of a sentence."""
         if self.type in (int, float):
             kind = "a whole number" if self.type is int else "a number"
             return f"{kind} from {self.least:,} to {self.most:,}"

@@ -23,7 +23,7 @@ from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.engine.ledger import conversations, documents
 from scrubjay.engine.scope.counters import Recalls
-from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.open_scope import OpenScope, changes
 from scrubjay.model import cells
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.jobs import Consolidated, Insight, Restated
@@ -172,9 +172,10 @@ class Snapshot:
 
 
 def _held(opened: OpenScope, view: View) -> tuple[str, ...]:
-    talks, entries = conversations.everything(opened, view)
+    rows = [row for row in changes(view, conversations.HOME) if not row.erased]
+    said = [conversations.opened_row(opened, row) for row in sorted(rows, key=lambda row: row.born)]
     papers = [one for _, one in documents.documents(opened, view)]
-    return tuple(cells.encode(one).decode() for one in (*talks, *entries, *papers))
+    return tuple(cells.encode(one).decode() for one in (*said, *papers) if one is not None)
 
 
 class World(ABC):

@@ -114,7 +114,7 @@ def confirm(deed: str, *, yes: bool, word: str | None = None) -> None:
 
 
 def ask_secret(question: str) -> str:
-    """What the person types after a question on stderr, without showing it."""
+    """Password prompt: asks on stderr and reads an answer without echo."""
     from getpass import getpass
 
     return getpass(question, stream=sys.stderr)
@@ -131,7 +131,7 @@ def new_passphrase() -> str:
 
 
 def secret_line(question: str) -> str:
-    """What the person types unseen; without a terminal, the next line of stdin."""
+    """Password input without echo; without a terminal, the next line of stdin."""
     return ask_secret(question) if interactive() else sys.stdin.readline().rstrip("\r\n")
 
 

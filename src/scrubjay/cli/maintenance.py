@@ -22,7 +22,7 @@ from scrubjay.model.retention import Duplicates, Limit
 
 
 class FreezeLevel(StrEnum):
-    """How much to stop."""
+    """Level of a freeze."""
 
     WRITES = "writes"
     ALL = "all"

@@ -63,8 +63,8 @@ _LISTEN = (
         default=f"{_WRITES:g}",
     ),
     Option(
-        "--workers", "Number of processes that answer.", int, least=1, most=64,
-        default="one per core",
+        "--workers", "Number of processes that answer; 0 for one per core.", int, least=0, most=64,
+        default="1",
     ),
     Option(
         "--pod", "Pod the plane serves; without one, every pod that has the token.", str,
@@ -101,7 +101,7 @@ def hosts_of(host: str, allowed: Iterable[str]) -> frozenset[str]:
 def _offer(
     *, recall_only: bool, retain_only: bool, pod: Sequence[str] = (), recall_ms: int = RECALL_MS
 ) -> PlaneOffer:
-    """What the plane offers, with the token of the environment."""
+    """Descriptor of the memory plane, with the token from the environment."""
     return PlaneOffer(
         recall=not retain_only,
         retain=not recall_only,
@@ -128,7 +128,7 @@ def _serve(
     allow_host: Sequence[str] = (),
     reads: float = _READS,
     writes: float = _WRITES,
-    workers: int | None = None,
+    workers: int = 1,
     options: Mapping[str, Any] | None = None,
     **transport: Any,
 ) -> None:

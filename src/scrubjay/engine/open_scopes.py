@@ -26,7 +26,9 @@ class LazyModule:
         self._name = f"scrubjay.engine.{name}"
 
     def __getattr__(self, function: str) -> Any:
-        return getattr(import_module(self._name), function)
+        found = getattr(import_module(self._name), function)
+        setattr(self, function, found)  # the next call finds it at once
+        return found
 
 
 if TYPE_CHECKING:
@@ -133,7 +135,7 @@ class Shelf(Generic[Item]):
 # -- the open scopes -------------------------------------------------------------------------------
 
 OPEN_SCOPES: Final = 512
-"""How many scopes an engine keeps open: their keys, and what was decrypted of them lately."""
+"""Capacity of the LRU cache of open scopes: their keys, and the plaintext cache of each."""
 
 
 class OpenScopes:
@@ -184,7 +186,7 @@ class OpenScopes:
             opened.close()
 
     def _check_open(self) -> Ports:
-        """What the engine stands on, unless it was closed."""
+        """The ports; an error if the engine was closed."""
         if self._closed:
             raise StoreError("This engine is closed.", hint="Open the scope again.")
         return self._ports

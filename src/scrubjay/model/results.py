@@ -436,7 +436,9 @@ class Loaded(Result, frozen=True, kw_only=True):
 class Exported(Result, frozen=True, kw_only=True):
     """An export: a scope as the bytes of a file."""
 
-    content: Annotated[bytes, Meta(description="The bytes of the file.")]
+    content: Annotated[
+        bytes, Meta(description="The bytes of the file; empty if it was written elsewhere.")
+    ]
     memories: Annotated[int, Meta(description="How many memories it holds.")]
     key: Annotated[
         str | None, Meta(description="The key that opens a sealed export; None if it is plain.")

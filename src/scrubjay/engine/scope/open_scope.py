@@ -79,9 +79,11 @@ def slots(ports: Ports, address: str, collection: Collection) -> list[int]:
     return sorted(int(epoch) for name, _, epoch in names if name == collection.value)
 
 
-def changes(view: View, collection: Collection, after: int = 0) -> Iterator[Row]:
+def changes(
+    view: View, collection: Collection, after: int = 0, *, page: int = _PAGE
+) -> Iterator[Row]:
     """Every row of a collection that changed after a seq, erased ones too, read in pages."""
-    while rows := view.changes(collection, after, _PAGE):
+    while rows := view.changes(collection, after, page):
         yield from rows
         after = rows[-1].seq
 
