@@ -16,7 +16,7 @@ from scrubjay import connect
 from scrubjay.access import Grant, everything
 from scrubjay.bootstrap import make_policy
 from scrubjay.engine import Kernel, Policy
-from scrubjay.engine.scope.policy import allowed
+from scrubjay.engine.scope.quota import allowed
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.documents import Put
 from scrubjay.model.errors import LimitReached

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from scrubjay.access import Key
 from scrubjay.bridge import Abandoned
-from scrubjay.engine.scope.policy import allowed
+from scrubjay.engine.scope.quota import allowed
 from scrubjay.model.scope import Scope
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import Operation

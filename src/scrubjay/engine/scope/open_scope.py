@@ -20,8 +20,8 @@ from scrubjay.engine.scope.counters import Counters
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.limits import ScopeLimits
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
-from scrubjay.engine.scope.policy import quota_of
 from scrubjay.engine.scope.provisions import LongBody, Need, Provisions
+from scrubjay.engine.scope.quota import QuotaCheck, quota_of
 from scrubjay.engine.scope.scope_keys import ScopeKeys, slot
 from scrubjay.model import records, turns
 from scrubjay.model.echo import plain_words
@@ -31,7 +31,6 @@ from scrubjay.model.errors import (
     Frozen,
     Full,
     KeyMissing,
-    LimitReached,
     NotFound,
     OutcomeUnknown,
     ScrubjayError,
@@ -64,7 +63,6 @@ _WRITE_TRIES = 512
 """How often a transaction may begin again with what it lacked: at most once per key or blob."""
 _FLUSH_SECONDS = 1.0
 _PAGE = 256
-_ROOM_HINT = "Nothing was written. Forget and purge what is not needed, or have the quota raised."
 _log = logging.getLogger(__name__)
 
 
@@ -136,7 +134,7 @@ class OpenScope:
         self._reached = 0
         self.kept = PlaintextCache(ports.policy.kept_bytes)
         self._progress: dict[Collection, tuple[int, int]] = {}
-        self._counted = (0, 0)  # a seq of the memories, and how many there were at it, or fewer
+        self._quota = QuotaCheck(ports, scope, address)
         self.leased: dict[str, str] = {}
         """Jobs that this process took a lease of, and the holder's name."""
 
@@ -590,7 +588,7 @@ class OpenScope:
         ahead, room = Provisions(), False
         limits = Quota() if frozen_too or erasing else quota_of(self.ports.policy)
         if limits.megabytes:
-            self._check_size(limits.megabytes)
+            self._quota.check_size(limits.megabytes)
         for _ in range(_WRITE_TRIES):
             try:
                 return self._attempt(
@@ -605,29 +603,6 @@ class OpenScope:
                     room = True
                     self.ports.store.make_room()
         raise Busy(f"Others change the keys of {self.scope} faster than this write can follow.")
-
-    def _check_size(self, megabytes: int) -> None:
-        """LimitReached if the scope takes its quota of the disk already."""
-        ports, address = self.ports, self.address
-        if ports.store.size(address) + ports.blobs.size(address) >= megabytes * 1024 * 1024:
-            raise LimitReached(
-                f"The scope {self.scope} has reached its quota of {megabytes:,} megabytes.",
-                hint=_ROOM_HINT,
-            )
-
-    def _check_number(self, tx: Tx, before: int, fresh: int, most: int) -> None:
-        """LimitReached if a transaction brings the scope beyond its quota of memories.
-
-        Rows are counted only when they could be too many: no more were added since than changes.
-        """
-        seq, number = self._counted
-        if number + before - seq + fresh > most and seq != before:
-            seq, number = self._counted = before, tx.count(Collection.MEMORY) - fresh
-        if number + before - seq + fresh > most:
-            raise LimitReached(
-                f"The scope {self.scope} has reached its quota of {most:,} memories.",
-                hint=_ROOM_HINT,
-            )
 
     def _attempt(
         self,
@@ -662,7 +637,7 @@ class OpenScope:
             finally:
                 self._local.provisions = None
             if most and ahead.fresh:
-                self._check_number(tx, head.memory.seq, ahead.fresh, most)
+                self._quota.check_number(tx, head.memory.seq, ahead.fresh, most)
             if ahead.wanted:
                 raise Need(partial(self._store_wanted, ahead, erasing=erasing))
             return result

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Final
-
 from msgspec import Struct
 
 from scrubjay.model.scope import Quota
@@ -45,22 +40,3 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Daily token limit of extraction per scope (UTC day); 0 for none."""
     raise_on_embedder_change: bool = False
     """Whether vectors of another embedder raise an error instead of being ignored."""
-
-
-_ANY: Final = Quota()
-_ALLOWED: ContextVar[Quota] = ContextVar("allowed", default=_ANY)
-
-
-@contextmanager
-def allowed(quota: Quota) -> Iterator[None]:
-    """Let no write inside go beyond this quota, whatever the policy allows."""
-    token = _ALLOWED.set(quota.within(_ALLOWED.get()))
-    try:
-        yield
-    finally:
-        _ALLOWED.reset(token)
-
-
-def quota_of(policy: Policy) -> Quota:
-    """The quota of the policy and of whoever called."""
-    return policy.quota.within(_ALLOWED.get())
