@@ -448,6 +448,16 @@ export interface Erasure {
   rotated: boolean;
   /** Backups that may hold the erased rows until they expire. */
   backups: BackupNote[];
+  /**
+   * Generation of the root key that wrapped the keys of the erased cells; once it is destroyed,
+   * older copies of anything are noise.
+   */
+  generation: number;
+  /**
+   * Day from which older copies of anything are noise, because that root key is destroyed; null
+   * where its rotation is not on a schedule.
+   */
+  noise_from: string | null;
   /** Length of the audit chain after the erasure. */
   audit_count: number;
   /** MAC of the audit chain at that length, in hexadecimal. */
@@ -1191,6 +1201,8 @@ export interface Report {
   problems: string[];
   /** Places where the bytes of an erased cell still are; no key opens them. */
   found: string[];
+  /** Of an erasure: what was looked at, and what cannot be seen from here. */
+  seen: string[];
   /** Whether all is as promised: no problems. */
   sound: boolean;
 }

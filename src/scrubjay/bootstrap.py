@@ -102,6 +102,8 @@ def make_policy(settings: Settings) -> Policy:
     return Policy(
         drop_days=settings.drop_days,
         superseded_days=settings.superseded_days,
+        root_days=settings.root_days,
+        root_keep_days=settings.root_keep_days,
         shelf_bytes=settings.shelf_bytes,
         quota=Quota(
             memories=settings.scope_memories,

@@ -414,6 +414,10 @@ class Wrapper(Protocol):
         So a root key that is withdrawn elsewhere opens nothing for longer than this.
         """
 
+    @property
+    def renewed(self) -> str | None:
+        """A recovery key that `begin` made in place of the one before; it is shown once."""
+
     def admit(self) -> None:
         """Raise Locked while it is locked; that there is a root key is not checked."""
 
@@ -590,6 +594,8 @@ class Failpoint(StrEnum):
     RESTORE_KEYS_ADDED = "restore.keys-added"
     RESTORE_COMMITTED = "restore.committed"
     COLLECTION_KEY_ADDED = "collection.key-added"
+    ROOT_BEGUN = "root.begun"
+    ROOT_REWRAPPED = "root.rewrapped"
     STORE_BEFORE_COMMIT = "store.before-commit"
     STORE_AFTER_COMMIT = "store.after-commit"
     STORE_MIGRATING = "store.migrating"
