@@ -21,8 +21,9 @@ from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
+from scrubjay.model.scope import Quota
 from scrubjay.model.turns import Piece, Turn
-from scrubjay.ports import Clock, Distiller, Embedder, Extractor, Reach, pass_by
+from scrubjay.ports import AskModel, Clock, Distiller, Embedder, Extractor, Reach, pass_by
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE of prctl(2)
@@ -77,16 +78,18 @@ class LazyDistiller:
         return self._rules.identity
 
     def distill(self, turn: Turn) -> Sequence[Piece]:
-        """What the turn yields."""
+        """The memories derived from a turn."""
         return self._rules.distill(turn)
 
     def words(self, turn: Turn) -> frozenset[str]:
-        """What the turn says, as words to compare with another turn's."""
+        """Word set of a turn, for the comparison with another turn's."""
         return self._rules.words(turn)
 
     def kind(self, text: str) -> Kind:
-        """The kind of a memory by its text."""
-        return self._rules.kind(text)
+        """The kind of a memory by its text; the rules for turns are not loaded for it."""
+        from scrubjay.adapters.distillers.kinds import kind_of
+
+        return kind_of(text)
 
 
 def clock() -> Clock:
@@ -99,7 +102,14 @@ def make_policy(settings: Settings) -> Policy:
     return Policy(
         drop_days=settings.drop_days,
         superseded_days=settings.superseded_days,
+        root_days=settings.root_days,
+        root_keep_days=settings.root_keep_days,
         shelf_bytes=settings.shelf_bytes,
+        quota=Quota(
+            memories=settings.scope_memories,
+            megabytes=settings.scope_megabytes,
+            scopes=settings.tenant_scopes,
+        ),
         extract_seconds=settings.extraction.seconds,
         daily_tokens=settings.extraction.daily_tokens,
         raise_on_embedder_change=settings.on_embedder_change is OnEmbedderChange.RAISE,
@@ -152,6 +162,13 @@ def make_extractor(settings: Settings, clock: Clock) -> Extractor | None:
     return ChatExtractor(model, clock=clock, sleep=time.sleep)
 
 
+def called_extractor(ask: AskModel, name: str) -> Extractor:
+    """The extractor over a model that the program calls itself."""
+    from scrubjay.adapters.distillers.chat import CalledExtractor
+
+    return CalledExtractor(ask, name=name)
+
+
 # -- keys ----------------------------------------------------------------------------------
 
 
@@ -181,7 +198,7 @@ def has_key_file(settings: Settings) -> bool:
 
 
 def passphrase_wrapper(settings: Settings, clock: Clock) -> PassphraseWrapper:
-    """What a passphrase opens, still locked."""
+    """Passphrase keyring, still locked."""
     return PassphraseWrapper(keys_folder(settings, clock))
 
 

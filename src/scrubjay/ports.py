@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from scrubjay.model.jobs import Consolidated, Restated
+from scrubjay.model.jobs import Consolidated, ModelAnswer, Restated
 from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
@@ -64,6 +64,9 @@ class View(Protocol):
 
     def stale(self, collection: Collection, after: int, limit: int) -> Sequence[Row]:
         """Rows not erased with seq > after and an epoch below the head's, ascending."""
+
+    def count(self, collection: Collection) -> int:
+        """How many rows of a collection are not erased."""
 
     def derived(self, source: bytes) -> Sequence[bytes]:
         """Ids of the rows linked as derived from `source`."""
@@ -278,7 +281,7 @@ class Store(Protocol):
         """Bytes the scope's rows take, roughly."""
 
     def check(self, address: str) -> Sequence[str]:
-        """What is structurally wrong with the scope's file, one sentence each."""
+        """Structural faults of the scope's file, one sentence each."""
 
     def inspect(self, address: str) -> Exhibit:
         """The scope's file as seen without a key; NotFound if the scope does not exist."""
@@ -325,6 +328,9 @@ class Blobs(Protocol):
 
     def names(self, address: str) -> Sequence[str]:
         """The names of a scope's blobs, sorted."""
+
+    def size(self, address: str) -> int:
+        """Bytes of a scope's blobs."""
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
         """Every byte kept for the scope as (place, bytes), half-written leftovers included."""
@@ -408,6 +414,10 @@ class Wrapper(Protocol):
         So a root key that is withdrawn elsewhere opens nothing for longer than this.
         """
 
+    @property
+    def renewed(self) -> str | None:
+        """A recovery key that `begin` made in place of the one before; it is shown once."""
+
     def admit(self) -> None:
         """Raise Locked while it is locked; that there is a root key is not checked."""
 
@@ -453,7 +463,7 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a vector has; 0 if there are none, or before the first answer."""
+        """Dimensions of a vector; 0 if there are none, or before the first answer."""
 
     @property
     def costly(self) -> bool:
@@ -524,6 +534,19 @@ class Extractor(Protocol):
         """One text of a kind that says what its sources say, and no more."""
 
 
+class AskModel(Protocol):
+    """A call of a language model by the program: instructions, and material to read.
+
+    Safe for use by several threads. Raises ExtractorError when the model is unavailable or the
+    deadline passes, and no other error.
+    """
+
+    def __call__(
+        self, instructions: str, material: str, *, deadline: float | None = None
+    ) -> ModelAnswer:
+        """What the model answers; the material is not addressed to it."""
+
+
 class Clock(Protocol):
     """Time, ids and randomness: everything that would make two runs differ."""
 
@@ -571,6 +594,8 @@ class Failpoint(StrEnum):
     RESTORE_KEYS_ADDED = "restore.keys-added"
     RESTORE_COMMITTED = "restore.committed"
     COLLECTION_KEY_ADDED = "collection.key-added"
+    ROOT_BEGUN = "root.begun"
+    ROOT_REWRAPPED = "root.rewrapped"
     STORE_BEFORE_COMMIT = "store.before-commit"
     STORE_AFTER_COMMIT = "store.after-commit"
     STORE_MIGRATING = "store.migrating"
@@ -594,6 +619,8 @@ def patient(timeout: float) -> float:
     return min(timeout, _PATIENCE.get())
 
 
+Deliver = Callable[[Iterator[bytes]], None]
+"""Takes the pieces of a file; it may be called again, and then begins the file again."""
 Progress = Callable[[int, int], None]
 """Told how much of a long work is done, and how much there is."""
 

@@ -33,6 +33,7 @@ from scrubjay.model.requests import (
 )
 from scrubjay.model.scope import Scope
 from scrubjay.testing.clock import START
+from tests.acceptance.desk import Desk
 from tests.acceptance.model import ALIVE, Fields, Model, Op, digest, look
 from tests.acceptance.talk import Talk
 
@@ -60,6 +61,7 @@ WEIGHTS: Final = {
     "backup": 2,
     "restore": 3,
     "mayfly": 8,
+    "desk": 2,
 }
 
 
@@ -134,6 +136,7 @@ class Mix:
         self._folder = folder
         self._tag = f"{seed}/{number}"
         self._talk = Talk(engine, folder)
+        self._desk_of = Desk(engine, folder)
 
     def begin(self) -> None:
         """Look at both scopes, and make the main one if it is not there."""
@@ -370,6 +373,16 @@ class Mix:
         self._engine.append(scope, Append("words", [{"body": words}]))
         read = self._engine.conversation(scope, ReadConversation("words"))
         assert [one.body for one in read.entries] == [words]
+
+    def _desk(self) -> None:
+        """A conversation and documents in a scope that every process goes on with."""
+        self.number += 1
+        self._desk_of.step(self.number)
+
+    def _counters(self) -> None:
+        """A backup writes what was counted of recalls first."""
+        self._recall()
+        self._backup()
 
     # -- a scope of many short lives --------------------------------------------------------
 

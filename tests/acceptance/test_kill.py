@@ -14,6 +14,7 @@ import pytest
 
 from scrubjay import bootstrap, settings
 from scrubjay.ports import Failpoint
+from tests.acceptance.desk import Desk
 from tests.acceptance.kill_worker import POLICY
 from tests.acceptance.mix import RUN, Ledger
 from tests.acceptance.model import judge
@@ -162,6 +163,7 @@ class Field:
                     for found in judge(engine, name, model)
                 ]
                 problems += Talk(engine, self._folder / "outside").problems()
+                problems += Desk(engine, self._folder / "outside").problems()
             finally:
                 engine.close()
             self.slowest_check = max(self.slowest_check, time.perf_counter() - begun)

@@ -290,6 +290,12 @@ class Process:
         )
         assert self._process.stdout is not None
         self.url: str = json.loads(self._process.stdout.readline())["url"]
+        self.pid = self._process.pid
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was not ended yet."""
+        return self._process.returncode is None
 
     def end(self, number: signal.Signals) -> int:
         """Send a signal; the exit code."""
@@ -384,6 +390,68 @@ def test_told_to_end_it_finishes_what_it_has_begun(ram: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ending_it_is_no_failure(ram: Path, number: signal.Signals) -> None:
     assert Process(ram / "home").end(number) == 0
+
+
+# -- several workers -----------------------------------------------------------------------------
+
+
+def workers_of(process: Process) -> set[int]:
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return set(map(int, children.read_text().split()))
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Return once it holds; what is waited for is the doing of other processes."""
+    until = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < until
+        os.sched_yield()
+
+
+@pytest.fixture
+def crowd(ram: Path) -> Iterator[Process]:
+    """A service of three workers, all of which answer."""
+    process = Process(ram / "home", "--no-auth", "--reads", "0.01", "--workers", "3")
+    wait_until(lambda: len(workers_of(process)) == 3)
+    yield process
+    if process.runs:
+        process.end(signal.SIGTERM)
+
+
+def each_anew(process: Process, count: int, path: str, **more: Any) -> list[httpx2.Response]:
+    """As many requests, each on a connection of its own: any worker may take it."""
+    with_scope = {"X-Scrubjay-Scope": str(ALICE), **more.pop("headers", {})}
+    method = "POST" if "json" in more else "GET"
+    return [
+        httpx2.request(method, process.url + path, headers=with_scope, timeout=30, **more)
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the workers are found by /proc")
+def test_rate_limits_and_repeats_hold_across_workers(crowd: Process) -> None:
+    once, fact = {"Idempotency-Key": "one"}, {"content": "Alice drinks tea"}
+    stored = each_anew(crowd, 24, "/v1/memories", headers=once, json=fact)
+    assert sorted({one.status_code for one in stored}) == [200, 201]
+    assert len({one.json()["id"] for one in stored}) == 1
+    asked = each_anew(crowd, 24, "/v1/recall", json={"query": "tea"})
+    assert sorted(one.status_code for one in asked) == [200] + 23 * [429]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the workers are found by /proc")
+def test_a_worker_that_dies_is_started_again_and_all_end_with_their_parent(crowd: Process) -> None:
+    first, *others = workers_of(crowd)
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: len(workers_of(crowd) - {first}) == 3)
+    assert {one.status_code for one in each_anew(crowd, 12, "/healthz")} == {200}
+    left = workers_of(crowd)
+    assert left > set(others)
+    crowd.end(signal.SIGKILL)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left))
+
+
+def test_workers_end_when_they_are_told_to(crowd: Process) -> None:
+    assert crowd.end(signal.SIGTERM) == 0
 
 
 def first_words(home: Path, *options: str) -> str:

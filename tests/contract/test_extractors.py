@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import httpx2
 import pytest
 
 from scrubjay.adapters import distillers
 from scrubjay.adapters.clock import SystemClock
-from scrubjay.adapters.distillers.chat import ChatExtractor, ChatModel
+from scrubjay.adapters.distillers.chat import CalledExtractor, ChatExtractor, ChatModel
 from scrubjay.model.endpoints import ModelDialect
+from scrubjay.model.errors import ExtractorError
+from scrubjay.model.jobs import ModelAnswer
 from scrubjay.ports import Extractor
 from scrubjay.testing.distiller_contract import ExtractorContract
 from tests.support.model_server import ModelServer, note, serve_model
@@ -33,5 +36,23 @@ class TestChatExtractor(ExtractorContract):
         return ChatExtractor(model, clock=SystemClock(), sleep=lambda _: None)
 
 
+class TestCalledExtractor(ExtractorContract):
+    @pytest.fixture
+    def extractor(self, server: ModelServer) -> Extractor:
+        """A model that the program asks by an HTTP client of its own."""
+
+        def ask(instructions: str, material: str, *, deadline: float | None = None) -> ModelAnswer:
+            if deadline is not None and SystemClock().monotonic() >= deadline:
+                raise ExtractorError("The model was not asked in time.")
+            said = [
+                {"role": "system", "content": instructions},
+                {"role": "user", "content": material},
+            ]
+            asked = httpx2.post(f"{server.openai_url}/chat/completions", json={"messages": said})
+            return ModelAnswer(text=asked.json()["choices"][0]["message"]["content"])
+
+        return CalledExtractor(ask, name="m")
+
+
 def test_no_extractor_is_left_without_its_contract() -> None:
-    assert implementations(distillers, Extractor) == {ChatExtractor}
+    assert implementations(distillers, Extractor) == {ChatExtractor, CalledExtractor}

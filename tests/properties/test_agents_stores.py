@@ -7,7 +7,6 @@ PydanticAI's own `ConversationStore` is run twice, over its memory and over our 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,17 +17,16 @@ from langgraph.store.memory import InMemoryStore
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import (
     ConversationConflict,
-    ConversationEntry,
-    ConversationRecord,
     ConversationStore,
     InMemoryConversationStore,
 )
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPromptPart
+from pydantic_ai.messages import ModelRequest, UserPromptPart
 
 import scrubjay
 from scrubjay import Jay, Scope
-from scrubjay.model.errors import Conflict, NotFound, Stale
+from scrubjay.model.errors import NotFound
+from scrubjay.surfaces.initrunner.conversation_store import ScrubjayConversations
 from tests.support.engines import MemoryHome
 
 RUNS = settings(max_examples=300, deadline=None)
@@ -42,94 +40,6 @@ def jay() -> Jay:
 
 
 # -- conversations ---------------------------------------------------------------------------------
-
-
-class OverScrubjay(ConversationStore):
-    """PydanticAI's store on our verbs, as a surface would have it."""
-
-    def __init__(self) -> None:
-        self._jay = jay()
-
-    async def read_record(self, conversation_id: str) -> ConversationRecord | None:
-        try:
-            found = self._jay.conversation(conversation_id, limit=0).conversation
-        except NotFound:
-            return None
-        assert found is not None
-        return _record(found)
-
-    async def read_records(
-        self, *, scope: str | None = None, limit: int | None = None
-    ) -> Sequence[ConversationRecord]:
-        where = {} if scope is None else {"scope": scope}
-        try:
-            found = self._jay.conversations(where=where, limit=limit or 1_000).data
-        except NotFound:  # nothing was ever written
-            return []
-        return [_record(one) for one in found][:limit]
-
-    async def write_record(
-        self,
-        record: ConversationRecord,
-        *,
-        new_entries: Sequence[ConversationEntry] = (),
-        expected_revision: str | None,
-    ) -> None:
-        name, told = record.conversation_id, {"scope": record.scope}
-        try:
-            if record.forked_from is not None and expected_revision is None:
-                self._jay.branch(
-                    record.forked_from,
-                    into=name,
-                    metadata=told,
-                    revision=record.revision,
-                    **({"at": 0} if record.head_id is None else {"entry": record.head_id}),
-                )
-                return
-            parent = new_entries[0].parent_id if new_entries else record.head_id
-            entries = [{"id": one.id, "body": _body(one)} for one in new_entries]
-            self._jay.append(
-                name,
-                entries,
-                parent=parent,
-                root=parent is None,
-                metadata=told,
-                revision=record.revision,
-                expected_revision=expected_revision or "0",
-            )
-        except Conflict as error:  # Stale is one
-            raise ConversationConflict(name) from error
-
-    async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
-        try:
-            self._jay.delete_conversation(conversation_id, expected_revision=expected_revision)
-        except (Stale, NotFound) as error:
-            raise ConversationConflict(conversation_id) from error
-
-    async def read_entry(self, entry_id: str) -> ConversationEntry:
-        try:
-            (found,) = self._jay.conversation(entry=entry_id, limit=1).entries
-        except NotFound as error:
-            raise LookupError(entry_id) from error
-        (message,) = ModelMessagesTypeAdapter.validate_python([found.body])
-        return ConversationEntry(id=found.id, parent_id=found.parent, message=message)
-
-
-def _body(entry: ConversationEntry) -> Any:
-    return ModelMessagesTypeAdapter.dump_python([entry.message], mode="json")[0]
-
-
-def _record(found: Any) -> ConversationRecord:
-    return ConversationRecord(
-        conversation_id=found.name,
-        head_id=found.head,
-        scope=found.metadata.get("scope"),
-        forked_from=found.forked_from,
-        forked_at=found.forked_at,
-        branches=list(found.branches),
-        revision=found.revision,
-        updated_at=found.updated_at,
-    )
 
 
 def message(number: int) -> ModelRequest:
@@ -215,7 +125,7 @@ async def state(store: ConversationStore) -> list[Any]:
 @given(st.lists(_talk, min_size=STEPS, max_size=STEPS))
 def test_conversations_do_what_pydantic_ai_does_in_memory(steps: list[tuple[Any, ...]]) -> None:
     async def run() -> None:
-        ours, theirs = OverScrubjay(), InMemoryConversationStore()
+        ours, theirs = ScrubjayConversations(jay()), InMemoryConversationStore()
         for step in steps:
             assert await talk(ours, step) == await talk(theirs, step), step
             assert await state(ours) == await state(theirs), step

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from tests.support import loopback
 from tests.support.loopback import Failure
@@ -24,6 +24,16 @@ TOKENS_IN, TOKENS_OUT = 120, 30
 def note(content: str, kind: str = "fact", about: str = "", importance: float = 0.6) -> Note:
     """One entry of an answer."""
     return {"kind": kind, "content": content, "about": about, "importance": importance}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a tool."""
+
+    name: str
+    arguments: dict[str, Any]
+    more: dict[str, Any] = field(default_factory=dict)
+    """Further fields of the item in the dialect of OpenAI, such as a namespace or a type."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +57,8 @@ class ModelServer:
     """What it writes about them."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    acts: Callable[[dict[str, Any]], Call | str] | None = None
+    """What it says to a coding agent, or which tool it calls, for each request; streamed."""
     closing: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -79,6 +91,66 @@ class ModelServer:
         return json.dumps(_anthropic(told) if path == "/v1/messages" else _openai(told)).encode()
 
 
+# -- streams of coding agents ----------------------------------------------------------------------
+
+
+def _events(*events: dict[str, Any]) -> bytes:
+    told = (f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events)
+    return "".join(told).encode()
+
+
+def stream_messages(act: Call | str, number: int) -> bytes:
+    """The events of one answer in the dialect of Anthropic."""
+    block: dict[str, Any] = {"type": "text", "text": ""}
+    delta: dict[str, Any] = {"type": "text_delta", "text": act}
+    if isinstance(act, Call):
+        block = {"type": "tool_use", "id": f"toolu_{number}", "name": act.name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(act.arguments)}
+    reason = "tool_use" if isinstance(act, Call) else "end_turn"
+    usage = {"input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT}
+    message: dict[str, Any] = {
+        "id": f"msg_{number}", "type": "message", "role": "assistant", "model": "test",
+        "content": [],
+        "stop_reason": None, "stop_sequence": None, "usage": usage,
+    }  # fmt: skip
+    return _events(
+        {"type": "message_start", "message": message},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": usage},
+        {"type": "message_stop"},
+    )
+
+
+def stream_responses(act: Call | str, number: int) -> bytes:
+    """The events of one answer in the dialect of OpenAI's Responses."""
+    item: dict[str, Any] = {
+        "id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": act, "annotations": []}],
+    }  # fmt: skip
+    if isinstance(act, Call):
+        item = {
+            "id": f"fc_{number}", "type": "function_call", "call_id": f"call_{number}",
+            "status": "completed", "name": act.name,
+            "arguments": json.dumps(act.arguments), **act.more,
+        }  # fmt: skip
+    usage = {
+        "input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT, "total_tokens": 150,
+        "input_tokens_details": None, "output_tokens_details": None,
+    }  # fmt: skip
+    response = {"id": f"resp_{number}", "object": "response", "status": "completed", "usage": usage}
+    return _events(
+        {"type": "response.created", "response": {**response, "status": "in_progress"}},
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": {**response, "output": [item]}},
+    )
+
+
+_STREAM: Final = Failure(headers=(("Content-Type", "text/event-stream"),))
+
+
 def _openai(told: dict[str, Any] | str) -> dict[str, Any]:
     content = told if isinstance(told, str) else json.dumps(told)
     message = {"role": "assistant", "content": content}
@@ -109,11 +181,18 @@ def serve_model(*notes: Note) -> Iterator[ModelServer]:
 class _Handler(loopback.Handler):
     server_state: ModelServer
 
+    def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
+        self.answer(Failure(), b'{"data": [], "models": []}')
+
     def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
         state = self.server_state
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         state.requests.append({"path": self.path, **asked})
         state.headers.append({name.lower(): value for name, value in self.headers.items()})
+        if state.acts is not None:
+            stream = stream_responses if "responses" in self.path else stream_messages
+            self.answer(_STREAM, stream(state.acts(asked), len(state.requests)))
+            return
         failure = state.failures.popleft() if state.failures else Failure()
         if state.down:
             failure = Failure(status=503, body=b"{}")

@@ -58,6 +58,7 @@ THEMES: Final = (
     Theme("Plug in", "carapace", "tool carapace"),
     Theme("Serve", "serve", "serve keys plane"),
     Theme("Serve", "mcp", "mcp"),
+    Theme("Agents", "agents", "init chat run memory"),
     Theme("Measure", "evaluation", "eval"),
 )
 GROUPS: Final = {
@@ -68,9 +69,27 @@ GROUPS: Final = {
     "config": "Settings, and where each value comes from.",
     "keys": "API keys of the service: create, list, revoke.",
     "carapace": "Carapace: serve and set up its memory.",
+    "memory": "Memory of a role file: list, clear, export, import, consolidate, reembed.",
     "plane": "Memory plane of a Clawdapus pod.",
 }
 """Commands that are only made of others, with their help."""
+
+
+_OTHER_WORDS: Final = {
+    "remember": "retain add store save note put new",
+    "recall": "search find query ask grep",
+    "list": "browse ls dump",
+    "get": "show cat read view",
+    "correct": "supersede edit update change",
+    "forget": "delete del rm remove erase",
+    "destroy": "drop wipe reset",
+    "freeze": "lock pause",
+    "serve": "server start run http",
+    "doctor": "check status health",
+    "stats": "statistics",
+    "taint": "mark-tainted",
+}
+"""What else people call a command, and what they are told then."""
 
 
 def names() -> Iterator[str]:
@@ -92,8 +111,10 @@ def find(words: Sequence[str]) -> tuple[Command | None, Sequence[str]]:
     if theme is None:
         known = [*names(), "--help", "--version"]
         sort = "option" if name.startswith("-") else "command"
+        meant = next((one for one, others in _OTHER_WORDS.items() if name in others.split()), None)
+        near = f"; did you mean {meant}?" if meant else parser.did_you_mean(name, known)
         raise WrongUsage(
-            f"There is no {sort} {name}{parser.did_you_mean(name, known)}",
+            f"There is no {sort} {name}{near}",
             hint=f"See `{PROGRAM} --help`.",
         )
     theme.load()

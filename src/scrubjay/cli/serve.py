@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +20,7 @@ from scrubjay import settings as reading
 from scrubjay.access import Grant, Keys
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
-from scrubjay.cli.home import confirm, installed, scope_of
+from scrubjay.cli.home import confirm, installed, scope_of, settings
 from scrubjay.cli.parser import JSON, PAGING, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output
 from scrubjay.engine import Kernel
@@ -27,11 +29,13 @@ from scrubjay.model.filters import Filter
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.pages import Paged, paged
 from scrubjay.model.requests import Retain
-from scrubjay.model.scope import Scope
+from scrubjay.model.scope import Quota, Scope
 from scrubjay.model.text import check
 from scrubjay.surfaces.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABLE, PlaneOffer
 
 if TYPE_CHECKING:
+    from uvicorn import Server
+
     from scrubjay.conversation.replay import Pulled
     from scrubjay.service.issuer import Trust
     from scrubjay.service.server import Listening
@@ -57,6 +61,10 @@ _LISTEN = (
     Option(
         "--writes", "Rate limit: writes per second and key; 0 for none.", float, least=0,
         default=f"{_WRITES:g}",
+    ),
+    Option(
+        "--workers", "Number of processes that answer; 0 for one per core.", int, least=0, most=64,
+        default="1",
     ),
     Option(
         "--pod", "Pod the plane serves; without one, every pod that has the token.", str,
@@ -93,7 +101,7 @@ def hosts_of(host: str, allowed: Iterable[str]) -> frozenset[str]:
 def _offer(
     *, recall_only: bool, retain_only: bool, pod: Sequence[str] = (), recall_ms: int = RECALL_MS
 ) -> PlaneOffer:
-    """What the plane offers, with the token of the environment."""
+    """Descriptor of the memory plane, with the token from the environment."""
     return PlaneOffer(
         recall=not retain_only,
         retain=not recall_only,
@@ -120,6 +128,7 @@ def _serve(
     allow_host: Sequence[str] = (),
     reads: float = _READS,
     writes: float = _WRITES,
+    workers: int = 1,
     options: Mapping[str, Any] | None = None,
     **transport: Any,
 ) -> None:
@@ -127,13 +136,18 @@ def _serve(
     from scrubjay.service import server
     from scrubjay.service.app import app
     from scrubjay.service.service import Options, Rates
+    from scrubjay.service.workers import Crew
 
     bootstrap.forbid_core_dumps()
+    workers = workers or os.cpu_count() or 1
     where = server.Listening(host=host, port=port, **transport)
     rates = Rates(reads=reads, writes=writes)
     asked = Options(hosts=hosts_of(host, allow_host), rates=rates, **options or {})
-    with installed(create=True) as engine:
-        answering = server.server(app(engine, bootstrap.clock(), asked, planes=planes), where)
+    found = settings()
+
+    def prepare(engine: Kernel, chosen: Options) -> Server:
+        made = app(engine, bootstrap.clock(), chosen, planes=planes)
+        answering = server.server(made, where, workers=workers)
 
         def end(*_: object) -> None:
             # A flag, not an exception: one raised while the event loop starts can be swallowed.
@@ -141,11 +155,26 @@ def _serve(
 
         for number in (signal.SIGTERM, signal.SIGINT):  # before the address is announced
             signal.signal(number, end)
+        return answering
+
+    with ExitStack() as opened:
+        engine = opened.enter_context(installed(found, create=True))
+        answering = prepare(engine, asked)
         with server.bind(where) as bound:
+            crew = Crew(workers) if workers > 1 else None
             announce(engine, where, where.url(bound.getsockname()[1]))
             sys.stdout.flush()
             server.to_stderr()
-            answering.run(sockets=[bound])
+            if crew is None:
+                answering.run(sockets=[bound])
+                return
+            opened.close()  # of what is open nothing may be used by two processes
+
+            def work(number: int) -> None:
+                with installed(found) as own:
+                    prepare(own, replace(asked, crew=crew, worker=number)).run(sockets=[bound])
+
+            crew.run(work)
 
 
 # -- the service ---------------------------------------------------------------------------------
@@ -356,6 +385,14 @@ def _keys(*, create: bool = False) -> Iterator[Keys]:
         default="that of the actor",
     ),
     fields(Retain, "expires_at --expires"),
+    Option(
+        "--most-memories", "Quota: memories that a scope holds at most for the key to write.", int,
+        least=0, default="any",
+    ),
+    Option(
+        "--most-megabytes", "Quota: megabytes of a scope on the disk.", int, least=0, default="any",
+    ),
+    Option("--most-scopes", "Quota: scopes of a tenant.", int, least=0, default="any"),
     JSON,
 )  # fmt: skip
 def create_key(
@@ -365,6 +402,9 @@ def create_key(
     actor: Actor = Actor.AGENT,
     origin: Origin | None = None,
     expires_at: datetime | None = None,
+    most_memories: int = 0,
+    most_megabytes: int = 0,
+    most_scopes: int = 0,
     scopes: Sequence[str] = (),
     by_scope: Sequence[str] = (),
 ) -> Output:
@@ -377,6 +417,9 @@ def create_key(
         issued = keys.create(
             name=name, scopes=scopes, grants=grants, by_scope=own, actor=actor, origin=origin,
             expires_at=expires_at,
+            quota=Quota(
+                memories=most_memories, megabytes=most_megabytes, scopes=most_scopes,
+            ),
         )  # fmt: skip
     notes = [f"Keep it safe: it is not shown again. It is listed as {issued.key.id}."]
     return Output(issued, lambda: render.line(issued.token), notes)
@@ -479,8 +522,6 @@ def describe(
 
     Example: scrubjay plane describe -o .claw-describe.json
     """
-    from dataclasses import replace
-
     from scrubjay.surfaces.clawdapus import descriptor
 
     offer = _offer(recall_only=recall_only, retain_only=retain_only)

@@ -16,7 +16,7 @@ from scrubjay.model.text import CheckedRequest, Positive, Seconds
 ATTEMPTS: Final = 3
 """Number of unreadable answers after which a job is given up."""
 BATCH: Final = 20
-"""Number of episodes in one consolidation."""
+"""Number of episodes in one consolidation, unless the request says another."""
 
 
 class JobKind(StrEnum):
@@ -49,6 +49,10 @@ class Work(CheckedRequest, frozen=True, kw_only=True):
     kinds: Annotated[
         Kinds, Meta(description="Only jobs of these kinds, allowed or not; empty for the allowed.")
     ] = ()
+    batch: Annotated[
+        Annotated[int, Meta(ge=1, le=200)],
+        Meta(description="How many episodes one consolidation reads at most."),
+    ] = BATCH
 
 
 class AllowJobs(CheckedRequest, frozen=True):
@@ -115,6 +119,14 @@ class Worked(Result, frozen=True, kw_only=True):
 
 
 # -- what a model answers ------------------------------------------------------------------------
+
+
+class ModelAnswer(Struct, frozen=True, kw_only=True):
+    """The text that a model answered, and its token cost; None where the model did not say it."""
+
+    text: str
+    tokens_in: int | None = None
+    tokens_out: int | None = None
 
 
 class Insight(Struct, frozen=True, kw_only=True):

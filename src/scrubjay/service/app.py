@@ -59,6 +59,8 @@ async def _running(service: Service, planes: Sequence[MountedPaths]) -> AsyncIte
             await stack.enter_async_context(plane.running(service))
         # The first recall of a scope loads its index, which may take longer than a prompt waits.
         await service.bridge.read(service.warm_up)
+        sharing = asyncio.create_task(service.share_metrics())
+        stack.callback(sharing.cancel)
         yield
 
 
@@ -84,8 +86,7 @@ def own_routes(service: Service) -> list[Route]:
     async def metrics(request: Request) -> Response:
         request.scope["state"]["op"] = "metrics"
         await service.holder(request)
-        depth, age = service.bridge.queue()
-        return Response(service.metrics.render(depth=depth, age=age), media_type=TYPE)
+        return Response(service.tell_metrics(), media_type=TYPE)
 
     async def described(_request: Request) -> Response:
         return Response(document, media_type="application/json")

@@ -243,7 +243,7 @@ def most_connections() -> int:
 
 
 def peer_of(address: str) -> str:
-    """Who counts as one peer: an address, of IPv6 its network of 64 bits."""
+    """Peer identity for limits: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -368,10 +368,16 @@ def bind(listening: Listening) -> socket.socket:
 
 
 def server(
-    app: ASGIApp, listening: Listening, *, http: type[Connection] = Connection, **more: Any
+    app: ASGIApp,
+    listening: Listening,
+    *,
+    http: type[Connection] = Connection,
+    workers: int = 1,
+    **more: Any,
 ) -> uvicorn.Server:
     """A server for the application; on SIGTERM it finishes what it has begun, then ends.
 
+    It has its share of the connections, if it is one of several `workers`.
     The certificate is loaded now, so that a bad one is reported before the start.
     """
     context = _tls(listening) if listening.tls else None
@@ -391,7 +397,7 @@ def server(
         http=cast("type[asyncio.Protocol]", secured),
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        limit_concurrency=most_connections(),
+        limit_concurrency=most_connections() // workers,
         lifespan="on",
         **more,
     )

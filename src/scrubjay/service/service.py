@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,10 +32,10 @@ from scrubjay.service.issuer import (
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import Operation
 from scrubjay.service.telemetry import Metrics, Spans
+from scrubjay.service.workers import Buckets, Crew
 
 # -- limits ----------------------------------------------------------------------------------------
 
-_BUCKETS: Final = 10_000
 TOGETHER_BYTES: Final = 256 * 1024 * 1024
 """Size limit of the bodies of all requests in progress, together."""
 
@@ -73,12 +73,12 @@ class Spent:
 
 
 class Meter:
-    """Token buckets of all keys; used only on the event loop."""
+    """Token buckets of all keys, shared by the workers of a service."""
 
-    def __init__(self, rates: Rates, clock: Clock) -> None:
+    def __init__(self, rates: Rates, clock: Clock, buckets: Buckets | None = None) -> None:
         self._rates = rates
         self._clock = clock
-        self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
+        self._buckets = buckets or Buckets()
 
     def spend(self, key_id: str, operation: Operation) -> Spent | None:
         """Take a token; returns what is left, None without a limit. Problem 429 if it is empty."""
@@ -86,15 +86,9 @@ class Meter:
         rate: float = getattr(self._rates, name)
         if not rate:
             return None
-        full = max(1.0, rate * self._rates.burst_seconds)
-        now = self._clock.monotonic()
-        left, at = self._buckets.pop((key_id, name), (full, now))
-        left = min(full, left + (now - at) * rate)
-        allowed = left >= 1
-        self._buckets[key_id, name] = (left - 1 if allowed else left, now)
-        if len(self._buckets) > _BUCKETS:
-            self._buckets.popitem(last=False)
-        spent = Spent(name=name, left=int(left - allowed), full=int(full), rate=rate)
+        full, now = max(1.0, rate * self._rates.burst_seconds), self._clock.monotonic()
+        left, allowed = self._buckets.spend(f"{name} {key_id}", full=full, rate=rate, now=now)
+        spent = Spent(name=name, left=int(left), full=int(full), rate=rate)
         if not allowed:
             seconds = str(max(1, ceil((1 - left) / rate)))
             raise Problem(
@@ -141,6 +135,7 @@ class Room:
 if TYPE_CHECKING:
     from scrubjay.service.tokens import Tokens
 
+_SHARED_SECONDS: Final = 1.0
 WARM_SCOPES: Final = 64
 WARM_SECONDS: Final = 5.0
 """How many indexes are loaded before the service is ready, and how long it takes at most."""
@@ -172,6 +167,10 @@ class Options:
     """Whether spans may contain questions and answers."""
     rates: Rates = field(default_factory=Rates)
     limits: Limits = field(default_factory=Limits)
+    crew: Crew | None = None
+    """The workers of the service, if they are several processes."""
+    worker: int = 0
+    """The number of this one."""
 
     def __post_init__(self) -> None:
         if self.no_auth and self.trust is not None:
@@ -204,8 +203,9 @@ class Service:
         self.bridge = Bridge(self.options.limits, monotonic=clock.monotonic)
         self.metrics = Metrics()
         self.background = Background(engine, clock, self.metrics)
-        self.meter = Meter(self.options.rates, clock)
-        self.room = Room()
+        crew = self.options.crew
+        self.meter = Meter(self.options.rates, clock, None if crew is None else crew.buckets)
+        self.room = Room(TOGETHER_BYTES // (crew.workers if crew else 1))
         self.signer = Signer(self.keys.signing_secret())
         self.spans = Spans(self.signer, clock, content=self.options.trace_content)
         self.tokens: Tokens | None = None
@@ -215,6 +215,20 @@ class Service:
             self.tokens = Tokens(self.options.trust, clock, self.signer.pseudonym)
         self._local = everything()
         self._open: set[Scope] = set()
+
+    def tell_metrics(self) -> str:
+        """The metrics of all workers, those of others as of the last second."""
+        crew, depth, age = self.options.crew, *self.bridge.queue()
+        told = [] if crew is None else crew.boards.others(self.options.worker)
+        return self.metrics.render(depth=depth, age=age, others=told)
+
+    async def share_metrics(self) -> None:
+        """Write the metrics on the board of this worker, each second, for as long as it serves."""
+        crew = self.options.crew
+        while crew is not None:
+            depth, age = self.bridge.queue()
+            crew.boards.write(self.options.worker, self.metrics.dump(depth=depth, age=age))
+            await asyncio.sleep(_SHARED_SECONDS)
 
     # -- who asks ----------------------------------------------------------------------
 

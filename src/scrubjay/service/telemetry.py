@@ -10,10 +10,13 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
 
 from scrubjay import __version__, codec
 from scrubjay.model.memory import Memory
@@ -40,10 +43,10 @@ class _Histogram:
 
     bounds: tuple[float, ...]
     total: float = 0.0
-    buckets: list[int] = field(init=False)
+    buckets: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.buckets = [0] * (len(self.bounds) + 1)
+        self.buckets = self.buckets or [0] * (len(self.bounds) + 1)
 
     def note(self, value: float) -> None:
         self.total += value
@@ -56,6 +59,39 @@ class _Histogram:
             yield f'{name}_bucket{{{label}{comma}le="{bound}"}} {count}'
         yield f"{name}_sum{_braced(label)} {round(self.total, 6):g}"
         yield f"{name}_count{_braced(label)} {count}"
+
+
+_BOUNDS: Final[Mapping[str, tuple[float, ...]]] = {
+    "memory_recall_blocks": BLOCKS,
+    "memory_recall_bytes": BYTES,
+}
+"""The buckets of the histograms that count no seconds."""
+
+
+class _Told(Struct):
+    """The metrics of one worker, or of several together."""
+
+    depth: int
+    age: float
+    counters: list[tuple[_Series, int]]
+    gauges: dict[str, int]
+    histograms: list[tuple[_Series, float, list[int]]]
+
+    def add(self, other: _Told) -> None:
+        """Add those of another worker; a gauge of what all workers see counts once."""
+        self.depth, self.age = self.depth + other.depth, max(self.age, other.age)
+        self.gauges |= {
+            name: max(value, self.gauges.get(name, 0)) for name, value in other.gauges.items()
+        }
+        summed = Counter(dict(self.counters))
+        summed.update(dict(other.counters))
+        self.counters = list(summed.items())
+        found = {series: (total, buckets) for series, total, buckets in self.histograms}
+        for series, total, buckets in other.histograms:
+            known, counts = found.get(series, (0.0, [0] * len(buckets)))
+            added = [one + two for one, two in zip(counts, buckets, strict=True)]
+            found[series] = known + total, added
+        self.histograms = [(series, *one) for series, one in found.items()]
 
 
 class Metrics:
@@ -93,25 +129,45 @@ class Metrics:
         with self._mutex:
             self._gauges[name] = number
 
-    def render(self, *, depth: int, age: float) -> str:
-        """All of them as text; `depth` calls wait for a thread, the first since `age` seconds."""
+    def dump(self, *, depth: int, age: float) -> bytes:
+        """All of them, for another worker to `render` with its own."""
+        with self._mutex:
+            return msgspec.json.encode(self._told(depth, age))
+
+    def _told(self, depth: int, age: float) -> _Told:
+        return _Told(
+            depth=depth,
+            age=age,
+            counters=list(self._counters.items()),
+            gauges=dict(self._gauges),
+            histograms=[(at, one.total, one.buckets) for at, one in self._histograms.items()],
+        )
+
+    def render(self, *, depth: int, age: float, others: Sequence[bytes] = ()) -> str:
+        """All of them as text, together with those of other workers.
+
+        `depth` calls wait for a thread, the first since `age` seconds.
+        """
         lines: dict[str, list[str]] = {}
+        with self._mutex:
+            told = self._told(depth, age)
+        for other in others:
+            told.add(msgspec.json.decode(other, type=_Told))
 
         def tell(kind: str, series: _Series, value: object) -> None:
             name, labels = series
-            told = lines.setdefault(f"# TYPE {name} {kind}", [])
-            told.append(f"{name}{_braced(labels)} {value}")
+            lines.setdefault(f"# TYPE {name} {kind}", []).append(f"{name}{_braced(labels)} {value}")
 
-        with self._mutex:
-            tell("gauge", ("scrubjay_build_info", f'version="{__version__}"'), 1)
-            tell("gauge", ("memory_queue_depth", ""), depth)
-            tell("gauge", ("memory_queue_age_seconds", ""), f"{age:.3f}")
-            for name, number in sorted(self._gauges.items()):
-                tell("gauge", (name, ""), number)
-            for series, count in sorted(self._counters.items()):
-                tell("counter", series, count)
-            for (name, labels), found in sorted(self._histograms.items(), key=lambda one: one[0]):
-                lines.setdefault(f"# TYPE {name} histogram", []).extend(found.lines(name, labels))
+        tell("gauge", ("scrubjay_build_info", f'version="{__version__}"'), 1)
+        tell("gauge", ("memory_queue_depth", ""), told.depth)
+        tell("gauge", ("memory_queue_age_seconds", ""), f"{told.age:.3f}")
+        for name, number in sorted(told.gauges.items()):
+            tell("gauge", (name, ""), number)
+        for series, count in sorted(told.counters):
+            tell("counter", series, count)
+        for (name, labels), total, buckets in sorted(told.histograms):
+            found = _Histogram(_BOUNDS.get(name, SECONDS), total, buckets)
+            lines.setdefault(f"# TYPE {name} histogram", []).extend(found.lines(name, labels))
         return "".join(f"{line}\n" for kind, told in lines.items() for line in (kind, *told))
 
 

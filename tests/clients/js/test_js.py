@@ -28,7 +28,7 @@ def test_the_client_speaks_with_a_service(client_home: Path) -> None:
             "SCRUBJAY_READER": service.key("acme/alice", grants=[Grant.READ]),
         }
         ran = subprocess.run(
-            [client_home / "bin" / "node", "--test", HERE / "client.test.mjs"],
+            [client_home.parent / "node" / "bin" / "node", "--test", HERE / "client.test.mjs"],
             env=environment, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -49,7 +49,7 @@ def project(client_home: Path, tmp_path: Path) -> Path:
 def test_its_types_accept_what_works_and_refuse_typos(client_home: Path, project: Path) -> None:
     compiler = client_home / "node_modules" / "typescript" / "bin" / "tsc"
     ran = subprocess.run(
-        [client_home / "bin" / "node", compiler, "-p", project],
+        [client_home.parent / "node" / "bin" / "node", compiler, "-p", project],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout

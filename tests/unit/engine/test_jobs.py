@@ -97,6 +97,15 @@ def test_the_oldest_twenty_are_sent_at_a_time_and_each_once(
     assert consolidate(engine).done == {}
 
 
+def test_a_request_may_send_fewer_or_more_at_a_time(engine: Kernel, model: ModelServer) -> None:
+    for number in range(7):
+        episode(engine, f"episode number n{number}")
+    few = Work(kinds=(JobKind.CONSOLIDATION,), batch=3, limit=1)
+    assert engine.work(ALICE, few).left == 4
+    engine.work(ALICE, Work(kinds=(JobKind.CONSOLIDATION,), batch=200))
+    assert [len(batch) for batch in model.batches] == [3, 4]
+
+
 def test_an_empty_answer_marks_the_episodes(engine: Kernel, model: ModelServer) -> None:
     episode(engine, "Nothing much")
     model.says = lambda _: "\n"

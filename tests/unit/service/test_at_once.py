@@ -121,3 +121,12 @@ def test_a_short_recall_of_the_plane_is_done_on_the_loop(home: MemoryHome, notin
     assert "green tea" in answer.text
     assert not noting.threads[said["content"]].startswith("read")
     engine.close()
+
+
+def test_a_recall_of_the_plane_without_time_is_too_late_and_no_mistake(home: MemoryHome) -> None:
+    engine = home.engine()
+    plane = ClawdapusPlane(PlaneOffer(recall_seconds=0))
+    with serving(engine, home.clock, planes=[plane]) as running:
+        asked = {"agent_id": "desk", "pod": "pod", "messages": []}
+        assert httpx2.post(running.url + RECALL, json=asked).status_code == 503
+    engine.close()

@@ -102,6 +102,13 @@ def test_nothing_after_an_ambiguous_request_is_taken_for_another(
     assert not SEEN
 
 
+def test_white_space_around_the_value_of_a_header_is_no_part_of_it(address: Address) -> None:
+    said = b"GET /one HTTP/1.1\r\nHost: localhost\r\nMcp-Name: \t memory  \t\r\n"
+    assert answer(address, said + b"Connection: close\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+    ((_, headers, _),) = SEEN
+    assert headers[b"mcp-name"] == b"memory"
+
+
 def test_a_trailer_is_no_header(address: Address) -> None:
     chunks = b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nAuthorization: Bearer x\r\n\r\n"
     answer(address, HEAD + b"Connection: close\r\n" + chunks)

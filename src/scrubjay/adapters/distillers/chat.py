@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from scrubjay.adapters.remote import Remote, Sleep, Unanswered
 from scrubjay.model.endpoints import ModelDialect
 from scrubjay.model.errors import ExtractorError, InvalidRequest
-from scrubjay.model.jobs import Consolidated, Insight, Restated
+from scrubjay.model.jobs import Consolidated, Insight, ModelAnswer, Restated
 from scrubjay.model.memory import Kind
 from scrubjay.model.turns import MODEL_PART, MODEL_PIECES, Extracted, Piece, Turn
-from scrubjay.ports import Clock
+from scrubjay.ports import AskModel, Clock
 
 PROMPT_VERSION: Final = 1
 """Raised when the prompt below changes."""
@@ -129,14 +129,97 @@ class ChatModel:
     attempts: int = 2
 
 
-class ChatExtractor:
+class _Reading(Protocol):
+    """How an answer is read."""
+
+    def text(self, answer: Any) -> Any:
+        """Its text."""
+
+    def said(self, answer: Any) -> Any:
+        """The JSON object it holds."""
+
+    def used(self, answer: Any) -> tuple[object, object]:
+        """Its tokens, input and output."""
+
+
+class _Prompted:
+    """An Extractor by prompts: what is asked, and how the answers are understood."""
+
+    _reading: _Reading
+
+    def _answer(
+        self,
+        instructions: str,
+        shown: str,
+        schema: Mapping[str, Any] | None,
+        deadline: float | None,
+    ) -> tuple[Any, int, int]:
+        """The parsed answer, and how long question and answer are."""
+        raise NotImplementedError
+
+    def extract(
+        self, turn: Turn, noted: Sequence[str], *, deadline: float | None = None
+    ) -> Extracted:
+        """Memories that the model finds in a turn, beyond those already known."""
+        # One JSON object, so that no text can look like another.
+        exchange = {
+            "at": turn.at.isoformat(),
+            "user": _cut(turn.user),
+            "assistant": _cut(turn.assistant),
+            "already_noted": list(noted),
+        }
+        answer, cost = self._asked(INSTRUCTIONS, exchange, SCHEMA, deadline)
+        notes = _attempt(lambda: self._reading.said(answer)["memories"])
+        usable = isinstance(notes, list)
+        pieces = tuple(islice(_pieces(notes), MODEL_PIECES)) if usable else ()
+        return Extracted(pieces=pieces, usable=usable, **cost)
+
+    def consolidate(
+        self, episodes: Sequence[str], *, deadline: float | None = None
+    ) -> Consolidated:
+        """Facts in the lines of an answer; one without any line that can be read is unusable."""
+        answer, cost = self._asked(CONSOLIDATING, _numbered(episodes), None, deadline)
+        text = _attempt(lambda: self._reading.text(answer))
+        if not isinstance(text, str):
+            return Consolidated(
+                usable=False, tokens_in=cost["tokens_in"], tokens_out=cost["tokens_out"]
+            )
+        insights = tuple(islice(_insights(text), MOST_INSIGHTS))
+        return Consolidated(insights=insights, usable=bool(insights or not text.strip()), **cost)
+
+    def restate(
+        self, kind: Kind, sources: Sequence[str], *, deadline: float | None = None
+    ) -> Restated:
+        """The text of an answer, on one line; empty if it is none or too long."""
+        asking = RESTATING.format(kind=kind.value)
+        answer, cost = self._asked(asking, _numbered(sources), None, deadline)
+        text = _line(_attempt(lambda: self._reading.text(answer)))
+        return Restated(text=text if len(text) <= RESTATED_CHARS else "", **cost)
+
+    def _asked(
+        self,
+        instructions: str,
+        material: object,
+        schema: Mapping[str, Any] | None,
+        deadline: float | None,
+    ) -> tuple[Any, dict[str, int]]:
+        """The parsed answer to instructions about some material, and its token cost."""
+        shown = json.dumps(material, ensure_ascii=False)
+        answer, sent, received = self._answer(instructions, shown, schema, deadline)
+        used = _attempt(lambda: self._reading.used(answer)) or (None, None)
+        # Who does not say what it cost is not free: the limit of a day must hold.
+        cost = {"tokens_in": _count(used[0], sent), "tokens_out": _count(used[1], received)}
+        return answer, cost
+
+
+class ChatExtractor(_Prompted):
     """An Extractor that sends one turn at a time to a language model."""
 
     def __init__(self, model: ChatModel, *, clock: Clock, sleep: Sleep) -> None:
         if min(model.attempts, model.seconds) <= 0:
             raise InvalidRequest("The limits of the model must be above zero.")
         self._model = model
-        self._talk = _TALKS[model.dialect](model)
+        self._reading = self._talk = _TALKS[model.dialect](model)
         self._remote = Remote(
             model.base_url,
             name="model",
@@ -153,54 +236,13 @@ class ChatExtractor:
         place = hashlib.sha256(self._model.base_url.rstrip("/").encode()).hexdigest()[:8]
         return f"chat:{self._model.name}:{place}:{PROMPT_VERSION}"
 
-    def extract(
-        self, turn: Turn, noted: Sequence[str], *, deadline: float | None = None
-    ) -> Extracted:
-        """Memories that the model finds in a turn, beyond those already known."""
-        # One JSON object, so that no text can look like another.
-        exchange = {
-            "at": turn.at.isoformat(),
-            "user": _cut(turn.user),
-            "assistant": _cut(turn.assistant),
-            "already_noted": list(noted),
-        }
-        answer, cost = self._asked(INSTRUCTIONS, exchange, SCHEMA, deadline)
-        notes = _attempt(lambda: self._talk.said(answer)["memories"])
-        usable = isinstance(notes, list)
-        pieces = tuple(islice(_pieces(notes), MODEL_PIECES)) if usable else ()
-        return Extracted(pieces=pieces, usable=usable, **cost)
-
-    def consolidate(
-        self, episodes: Sequence[str], *, deadline: float | None = None
-    ) -> Consolidated:
-        """Facts in the lines of an answer; one without any line that can be read is unusable."""
-        answer, cost = self._asked(CONSOLIDATING, _numbered(episodes), None, deadline)
-        text = _attempt(lambda: self._talk.text(answer))
-        if not isinstance(text, str):
-            return Consolidated(
-                usable=False, tokens_in=cost["tokens_in"], tokens_out=cost["tokens_out"]
-            )
-        insights = tuple(islice(_insights(text), MOST_INSIGHTS))
-        return Consolidated(insights=insights, usable=bool(insights or not text.strip()), **cost)
-
-    def restate(
-        self, kind: Kind, sources: Sequence[str], *, deadline: float | None = None
-    ) -> Restated:
-        """The text of an answer, on one line; empty if it is none or too long."""
-        asking = RESTATING.format(kind=kind.value)
-        answer, cost = self._asked(asking, _numbered(sources), None, deadline)
-        text = _line(_attempt(lambda: self._talk.text(answer)))
-        return Restated(text=text if len(text) <= RESTATED_CHARS else "", **cost)
-
-    def _asked(
+    def _answer(
         self,
         instructions: str,
-        material: object,
+        shown: str,
         schema: Mapping[str, Any] | None,
         deadline: float | None,
-    ) -> tuple[Any, dict[str, int]]:
-        """The parsed answer to instructions about some material, and its token cost."""
-        shown = json.dumps(material, ensure_ascii=False)
+    ) -> tuple[Any, int, int]:
         body = json.dumps(self._talk.body(instructions, shown, schema)).encode()
         try:
             raw = self._remote.post(
@@ -212,11 +254,31 @@ class ChatExtractor:
             )
         except Unanswered as error:
             raise ExtractorError(f"The model {error}") from error
-        answer = _attempt(lambda: json.loads(raw))
-        used = _attempt(lambda: self._talk.used(answer)) or (None, None)
-        # Who does not say what it cost is not free: the limit of a day must hold.
-        cost = {"tokens_in": _count(used[0], len(body)), "tokens_out": _count(used[1], len(raw))}
-        return answer, cost
+        return _attempt(lambda: json.loads(raw)), len(body), len(raw)
+
+
+class CalledExtractor(_Prompted):
+    """The same with a model that the program calls itself, such as one of a framework."""
+
+    def __init__(self, ask: AskModel, *, name: str) -> None:
+        self._ask = ask
+        self._name = name
+        self._reading = _Called()
+
+    @property
+    def identity(self) -> str:
+        """The name of the model, and the version of the prompt."""
+        return f"called:{self._name}:{PROMPT_VERSION}"
+
+    def _answer(
+        self,
+        instructions: str,
+        shown: str,
+        schema: Mapping[str, Any] | None,  # noqa: ARG002 - the instructions tell the form, too
+        deadline: float | None,
+    ) -> tuple[Any, int, int]:
+        answer = self._ask(instructions, shown, deadline=deadline)
+        return answer, len(instructions) + len(shown), len(answer.text)
 
 
 # -- the two ways to speak ---------------------------------------------------------------------
@@ -253,9 +315,7 @@ class _OpenAI:
         return answer["choices"][0]["message"]["content"] or ""
 
     def said(self, answer: Any) -> Any:
-        text = self.text(answer)
-        # Some models put the object into a fence, whatever they are told.
-        return json.loads(text[text.find("{") : text.rfind("}") + 1])
+        return _object(self.text(answer))
 
     def used(self, answer: Any) -> tuple[object, object]:
         usage = answer.get("usage") or {}
@@ -299,6 +359,19 @@ class _Anthropic:
         return usage.get("input_tokens"), usage.get("output_tokens")
 
 
+class _Called:
+    """An answer that the program has read from its model."""
+
+    def text(self, answer: ModelAnswer) -> str:
+        return answer.text
+
+    def said(self, answer: ModelAnswer) -> Any:
+        return _object(answer.text)
+
+    def used(self, answer: ModelAnswer) -> tuple[object, object]:
+        return answer.tokens_in, answer.tokens_out
+
+
 _TALKS: Final[Mapping[ModelDialect, type[_OpenAI] | type[_Anthropic]]] = {
     ModelDialect.OPENAI: _OpenAI,
     ModelDialect.ANTHROPIC: _Anthropic,
@@ -321,6 +394,11 @@ def _attempt(read: Callable[[], Any]) -> Any:
         return read()
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, StopIteration):
         return None
+
+
+def _object(text: str) -> Any:
+    """The JSON object in a text: some models put it into a fence, whatever they are told."""
+    return json.loads(text[text.find("{") : text.rfind("}") + 1])
 
 
 def _pieces(notes: list[Any]) -> Iterator[Piece]:

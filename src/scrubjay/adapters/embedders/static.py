@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import struct
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -64,6 +65,20 @@ class _Folding(dict[int, str]):
         return folded
 
 
+class _PiecesOf(dict[str, list[int]]):
+    """Cache of the pieces of words; a look costs no call and takes no lock."""
+
+    def __init__(self, split: Callable[[str], list[int]]) -> None:
+        super().__init__()
+        self._split = split
+
+    def __missing__(self, word: str) -> list[int]:
+        if len(self) >= CACHED_WORDS:
+            self.clear()  # the words of a language are soon back
+        found = self[word] = self._split(word)
+        return found
+
+
 class WordPiece:
     """Tokenizer of BERT's uncased models: the longest piece that fits, again and again."""
 
@@ -72,22 +87,12 @@ class WordPiece:
         self.unknown = self._numbers[UNKNOWN]
         """The number of an unknown token."""
         self._folding = _Folding()
-        self._cache: dict[str, list[int]] = {}
+        self._known = _PiecesOf(self._split)
 
     def pieces(self, text: str) -> list[int]:
         """The numbers of the pieces of a text, in order."""
-        found: list[int] = []
         folded = unicodedata.normalize("NFD", text.lower()).translate(self._folding)
-        for word in folded.split():
-            pieces = self._cache.get(word)
-            if pieces is None:
-                if len(self._cache) >= CACHED_WORDS:
-                    # Emptied, not trimmed: the words of a language are soon back, and reads take
-                    # no lock.
-                    self._cache = {}
-                self._cache[word] = pieces = self._split(word)
-            found += pieces
-        return found
+        return list(chain.from_iterable(map(self._known.__getitem__, folded.split())))
 
     def _split(self, word: str) -> list[int]:
         if len(word) > LONGEST_WORD:

@@ -1,4 +1,4 @@
-"""consolidation: the oldest episodes become facts, twenty at a time.
+"""consolidation: the oldest episodes become facts, some twenty at a time.
 
 Episodes are marked in the transaction that writes their facts, so a crash loses none and doubles
 no fact. Facts have their episodes as sources, are trusted no more than the least of them, and are
@@ -19,7 +19,7 @@ from scrubjay.engine.scope.open_scope import OpenScope, changes, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
-from scrubjay.model.jobs import BATCH, Insight, JobKind
+from scrubjay.model.jobs import Insight, JobKind
 from scrubjay.model.memory import Json, Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.rows import Collection, Row
@@ -48,12 +48,12 @@ def waiting(opened: OpenScope, view: View) -> int:
     return sum(1 for _ in _unmarked(opened, view, queue.passed))
 
 
-def choose(opened: OpenScope, view: View, queue: JobQueue) -> Choice:
+def choose(opened: OpenScope, view: View, queue: JobQueue, *, most: int) -> Choice:
     """The oldest episodes that wait; only one process consolidates a scope at a time."""
     job = job_name(opened, JobKind.CONSOLIDATION)
     if not queue.is_free(job, opened.ports.clock.now()):
         return None, queue.passed
-    found = list(islice(_unmarked(opened, view, queue.passed), BATCH))
+    found = list(islice(_unmarked(opened, view, queue.passed), most))
     if not found:
         return None, view.head().memory.seq
     batch = [memory for _, memory in found]

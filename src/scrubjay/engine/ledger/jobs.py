@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from msgspec import Struct, convert, to_builtins
@@ -258,6 +259,7 @@ class _Round:
     def __init__(self, opened: OpenScope, request: Work, actor: Actor) -> None:
         self._opened = opened
         self._limit = request.limit
+        self._batch = request.batch
         self._until = opened.ports.clock.monotonic() + request.seconds
         self._actor = actor
         self._counts: Counter[str] = Counter()
@@ -280,7 +282,7 @@ class _Round:
                 self._spend(found.tokens_in, found.tokens_out)
                 self._worked = replace(self._worked, stopped=found.stopped)
             elif kind is JobKind.CONSOLIDATION:
-                self._repeat(consolidation.choose)
+                self._repeat(partial(consolidation.choose, most=self._batch))
             elif kind is JobKind.DERIVATION and model is not None:
                 self._repeat(derivation.choose)
         return replace(self._worked, done=dict(self._counts))

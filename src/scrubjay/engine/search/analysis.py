@@ -17,9 +17,10 @@ import tomllib
 import unicodedata
 import zlib
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain, pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,7 +137,7 @@ def analyze(text: str, language: str | None = None) -> tuple[list[str], str]:
     """The terms of a text, and the language they are in: the one given, or recognized."""
     found = words(text)
     language = language or recognize(found)
-    return list(chain.from_iterable(map(_terms, found, repeat(language)))), language
+    return list(chain.from_iterable(map(_terms_in(language).__getitem__, found))), language
 
 
 def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
@@ -182,7 +183,7 @@ def _content(run: str, language: str) -> Iterator[str]:
     if language in _languages()["asking"]:
         pieces = [piece for piece in pattern("asking", language).split(run) if piece] or [run]
     for piece in pieces:
-        for term in _terms(piece, language):
+        for term in _terms_in(language)[piece]:
             # One kana is a sound, not a word.
             if len(term) > 1 or len(run) == 1 or not _KANA.match(term):
                 yield term
@@ -219,7 +220,23 @@ def proper_names(text: str) -> set[str]:
     return {match.casefold() for match in _PROPER_NAME.findall(text)}
 
 
-@lru_cache(CACHED_WORDS)
+class _TermsOf(dict[str, tuple[str, ...]]):
+    """Cache of the terms of words in one language; a look costs no call."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._language = language
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        if len(self) >= CACHED_WORDS:
+            self.clear()  # the words of a language are soon back
+        found = self[word] = _terms(word, self._language)
+        return found
+
+
+_terms_in = cache(_TermsOf)
+
+
 def _terms(word: str, language: str) -> tuple[str, ...]:
     if _UNSPACED_START.match(word):
         return (*word, *("".join(pair) for pair in pairwise(word)))
@@ -320,10 +337,7 @@ def _speakers() -> dict[str, tuple[str, ...]]:
 def recognize(found: list[str], default: str = DEFAULT_LANGUAGE) -> str:
     """Language detection: by the most stop words, or by the script."""
     sample = found[:SAMPLE_WORDS]
-    votes: dict[str, int] = {}
-    for speakers in filter(None, map(_speakers().get, sample)):
-        for language in speakers:
-            votes[language] = votes.get(language, 0) + 1
+    votes = Counter(chain.from_iterable(filter(None, map(_speakers().get, sample))))
     if votes:
         best = max(votes.values())
         return default if votes.get(default) == best else max(votes, key=votes.__getitem__)

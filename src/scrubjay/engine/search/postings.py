@@ -50,9 +50,13 @@ _NOTHING = (np.empty(0, np.uint32), np.empty(0, np.uint16))
 
 
 @lru_cache(CACHED_WORDS)
-def key(term: str) -> int:
-    """The number a term is known by; two of a hundred thousand terms share one in 10^9 scopes."""
-    return int.from_bytes(blake2b(term.encode(), digest_size=8).digest())
+def _digest(term: str) -> bytes:
+    return blake2b(term.encode(), digest_size=8).digest()
+
+
+def keys_of(terms: Iterable[str]) -> Keys:
+    """The numbers terms are known by; two of a hundred thousand share one in 10^9 scopes."""
+    return np.frombuffer(b"".join(map(_digest, terms)), ">u8").astype(np.uint64)
 
 
 class TermRows(Protocol):
@@ -81,16 +85,16 @@ class Postings:
         cls, documents: Iterable[Sequence[str]], marks: Iterable[Collection[str]] = repeat(())
     ) -> Postings:
         """The postings of these rows, each given as its terms; `marks` count for no length."""
-        found: list[int] = []
+        found: list[str] = []
         lengths: list[int] = []
         held: list[int] = []
         for terms, marked in zip(documents, marks, strict=False):
-            found += map(key, chain(terms, marked))
+            found += chain(terms, marked)
             lengths.append(len(terms))
             held.append(len(terms) + len(marked))
         rows = np.repeat(np.arange(len(lengths), dtype=np.uint32), held)
         counts = np.ones(len(rows), np.uint16)
-        return cls._gather(np.array(found, np.uint64), rows, counts, np.array(lengths, np.uint32))
+        return cls._gather(keys_of(found), rows, counts, np.array(lengths, np.uint32))
 
     @classmethod
     def merge(cls, parts: Sequence[Postings], keep: Sequence[Mask]) -> Postings:
@@ -167,7 +171,7 @@ class Postings:
         found = [_NOTHING] * len(terms)
         if not len(self.keys):
             return found
-        wanted = np.fromiter(map(key, terms), np.uint64, len(terms))
+        wanted = keys_of(terms)
         places = self.keys.searchsorted(wanted)
         known = np.flatnonzero(self.keys.take(places, mode="clip") == wanted)
         edges = zip(self.starts[places[known]], self.starts[places[known] + 1], strict=True)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from scrubjay.access import PODS, Grant, Key
-from scrubjay.bridge import Abandoned
+from scrubjay.bridge import Abandoned, TooLate
 from scrubjay.service.endpoint import HttpEndpoint, Take, Visit, declared, read_body
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import BY_NAME
@@ -127,13 +127,17 @@ class PlaneEndpoint(HttpEndpoint[Reply]):
 
     def perform(self, visit: Visit, span: Span) -> Reply:
         """The operation, and what there is to count of it."""
-        reply = self._plane.perform(self.operation.name, visit.body, self._left(visit))
-        return self._counted(reply, span)
+        name = self.operation.name
+        left = self._left(visit) if name == "recall" else None
+        return self._counted(self._plane.perform(name, visit.body, left), span)
 
     def _left(self, visit: Visit) -> float:
         """How many seconds are left for a recall: those it waited for a thread count."""
         until: float = visit.request.scope["state"]["until"]
-        return max(until - self.service.clock.monotonic(), 0.0)
+        left = until - self.service.clock.monotonic()
+        if left <= 0:
+            raise TooLate("The deadline passed while it waited.")
+        return left
 
     def _counted(self, reply: Reply, span: Span) -> Reply:
         metrics = self.service.metrics

@@ -69,7 +69,7 @@ def _seconds(read: Callable[[str], object], text: str, runs: int) -> float:
     """The least CPU time of some runs, none of which finds a word in the cache."""
     least = float("inf")
     for _ in range(runs):
-        analysis._terms.cache_clear()
+        analysis._terms_in.cache_clear()
         begun = process_time()
         read(text)
         least = min(least, process_time() - begun)

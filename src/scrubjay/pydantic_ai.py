@@ -1,0 +1,20 @@
+"""Long-term memory for PydanticAI agents; needs the extra `agents`.
+
+from scrubjay.pydantic_ai import AgentMemory
+
+agent = Agent("openai:gpt-5-mini", capabilities=[AgentMemory("alice")])
+"""
+
+from scrubjay.surfaces.initrunner.capability import AgentMemory, reads_web
+from scrubjay.surfaces.initrunner.conversation_store import ScrubjayConversations
+from scrubjay.surfaces.initrunner.memory import LongTermMemory
+from scrubjay.surfaces.initrunner.roles import MemoryConfig, MemoryType
+
+__all__ = [
+    "AgentMemory",
+    "LongTermMemory",
+    "MemoryConfig",
+    "MemoryType",
+    "ScrubjayConversations",
+    "reads_web",
+]

@@ -1,0 +1,1 @@
+"""Agents on PydanticAI: long-term memory, sessions and role files, as InitRunner describes them."""

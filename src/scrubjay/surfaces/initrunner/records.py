@@ -1,0 +1,133 @@
+"""Memories as InitRunner exports them: an array of objects, newest first."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.memory import CATEGORY, Json, Memory
+from scrubjay.model.requests import Retain
+from scrubjay.surfaces.initrunner.memory import (
+    CONSOLIDATED,
+    DERIVED_BY,
+    GENERAL,
+    LongTermMemory,
+    category_of,
+    created_at,
+)
+from scrubjay.surfaces.initrunner.roles import MemoryType
+
+_SOURCE: Final = {"source": "consolidation"}
+
+
+class Imported(Struct, frozen=True, kw_only=True):
+    """What an import brought."""
+
+    memories: int = 0
+    known: int = 0
+    """How many were imported before."""
+    skipped: tuple[str, ...] = ()
+    """What could not be imported, a sentence each."""
+
+
+def export(memories: Iterable[Memory]) -> list[dict[str, Any]]:
+    """Memories as InitRunner exports them; an episode also says if it was consolidated."""
+    return [_record(one) for one in memories]
+
+
+def _record(memory: Memory) -> dict[str, Any]:
+    told = dict(memory.metadata)
+    consolidated, derived = told.pop(CONSOLIDATED, None), told.pop(DERIVED_BY, None)
+    if derived is not None:
+        told |= _SOURCE
+    record: dict[str, Any] = {
+        "id": memory.number,
+        "content": memory.content,
+        "category": category_of(memory),
+        "created_at": created_at(memory),
+        "memory_type": str(MemoryType.of(memory.kind)),
+        "metadata": told or None,
+    }
+    return record if consolidated is None else {**record, "consolidated_at": consolidated}
+
+
+def read(raw: bytes) -> list[Mapping[str, Any]]:
+    """The records of an export; InvalidRequest if it is none."""
+    try:
+        records = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest("That is no JSON, and no database of InitRunner.") from error
+    if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
+        raise InvalidRequest("That is no export of memories: it must be an array of objects.")
+    return records
+
+
+def load(memory: LongTermMemory, records: Sequence[Mapping[str, Any]]) -> Imported:
+    """Store records, oldest first; what was imported before is known by its text, type and time."""
+    drafts, skipped = [], []
+    for place, record in enumerate(records):
+        draft = _draft(place, record)
+        if draft is not None:
+            drafts.append(draft)
+    drafts.sort(key=lambda draft: draft.said_at or datetime.max.replace(tzinfo=UTC))
+    if not drafts:
+        return Imported()
+    batch = memory.jay.retain_many(drafts)
+    memory.settle()
+    for draft, one in zip(drafts, batch, strict=True):
+        if one.refused is not None:
+            skipped.append(f"{draft.content[:60]!r}: {one.refused.message}")
+    known = len(drafts) - batch.stored - batch.refused
+    return Imported(memories=batch.stored, known=known, skipped=tuple(skipped))
+
+
+def _draft(place: int, record: Mapping[str, Any]) -> Retain | None:
+    """The memory of a record; None if it is blank, InvalidRequest if it cannot be one."""
+    content = record.get("content")
+    if not isinstance(content, str):
+        raise InvalidRequest(f"Record {place}: it has no content.")
+    if not content.strip():
+        return None
+    named = str(record.get("memory_type") or MemoryType.SEMANTIC)
+    if named not in tuple(MemoryType):
+        raise InvalidRequest(
+            f"Record {place}: unknown memory type {named!r}.",
+            hint="Use: episodic, semantic, procedural.",
+        )
+    type_, category = MemoryType(named), str(record.get("category") or GENERAL)[:64]
+    metadata = dict(record.get("metadata") or {})
+    if metadata == _SOURCE:
+        metadata = {DERIVED_BY: "initrunner"}
+    if (consolidated := record.get("consolidated_at")) is not None:
+        metadata[CONSOLIDATED] = consolidated
+    time = record.get("created_at")
+    return Retain(
+        content,
+        kind=type_.kind,
+        tags=(f"{CATEGORY}{category}",),
+        said_at=_time(place, time),
+        metadata=metadata,
+        origin="import",
+        key=_key(named, str(time), content),
+    )
+
+
+def _time(place: int, given: Json) -> datetime | None:
+    if given is None:
+        return None
+    try:
+        time = datetime.fromisoformat(str(given))
+    except ValueError as error:
+        raise InvalidRequest(f"Record {place}: {given!r} is no time.") from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _key(*parts: str) -> str:
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"initrunner-{digest[:32]}"

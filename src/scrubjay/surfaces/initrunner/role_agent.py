@@ -1,0 +1,221 @@
+"""RoleAgent: the agent of a role file, with its memory and sessions, until it is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
+from pydantic_ai import Agent
+from pydantic_ai.models import Model
+from pydantic_ai.tools import Tool
+
+from scrubjay import bootstrap
+from scrubjay.engine import Kernel
+from scrubjay.handle import Jay
+from scrubjay.model.errors import InvalidRequest, ScrubjayError
+from scrubjay.model.jobs import Worked
+from scrubjay.model.origin import Actor
+from scrubjay.settings import EmbedderName, Settings
+from scrubjay.surfaces.initrunner import embeddings, models
+from scrubjay.surfaces.initrunner.capability import AgentMemory
+from scrubjay.surfaces.initrunner.embeddings import EmbeddingKeyMissing, EmbeddingRecord
+from scrubjay.surfaces.initrunner.memory import LongTermMemory
+from scrubjay.surfaces.initrunner.models import ModelCaller, Variable
+from scrubjay.surfaces.initrunner.roles import Delegate, MemoryConfig, Role, load
+from scrubjay.surfaces.initrunner.sessions import Sessions
+
+_FAILED: Final = "[DELEGATION ERROR]"
+R = TypeVar("R")
+
+log = logging.getLogger(__name__)
+
+
+class MissingEmbeddings(EmbeddingRecord):
+    """Stands where memories cannot be embedded: reading and sessions work, the rest says why."""
+
+    def __init__(self, why: EmbeddingKeyMissing) -> None:
+        self._why = why
+
+    def check(self) -> None:
+        """EmbeddingKeyMissing."""
+        raise self._why
+
+    def note(self) -> None:
+        """Nothing was embedded."""
+
+
+class RoleAgent:
+    """The agent of a role: built on first use, so that looking at its memory needs no model."""
+
+    def __init__(
+        self,
+        role: Role,
+        *,
+        jay: Jay | None,
+        embedded: EmbeddingRecord | None,
+        runner: asyncio.Runner,
+        variable: Variable,
+        delegate: Callable[[Delegate], Tool[Any]],
+    ) -> None:
+        self.role = role
+        self.embedded = embedded
+        self._runner = runner
+        self._variable = variable
+        self._delegate = delegate
+        config = role.memory or MemoryConfig()
+        self._memory = None if jay is None else LongTermMemory(jay, config, embedded)
+        self.sessions = None
+        if jay is not None:
+            most, resumed = config.max_sessions, config.max_resume_messages
+            self.sessions = Sessions(jay, role.name, most=most, resumed=resumed)
+
+    @property
+    def memory(self) -> LongTermMemory:
+        """Its long-term memory; InvalidRequest if the role has none."""
+        if self._memory is None:
+            raise InvalidRequest("No memory config in role definition.")
+        return self._memory
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the role has a memory."""
+        return self._memory is not None
+
+    def build(self, *tools: Tool[Any]) -> Agent[None, str]:
+        """The PydanticAI agent, with tools of its run besides those of its memory."""
+        capabilities = [] if self._memory is None else [AgentMemory(self._memory)]
+        delegates = [self._delegate(one) for one in self.role.delegates]
+        return Agent(
+            self.model(),
+            name=self.role.name,
+            instructions=self.role.prompt,
+            model_settings=models.settings(self.role.model),
+            tools=[*tools, *delegates],
+            capabilities=capabilities,
+        )
+
+    def model(self) -> Model:
+        """The language model of the role."""
+        return models.build(self.role.model, self._variable)
+
+    def run(self, work: Coroutine[Any, Any, R]) -> R:
+        """Do something on the event loop of the agent."""
+        return self._runner.run(work)
+
+    def consolidate(self) -> Worked:
+        """Make facts of episodes; ScrubjayError if that is not possible now."""
+        memory = self.memory
+        return self.run(_in_thread(memory.consolidate))
+
+    def tidy(self, *, consolidate: bool) -> Worked | None:
+        """What is due at the end of a session: old sessions are erased, episodes consolidated.
+
+        Never raises; None if nothing was consolidated.
+        """
+        if self.sessions is None:
+            return None
+        self.sessions.prune()
+        try:
+            return self.consolidate() if consolidate and self.memory.exists() else None
+        except ScrubjayError as error:
+            log.warning("Memory consolidation failed", extra={"code": error.code})
+            return None
+
+
+async def _in_thread(work: Callable[[], R]) -> R:
+    return await asyncio.to_thread(work)
+
+
+@contextmanager
+def opened(
+    role: Role,
+    settings: Settings,
+    variable: Variable,
+    *,
+    importing: bool = False,
+    depth: int = 0,
+) -> Iterator[RoleAgent]:
+    """The agent of a role on the home of these settings.
+
+    A store path with a database of InitRunner is refused until that was imported.
+    """
+    with asyncio.Runner() as runner:
+        kernel, jay, embedded = None, None, None
+        try:
+            if role.memory is not None:
+                kernel, embedded, jay = _memory_of(role, settings, variable, runner)
+                if not importing:
+                    _check_imported(role, kernel)
+            delegate = _delegating(settings, variable, depth + 1)
+            yield RoleAgent(
+                role,
+                jay=jay,
+                embedded=embedded,
+                runner=runner,
+                variable=variable,
+                delegate=delegate,
+            )
+        finally:
+            if kernel is not None:
+                kernel.close()
+
+
+def _memory_of(
+    role: Role, settings: Settings, variable: Variable, runner: asyncio.Runner
+) -> tuple[Kernel, EmbeddingRecord, Jay]:
+    """The engine with the embedder and the consolidating model of the role."""
+    config = role.memory or MemoryConfig()
+    chosen = embeddings.resolve(config.embeddings, role.model.provider)
+    missing = None
+    try:
+        settings = chosen.settings(settings, variable)
+    except EmbeddingKeyMissing as error:
+        missing = error
+        settings = replace(settings, embedder=EmbedderName.NONE)
+    asked = models.overriding(role.model, config.consolidation.model_override)
+    caller = ModelCaller(lambda: models.build(asked, variable), runner.get_loop())
+    extractor = bootstrap.called_extractor(caller, f"{asked.provider}:{asked.name}")
+    embedder = bootstrap.make_embedder(settings, bootstrap.clock())
+    kernel = bootstrap.build(settings, embedder=embedder, extractor=extractor)
+    jay = Jay(kernel, role.scope, actor=Actor.AGENT, shared=True)
+    record = EmbeddingRecord(jay, chosen, embedder)
+    return kernel, MissingEmbeddings(missing) if missing else record, jay
+
+
+def _check_imported(role: Role, kernel: Kernel) -> None:
+    path = role.store_path
+    if path is not None and path.exists() and role.scope not in kernel.scopes():
+        raise InvalidRequest(
+            f"There is a database of InitRunner at {path}, which scrubjay does not write to.",
+            hint=f"Take it over: `scrubjay memory import {role.path} {path}`.",
+        )
+
+
+def _delegating(
+    settings: Settings, variable: Variable, depth: int
+) -> Callable[[Delegate], Tool[Any]]:
+    """Tools that hand a task to another role, each run on a memory it may share."""
+
+    def tool(delegate: Delegate) -> Tool[Any]:
+        def hand_over(prompt: str) -> str:
+            if depth > delegate.max_depth:
+                return f"{_FAILED} Maximum delegation depth ({delegate.max_depth}) exceeded."
+            try:
+                role = load(delegate.role_file)
+                if delegate.shared is not None:
+                    role = role.sharing(delegate.shared, "")
+                with opened(role, settings, variable, depth=depth) as agent:
+                    return agent.run(agent.build().run(prompt)).output
+            except Exception as error:  # seam: the agent is told, and its run goes on
+                log.warning("delegation.failed", extra={"code": type(error).__name__})
+                return f"{_FAILED} Agent '{delegate.name}' failed: {error}"
+
+        about = delegate.description or f"the agent {delegate.name}"
+        name = f"delegate_to_{delegate.name.replace('-', '_')}"
+        return Tool(hand_over, name=name, description=f"Hand a task to {about}.")
+
+    return tool

@@ -1,0 +1,365 @@
+"""Role files: an agent, its model and its memory in YAML, as InitRunner writes them.
+
+`spec.memory` and `spec.model` are read in full, and an unknown field in them is an error that names
+its line. Every other section is for InitRunner alone: it is listed and left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+import msgspec
+import yaml
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from scrubjay.model.errors import InvalidRequest, NotFound
+from scrubjay.model.jobs import BATCH
+from scrubjay.model.memory import Kind
+from scrubjay.model.retention import NUMBER_LIMIT
+from scrubjay.model.scope import Scope
+
+TENANT: Final = "agents"
+_AGENT_NAME: Final = r"^[a-z0-9][a-z0-9-]*[a-z0-9]$"
+_MEMORIES: Final = 1_000
+_USED: Final = ("role", "model", "memory")
+_NOT_IN_A_SCOPE: Final = re.compile(r"[^A-Za-z0-9._@-]+")
+_Cap = Annotated[int, Meta(ge=1, le=NUMBER_LIMIT)]
+_Many = Annotated[int, Meta(ge=1, le=10_000)]
+Value = TypeVar("Value")
+
+
+class MemoryType(StrEnum):
+    """Type of a memory, as agents call it."""
+
+    EPISODIC = "episodic"
+    SEMANTIC = "semantic"
+    PROCEDURAL = "procedural"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind that a memory of this type is written with."""
+        return _KINDS[self]
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds that are of this type; what is neither episode nor procedure is semantic."""
+        others = {_KINDS[MemoryType.EPISODIC], _KINDS[MemoryType.PROCEDURAL]}
+        return frozenset(Kind) - others if self is MemoryType.SEMANTIC else frozenset({self.kind})
+
+    @classmethod
+    def of(cls, kind: Kind) -> MemoryType:
+        """The type of a kind."""
+        return next(one for one in cls if kind in one.kinds)
+
+
+_KINDS: Final = {
+    MemoryType.EPISODIC: Kind.EPISODE,
+    MemoryType.SEMANTIC: Kind.FACT,
+    MemoryType.PROCEDURAL: Kind.PROCEDURE,
+}
+
+
+class Interval(StrEnum):
+    """When episodes are consolidated."""
+
+    AFTER_SESSION = "after_session"
+    AFTER_AUTONOMOUS = "after_autonomous"
+    MANUAL = "manual"
+
+
+# -- the sections that are read ------------------------------------------------------------------
+
+
+class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A section of which every field is known."""
+
+
+class EmbeddingConfig(_Section, frozen=True):
+    """Which model embeds memories; see `embeddings.resolve` for what an empty field means."""
+
+    provider: str = ""
+    model: str = ""
+    base_url: str = ""
+    api_key_env: str = ""
+
+
+class EpisodicConfig(_Section, frozen=True):
+    """Episodes: what happened."""
+
+    enabled: bool = True
+    max_episodes: _Cap = 500
+
+
+class SemanticConfig(_Section, frozen=True):
+    """Facts."""
+
+    enabled: bool = True
+    max_memories: _Cap = _MEMORIES
+
+
+class ProceduralConfig(_Section, frozen=True):
+    """Procedures: how something is to be done."""
+
+    enabled: bool = True
+    max_procedures: _Cap = 100
+
+
+class ConsolidationConfig(_Section, frozen=True):
+    """When and by which model episodes become facts."""
+
+    enabled: bool = True
+    interval: Interval = Interval.AFTER_SESSION
+    max_episodes_per_run: Annotated[int, Meta(ge=1, le=200)] = BATCH
+    model_override: str | None = None
+
+
+class MemoryConfig(_Section, frozen=True):
+    """The section `spec.memory`."""
+
+    max_sessions: _Many = 10
+    max_memories: _Cap = _MEMORIES
+    """Deprecated; counts for `semantic.max_memories` where that is not set."""
+    max_resume_messages: _Many = 20
+    store_backend: Literal["sqlite-vec"] = "sqlite-vec"
+    store_path: str | None = None
+    embeddings: EmbeddingConfig = EmbeddingConfig()
+    episodic: EpisodicConfig = EpisodicConfig()
+    semantic: SemanticConfig = SemanticConfig()
+    procedural: ProceduralConfig = ProceduralConfig()
+    consolidation: ConsolidationConfig = ConsolidationConfig()
+
+    def enabled(self, type_: MemoryType) -> bool:
+        """Whether memories of a type are written."""
+        return {
+            MemoryType.EPISODIC: self.episodic.enabled,
+            MemoryType.SEMANTIC: self.semantic.enabled,
+            MemoryType.PROCEDURAL: self.procedural.enabled,
+        }[type_]
+
+    @property
+    def caps(self) -> Mapping[MemoryType, int]:
+        """How many memories of each type are kept."""
+        facts = self.semantic.max_memories
+        return {
+            MemoryType.EPISODIC: self.episodic.max_episodes,
+            MemoryType.SEMANTIC: self.max_memories if facts == _MEMORIES else facts,
+            MemoryType.PROCEDURAL: self.procedural.max_procedures,
+        }
+
+
+class ModelConfig(_Section, frozen=True):
+    """The section `spec.model`."""
+
+    provider: str
+    name: str
+    base_url: str | None = None
+    api_key_env: str | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    max_tokens: Annotated[int, Meta(ge=1, le=128_000)] | None = None
+
+
+class SharedMemory(_Section, frozen=True):
+    """A store that several agents use, and its cap."""
+
+    enabled: bool = False
+    store_path: str | None = None
+    store_backend: Literal["sqlite-vec"] = "sqlite-vec"
+    max_memories: _Cap = _MEMORIES
+
+
+class Delegate(Struct, frozen=True, kw_only=True):
+    """An agent that another one may hand a task to, and the memory they share."""
+
+    name: str
+    role_file: Path
+    description: str = ""
+    shared: SharedMemory | None = None
+    max_depth: int = 3
+
+
+class Role(Struct, frozen=True, kw_only=True):
+    """An agent, as its file describes it."""
+
+    path: Path
+    name: str
+    prompt: str = ""
+    model: ModelConfig
+    memory: MemoryConfig | None = None
+    delegates: tuple[Delegate, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Sections of the file that only InitRunner knows."""
+
+    @property
+    def store_path(self) -> Path | None:
+        """The path of the database that InitRunner would use, made absolute; None by default."""
+        named = None if self.memory is None else self.memory.store_path
+        return None if named is None else Path(named).expanduser().resolve()
+
+    @property
+    def scope(self) -> Scope:
+        """The scope of its memory: its name, or one for each path of a store."""
+        if (path := self.store_path) is None:
+            return Scope(TENANT, self.name)
+        place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+        name = _NOT_IN_A_SCOPE.sub("-", path.stem).strip("._@-")[:100]
+        return Scope(TENANT, f"{name or 'store'}-{place}")
+
+    def sharing(self, shared: SharedMemory, default: str) -> Role:
+        """The role with its memory in a store that others use, too."""
+        own = self.memory or MemoryConfig()
+        path = shared.store_path or default
+        semantic = replace(own.semantic, max_memories=shared.max_memories)
+        most = shared.max_memories
+        return replace(
+            self, memory=replace(own, store_path=path, max_memories=most, semantic=semantic)
+        )
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+def load(path: Path) -> Role:
+    """The role in a file; NotFound or InvalidRequest with the line of what is wrong."""
+    document = _Document(path)
+    document.expect("kind", "Agent")
+    name = document.read(("metadata", "name"), Annotated[str, Meta(pattern=_AGENT_NAME)])
+    return Role(
+        path=path,
+        name=name,
+        prompt=document.read(("spec", "role"), str),
+        model=document.read(("spec", "model"), ModelConfig),
+        memory=document.read(("spec", "memory"), MemoryConfig | None, None),
+        delegates=tuple(_delegates(document)),
+        ignored=tuple(f"spec.{one}" for one in document.names(("spec",)) if one not in _USED),
+    )
+
+
+def load_service(path: Path, service: str) -> Role:
+    """The role of one service of a compose file, with the memory that all services share."""
+    document = _Document(path)
+    document.expect("kind", "Compose")
+    name = document.read(("metadata", "name"), str)
+    services = document.names(("spec", "services"))
+    if service not in services:
+        raise NotFound(
+            f"{path} has no service {service}.", hint=f"It has: {', '.join(services) or 'none'}."
+        )
+    role = load(path.parent / document.read(("spec", "services", service, "role"), str))
+    shared = document.read(("spec", "shared_memory"), SharedMemory, SharedMemory())
+    default = f"~/.initrunner/memory/{name}-shared.db"
+    return role.sharing(shared, default) if shared.enabled else role
+
+
+def _delegates(document: _Document) -> Iterator[Delegate]:
+    """The agents of the delegate tools; those on other machines are InitRunner's."""
+    tools = document.read(("spec", "tools"), list[Any], [])
+    for number, tool in enumerate(tools):
+        if not isinstance(tool, dict) or tool.get("type") != "delegate":
+            continue
+        place = ("spec", "tools", str(number))
+        if document.read((*place, "mode"), str, "inline") != "inline":
+            continue
+        shared = document.read((*place, "shared_memory"), SharedMemory | None, None)
+        for at, _ in enumerate(document.read((*place, "agents"), list[Any])):
+            agent = (*place, "agents", str(at))
+            yield Delegate(
+                name=document.read((*agent, "name"), str),
+                role_file=document.path.parent / document.read((*agent, "role_file"), str),
+                description=document.read((*agent, "description"), str, ""),
+                shared=shared,
+                max_depth=document.read((*place, "max_depth"), int, 3),
+            )
+
+
+class _Document:
+    """A YAML file: its values, and the line of each."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with path.open(encoding="utf-8") as file:
+                loader = yaml.SafeLoader(file)
+                try:
+                    node = loader.get_single_node()
+                    self._root: Any = None if node is None else loader.construct_document(node)
+                finally:
+                    loader.dispose()
+        except FileNotFoundError as error:
+            raise NotFound(f"There is no file {path}.", hint="Check the path.") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidRequest(f"{path} cannot be read.") from error
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line = "" if mark is None else f":{mark.line + 1}"
+            why = getattr(error, "problem", None) or "it is not YAML"
+            raise InvalidRequest(f"{path}{line}: {why}.") from error
+        self._node = node
+        if not isinstance(self._root, dict):
+            raise InvalidRequest(f"{path} is not a role file.")
+
+    def names(self, place: Sequence[str]) -> list[str]:
+        """The names within a section."""
+        found = self._value(place)
+        return [str(name) for name in found] if isinstance(found, dict) else []
+
+    def expect(self, name: str, value: str) -> None:
+        """InvalidRequest unless the file is of this kind."""
+        if self._root.get(name) != value:
+            raise self._wrong((name,), f"`{name}` must be {value}")
+
+    def read(self, place: Sequence[str], type_: Any, *default: Value) -> Any:
+        """The value at a place, of this type; the default if there is none."""
+        found = self._value(place)
+        if found is None and default:
+            return default[0]
+        try:
+            return msgspec.convert(found, type_)
+        except msgspec.ValidationError as error:
+            why, _, inner = str(error).partition(" - at `$")
+            names = [one for one in re.split(r"[.\[\]]", inner.rstrip("`")) if one]
+            if unknown := re.search(r"unknown field `(.+)`", why):
+                names.append(unknown[1])
+                why = f"there is no field `{unknown[1]}`"
+            elif found is None:
+                why = "it is missing"
+            whole = [*place, *names]
+            raise self._wrong(whole, f"{'.'.join(whole)}: {why}") from error
+
+    def _value(self, place: Sequence[str]) -> Any:
+        found = self._root
+        for name in place:
+            match found:
+                case dict():
+                    found = found.get(name)
+                case list():
+                    found = found[int(name)]
+                case _:
+                    return None
+        return found
+
+    def _wrong(self, place: Sequence[str], why: str) -> InvalidRequest:
+        return InvalidRequest(
+            f"{self.path}:{self._line(place)}: {why}.", hint="docs/agents.md lists every field."
+        )
+
+    def _line(self, place: Sequence[str]) -> int:
+        """The line of a value, or of the innermost section around where it should be."""
+        node, line = self._node, 1
+        for name in place:
+            if isinstance(node, yaml.MappingNode):
+                pair = next((pair for pair in node.value if pair[0].value == name), None)
+                if pair is None:
+                    break
+                line, node = pair[0].start_mark.line + 1, pair[1]
+            elif isinstance(node, yaml.SequenceNode) and name.isdecimal():
+                node = node.value[int(name)]
+                line = node.start_mark.line + 1
+            else:
+                break
+        return line

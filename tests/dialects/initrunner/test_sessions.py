@@ -1,0 +1,153 @@
+"""Sessions: saved turn by turn, without system prompts, resumed from a request on, pruned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    UserPromptPart,
+)
+
+from scrubjay import Jay, Scope
+from scrubjay.model.memory import Json
+from scrubjay.surfaces.initrunner.sessions import Sessions, new_id, trimmed
+from tests.support.engines import MemoryHome
+
+
+@pytest.fixture
+def jay(home: MemoryHome) -> Jay:
+    return Jay(home.engine(), Scope("agents", "assistant"))
+
+
+@pytest.fixture
+def sessions(jay: Jay) -> Sessions:
+    return Sessions(jay, "assistant", most=2, resumed=4)
+
+
+def turn(number: int, *, system: str | None = None) -> list[ModelMessage]:
+    said = UserPromptPart(f"question {number}")
+    parts: list[ModelRequestPart] = [SystemPromptPart(system), said] if system else [said]
+    return [
+        ModelRequest(parts=parts, instructions="Old role."),
+        ModelResponse(parts=[TextPart(f"answer {number}")]),
+    ]
+
+
+def texts(messages: Sequence[ModelMessage]) -> list[str]:
+    return [str(getattr(one.parts[0], "content", "")) for one in messages]
+
+
+def test_an_id_is_twelve_hexadecimal_digits() -> None:
+    first, second = new_id(), new_id()
+    assert first != second
+    assert len(first) == 12
+    int(first, 16)
+
+
+def test_the_last_messages_come_back_beginning_with_a_request(sessions: Sessions) -> None:
+    for number in range(4):
+        assert sessions.save("one", turn(number))
+    assert texts(sessions.load("one")) == ["question 2", "answer 2", "question 3", "answer 3"]
+    sessions.save("one", turn(4)[:1])  # a turn that was broken off
+    assert texts(sessions.load("one")) == ["question 3", "answer 3", "question 4"]
+
+
+def test_a_session_of_answers_alone_is_empty(sessions: Sessions) -> None:
+    sessions.save("one", turn(0)[1:])
+    assert sessions.load("one") == []
+    assert sessions.load("none") == []
+
+
+def test_system_prompts_are_not_kept(sessions: Sessions, jay: Jay) -> None:
+    sessions.save(
+        "one", [*turn(0, system="Secret role"), ModelRequest(parts=[SystemPromptPart("x")])]
+    )
+    (first, second) = sessions.load("one")
+    assert isinstance(first, ModelRequest)
+    assert first.instructions is None
+    assert [part.part_kind for part in first.parts] == ["user-prompt"]
+    assert isinstance(second, ModelResponse)
+    assert "role" not in str(jay.conversation("one").to_dict()).lower().replace("'role'", "")
+
+
+def test_a_kind_of_part_that_is_not_known_is_kept_and_left_out_of_a_run(
+    sessions: Sessions, jay: Jay
+) -> None:
+    sessions.save("one", turn(0))
+    unknown: Json = {"part_kind": "hologram", "content": "from the future"}
+    known: Json = {"part_kind": "user-prompt", "content": "hi", "timestamp": "2026-01-01T00:00:00Z"}
+    jay.append("one", [{"body": {"kind": "request", "parts": [unknown, known]}}])
+    jay.append("one", [{"body": {"kind": "request", "parts": [unknown]}}])
+    assert texts(sessions.load("one")) == ["question 0", "answer 0", "hi"]
+    assert "hologram" in str(jay.conversation("one").to_dict())
+
+
+@pytest.mark.parametrize(
+    ("number", "most", "left"),
+    [(4, 40, 8), (4, 4, 4), (4, 3, 2), (4, 1, 0), (0, 5, 0)],
+)
+def test_a_live_history_is_trimmed_to_begin_with_a_request(
+    number: int, most: int, left: int
+) -> None:
+    history = [one for at in range(number) for one in turn(at)]
+    found = trimmed(history, most)
+    assert found == history[len(history) - left :]
+    assert not found or isinstance(found[0], ModelRequest)
+
+
+def test_the_list_has_title_time_and_count(sessions: Sessions) -> None:
+    long = [ModelRequest(parts=[UserPromptPart("word " * 40)])]
+    sessions.save("one", long)
+    sessions.save("one", turn(1))
+    sessions.save("two", turn(0)[1:])
+    two, one = sessions.listed()
+    assert (one.name, one.entries, one.title) == ("one", 3, ("word " * 40).strip()[:80])
+    assert (two.name, two.title) == ("two", "Untitled")
+    assert two.updated_at >= one.updated_at
+    latest = sessions.latest()
+    assert latest is not None
+    assert latest.name == "two"
+
+
+def test_pruning_keeps_the_newest_sessions_and_not_turns(sessions: Sessions) -> None:
+    for name in ("one", "two", "three"):
+        for number in range(5):
+            sessions.save(name, turn(number))
+    assert sessions.prune() == 1
+    assert [one.name for one in sessions.listed()] == ["three", "two"]
+    assert [one.entries for one in sessions.listed()] == [10, 10]
+
+
+def test_a_resumed_session_shares_the_history_it_goes_on_with(sessions: Sessions) -> None:
+    sessions.save("one", turn(0))
+    sessions.save("two", turn(1), after="one")
+    sessions.save("two", turn(2), after="one")
+    assert texts(sessions.load("two"))[-4:] == ["question 1", "answer 1", "question 2", "answer 2"]
+    assert next(one for one in sessions.listed() if one.name == "two").entries == 6
+    assert texts(sessions.load("one")) == ["question 0", "answer 0"]
+    sessions.prune(1)
+    assert len(sessions.load("two")) == 4  # what it shared is still there
+
+
+def test_agents_on_one_scope_have_sessions_of_their_own(jay: Jay) -> None:
+    mine, theirs = (Sessions(jay, name, most=1) for name in ("mine", "theirs"))
+    mine.save("one", turn(0))
+    theirs.save("two", turn(1))
+    assert [one.name for one in mine.listed()] == ["one"]
+    assert mine.prune(0) == 1
+    assert [one.name for one in theirs.listed()] == ["two"]
+
+
+def test_a_store_that_fails_raises_nothing(sessions: Sessions, jay: Jay) -> None:
+    sessions.save("one", turn(0))
+    jay.freeze("writes")
+    assert sessions.save("one", turn(1)) is False
+    jay.unfreeze()
+    assert sessions.save("one", turn(1))
