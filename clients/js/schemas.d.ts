@@ -312,6 +312,8 @@ export interface CreateKeyRequest {
   origin?: Origin | null;
   /** Time of expiry: refused from then on; None for never. */
   expires_at?: string | null;
+  /** Most that a scope, or a tenant, may hold for the key to write there. */
+  quota?: Quota;
 }
 
 export interface DeleteConversationRequest {
@@ -446,6 +448,16 @@ export interface Erasure {
   rotated: boolean;
   /** Backups that may hold the erased rows until they expire. */
   backups: BackupNote[];
+  /**
+   * Generation of the root key that wrapped the keys of the erased cells; once it is destroyed,
+   * older copies of anything are noise.
+   */
+  generation: number;
+  /**
+   * Day from which older copies of anything are noise, because that root key is destroyed; null
+   * where its rotation is not on a schedule.
+   */
+  noise_from: string | null;
   /** Length of the audit chain after the erasure. */
   audit_count: number;
   /** MAC of the audit chain at that length, in hexadecimal. */
@@ -659,6 +671,8 @@ export interface Key {
   created_at: string | null;
   /** Time of expiry: refused from then on; None for never. */
   expires_at: string | null;
+  /** Most that a scope, or a tenant, may hold for the key to write there. */
+  quota: Quota;
 }
 
 export interface KeyPage {
@@ -992,6 +1006,16 @@ export interface PutRequest {
   channel?: string | null;
 }
 
+/** Quota: the most that a scope and a tenant may hold; 0 for any amount. */
+export interface Quota {
+  /** Most memories of a scope, superseded ones too; 0 for any. */
+  memories: number;
+  /** Most megabytes of a scope on the disk; 0 for any. */
+  megabytes: number;
+  /** Most scopes of a tenant; 0 for any. */
+  scopes: number;
+}
+
 /**
  * Counter of one memory: how often a search gave it as a hit.      It is written at most once a
  * minute, and when the scope is closed. A brief, a list or a look at     one memory does not count.
@@ -1177,6 +1201,8 @@ export interface Report {
   problems: string[];
   /** Places where the bytes of an erased cell still are; no key opens them. */
   found: string[];
+  /** Of an erasure: what was looked at, and what cannot be seen from here. */
+  seen: string[];
   /** Whether all is as promised: no problems. */
   sound: boolean;
 }

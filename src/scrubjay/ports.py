@@ -65,6 +65,9 @@ class View(Protocol):
     def stale(self, collection: Collection, after: int, limit: int) -> Sequence[Row]:
         """Rows not erased with seq > after and an epoch below the head's, ascending."""
 
+    def count(self, collection: Collection) -> int:
+        """How many rows of a collection are not erased."""
+
     def derived(self, source: bytes) -> Sequence[bytes]:
         """Ids of the rows linked as derived from `source`."""
 
@@ -326,6 +329,9 @@ class Blobs(Protocol):
     def names(self, address: str) -> Sequence[str]:
         """The names of a scope's blobs, sorted."""
 
+    def size(self, address: str) -> int:
+        """Bytes of a scope's blobs."""
+
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
         """Every byte kept for the scope as (place, bytes), half-written leftovers included."""
 
@@ -407,6 +413,10 @@ class Wrapper(Protocol):
 
         So a root key that is withdrawn elsewhere opens nothing for longer than this.
         """
+
+    @property
+    def renewed(self) -> str | None:
+        """A recovery key that `begin` made in place of the one before; it is shown once."""
 
     def admit(self) -> None:
         """Raise Locked while it is locked; that there is a root key is not checked."""
@@ -584,6 +594,8 @@ class Failpoint(StrEnum):
     RESTORE_KEYS_ADDED = "restore.keys-added"
     RESTORE_COMMITTED = "restore.committed"
     COLLECTION_KEY_ADDED = "collection.key-added"
+    ROOT_BEGUN = "root.begun"
+    ROOT_REWRAPPED = "root.rewrapped"
     STORE_BEFORE_COMMIT = "store.before-commit"
     STORE_AFTER_COMMIT = "store.after-commit"
     STORE_MIGRATING = "store.migrating"

@@ -16,7 +16,7 @@ from scrubjay.engine.ledger.turns import Rest
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.memories.read import not_here
 from scrubjay.engine.memories.retain import check_expected
-from scrubjay.engine.scope import due_work, rotate
+from scrubjay.engine.scope import due_work, root_key, rotate
 from scrubjay.engine.scope.open_scope import (
     OpenScope,
     changes,
@@ -624,6 +624,8 @@ def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Era
         cells=tuple(taken.cells),
         rotated=not head.due & Due.ROTATE,
         backups=receipts.backup_notes(ports, address),
+        generation=ports.keyring.generation,
+        noise_from=root_key.noise_from(ports),
         audit_count=head.audit_count,
         audit_mac=head.audit_mac.hex(),
     )
