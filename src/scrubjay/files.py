@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -60,6 +61,8 @@ class Spool:
         self._random = random
         self._sealer = Sealer(random(KEY_BYTES), Purpose.BUNDLE, None, "spool")
         self._file: IO[bytes] = TemporaryFile()  # noqa: SIM115  # closed with the spool
+        # An answer that is given up, because of an error or a deadline, closes nothing.
+        self._close = weakref.finalize(self, self._file.close)
         self._sizes: list[int] = []
         self.size = 0
         """How many bytes all pieces have together."""
@@ -85,5 +88,5 @@ class Spool:
             yield self._sealer.unseal(self._file.read(size), row_id=b"", version=number)
 
     def close(self) -> None:
-        """Delete it; idempotent."""
-        self._file.close()
+        """Delete it; idempotent. A spool that nobody holds any more is deleted, too."""
+        self._close()
