@@ -60,8 +60,12 @@ fuzz: setup  ## fuzz TARGET (codec, bundle, analysis, secrets, history) for SECO
 	PYTHONPATH=build/fuzz:. $(PYTHON_IN_VENV) -m tests.fuzz $(TARGET) build/corpus/$(TARGET) \
 		-max_total_time=$(SECONDS) -artifact_prefix=build/$(TARGET)- $(ARGS)
 
-bench: setup  ## measure
-	$(PYTHON_IN_VENV) -m bench $(ARGS)
+bench: setup  ## measure the built wheel in a fresh environment; wrk presses the service
+	@rm -rf build/bench build/wheel && $(PYTHON_IN_VENV) -m venv build/bench
+	@$(PYTHON_IN_VENV) -m build --wheel --no-isolation --outdir build/wheel . > build/wheel.log
+	@.venv/bin/uv pip install --quiet --python build/bench --require-hashes -r requirements/dev.txt
+	@.venv/bin/uv pip install --quiet --python build/bench --no-deps build/wheel/*.whl
+	build/bench/bin/python -m bench $(ARGS)
 
 bench-peers: setup  ## measure other memory systems beside ours (installs them, 15 minutes)
 	$(PYTHON_IN_VENV) -m bench.peers $(ARGS)

@@ -116,7 +116,7 @@ export interface BackupRequest {
   days?: number;
 }
 
-/** What became of one item of a batch. */
+/** Result of one item of a batch: a receipt, or a refusal. */
 export interface BatchReceipt {
   /** The receipt of the write; None if it was refused. */
   retained: Retained | null;
@@ -384,7 +384,7 @@ export interface DocumentsRequest {
   values?: boolean;
 }
 
-/** What becomes of a memory that says the same as one before. */
+/** Deduplication policy: whether a memory with the same text as an earlier one replaces it. */
 export type Duplicates = "keep" | "latest";
 
 /** Entry: one message of a conversation, and the entry it follows. */
@@ -446,6 +446,16 @@ export interface Erasure {
   rotated: boolean;
   /** Backups that may hold the erased rows until they expire. */
   backups: BackupNote[];
+  /**
+   * Generation of the root key that wrapped the keys of the erased cells; once it is destroyed,
+   * older copies of anything are noise.
+   */
+  generation: number;
+  /**
+   * Day from which older copies of anything are noise, because that root key is destroyed; null
+   * where its rotation is not on a schedule.
+   */
+  noise_from: string | null;
   /** Length of the audit chain after the erasure. */
   audit_count: number;
   /** MAC of the audit chain at that length, in hexadecimal. */
@@ -1177,6 +1187,8 @@ export interface Report {
   problems: string[];
   /** Places where the bytes of an erased cell still are; no key opens them. */
   found: string[];
+  /** Of an erasure: what was looked at, and what cannot be seen from here. */
+  seen: string[];
   /** Whether all is as promised: no problems. */
   sound: boolean;
 }

@@ -77,16 +77,18 @@ class LazyDistiller:
         return self._rules.identity
 
     def distill(self, turn: Turn) -> Sequence[Piece]:
-        """What the turn yields."""
+        """The memories derived from a turn."""
         return self._rules.distill(turn)
 
     def words(self, turn: Turn) -> frozenset[str]:
-        """What the turn says, as words to compare with another turn's."""
+        """Word set of a turn, for the comparison with another turn's."""
         return self._rules.words(turn)
 
     def kind(self, text: str) -> Kind:
-        """The kind of a memory by its text."""
-        return self._rules.kind(text)
+        """The kind of a memory by its text; the rules for turns are not loaded for it."""
+        from scrubjay.adapters.distillers.kinds import kind_of
+
+        return kind_of(text)
 
 
 def clock() -> Clock:
@@ -99,6 +101,8 @@ def make_policy(settings: Settings) -> Policy:
     return Policy(
         drop_days=settings.drop_days,
         superseded_days=settings.superseded_days,
+        root_days=settings.root_days,
+        root_keep_days=settings.root_keep_days,
         shelf_bytes=settings.shelf_bytes,
         extract_seconds=settings.extraction.seconds,
         daily_tokens=settings.extraction.daily_tokens,
@@ -188,7 +192,7 @@ def has_key_file(settings: Settings) -> bool:
 
 
 def passphrase_wrapper(settings: Settings, clock: Clock) -> PassphraseWrapper:
-    """What a passphrase opens, still locked."""
+    """Passphrase keyring, still locked."""
     return PassphraseWrapper(keys_folder(settings, clock))
 
 

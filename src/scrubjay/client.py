@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from typing import Any, Final, cast
 from urllib.parse import quote
@@ -46,13 +47,14 @@ from scrubjay.model.requests import NOTHING, Backup, Caller, Export, NoFields
 from scrubjay.model.results import BackedUp, Erasure, Exported, Reindexed, Report
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record, Recorded
-from scrubjay.ports import Progress
+from scrubjay.ports import Deliver, Progress
 from scrubjay.service.rest import BY_NAME, MEMORIES, Operation
 from scrubjay.vault import KEY_BYTES
 
 SECONDS: Final = 60.0
+_PIECE_BYTES: Final = 256 * 1024
 _PART_BYTES: Final = 4 * 1024 * 1024
-"""How much of a batch one call carries, so that it ends well before the timeout."""
+"""Maximum size of the part of a batch in one call, so that it ends well before the timeout."""
 _BY_STATUS: Final[Mapping[int, type[ScrubjayError]]] = {
     401: Forbidden, 403: Forbidden, 409: Conflict, 412: Conflict, 413: InvalidRequest,
     415: InvalidRequest, 429: LimitReached, 503: Busy,
@@ -160,13 +162,15 @@ class RemoteEngine:
         deliver(content)
         return content, receipt
 
-    def export(self, scope: Scope, request: Export, _caller: Caller) -> Exported:
+    def export(
+        self, scope: Scope, request: Export, _caller: Caller, *, deliver: Deliver | None = None
+    ) -> Exported:
         """The file of an export; without a passphrase a sealed one opens with a key made here."""
         key = None
         if request.sealed and request.passphrase is None:
             key = bundle.print_key(self._clock.random(KEY_BYTES))
             request = replace(request, passphrase=key)
-        exported: Exported = self._send(BY_NAME["export"], scope, request)
+        exported: Exported = self._send(BY_NAME["export"], scope, request, deliver=deliver)
         return replace(exported, key=key)
 
     # -- there and back --------------------------------------------------------------------
@@ -177,6 +181,8 @@ class RemoteEngine:
         scope: Scope | None = None,
         request: Struct = NOTHING,
         _caller: Caller | None = None,
+        *,
+        deliver: Deliver | None = None,
     ) -> Any:
         headers = {"X-Scrubjay-Scope": str(scope)} if scope else {}
         if operation.conditional:
@@ -195,19 +201,27 @@ class RemoteEngine:
             left |= {name: json.dumps(one) for name, one in left.items() if isinstance(one, dict)}
         how: dict[str, Any] = {"params": left} if operation.in_query else {"json": left}
         sent = self._http.build_request(operation.method, f"/v1{path}", headers=headers, **how)
-        return self._receive(operation, self._ask(operation, sent))
+        response = self._ask(operation, sent, stream=deliver is not None)
+        if deliver is None or response.is_error:
+            response.read()
+            return self._receive(operation, response)
+        with closing(response):
+            deliver(_pieces(response))
+            return Exported(content=b"", memories=int(response.headers[MEMORIES]))
 
-    def _ask(self, operation: Operation, request: httpx2.Request) -> httpx2.Response:
+    def _ask(
+        self, operation: Operation, request: httpx2.Request, *, stream: bool
+    ) -> httpx2.Response:
         """Send a request; one retry after a broken connection, if that cannot write twice."""
         if self._http.is_closed:
             raise StoreError("This client is closed.", hint="Connect again.")
         try:
             try:
-                return self._http.send(request)
+                return self._http.send(request, stream=stream)
             except (httpx2.NetworkError, httpx2.RemoteProtocolError):
                 if operation.writes and not (operation.idempotent or operation.keyed):
                     raise
-                return self._http.send(request)
+                return self._http.send(request, stream=stream)
         except httpx2.TimeoutException as error:
             raise _too_late(operation) from error
         except httpx2.HTTPError as error:
@@ -234,6 +248,13 @@ class RemoteEngine:
         if response.is_error:
             raise _error(response.status_code, answer)
         return codec.build(operation.gives, codec.unwrapped(operation.gives, answer))
+
+
+def _pieces(response: httpx2.Response) -> Iterator[bytes]:
+    try:
+        yield from response.iter_bytes(_PIECE_BYTES)
+    except httpx2.HTTPError as error:
+        raise StoreError("The answer of the service was cut off.") from error
 
 
 def _too_late(operation: Operation) -> Busy:

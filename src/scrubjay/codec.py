@@ -29,7 +29,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import FieldInfo, fields
 
-from scrubjay.model import plain as values
+from scrubjay.model import records as values
 from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Memory, Provenance
@@ -39,9 +39,9 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.text import CONTENT_BYTES, METADATA_BYTES, CheckedRequest
 
 _ESCAPED: Final = 8
-"""How many times as long a text may be in JSON as it is: by escapes six times, and some spaces."""
+"""Maximum ratio of a text's length in JSON to its own: six for escapes, and some spaces."""
 REF: Final = "#/components/schemas/{name}"
-"""Where the OpenAPI document defines a schema."""
+"""JSON pointer to a schema in the OpenAPI document."""
 _LISTS = (tuple, list, frozenset, set)
 plain = values.plain
 """A value as plain JSON."""
@@ -286,7 +286,7 @@ def is_object(hint: Any) -> bool:
 
 
 def unwrapped(hint: Any, answer: Any) -> Any:
-    """What an answer holds: itself, or its `data` where the value is no object."""
+    """The value in an answer: the answer itself, or its `data` where the value is no object."""
     is_object = is_struct(hint) and hint is not Scope
     return answer if is_object or get_origin(hint) is Page else answer["data"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
 from datetime import datetime
 from functools import partial, wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import IO, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -175,17 +176,26 @@ class Jay(Verbs, Handle):
 
     def export(
         self,
-        path: str | os.PathLike[str] | None = None,
+        to: str | os.PathLike[str] | IO[bytes] | None = None,
         *,
         sealed: bool = False,
         passphrase: str | None = None,
         where: Mapping[str, Json] | None = None,
     ) -> Exported:
-        """Every memory as JSON, or sealed under a passphrase or a new key; to a file if named."""
+        """Every memory as JSON, or sealed under a passphrase or a new key.
+
+        It is written piece by piece to a path or an open binary file; without one it is the
+        `content` of the answer.
+        """
         request = Export(sealed=sealed, passphrase=passphrase, where=where or {})
-        exported = self._engine.export(self.scope, request, self._caller)
-        if path is not None:
-            files.write(Path(path), exported.content)
+        if to is None:
+            return self._engine.export(self.scope, request, self._caller)
+        if isinstance(to, str | os.PathLike):
+            path = partial(files.write, Path(to))
+            return self._engine.export(self.scope, request, self._caller, deliver=path)
+        with closing(files.Spool(bootstrap.clock().random)) as spool:  # a pipe cannot begin again
+            exported = self._engine.export(self.scope, request, self._caller, deliver=spool.fill)
+            to.writelines(spool)
         return exported
 
     def load(

@@ -278,7 +278,7 @@ class Store(Protocol):
         """Bytes the scope's rows take, roughly."""
 
     def check(self, address: str) -> Sequence[str]:
-        """What is structurally wrong with the scope's file, one sentence each."""
+        """Structural faults of the scope's file, one sentence each."""
 
     def inspect(self, address: str) -> Exhibit:
         """The scope's file as seen without a key; NotFound if the scope does not exist."""
@@ -408,6 +408,10 @@ class Wrapper(Protocol):
         So a root key that is withdrawn elsewhere opens nothing for longer than this.
         """
 
+    @property
+    def renewed(self) -> str | None:
+        """A recovery key that `begin` made in place of the one before; it is shown once."""
+
     def admit(self) -> None:
         """Raise Locked while it is locked; that there is a root key is not checked."""
 
@@ -453,7 +457,7 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a vector has; 0 if there are none, or before the first answer."""
+        """Dimensions of a vector; 0 if there are none, or before the first answer."""
 
     @property
     def costly(self) -> bool:
@@ -584,6 +588,8 @@ class Failpoint(StrEnum):
     RESTORE_KEYS_ADDED = "restore.keys-added"
     RESTORE_COMMITTED = "restore.committed"
     COLLECTION_KEY_ADDED = "collection.key-added"
+    ROOT_BEGUN = "root.begun"
+    ROOT_REWRAPPED = "root.rewrapped"
     STORE_BEFORE_COMMIT = "store.before-commit"
     STORE_AFTER_COMMIT = "store.after-commit"
     STORE_MIGRATING = "store.migrating"
@@ -607,6 +613,8 @@ def patient(timeout: float) -> float:
     return min(timeout, _PATIENCE.get())
 
 
+Deliver = Callable[[Iterator[bytes]], None]
+"""Takes the pieces of a file; it may be called again, and then begins the file again."""
 Progress = Callable[[int, int], None]
 """Told how much of a long work is done, and how much there is."""
 

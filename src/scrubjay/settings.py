@@ -106,6 +106,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Days until the empty row of an erased memory is dropped."""
     superseded_days: int = 30
     """Days until purge deletes superseded memories."""
+    root_days: int = 0
+    """Days after which a root key is to be replaced; 0 for only when asked."""
+    root_keep_days: int = 0
+    """Days for which a past root key is kept."""
     embedder: EmbedderName = EmbedderName.STATIC
     on_embedder_change: OnEmbedderChange = OnEmbedderChange.DEGRADE
     openai: OpenAISettings = OpenAISettings()
@@ -140,7 +144,7 @@ class SettingField(Struct, frozen=True):
 
     @property
     def wants(self) -> str:
-        """What a good value is, as the end of a sentence."""
+        """Description of a valid value, as the end of a sentence."""
         if self.type in (int, float):
             kind = "a whole number" if self.type is int else "a number"
             return f"{kind} from {self.least:,} to {self.most:,}"
@@ -199,6 +203,12 @@ KEYS: Final = (
     ),
     SettingField(
         "superseded_days", 30, "how long purge leaves what was superseded", int, 0, 36_500
+    ),
+    SettingField(
+        "root_days", 0, "after how many days the root key is due for rotation", int, 0, 36_500
+    ),
+    SettingField(
+        "root_keep_days", 0, "how long a past root key is kept after its rotation", int, 0, 36_500
     ),
 )  # fmt: skip
 
@@ -296,8 +306,13 @@ def _document(file: Path, *, required: bool) -> dict[str, Any]:
         given.update({f"{name}.{sub}".rstrip("."): one for sub, one in inner})
     known = {key.name for key in KEYS}
     if unknown := sorted(set(given) - known):
+        from difflib import get_close_matches
+
+        near = get_close_matches(unknown[0], known, n=1)
+        meant = f"; did you mean {near[0]}?" if near else "."
         raise InvalidRequest(
-            f"{file}: there is no key {unknown[0]}.", hint=f"The keys are: {', '.join(known)}."
+            f"{file}: there is no key {unknown[0]}{meant}",
+            hint=f"The keys are: {', '.join(sorted(known))}.",
         )
     return given
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Final
 
@@ -224,17 +224,23 @@ class Sealer:
 
     def seal_stream(self, body: bytes, *, row_id: bytes, version: int, random: Random) -> bytes:
         """A long body as a row of cells, each bound to its place and to being the last or not."""
-        chunks = [body[at : at + CHUNK_BYTES] for at in range(0, len(body), CHUNK_BYTES)] or [b""]
-        last = len(chunks) - 1
-        return b"".join(
-            self.seal(
-                chunk,
-                row_id=join(row_id, index, index == last),
-                version=version,
-                nonce=random(NONCE_BYTES),
-            )
-            for index, chunk in enumerate(chunks)
-        )
+        cells = self.seal_pieces([body], row_id=row_id, version=version, random=random)
+        return b"".join(cells)
+
+    def seal_pieces(
+        self, pieces: Iterable[bytes], *, row_id: bytes, version: int, random: Random
+    ) -> Iterator[bytes]:
+        """The cells of `seal_stream`, for a body that comes in pieces of any length."""
+        left, index = bytearray(), 0
+        for piece in pieces:
+            left += piece
+            while len(left) > CHUNK_BYTES:  # whole, and not the last
+                place = join(row_id, index, False)
+                chunk, index = bytes(left[:CHUNK_BYTES]), index + 1
+                del left[:CHUNK_BYTES]
+                yield self.seal(chunk, row_id=place, version=version, nonce=random(NONCE_BYTES))
+        place = join(row_id, index, True)
+        yield self.seal(bytes(left), row_id=place, version=version, nonce=random(NONCE_BYTES))
 
     def unseal_stream(self, stream: bytes, *, row_id: bytes, version: int) -> Iterator[bytes]:
         """The chunks of a long body, in order; SealBroken if one is altered, moved or missing.

@@ -253,6 +253,24 @@ def test_a_question_before_erasing_may_be_answered_to_another_replica(engine, ho
     assert done.structured_content["erased"] == 1
 
 
+def test_no_stream_stays_open_without_a_call_so_that_the_service_can_end_at_once(running):
+    headers = {"Authorization": f"Bearer {running.key('acme/alice')}"}
+    assert httpx2.get(f"{running.url}/mcp", headers=headers).status_code == 405
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": REVISIONS["auto"],
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"_meta": meta, "notifications": {"toolsListChanged": True}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}
+    headers |= {
+        "MCP-Protocol-Version": REVISIONS["auto"],
+        "Mcp-Method": "subscriptions/listen",
+        "Accept": "application/json, text/event-stream",
+    }
+    answer = httpx2.post(f"{running.url}/mcp", json=message, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, -32601)
+
+
 # -- many servers on one home ------------------------------------------------------------------
 
 

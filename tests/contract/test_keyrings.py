@@ -9,6 +9,7 @@ import pytest
 
 from scrubjay.adapters import keyrings
 from scrubjay.adapters.clock import SystemClock
+from scrubjay.adapters.keyrings.derived import DerivedWrapper
 from scrubjay.adapters.keyrings.file import FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
@@ -48,6 +49,19 @@ class TestFileKeyring(SharedKeyringContract):
         return partial(file_keyring, tmp_path / "keys", SystemClock())
 
 
+def open_derived(directory: Path) -> Keyring:
+    folder = KeysFolder(directory, SystemClock())
+    return Keyring(folder, DerivedWrapper(FileWrapper(folder)), SystemClock())
+
+
+class TestDerivedKeyring(SharedKeyringContract):
+    tested = frozenset({KeysFolder, DerivedWrapper})
+
+    @pytest.fixture
+    def open_keyring(self, tmp_path: Path) -> OpenKeyring:
+        return partial(open_derived, tmp_path / "keys")
+
+
 class TestPassphraseKeyring(SharedKeyringContract):
     tested = frozenset({KeysFolder, PassphraseWrapper})
 
@@ -58,7 +72,7 @@ class TestPassphraseKeyring(SharedKeyringContract):
         return opened
 
 
-SUITES = (TestFileKeyring, TestPassphraseKeyring)
+SUITES = (TestFileKeyring, TestDerivedKeyring, TestPassphraseKeyring)
 
 
 def test_every_place_of_slots_and_every_wrapper_runs_the_contract() -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from scrubjay.adapters import stores
 from scrubjay.adapters.stores.memory import MemoryStore
+from scrubjay.adapters.stores.memory_cluster import MemoryCluster, MemoryNode
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
-from scrubjay.ports import Store
+from scrubjay.ports import Reach, Store, pass_by
 from scrubjay.testing.store_contract import DurableStoreContract, OpenStore, StoreContract
+from tests.support.networks import lossy
 from tests.support.registry import implementations
 
 
@@ -21,6 +23,23 @@ class TestMemoryStore(StoreContract):
     @pytest.fixture
     def open_store(self) -> OpenStore:
         return MemoryStore
+
+
+class TestMemoryNode(DurableStoreContract):
+    """The memory store behind a network: each one who opens it is another node."""
+
+    tested = MemoryNode
+
+    @pytest.fixture
+    def open_store(self) -> OpenStore:
+        clusters: list[MemoryCluster] = []
+
+        def open_node(*, reach: Reach = pass_by) -> Store:
+            if not clusters:
+                clusters.append(MemoryCluster(reach=reach))
+            return clusters[0].node(lossy(len(clusters)))
+
+        return open_node
 
 
 class TestSqliteStore(DurableStoreContract):
@@ -33,5 +52,5 @@ class TestSqliteStore(DurableStoreContract):
 
 def test_every_implementation_runs_the_contract() -> None:
     """One added to the package without a suite here fails this test."""
-    suites = (TestMemoryStore, TestSqliteStore)
+    suites = (TestMemoryStore, TestMemoryNode, TestSqliteStore)
     assert implementations(stores, Store) == {suite.tested for suite in suites}

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, cast
 
-from scrubjay.engine import Kernel, Keyring, Policy, Ports
+from msgspec.structs import replace
+
+from scrubjay.engine import Kernel, Keyring, Policy
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.ports import Blobs, Failpoint, Result, Store, Tx
 from tests.support.engines import MemoryHome, SimulatedCrash
@@ -151,14 +153,14 @@ def engine(home: MemoryHome, baton: Baton, policy: Policy) -> Kernel:
     def reach(_: Failpoint) -> None:
         baton.pause()
 
+    ports = home.ports(policy)
     return Kernel(
-        Ports(
-            store=cast(Store, PausedStore(home.store, baton)),
-            blobs=cast(Blobs, Paused(home.blobs, baton)),
-            keyring=cast(Keyring, Paused(home.keyring, baton)),
-            clock=home.clock,
-            embedder=home.embedder,
+        replace(
+            ports,
+            store=cast(Store, PausedStore(ports.store, baton)),
+            blobs=cast(Blobs, Paused(ports.blobs, baton)),
+            keyring=cast(Keyring, Paused(ports.keyring, baton)),
+            distiller=None,
             reach=reach,
-            policy=policy,
         )
     )

@@ -31,7 +31,7 @@ class Stage(RuleBasedStateMachine):
     def set_up(self, seed: int, policy: Policy) -> None:
         """Begin with empty worlds."""
         note(f"FakeClock seed: {seed}")
-        self.worlds: list[World] = [MemoryWorld(seed, policy), FileWorld(seed, policy)]
+        self.worlds = self.make_worlds(seed, policy)
         for world in self.worlds:
             world.begin()
         self.ledgers = {ALICE: Ledger(), BOB: Ledger()}
@@ -39,6 +39,10 @@ class Stage(RuleBasedStateMachine):
         self.backups: list[tuple[Scope, int, bytes, BackedUp]] = []
         self._said = 0
         self._failed = False
+
+    def make_worlds(self, seed: int, policy: Policy) -> list[World]:
+        """The specification, and what is compared with it."""
+        return [MemoryWorld(seed, policy), FileWorld(seed, policy)]
 
     def teardown(self) -> None:
         """Look at everything once more, and see that all is sound and nothing stays due."""
@@ -70,7 +74,7 @@ class Stage(RuleBasedStateMachine):
         ledger = self.ledgers[scope]
         limited = ledger.limits is not None
         model, real = (world.act(which, action, dies) for world in self.worlds)
-        assert model == real, f"memory: {model}; SQLite: {real}"
+        assert model == real, f"memory: {model}; {type(self.worlds[1]).__name__}: {real}"
         self._meet(scope, verb)
         if ledger.born:
             beyond = ledger.beyond_limits(self.now()) if limited else set[str]()
@@ -99,7 +103,7 @@ class Stage(RuleBasedStateMachine):
 
     def _see(self, scope: Scope) -> Seen:
         model, real = (attempt(world.snapshot, scope) for world in self.worlds)
-        assert model == real, f"memory: {model}; SQLite: {real}"
+        assert model == real, f"memory: {model}; {type(self.worlds[1]).__name__}: {real}"
         return model
 
     def everybody_looks(self, scope: Scope) -> None:

@@ -21,7 +21,8 @@ from scrubjay.model.scope import Scope
 from tests.acceptance.opening import words_left
 from tests.properties import baton
 from tests.properties.baton import Actor, Baton
-from tests.support.engines import MemoryHome
+from tests.support.engines import MemoryHome, RemoteHome
+from tests.support.networks import lossy
 
 ALICE = Scope("local", "alice")
 SECRET = "the spare key is under the third pot"
@@ -34,9 +35,9 @@ LARGE = 64 * 1024
 class Scene:
     """One interleaving: what was there before, who acts, and what must hold at every step."""
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, home: MemoryHome | None = None) -> None:
         self.random = Random(seed)
-        self.home = MemoryHome(seed)
+        self.home = home or MemoryHome(seed)
         risk = self.random.choice((0, 0.01, 0.05))
         self.baton = Baton(self.random, risk=risk)
         self.home.embedder = NoEmbedder()
@@ -126,7 +127,7 @@ class Scene:
 
     def look(self) -> None:
         """Nothing that has a tombstone is there; once forget is acknowledged, nothing is."""
-        state = self.home.store._scopes.get(self.address)
+        state = self.home.rows().get(self.address)
         if state is None:
             return
         living = [row for row in state.rows[Collection.MEMORY].values() if not row.erased]
@@ -197,8 +198,18 @@ def test_what_was_forgotten_does_not_come_back_with_a_file_that_was_lost(
     record_property("interleavings", count["interleavings"])
 
 
-def play(seed: str, count: Counter[str], *, lose: bool) -> None:
-    scene = Scene(seed)
+def test_forget_wins_every_race_on_a_store_that_is_far_away(more: bool, seed: int) -> None:
+    """Each engine is a node of its own; requests and answers are lost, those of commits too."""
+    count: Counter[str] = Counter()
+    for number in range(2_000 if more else 100):
+        name = f"{seed}/far/{number}"
+        home = RemoteHome(name, network=lossy(name, commits=0.1), apart=number % 4 == 0)
+        play(name, count, lose=False, home=home)
+    assert count["deaths"] > 0
+
+
+def play(seed: str, count: Counter[str], *, lose: bool, home: MemoryHome | None = None) -> None:
+    scene = Scene(seed, home)
     try:
         if lose:
             scene.home.engine(scene.policy).forget(ALICE, Forget(ids=("note-1",)))

@@ -41,6 +41,7 @@ from scrubjay.model.turns import Record
 from scrubjay.ports import Failpoint
 from tests.properties.ledger import REPEATED, Verb
 from tests.properties.stage import ALICE, BOB, Stage, expect_hits
+from tests.properties.worlds import MemoryWorld, RemoteWorld, World
 
 engines = st.integers(0, 1)
 scopes = st.sampled_from((ALICE, ALICE, ALICE, BOB))
@@ -472,6 +473,24 @@ class Simulation(Stage):
     def look(self, scope: Scope) -> None:
         """Not after every step: looking refreshes a handle, and stale ones are the point."""
         self.everybody_looks(scope)
+
+
+class RemoteSimulation(Simulation):
+    """The same on two nodes of a database that is far away, with slots beside the rows."""
+
+    def make_worlds(self, seed: int, policy: Policy) -> list[World]:
+        return [MemoryWorld(seed, policy, with_slots=True), RemoteWorld(seed, policy)]
+
+
+def test_two_nodes_of_a_remote_store_do_what_the_specification_does(more: bool) -> None:
+    """With latency, lost answers and failovers; nothing is asked while the head is locked."""
+    steps = settings(
+        max_examples=1_000 if more else 25,
+        stateful_step_count=60 if more else 30,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(RemoteSimulation, settings=steps)
 
 
 def test_two_engines_on_files_do_what_the_specification_does(more: bool) -> None:

@@ -19,11 +19,12 @@ from typing import Final
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.embedders.none import NoEmbedder
+from scrubjay.adapters.stores.memory_cluster import Fate, MemoryCluster, MemoryNode, Network
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.engine.ledger import conversations, documents
 from scrubjay.engine.scope.counters import Recalls
-from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.open_scope import OpenScope, changes
 from scrubjay.model import cells
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.jobs import Consolidated, Insight, Restated
@@ -37,7 +38,8 @@ from scrubjay.testing.clock import FakeClock
 from tests.support.engines import LastingStore, SimulatedCrash
 from tests.support.keyrings import file_keyring
 from tests.support.memory_blobs import MemoryBlobs
-from tests.support.memory_keyring import memory_keyring
+from tests.support.memory_keyring import MemoryWrapper, memory_keyring
+from tests.support.networks import lossy
 from tests.support.watched import Watch
 
 RAM_DISK: Final = Path("/dev/shm")
@@ -131,8 +133,8 @@ class FusedSqlite(SqliteStore):
 class FusedMemory(LastingStore):
     """The memory store, with failpoints that blow the fuse."""
 
-    def __init__(self, fuse: Fuse) -> None:
-        super().__init__(reach=fuse)
+    def __init__(self, fuse: Fuse, *, with_slots: bool) -> None:
+        super().__init__(reach=fuse, with_slots=with_slots)
         self._fuse = fuse
 
     def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
@@ -172,9 +174,10 @@ class Snapshot:
 
 
 def _held(opened: OpenScope, view: View) -> tuple[str, ...]:
-    talks, entries = conversations.everything(opened, view)
+    rows = [row for row in changes(view, conversations.HOME) if not row.erased]
+    said = [conversations.opened_row(opened, row) for row in sorted(rows, key=lambda row: row.born)]
     papers = [one for _, one in documents.documents(opened, view)]
-    return tuple(cells.encode(one).decode() for one in (*talks, *entries, *papers))
+    return tuple(cells.encode(one).decode() for one in (*said, *papers) if one is not None)
 
 
 class World(ABC):
@@ -283,11 +286,11 @@ class World(ABC):
 class MemoryWorld(World):
     """The executable specification: every adapter keeps all in memory."""
 
-    def __init__(self, seed: int, policy: Policy) -> None:
+    def __init__(self, seed: int, policy: Policy, *, with_slots: bool = False) -> None:
         super().__init__(seed, policy)
-        self._store = FusedMemory(self.fuse)
+        self._store = FusedMemory(self.fuse, with_slots=with_slots)
         self._blobs = MemoryBlobs()
-        self._keyring = memory_keyring(FakeClock("keyring"))
+        self._keyring = memory_keyring(FakeClock("keyring"), self._store.slots)
 
     def keyring(self) -> Keyring:
         return self._keyring
@@ -300,6 +303,60 @@ class MemoryWorld(World):
 
     def kill(self, which: int) -> None:
         """There is nothing to let go of."""
+
+    def end(self) -> None:
+        """There is nothing to let go of."""
+
+
+class FusedNode(MemoryNode):
+    """A node of the cluster, with failpoints that blow the fuse."""
+
+    def __init__(self, cluster: MemoryCluster, network: Network, fuse: Fuse) -> None:
+        super().__init__(cluster, network)
+        self._fuse = fuse
+
+    def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
+        with self._fuse.writing(scope=True):
+            return super().write(address, self._fuse.inside(work), erasing=erasing)
+
+
+class RemoteWorld(World):
+    """Two nodes on one database that loses answers, and whose standby takes over now and then.
+
+    A lost request of a commit is left out: its work would run twice, and draw other nonces.
+    """
+
+    def __init__(self, seed: int, policy: Policy) -> None:
+        super().__init__(seed, policy)
+        self._cluster = MemoryCluster(reach=self.fuse)
+        self._network = lossy(f"{seed}/network")
+        self._blobs = MemoryBlobs()
+        self._wrapper = MemoryWrapper(FakeClock("keyring").random)
+        self._wrapper.found()
+
+    def network(self, name: str) -> Fate:
+        """Lose what may be lost: of a commit the answer alone."""
+        fate = self._network("answer" if name == "commit" else name)
+        lost = name == "commit" and fate is not Fate.ARRIVES
+        return Fate.ANSWER_LOST if lost else fate
+
+    def keyring(self) -> Keyring:
+        node = self._cluster.node(self.network)
+        return Keyring(node.slots, self._wrapper, FakeClock("keyring"))
+
+    def blobs(self) -> Blobs:
+        return self._blobs
+
+    def store(self) -> Store:
+        return FusedNode(self._cluster, self.network, self.fuse)
+
+    def restart(self, which: int) -> None:
+        """The primary is lost, too."""
+        self._cluster.fail_over()
+        super().restart(which)
+
+    def kill(self, which: int) -> None:
+        """What was committed is on the standby, whether its node was told or not."""
 
     def end(self) -> None:
         """There is nothing to let go of."""

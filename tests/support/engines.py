@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from scrubjay import bootstrap, settings
 from scrubjay.adapters.distillers.rules import RulesDistiller
 from scrubjay.adapters.embedders.static import StaticEmbedder
-from scrubjay.adapters.stores.memory import MemoryStore
-from scrubjay.engine import Kernel, Policy, Ports
+from scrubjay.adapters.stores.memory import MemoryStore, ScopeState
+from scrubjay.adapters.stores.memory_cluster import MemoryCluster, MemoryNode, Network, still
+from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.ports import Distiller, Embedder, Extractor, Failpoint
 from scrubjay.testing.clock import FakeClock
 from tests.support.memory_blobs import MemoryBlobs
@@ -74,6 +77,10 @@ class MemoryHome:
         """A fresh engine on this home, as a new process would make it."""
         return Kernel(self.ports(policy))
 
+    def rows(self) -> dict[str, ScopeState]:
+        """What is committed of every scope, by address."""
+        return self.store._scopes
+
     def slots(self) -> dict[str, dict[str, bytes]]:
         """Every slot, by address and purpose."""
         slots = self.keyring.slots
@@ -92,6 +99,40 @@ class MemoryHome:
             reach=self.crashes,
             policy=policy or Policy(),
         )
+
+
+class RemoteHome(MemoryHome):
+    """An installation on a database far away: every engine is a node of its own.
+
+    Slots lie beside the rows, unless they are `apart`: then in another place, which loses nothing.
+    """
+
+    def __init__(
+        self,
+        seed: int | str = 0,
+        *,
+        network: Network = still,
+        synchronous: bool = True,
+        apart: bool = False,
+    ) -> None:
+        super().__init__(seed)
+        self.cluster = MemoryCluster(synchronous=synchronous, reach=self.crashes)
+        self.network = network
+        self.apart = apart
+
+    def node(self) -> MemoryNode:
+        """The store of one more node."""
+        return self.cluster.node(self.network)
+
+    def rows(self) -> dict[str, ScopeState]:
+        return self.cluster.primary._scopes
+
+    def ports(self, policy: Policy | None = None) -> Ports:
+        node = self.node()
+        keyring = self.keyring
+        if not self.apart:
+            keyring = Keyring(node.slots, self.keyring.wrapper, self.clock)
+        return replace(super().ports(policy), store=node, keyring=keyring)
 
 
 class SqliteHome:

@@ -75,6 +75,23 @@ GROUPS: Final = {
 """Commands that are only made of others, with their help."""
 
 
+_OTHER_WORDS: Final = {
+    "remember": "retain add store save note put new",
+    "recall": "search find query ask grep",
+    "list": "browse ls dump",
+    "get": "show cat read view",
+    "correct": "supersede edit update change",
+    "forget": "delete del rm remove erase",
+    "destroy": "drop wipe reset",
+    "freeze": "lock pause",
+    "serve": "server start run http",
+    "doctor": "check status health",
+    "stats": "statistics",
+    "taint": "mark-tainted",
+}
+"""What else people call a command, and what they are told then."""
+
+
 def names() -> Iterator[str]:
     """Every command there is, those within others apart."""
     return (name for theme in THEMES for name in theme.names.split())
@@ -94,8 +111,10 @@ def find(words: Sequence[str]) -> tuple[Command | None, Sequence[str]]:
     if theme is None:
         known = [*names(), "--help", "--version"]
         sort = "option" if name.startswith("-") else "command"
+        meant = next((one for one, others in _OTHER_WORDS.items() if name in others.split()), None)
+        near = f"; did you mean {meant}?" if meant else parser.did_you_mean(name, known)
         raise WrongUsage(
-            f"There is no {sort} {name}{parser.did_you_mean(name, known)}",
+            f"There is no {sort} {name}{near}",
             hint=f"See `{PROGRAM} --help`.",
         )
     theme.load()

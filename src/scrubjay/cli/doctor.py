@@ -34,7 +34,7 @@ class Finding(Struct, frozen=True):
     check: str
     sentence: str
     advice: str = ""
-    """What to do; nothing if all is well."""
+    """The remedy; empty if all is well."""
     repair: Callable[[], object] | None = None
     """Does it, where it can be done without deciding anything."""
 

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from scrubjay import files
 from scrubjay.cli import render
-from scrubjay.cli.home import confirm, installed, scope_of, scoped, settings
+from scrubjay.cli.home import confirm, installed, opened, scope_of, scoped, settings
 from scrubjay.cli.parser import (
     DRY_RUN,
     ID,
@@ -28,7 +28,7 @@ from scrubjay.engine.memories import receipts
 from scrubjay.handle import Jay
 from scrubjay.model.errors import NeedsConfirmation
 from scrubjay.model.requests import Destroy, Forget, MarkTainted, Revoke
-from scrubjay.model.results import Erasure
+from scrubjay.model.results import Erasure, RootRotated
 
 _SHOWN = 20
 
@@ -215,12 +215,38 @@ def destroy(
         return erased(engine.destroy(chosen, Destroy(confirm=name)), receipt)
 
 
-@scoped("rotate")
-def rotate(jay: Jay) -> Output:
+@command(
+    "rotate",
+    Option("--root", "Rotate the root key of the whole home, which wraps all other keys."),
+    SCOPE,
+    JSON,
+)
+def rotate(*, root: bool = False, scope: str | None = None) -> Output:
     """Rotate the keys: seal everything under new ones and delete the old ones.
+
+    With --root no cell is touched: every key slot is wrapped anew, and the old root key is
+    destroyed. From then on older copies of the slots are noise.
 
     Example: scrubjay rotate
     """
-    done = jay.rotate()
+    if root:
+        with installed() as engine, render.progress("wrapping") as progress:
+            return _root_rotated(engine.rotate_root(progress=progress))
+    with opened(scope) as jay:
+        done = jay.rotate()
     sentence = f"Sealed {render.plural(done.resealed, 'row')} anew; the old keys are gone."
     return Output(done, lambda: say(sentence))
+
+
+def _root_rotated(done: RootRotated) -> Output:
+    slots = render.plural(done.rewrapped, "slot")
+    notes = [f"Older copies of slots are noise from {done.noise_from} on."]
+    if done.recovery:
+        notes.append("Print the new recovery key; the one before opens nothing any more.")
+
+    def show() -> None:
+        say(f"Wrapped {slots} under root key {done.generation}.")
+        if done.recovery:
+            line(done.recovery)
+
+    return Output(done, show, notes)

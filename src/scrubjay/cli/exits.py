@@ -59,7 +59,7 @@ def exit_code(error: ScrubjayError) -> Exit:
 
 
 def hint(error: ScrubjayError) -> str:
-    """What to do about an error, in words of the command line."""
+    """The hint of an error, in words of the command line."""
     if error.hint == error.default_hint:
         return _HINTS.get(type(error), error.hint)
     return error.hint

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,16 @@ from scrubjay import bootstrap, handle
 from scrubjay import settings as reading
 from scrubjay.cli import render
 from scrubjay.cli.exits import Declined
-from scrubjay.cli.parser import ANEW, JSON, SCOPE, Fields, Function, Option, command
+from scrubjay.cli.parser import (
+    ANEW,
+    JSON,
+    SCOPE,
+    Fields,
+    Function,
+    Option,
+    WrongUsage,
+    command,
+)
 from scrubjay.engine import Kernel
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest, NeedsConfirmation, NotFound
@@ -114,7 +123,7 @@ def confirm(deed: str, *, yes: bool, word: str | None = None) -> None:
 
 
 def ask_secret(question: str) -> str:
-    """What the person types after a question on stderr, without showing it."""
+    """Password prompt: asks on stderr and reads an answer without echo."""
     from getpass import getpass
 
     return getpass(question, stream=sys.stderr)
@@ -131,7 +140,7 @@ def new_passphrase() -> str:
 
 
 def secret_line(question: str) -> str:
-    """What the person types unseen; without a terminal, the next line of stdin."""
+    """Password input without echo; without a terminal, the next line of stdin."""
     return ask_secret(question) if interactive() else sys.stdin.readline().rstrip("\r\n")
 
 
@@ -143,6 +152,16 @@ def text_of(given: str) -> str:
         return sys.stdin.buffer.read().decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
         raise InvalidRequest("What was read from stdin is not UTF-8 text.") from error
+
+
+def said(words: Sequence[str]) -> str:
+    """The text of words, or that of a pipe where there are none; WrongUsage without either."""
+    text = " ".join(words)
+    if not words and not sys.stdin.isatty():
+        text = text_of(STDIN)
+    if not words and not text.strip():
+        raise WrongUsage("Missing argument TEXT.", hint='For example "Alice prefers green tea".')
+    return text
 
 
 def confirm_replace(path: Path, *, yes: bool) -> None:

@@ -22,7 +22,7 @@ from scrubjay.model.retention import Duplicates, Limit
 
 
 class FreezeLevel(StrEnum):
-    """How much to stop."""
+    """Level of a freeze."""
 
     WRITES = "writes"
     ALL = "all"
@@ -162,6 +162,8 @@ def _reported(report: Report, things: str) -> Output:
             render.line(f"note: {render.plain(place)} No key opens them.")
         if report.sound:
             render.line(f"Sound: {report.checked:,} {things} checked.")
+        for told in report.seen:
+            render.line(f"note: {told}")
 
     return Output(report, show, code=Exit.OK if report.sound else Exit.FAILURE)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from scrubjay.cli import render
-from scrubjay.cli.home import scoped, text_of
+from scrubjay.cli.home import said, scoped, text_of
 from scrubjay.cli.parser import ID, PAGING, Option, fields
 from scrubjay.cli.render import Output, line, local, piece, say
 from scrubjay.handle import Jay
@@ -25,7 +26,10 @@ _FILTER = fields(
     Filter, "kinds --kind -k", "tags --tag -t", "origins --origin", "channel", "where", "since",
     "before", "as_of", "session", "superseded",
 )  # fmt: skip
-_TEXT = Option("TEXT", "Text of the memory; - reads it from stdin.", text_of, required=True)
+_TEXT = Option(
+    "TEXT", "Text of the memory, with or without quotes; from stdin without one.", text_of,
+    many=True,
+)  # fmt: skip
 
 
 # -- writing -----------------------------------------------------------------------------------
@@ -42,8 +46,8 @@ _TEXT = Option("TEXT", "Text of the memory; - reads it from stdin.", text_of, re
 )
 def remember(
     jay: Jay,
-    text: str,
     *,
+    text: Sequence[str] = (),
     supersedes: str | None = None,
     pinned: bool | None = None,
     **request: Any,
@@ -52,18 +56,19 @@ def remember(
 
     Example: scrubjay remember "Alice prefers green tea" --tag food
     """
+    told = said(text)
     if supersedes is None:
-        return _written(jay.retain(text, pinned=bool(pinned), **request))
-    return _written(jay.supersede(supersedes, text, pinned=pinned, **request))
+        return _written(jay.retain(told, pinned=bool(pinned), **request))
+    return _written(jay.supersede(supersedes, told, pinned=pinned, **request))
 
 
 @scoped("correct", ID, _TEXT, fields(Supersede, "reason", "session", "origin"))
-def correct(jay: Jay, id: str, text: str, **request: Any) -> Output:
+def correct(jay: Jay, id: str, *, text: Sequence[str] = (), **request: Any) -> Output:
     """Replace a memory by a new text; the old one stays as history. Prints the new id.
 
     Example: scrubjay correct mem-… "Alice prefers white tea" --reason "she said so"
     """
-    return _written(jay.supersede(id, text, **request))
+    return _written(jay.supersede(id, said(text), **request))
 
 
 def _written(receipt: Retained) -> Output:

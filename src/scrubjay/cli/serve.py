@@ -101,7 +101,7 @@ def hosts_of(host: str, allowed: Iterable[str]) -> frozenset[str]:
 def _offer(
     *, recall_only: bool, retain_only: bool, pod: Sequence[str] = (), recall_ms: int = RECALL_MS
 ) -> PlaneOffer:
-    """What the plane offers, with the token of the environment."""
+    """Descriptor of the memory plane, with the token from the environment."""
     return PlaneOffer(
         recall=not retain_only,
         retain=not recall_only,

@@ -23,7 +23,7 @@ _WORDS = 8
 
 
 def speed(jay: Jay) -> str:
-    """How fast recall is, measured by asking for what the newest memories say; empty if frozen."""
+    """Latency of recall, measured with questions from the newest memories; empty if frozen."""
     asked = [" ".join(memory.content.split()[:_WORDS]) for memory in jay.browse(limit=_ASKED)]
     try:
         times = [jay.recall(query).milliseconds for query in asked and [asked[0], *asked]]

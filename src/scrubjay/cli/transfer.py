@@ -79,22 +79,20 @@ def export(
         confirm_replace(output, yes=yes)
     sealed = form is ExportFormat.BUNDLE
     words = new_passphrase() if passphrase else None
+    to = sys.stdout.buffer if output is None else output
+    whole = form in (ExportFormat.MARKDOWN, ExportFormat.SQLITE)  # made from all of it at once
     with opened(scope) as jay:
-        exported = jay.export(sealed=sealed, passphrase=words, where=where)
-    content = exported.content
-    if form is ExportFormat.MARKDOWN:
-        from scrubjay.surfaces.imports import markdown
+        exported = jay.export(None if whole else to, sealed=sealed, passphrase=words, where=where)
+    if whole:
+        from scrubjay.surfaces.imports import markdown, sqlite
 
-        content = markdown.write(content)
-    elif form is ExportFormat.SQLITE:
-        from scrubjay.surfaces.imports import sqlite
-
-        content = sqlite.write(content)
-    if output is None:
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-    else:
-        files.write(output, content)
+        write = markdown.write if form is ExportFormat.MARKDOWN else sqlite.write
+        content = write(exported.content)
+        if output is None:
+            sys.stdout.buffer.write(content)
+        else:
+            files.write(output, content)
+    sys.stdout.buffer.flush()
     number = render.plural(exported.memories, "memory")
     sentence = f"Exported {number}." if sealed else f"Exported {number}, readable by anyone."
     told = {"file": str(output), "format": form, "memories": exported.memories}
@@ -142,7 +140,7 @@ def load(
 
 
 def _preview(raw: bytes, key: str | None, passphrase: str | None, scope: str | None) -> Output:
-    """What an import would find: how many memories, and how many the scope has already."""
+    """Dry run of an import: how many memories the file has, and how many of them the scope has."""
     content = bundle.read(raw, key, passphrase)
     known = 0
     try:

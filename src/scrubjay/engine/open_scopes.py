@@ -14,9 +14,10 @@ from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import StoreError
 from scrubjay.model.requests import NOTHING, USER, Caller, Destroy, NoFields
-from scrubjay.model.results import Erasure, Rotated
+from scrubjay.model.results import Erasure, RootRotated, Rotated
 from scrubjay.model.rows import Head
 from scrubjay.model.scope import Scope
+from scrubjay.ports import Progress, no_progress
 
 
 class LazyModule:
@@ -26,17 +27,20 @@ class LazyModule:
         self._name = f"scrubjay.engine.{name}"
 
     def __getattr__(self, function: str) -> Any:
-        return getattr(import_module(self._name), function)
+        found = getattr(import_module(self._name), function)
+        setattr(self, function, found)  # the next call finds it at once
+        return found
 
 
 if TYPE_CHECKING:
     from scrubjay.engine.ledger import jobs
-    from scrubjay.engine.scope import due_work
+    from scrubjay.engine.scope import due_work, root_key
     from scrubjay.engine.scope import rotate as rotating
     from scrubjay.engine.search.open_index import OpenIndex
 else:
     due_work = LazyModule("scope.due_work")
     jobs = LazyModule("ledger.jobs")
+    root_key = LazyModule("scope.root_key")
     rotating = LazyModule("scope.rotate")
 
 # -- the shelf of indexes --------------------------------------------------------------------------
@@ -133,7 +137,7 @@ class Shelf(Generic[Item]):
 # -- the open scopes -------------------------------------------------------------------------------
 
 OPEN_SCOPES: Final = 512
-"""How many scopes an engine keeps open: their keys, and what was decrypted of them lately."""
+"""Capacity of the LRU cache of open scopes: their keys, and the plaintext cache of each."""
 
 
 class OpenScopes:
@@ -184,7 +188,7 @@ class OpenScopes:
             opened.close()
 
     def _check_open(self) -> Ports:
-        """What the engine stands on, unless it was closed."""
+        """The ports; an error if the engine was closed."""
         if self._closed:
             raise StoreError("This engine is closed.", hint="Open the scope again.")
         return self._ports
@@ -222,6 +226,10 @@ class OpenScopes:
     def rotate(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Rotated:
         """Rotate the keys: re-encrypt everything under new ones and delete the old ones."""
         return rotating.rotate(self._begin(scope), actor=caller.actor)
+
+    def rotate_root(self, *, progress: Progress = no_progress) -> RootRotated:
+        """Rotate the root key of the installation: wrap every slot anew, destroy the old one."""
+        return root_key.rotate(self._check_open(), progress=progress)
 
     def destroy(self, scope: Scope, request: Destroy = Destroy(), caller: Caller = USER) -> Erasure:
         """Erase the whole scope, its keys first; `confirm` must be its full name."""

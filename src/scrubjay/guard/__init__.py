@@ -1,6 +1,6 @@
-"""What may enter and leave: `secrets` (redaction), `admission`, `budget`."""
+"""Input checks: `secrets` (redaction) and `admission`."""
 
 from typing import Final
 
 PLACEHOLDER: Final = "[REDACTED]"
-"""What stands for a secret that was taken out."""
+"""Placeholder of a redacted secret."""

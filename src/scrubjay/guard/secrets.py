@@ -388,7 +388,7 @@ def _search(body: bytes) -> list[_Span]:
 
 
 def _gaps(start: int, end: int, spans: list[_Span]) -> list[tuple[int, int]]:
-    """What is left between the spans; nothing where there are none."""
+    """The text between the spans; empty if there are none."""
     if not spans:
         return []
     edges = [start, *(edge for span in spans for edge in span[:2]), end]
@@ -472,7 +472,7 @@ def _judged(rule: Rule, secret: bytes) -> int:
 
 
 def _meaning(written: re.Match[bytes]) -> bytes:
-    """What a notation stands for, from a bounded cache: a text has few of them, many times."""
+    """The decoded value of an escape, from a bounded cache: a text repeats few of them."""
     if (meant := _MEANT.get(written[0])) is None:
         if len(_MEANT) >= _MOST_MEANT:
             _MEANT.clear()

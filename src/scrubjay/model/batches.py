@@ -89,7 +89,7 @@ class Refusal(Result, frozen=True, kw_only=True):
 
 
 class BatchReceipt(Result, frozen=True, kw_only=True):
-    """What became of one item of a batch."""
+    """Result of one item of a batch: a receipt, or a refusal."""
 
     retained: Annotated[
         Retained | None, Meta(description="The receipt of the write; None if it was refused.")

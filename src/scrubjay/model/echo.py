@@ -78,7 +78,7 @@ def defuse(text: str) -> str:
 
 
 def shown_sentences(shown: Iterable[str]) -> list[str]:
-    """What was shown, as sentences in plain words, as far as it is compared."""
+    """Sentences of the shown text in normal form, up to the limit of the comparison."""
     plain = map(plain_words, _SENTENCE.findall(_joined(shown, "\n")))
     return [one for one in plain if len(one) >= SHORTEST]
 
@@ -184,7 +184,7 @@ class SentenceMatcher:
 
 
 def _joined(shown: Iterable[str], between: str = " ") -> str:
-    """What was shown, as far as it is compared."""
+    """The shown text, up to the limit of the comparison."""
     parts: list[str] = []
     room = _LOOKED_AT
     for one in shown:

@@ -170,7 +170,7 @@ class Result(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON values, the same on every surface."""
-        from scrubjay.model.plain import plain  # which knows the results
+        from scrubjay.model.records import plain  # which knows the results
 
         found: dict[str, Any] = plain(self)
         return found
@@ -257,7 +257,7 @@ class Memory(Result, frozen=True, kw_only=True):
 
     @property
     def trusted(self) -> bool:
-        """Whether somebody vouches for it: by its origin, or by an approval."""
+        """Trust check: whether its origin is trusted, or a person approved it."""
         return self.origin.trusted or self.approved is not None
 
     @property
@@ -287,7 +287,7 @@ class Memory(Result, frozen=True, kw_only=True):
 
     @property
     def labels(self) -> list[str]:
-        """What it is filtered by besides its other fields: metadata, channel, beginning of id."""
+        """Filter labels besides its other fields: metadata, channel, beginning of the id."""
         found = plain_labels(self.metadata)
         if self.provenance.channel is not None:
             found.append(label("channel", self.provenance.channel))

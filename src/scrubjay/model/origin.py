@@ -24,7 +24,7 @@ class Origin(StrEnum):
     AGENT = "agent"
     IMPORT = "import"
     QUOTED = "quoted"
-    """Text somebody quoted or pasted into a turn, whoever wrote it."""
+    """Quotation: text that was quoted or pasted into a turn, of unknown author."""
     OTHER_AGENT = "other_agent"
     TOOL = "tool"
     WEB = "web"

@@ -1,4 +1,4 @@
-"""A memory as a JSON record and back: the one codec for cells, exports and bundles.
+"""Values of the model as JSON; a memory as a record and back, the same in cells and exports.
 
 Defaults are left out, so that a short memory makes a short cell. Reading checks every
 field with the same rules as writing, and names the field that is wrong.
@@ -6,15 +6,21 @@ field with the same rules as writing, and names the field that is wrong.
 
 from __future__ import annotations
 
+import base64
 import json
-from datetime import datetime
+import types
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
+from enum import Enum, IntEnum
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Json, Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.scope import Scope
 from scrubjay.model.text import checked
 
 Record = dict[str, Json]
@@ -161,3 +167,76 @@ def _provenance(record: dict[str, Any]) -> Provenance:
     if "said_at" in record:
         found["said_at"] = datetime.fromisoformat(record["said_at"])
     return Provenance(**found)
+
+
+# -- results, on every surface ----------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON."""
+    kind = type(value)
+    encode = _ENCODERS.get(kind)
+    if encode is None:
+        encode = _ENCODERS[kind] = _encoder(kind)
+    return encode(value)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _memory(memory: Memory) -> Any:
+    record = to_record(memory)
+    record["number"] = memory.number
+    record["version"] = memory.version
+    record["edition"] = "{}.{}".format(*memory.edition)
+    return record
+
+
+def _base64(value: bytes) -> str:
+    """Base64 in pieces: one call on a whole export would hold the GIL for long."""
+    pieces = (value[at : at + PIECE] for at in range(0, len(value), PIECE))
+    return b"".join(map(base64.b64encode, pieces)).decode("ascii")
+
+
+def _mapping(value: Mapping[str, Any]) -> Any:
+    return {name: plain(one) for name, one in value.items()}
+
+
+def _list(value: Iterable[Any]) -> Any:
+    return [plain(one) for one in value]
+
+
+def _set(value: Iterable[Any]) -> Any:
+    return sorted(map(plain, value))
+
+
+PIECE: Final = 3 * 64 * 1024
+"""Bytes encoded at a time."""
+_ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
+    **dict.fromkeys((str, int, float, bool, type(None)), _same),
+    Memory: _memory,
+    Scope: str,
+    datetime: _stamp,
+    date: date.isoformat,
+    bytes: _base64,
+    dict: _mapping,
+    types.MappingProxyType: _mapping,
+    tuple: _list,
+    list: _list,
+    frozenset: _set,
+    set: _set,
+}
+
+
+def _encoder(kind: type) -> Callable[[Any], Any]:
+    if issubclass(kind, IntEnum):
+        return lambda value: value.name.lower()  # its numbers are for cells, and say nothing
+    if issubclass(kind, Enum):
+        return lambda value: value.value
+    if issubclass(kind, Mapping):
+        return _mapping
+    if not issubclass(kind, Struct):
+        raise TypeError(kind)
+    names: tuple[str, ...] = kind.__struct_fields__
+    return lambda value: {name: plain(getattr(value, name)) for name in names}

@@ -334,6 +334,20 @@ class Erasure(Result, frozen=True, kw_only=True):
         tuple[BackupNote, ...],
         Meta(description="Backups that may hold the erased rows until they expire."),
     ] = ()
+    generation: Annotated[
+        int,
+        Meta(
+            description="Generation of the root key that wrapped the keys of the erased cells; "
+            "once it is destroyed, older copies of anything are noise."
+        ),
+    ] = 0
+    noise_from: Annotated[
+        date | None,
+        Meta(
+            description="Day from which older copies of anything are noise, because that root key "
+            "is destroyed; null where its rotation is not on a schedule."
+        ),
+    ] = None
     audit_count: Annotated[
         int, Meta(description="Length of the audit chain after the erasure.")
     ] = 0
@@ -412,6 +426,24 @@ class Purged(Result, frozen=True, kw_only=True):
     backups: Annotated[int, Meta(description="How many expired backups had their key deleted.")] = 0
 
 
+class RootRotated(Result, frozen=True, kw_only=True):
+    """Result of a rotation of the root key: every slot is wrapped by another generation of it."""
+
+    generation: Annotated[int, Meta(description="The generation of the root key that wraps now.")]
+    rewrapped: Annotated[int, Meta(description="How many slots were wrapped anew.")]
+    unopened: Annotated[
+        int,
+        Meta(description="How many slots did not open and never will: damaged, or half deleted."),
+    ]
+    noise_from: Annotated[
+        date,
+        Meta(description="Day on which the old root key is destroyed: older copies are noise."),
+    ]
+    recovery: Annotated[
+        str | None, Meta(description="The new recovery key of a passphrase; shown once.")
+    ] = None
+
+
 class Rotated(Result, frozen=True, kw_only=True):
     """Result of rotate: every collection has a new key, and the old keys are deleted."""
 
@@ -436,7 +468,9 @@ class Loaded(Result, frozen=True, kw_only=True):
 class Exported(Result, frozen=True, kw_only=True):
     """An export: a scope as the bytes of a file."""
 
-    content: Annotated[bytes, Meta(description="The bytes of the file.")]
+    content: Annotated[
+        bytes, Meta(description="The bytes of the file; empty if it was written elsewhere.")
+    ]
     memories: Annotated[int, Meta(description="How many memories it holds.")]
     key: Annotated[
         str | None, Meta(description="The key that opens a sealed export; None if it is plain.")
@@ -486,6 +520,10 @@ class Report(Result, frozen=True, kw_only=True):
     found: Annotated[
         tuple[str, ...],
         Meta(description="Places where the bytes of an erased cell still are; no key opens them."),
+    ] = ()
+    seen: Annotated[
+        tuple[str, ...],
+        Meta(description="Of an erasure: what was looked at, and what cannot be seen from here."),
     ] = ()
 
     sound: Annotated[bool, Meta(description="Whether all is as promised: no problems.")] = True

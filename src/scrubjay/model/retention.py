@@ -22,7 +22,7 @@ _Days = Annotated[int, Meta(ge=1, le=36_500)]
 
 
 class Duplicates(StrEnum):
-    """What becomes of a memory that says the same as one before."""
+    """Deduplication policy: whether a memory with the same text as an earlier one replaces it."""
 
     KEEP = "keep"
     """Both stay."""

@@ -78,6 +78,7 @@ class CheckedRequest(Struct, frozen=True):
             name: value
             for name, default in _defaults(type(self))
             if (value := getattr(self, name)) is not default
+            and (default is not _NONE or value != {})
         }
         for name, value in checked(type(self), given).items() if given else ():
             if value is not given[name]:
@@ -99,8 +100,13 @@ def checked(kind: type[Struct], given: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _defaults(kind: type[Struct]) -> tuple[tuple[str, Any], ...]:
-    """The fields of a Struct, each with its default, NODEFAULT if there is none."""
-    return tuple((one.name, one.default) for one in fields(kind))
+    """The fields of a Struct, each with its default, NODEFAULT if there is none.
+
+    An empty dict stands for the ones that are made for each.
+    """
+    return tuple(
+        (one.name, _NONE if one.default_factory is dict else one.default) for one in fields(kind)
+    )
 
 
 _PLAIN: Final = frozenset(

@@ -134,7 +134,7 @@ class Turn(Result, frozen=True, kw_only=True):
 
     @property
     def labels(self) -> list[str]:
-        """What it is filtered by: its metadata."""
+        """Filter labels: one for each plain value of its metadata."""
         return plain_labels(self.metadata)
 
     def own_words(self) -> tuple[Turn, tuple[str, ...]]:

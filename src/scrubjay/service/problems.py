@@ -34,7 +34,7 @@ STATUS: Final[Mapping[type[ScrubjayError], int]] = {
     errors.ExtractorError: 502,
     errors.Locked: 503,
 }
-"""The status of each error; of those that are not here that of their base, else 500."""
+"""HTTP status of each error; a subclass that is not listed has that of its base, else 500."""
 REFUSALS: Final = frozenset({400, 401, 405, 408, 413, 415, 431, 500, 503})
 """Statuses of a request that the service refuses before the verb, whatever the verb."""
 _AGAIN: Final = {429: "60", 503: "1"}

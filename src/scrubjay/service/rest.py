@@ -189,7 +189,7 @@ class Operation:
 
     @property
     def summary(self) -> str:
-        """What it does, in a line."""
+        """Summary: the first line of the verb's help."""
         return (self.verb.__doc__ or "").partition("\n")[0]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -18,7 +19,7 @@ from starlette.types import Scope as Asgi
 
 from scrubjay import codec
 from scrubjay.access import KEYS, Access, Key
-from scrubjay.engine.transfer import bundle
+from scrubjay.files import Spool
 from scrubjay.model.batches import RetainedMany
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound, ScrubjayError
 from scrubjay.model.memory import Edition, Memory
@@ -119,8 +120,6 @@ def render(service: Service, operation: Operation, request: Request, result: Any
             )
         case Page() if operation.linked:
             return _page(request, result)
-        case Exported():
-            return _file(result)
     return as_json(codec.answer(result), operation.status)
 
 
@@ -147,16 +146,30 @@ def _page(request: Request, page: Page[Any]) -> Response:
     return as_json(codec.plain(page), headers=headers)
 
 
-def _file(exported: Exported) -> Response:
-    """An export as a file; what opens a sealed one is known to the caller and not in the answer."""
-    ending, kind = "json", "application/json"
-    if bundle.name_of(exported.content) is not None:
-        ending, kind = "bundle", "application/octet-stream"
-    headers = {
-        "Content-Disposition": f'attachment; filename="scrubjay-export.{ending}"',
-        MEMORIES: str(exported.memories),
-    }
-    return Pieces(exported.content, media_type=kind, headers=headers)
+class Spooled(Response):
+    """An export as a file, sent from a spool as the client takes it.
+
+    What opens a sealed one is known to the caller and not in the answer.
+    """
+
+    def __init__(self, spool: Spool, exported: Exported, *, sealed: bool) -> None:
+        headers = {
+            "Content-Disposition": 'attachment; filename="scrubjay-export.'
+            f'{"bundle" if sealed else "json"}"',
+            "Content-Length": str(spool.size),
+            MEMORIES: str(exported.memories),
+        }
+        kind = "application/octet-stream" if sealed else "application/json"
+        super().__init__(headers=headers, media_type=kind)
+        self._spool = spool
+
+    async def __call__(self, _scope: Asgi, _receive: Receive, send: Send) -> None:
+        """Send it."""
+        with closing(self._spool):
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            for piece in self._spool:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 EVENTS: Final = "text/event-stream"
@@ -259,7 +272,11 @@ class RestEndpoint(HttpEndpoint[Response]):
             raise InvalidRequest(
                 "A sealed export needs a passphrase.", hint="The answer is a file without its key."
             )
-        beside = {"expected": expected(visit.request)} if operation.conditional else {}
+        beside: dict[str, Any] = {}
+        if operation.conditional:
+            beside["expected"] = expected(visit.request)
+        if operation.gives is Exported:
+            beside["deliver"] = (spool := Spool(service.clock.random)).fill
         result = perform(reach, verb, scope, values, **beside)
         if (following := getattr(result, "next_cursor", None)) is not None:
             signed = service.signer.cursor(scope, verb.name, following)
@@ -267,6 +284,8 @@ class RestEndpoint(HttpEndpoint[Response]):
         if isinstance(result, Retained) and result.outcome is not Outcome.STORED:
             _check_known(visit, reach, result, once)
         span.answered(result)
+        if operation.gives is Exported:
+            return Spooled(spool, result, sealed=bool(values.get("sealed")))
         return render(service, operation, visit.request, result)
 
     def _once(self, visit: Visit) -> str | None:

@@ -243,7 +243,7 @@ def most_connections() -> int:
 
 
 def peer_of(address: str) -> str:
-    """Who counts as one peer: an address, of IPv6 its network of 64 bits."""
+    """Peer identity for limits: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -38,7 +38,7 @@ class FakeEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a vector has."""
+        """Dimensions of a vector."""
         return self._dimensions
 
     @property

@@ -74,7 +74,7 @@ def check_model(open_store: Callable[[], Store]) -> None:
 
 
 class Undone(Exception):
-    """What ends a transaction that is to leave nothing behind."""
+    """Exception that rolls a transaction back."""
 
 
 class StoreModel(RuleBasedStateMachine):

@@ -44,7 +44,7 @@ def erase(store: Store, *rows: Row, drop_day: int = 7) -> None:
 
 
 def look(store: Store, ask: Callable[[View], Result]) -> Result:
-    """What a fresh view answers."""
+    """The answers of a fresh view."""
     with store.read(ALICE) as view:
         return ask(view)
 

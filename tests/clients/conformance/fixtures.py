@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
 from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY as MISSING
 from mcp_types import (
     AudioContent,
@@ -170,8 +171,10 @@ def _talk(server: MemoryServer) -> None:
         prompt: Annotated[str, Field(description="The prompt.")], context: Context[Any, Any]
     ) -> str:
         params = _sampling(prompt).params
+        # On the stream of the call, as the service has no other.
+        asked = ServerMessageMetadata(related_request_id=context.request_id)
         result = await context.session.send_request(
-            CreateMessageRequest(params=params), CreateMessageResult
+            CreateMessageRequest(params=params), CreateMessageResult, metadata=asked
         )
         return f"LLM response: {getattr(result.content, 'text', '')}"
 

@@ -202,7 +202,7 @@ def test_a_wrong_configuration_is_one_sentence(cli: CommandLine) -> None:
     (cli.home / "config.toml").write_text("scoop = 1\n")
     done = cli("list")
     assert done.code == 2
-    assert "config.toml: there is no key scoop." in done.err
+    assert "config.toml: there is no key scoop; did you mean scope?" in done.err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -50,6 +50,30 @@ def test_a_dash_reads_stdin_with_its_line_breaks(cli: CommandLine) -> None:
     assert cli.good("get", id, "--json").json["content"] == "one\ntwo"
 
 
+def test_a_text_needs_no_quotes_and_a_pipe_no_dash(cli: CommandLine) -> None:
+    told = cli.good("remember", "Alice", "likes", "tea", "--tag", "food").words
+    piped = cli.good("remember", stdin="Bob likes coffee\n").words
+    newer = cli.good("correct", told, "Alice", "likes", "white", "tea").words
+    found = {one: cli.good("get", one, "--json").json["content"] for one in (told, piped, newer)}
+    assert [*found.values()] == ["Alice likes tea", "Bob likes coffee", "Alice likes white tea"]
+
+
+def test_without_a_text_and_a_pipe_it_is_told_what_is_missing(cli: CommandLine) -> None:
+    done = cli("remember")
+    assert done.code == 2
+    assert "Missing argument TEXT." in done.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("retain", "remember"), ("search", "recall"), ("ls", "list"), ("rm", "forget")],
+)
+def test_the_words_of_other_programs_lead_to_ours(cli: CommandLine, typed: str, meant: str) -> None:
+    done = cli(typed, "tea")
+    assert done.code == 2
+    assert f"There is no command {typed}; did you mean {meant}?" in done.err
+
+
 def test_stdin_that_is_not_text_is_refused(cli: CommandLine) -> None:
     assert cli("remember", "-", stdin=b"\xff\xfe").code == 2
 

@@ -72,7 +72,7 @@ BAD_BROWSES: list[dict[str, Any]] = [
     {"limit": None},
     {"limit": 1.0},
     {"cursor": -1},
-    {"cursor": "next"},
+    {"cursor": " "},
 ]
 BAD_FORGETS: list[dict[str, Any]] = [
     {},

@@ -24,7 +24,7 @@ class NoEmbedder:
     """Cheap: vectors are computed again instead of stored."""
 
     languages: frozenset[str] | None = None
-    """Any: it says as much about one as about another."""
+    """Any language."""
 
     def embed(self, texts: Sequence[str], *, deadline: float | None = None) -> Floats:
         """One empty row per text, at once."""

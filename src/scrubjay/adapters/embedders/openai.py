@@ -34,7 +34,7 @@ class Endpoint:
     """With the version, as in `https://api.example.com/v1`; plain http only to this machine."""
     model: str
     dimensions: int = 0
-    """How many numbers a vector has; 0: as many as the first answer has."""
+    """Dimensions of a vector; 0 for those of the first answer."""
     api_key: str | None = field(default=None, repr=False)
     shorten: bool = False
     """Send `dimensions` with each request, for a model that can shorten its vectors."""

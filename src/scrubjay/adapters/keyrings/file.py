@@ -25,9 +25,10 @@ class LocalWrapper(ABC):
     """Wrapper whose root keys are in this process; a subclass provides them."""
 
     seconds = inf
+    renewed: str | None = None
 
     def __init__(self, random: Callable[[int], bytes]) -> None:
-        self._random = random
+        self.random = random
 
     @abstractmethod
     def roots(self) -> Mapping[int, bytes]:
@@ -36,6 +37,18 @@ class LocalWrapper(ABC):
     @abstractmethod
     def admit(self) -> None:
         """Raise Locked while it is locked."""
+
+    @abstractmethod
+    def found(self) -> None:
+        """Make the first generation unless there is one."""
+
+    @abstractmethod
+    def begin(self) -> int:
+        """Begin another generation; returns its number."""
+
+    @abstractmethod
+    def destroy(self, generation: int) -> None:
+        """Destroy a past generation and all before it."""
 
     def secret(self, root: bytes, place: SlotPlace, generation: int) -> bytes:
         """The key that wraps the slot of a place: the root key itself."""
@@ -71,7 +84,7 @@ class LocalWrapper(ABC):
     def _wrap(self, place: SlotPlace, key: bytes, roots: Mapping[int, bytes]) -> bytes:
         if len(key) != vault.KEY_BYTES:
             raise InvalidRequest(f"A key has {vault.KEY_BYTES} bytes.")
-        last, nonce = max(roots), self._random(vault.NONCE_BYTES)
+        last, nonce = max(roots), self.random(vault.NONCE_BYTES)
         secret = self.secret(roots[last], place, last)
         return vault.wrap(secret, key, address=place.address, purpose=place.purpose, nonce=nonce)
 

@@ -67,8 +67,6 @@ class PassphraseWrapper(LocalWrapper):
         """The key that the passphrase stretches to; None if the recovery key was used."""
         self._mutex = threading.Lock()
         self._seen: dict[str, bytes | None] = {}
-        self.renewed: str | None = None
-        """The recovery key that `begin` made: it is shown once, as the first one was."""
 
     @classmethod
     def create(
@@ -210,7 +208,7 @@ class PassphraseWrapper(LocalWrapper):
             )
         with self._folder.changing():
             roots, secret = self.roots(), bytes(self._secret)
-            last, new = max(roots), self._random(vault.KEY_BYTES)
+            last, new = max(roots), self.random(vault.KEY_BYTES)
             name = f"{_MASTER}.{last}"
             slot = self._wrapped(new, roots[last], name)
             self._folder.disk.replace(
@@ -305,7 +303,7 @@ class PassphraseWrapper(LocalWrapper):
                 hint="Unlock again with what is set now, then change it; nothing was changed.",
             )
         self._folder.shred(path, drafts_only=True)
-        self._folder.disk.exchange(path, line, self._random)
+        self._folder.disk.exchange(path, line, self.random)
         self._seen = {**self._seen, name: line}
 
     def _replace(self, generation: int, master: bytes, passphrase: str) -> str:
@@ -318,7 +316,7 @@ class PassphraseWrapper(LocalWrapper):
 
     def _stretched(self, generation: int, master: bytes, passphrase: str) -> tuple[bytes, bytes]:
         """What a passphrase stretches to, and the passphrase file that it opens."""
-        salt = self._random(SALT_BYTES)
+        salt = self.random(SALT_BYTES)
         secret = stretch(passphrase, salt, self._cost)
         return secret, self._line(generation, self._cost, salt, secret, master)
 
@@ -333,13 +331,13 @@ class PassphraseWrapper(LocalWrapper):
         return write_line(PHRASE_FILE, str(generation), *words, version=2)
 
     def _write_recovery(self, master: bytes) -> str:
-        secret = self._random(RECOVERY_BYTES)
+        secret = self.random(RECOVERY_BYTES)
         slot = self._wrapped(secret, master, RECOVERY_FILE)
         self._exchange(RECOVERY_FILE, write_line(RECOVERY_FILE, slot.hex()))
         return recovery_text(secret)
 
     def _wrapped(self, secret: bytes, master: bytes, name: str) -> bytes:
-        nonce = self._random(vault.NONCE_BYTES)
+        nonce = self.random(vault.NONCE_BYTES)
         return vault.wrap(secret, master, address=name, purpose=_MASTER, nonce=nonce)
 
 

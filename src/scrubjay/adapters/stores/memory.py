@@ -132,10 +132,10 @@ class MemorySlots:
     """In-memory slots, beside the rows or apart from them; they last as long as the object."""
 
     place = "the memory of this process"
-    traceless = True
 
     def __init__(self, lock: threading.Lock | None = None, *, beside_rows: bool = False) -> None:
         self.beside_rows = beside_rows
+        self.traceless = not beside_rows  # a standby has them, too
         self._lock = lock or threading.Lock()
         self._slots: dict[str, Mapping[str, bytes]] = {}
 

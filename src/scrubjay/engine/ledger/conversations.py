@@ -83,7 +83,7 @@ def entry_of(opened: OpenScope, row: Row) -> Entry:
 
 
 def opened_row(opened: OpenScope, row: Row) -> Conversation | Entry | None:
-    """What a row holds; None if it is damaged, since it must still be erasable."""
+    """The conversation or entry of a row; None if damaged, since it must still be erasable."""
     try:
         return record_of(opened, row) if is_record(row) else entry_of(opened, row)
     except (SealBroken, KeyMissing, NotFound):
@@ -488,15 +488,6 @@ def _mend_records(opened: OpenScope, tx: Tx, instead: Callable[[str | None], str
 
 
 # -- whole scopes out and in -----------------------------------------------------------------
-
-
-def everything(opened: OpenScope, view: View) -> tuple[list[Conversation], list[Entry]]:
-    """All conversations and all entries, in the order of creation."""
-    rows = sorted((row for row in changes(view, HOME) if not row.erased), key=lambda row: row.born)
-    return (
-        [record_of(opened, row) for row in rows if is_record(row)],
-        [entry_of(opened, row) for row in rows if not is_record(row)],
-    )
 
 
 def load(

@@ -139,7 +139,7 @@ class Indexing(Struct, frozen=True):
 
 
 def prepare(opened: OpenScope, document: Document) -> Indexing:
-    """What recall is to find of a document."""
+    """The pieces of a document that are indexed for recall."""
     pieces = _pieces(document)
     seconds = opened.ports.policy.embed_seconds
     return Indexing(pieces, embedding.vectors_of_pieces(opened, pieces, seconds=seconds))

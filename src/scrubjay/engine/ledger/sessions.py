@@ -120,7 +120,7 @@ def spend(opened: OpenScope, tx: Tx, allowances: Iterable[Allowance]) -> None:
 
 
 def spent(opened: OpenScope, session: str) -> Mapping[str, int]:
-    """How often a session has used each counted operation."""
+    """Usage of a session: the number of calls of each counted operation."""
     state = opened.read(lambda view: _state(opened, view, session))
     found = cast(dict[str, Json], state.get("spent", {}))
     return {name: int(str(count)) for name, count in found.items()}

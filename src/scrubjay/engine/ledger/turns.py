@@ -379,11 +379,11 @@ def erase(
 
 
 class Rest(Struct, frozen=True, kw_only=True):
-    """What remains of a turn that a sentence is cut out of."""
+    """The rest of a turn after a sentence was cut out of it."""
 
     turn: Turn
     withheld: frozenset[str]
-    """What was forgotten of the turn by itself, in plain words: it is not derived again."""
+    """Forgotten sentences of the turn in normal form: they are not derived again."""
 
 
 def rest_of(

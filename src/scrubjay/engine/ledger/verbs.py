@@ -187,7 +187,7 @@ class LedgerVerbs(OpenScopes):
         )
 
     def spent(self, scope: Scope, session: str) -> Mapping[str, int]:
-        """How often a session has used each of its allowances."""
+        """Usage of a session: the number of calls counted against each of its quotas."""
         return sessions.spent(self._look(scope), session)
 
     @property

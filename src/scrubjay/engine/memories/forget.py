@@ -16,7 +16,7 @@ from scrubjay.engine.ledger.turns import Rest
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.memories.read import not_here
 from scrubjay.engine.memories.retain import check_expected
-from scrubjay.engine.scope import due_work, rotate
+from scrubjay.engine.scope import due_work, root_key, rotate
 from scrubjay.engine.scope.open_scope import (
     OpenScope,
     changes,
@@ -55,7 +55,7 @@ class Doomed(Struct):
     """Entries of conversations, and conversations."""
     documents: dict[bytes, Row] = {}
     rests: dict[bytes, Rest | Entry | Conversation | Document] = {}
-    """What remains of those that a sentence is only cut out of."""
+    """The rests of texts that a sentence is cut out of."""
     gone: list[bytes] = []
     """Ids without a row. Purge may have taken one, and left what was derived from it."""
 
@@ -100,9 +100,9 @@ class Copies(Doomed):
     trusted_more: bool = False
     """Whether one of them is trusted more than what it is a copy of."""
     texts: frozenset[str] = frozenset()
-    """What was looked for."""
+    """The sentences searched for, in normal form."""
     head: Head = Head()
-    """The head of the scope up to which it was looked for."""
+    """Head of the scope up to which the copies were searched for."""
 
     def __len__(self) -> int:
         return len(self.memories) + len(self.sentences)
@@ -275,7 +275,7 @@ def _written(one: Held) -> datetime:
 
 
 def of_session(opened: OpenScope, view: View, session: str) -> Doomed:
-    """What a session wrote, and the conversation of its name."""
+    """Rows written by a session, and the conversation of its name."""
     found, hashed = Doomed(), opened.session_hash(session)
     for collection, rows in found.by_collection.items():
         rows.update((row.id, row) for row in view.rows_of_session(collection, hashed))
@@ -411,7 +411,7 @@ def _cut_copies(
 
 
 def _told(opened: OpenScope, view: View, named: Doomed) -> tuple[dict[str, int], dict[str, int]]:
-    """How trusted each text is that is to be forgotten: as a whole, and its sentences too."""
+    """Trust of each text to be forgotten, by its normal form: of the whole and of each sentence."""
     whole, parts = dict[str, int](), dict[str, int]()
     waiting = list(named.memories.values())
     rows = (row for turn in named.turns for row in derived(view, turn))
@@ -624,6 +624,8 @@ def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Era
         cells=tuple(taken.cells),
         rotated=not head.due & Due.ROTATE,
         backups=receipts.backup_notes(ports, address),
+        generation=ports.keyring.generation,
+        noise_from=root_key.noise_from(ports),
         audit_count=head.audit_count,
         audit_mac=head.audit_mac.hex(),
     )

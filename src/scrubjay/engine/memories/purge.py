@@ -27,7 +27,7 @@ from scrubjay.ports import Failpoint, Tx, View
 _BATCH = 256
 _ALL = 2**31
 _FOR_GOOD = frozenset({"expired", "superseded"})
-"""What leaves a tombstone of its key, too; what is past a limit may be told again."""
+"""Reasons that leave a tombstone of the key, too; a text past a limit may be written again."""
 
 
 def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Purged:

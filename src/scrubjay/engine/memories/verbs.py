@@ -58,11 +58,11 @@ else:
     trust = LazyModule("memories.trust")
 
 _NEAR = 5
-"""How many memories a preview shows that may say the same in other words."""
+"""Maximum number of paraphrases in a preview."""
 _NEAR_TARGETS = 3
-"""For how many of the memories to be forgotten a preview looks for such."""
+"""Number of memories to be forgotten whose paraphrases a preview searches for."""
 _NEAR_CHARS = 1_000
-"""How many characters of each of them it looks by."""
+"""Length of the query made from each of them, in characters."""
 
 
 class MemoryVerbs(SearchVerbs):

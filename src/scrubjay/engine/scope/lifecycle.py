@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.memories import receipts
+from scrubjay.engine.scope import root_key
+from scrubjay.engine.scope.commits import commit
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key, name_sealer, scope_name
 from scrubjay.engine.scope.open_scope import DESTROYED, OpenScope, changes
@@ -166,7 +168,7 @@ def _finish_destroy(ports: Ports, address: str) -> None:
     # nobody else can open: it is told before the first key goes, or none goes. Only a file that
     # is damaged, which nobody can write to, must not keep its keys.
     with suppress(NotFound, Damaged):
-        ports.store.write(address, shut, erasing=True)
+        commit(ports.store, address, shut, erasing=True)
     ports.reach(Failpoint.DESTROY_MARKED)
     # What the head says is lost with the file: from this slot on, the destroy is finished anyway.
     ports.keyring.add(address, DESTROYED, ports.clock.random(KEY_BYTES))
@@ -180,7 +182,7 @@ def _finish_destroy(ports: Ports, address: str) -> None:
             rows = sum(not row.erased for one in Collection for row in changes(view, one))
             head = view.head()
         _keep_receipt(ports, address, head, rows)
-        ports.store.write(address, empty, erasing=True)
+        commit(ports.store, address, empty, erasing=True)
         ports.store.settle(address)
     ports.reach(Failpoint.DESTROY_EMPTIED)
     ports.store.remove(address)
@@ -202,6 +204,8 @@ def _keep_receipt(ports: Ports, address: str, head: Head, rows: int) -> None:
         erased=rows,
         rotated=True,
         backups=receipts.backup_notes(ports, address),
+        generation=ports.keyring.generation,
+        noise_from=root_key.noise_from(ports),
         audit_count=head.audit_count,
         audit_mac=head.audit_mac.hex(),
     )

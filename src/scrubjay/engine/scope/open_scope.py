@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from scrubjay import vault
 from scrubjay.engine.scope import pending_blobs
 from scrubjay.engine.scope.audit_trail import AuditTrail
+from scrubjay.engine.scope.commits import commit
 from scrubjay.engine.scope.counters import Counters
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.limits import ScopeLimits
@@ -31,7 +32,6 @@ from scrubjay.model.errors import (
     Full,
     KeyMissing,
     NotFound,
-    OutcomeUnknown,
     ScrubjayError,
     SealBroken,
     StoreError,
@@ -76,9 +76,11 @@ def slots(ports: Ports, address: str, collection: Collection) -> list[int]:
     return sorted(int(epoch) for name, _, epoch in names if name == collection.value)
 
 
-def changes(view: View, collection: Collection, after: int = 0) -> Iterator[Row]:
+def changes(
+    view: View, collection: Collection, after: int = 0, *, page: int = _PAGE
+) -> Iterator[Row]:
     """Every row of a collection that changed after a seq, erased ones too, read in pages."""
-    while rows := view.changes(collection, after, _PAGE):
+    while rows := view.changes(collection, after, page):
         yield from rows
         after = rows[-1].seq
 
@@ -164,6 +166,8 @@ class OpenScope:
 
     def sealer(self, collection: Collection, purpose: Purpose, epoch: int) -> Sealer:
         """The sealer for one purpose and epoch; KeyMissing if the epoch's key is gone."""
+        if (found := self.keys.sealers.get((collection, purpose, epoch))) is not None:
+            return found
         ahead = self._provisions
         fresh = ahead is not None and (collection, epoch) in ahead.keys
         if not fresh and not self.keys.held(collection, epoch):
@@ -520,9 +524,13 @@ class OpenScope:
             raise Need(partial(self._add_slot, collection, epoch, added))
         assert ahead is not None
         if name not in ahead.made:
-            raise Need(lambda: ahead.made.update({name: self.keys.make(name)}))
+            raise Need(partial(self._make_slot, ahead, name, added))
         ahead.keys[collection, epoch], wrapped = ahead.made[name]
         tx.set_slot(name, wrapped)
+
+    def _make_slot(self, ahead: Provisions, name: str, added: Failpoint) -> None:
+        ahead.made[name] = self.keys.make(name)
+        self.ports.reach(added)
 
     def _add_slot(self, collection: Collection, epoch: int, added: Failpoint) -> None:
         self.keys.add(collection, epoch)
@@ -622,7 +630,7 @@ class OpenScope:
             return result
 
         try:
-            result = self._commit(guarded, erasing=erasing)
+            result = commit(self.ports.store, self.address, guarded, erasing=erasing)
         except (ScrubjayError, Need) as error:
             if taken:
                 with self._mutex:
@@ -634,21 +642,6 @@ class OpenScope:
         if erasing:
             self.kept.clear()
         return result
-
-    def _commit(self, work: Callable[[Tx], Result], *, erasing: bool) -> Result:
-        """Run `work` in a transaction; where its answer is lost, ask what became of it."""
-        results = list[Result]()
-        try:
-            self.ports.store.write(
-                self.address, lambda tx: results.append(work(tx)), erasing=erasing
-            )
-        except OutcomeUnknown as error:
-            happened = self.ports.store.resolve(self.address, error.commit)
-            if happened is None:
-                raise
-            if not happened:
-                raise Need(lambda: None) from error
-        return results[-1]
 
     def is_there(self) -> bool:
         """Whether the scope can be read, and was not destroyed since it was opened."""

@@ -16,6 +16,10 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Placeholder for a removed secret."""
     drop_days: int = 30
     """Days until the empty row of an erased memory is dropped."""
+    root_days: int = 0
+    """Days after which a root key is to be replaced; 0 for only when somebody asks."""
+    root_keep_days: int = 0
+    """Days for which a past root key is kept after a rotation; then older copies are noise."""
     superseded_days: int = 30
     """Days until purge deletes superseded memories."""
     segment_rows: int = 512

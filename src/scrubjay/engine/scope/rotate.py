@@ -7,11 +7,11 @@ continues from there.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 
 from msgspec.structs import replace
 
+from scrubjay import vault
 from scrubjay.engine.scope import pending_blobs
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.provisions import LongBody
@@ -22,8 +22,11 @@ from scrubjay.model.origin import Actor
 from scrubjay.model.results import Rotated
 from scrubjay.model.rows import Collection, Due, Head, Row
 from scrubjay.ports import Failpoint, Tx, View
+from scrubjay.vault import Purpose
 
-_BATCH = 128
+_BATCH = 1024
+_SLICE = 128
+"""The same within a slice of due work, which another verb waits for."""
 _BATCH_BYTES = 8 * 1024 * 1024
 """How much text of a batch is held in memory at once, beyond which it is cut short."""
 
@@ -55,13 +58,13 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
     """
     clock = opened.ports.clock
     deadline = None if seconds is None else clock.monotonic() + seconds
-    resealed = 0
+    resealed, limit = 0, _BATCH if seconds is None else min(_BATCH, _SLICE)
     # Where to go on depends on the present epoch, which the caller may just have raised.
     opened.head()
     for collection in Collection:
         after = opened.resume_at(collection)
         while after >= 0:
-            after, count = _reseal_batch(opened, collection, after)
+            after, count = _reseal_batch(opened, collection, after, limit)
             opened.note_progress(collection, after)
             resealed += count
             if count and deadline is not None and clock.monotonic() >= deadline:
@@ -91,45 +94,33 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
     return resealed
 
 
-def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tuple[int, int]:
+def _reseal_batch(
+    opened: OpenScope, collection: Collection, after: int, limit: int
+) -> tuple[int, int]:
     """Re-encrypt one batch; returns the seq to continue from (-1 at the end) and the count.
 
     It is read and sealed outside of the transaction, which exchanges what is still as it was read:
     a row that was written or erased meanwhile has no need of it.
     """
 
-    def look(view: View) -> tuple[int, list[tuple[Row, bytes | None, bytes | None]], bool]:
-        found: list[tuple[Row, bytes | None, bytes | None]] = []
-        rows, size = view.stale(collection, after, _BATCH), 0
+    def look(view: View) -> tuple[list[tuple[Row, Row]], dict[str, bytes], bool]:
+        rows, size, epoch = (
+            view.stale(collection, after, limit),
+            0,
+            view.head().at(collection).epoch,
+        )
+        resealed, streams = list[tuple[Row, Row]](), dict[str, bytes]()
         for row in rows:
-            body = None
-            # Damage must not keep the key of erased cells alive: the row moves on as it is,
-            # and opens as little as before.
-            with suppress(SealBroken):
-                body = opened.open_body(collection, row)
-            found.append((row, body, None if body is None else opened.sound_vector(row)))
-            size += len(body or b"")
+            resealed.append((row, _resealed(opened, collection, row, epoch, streams)))
+            size += sum(map(len, streams.values())) or len(row.cell or b"")
             if size > _BATCH_BYTES:
                 break
-        more = len(rows) == _BATCH or len(found) < len(rows)
-        return view.head().at(collection).epoch, found, more
+        return resealed, streams, len(rows) == limit or len(resealed) < len(rows)
 
-    epoch, found, more = opened.read(look)
-    if not found:
+    resealed, streams, more = opened.read(look)
+    if not resealed:
         return -1, 0
-    resealed, streams = [], {}
-    for row, body, vector in found:
-        new = replace(row, epoch=epoch)
-        if body is not None:
-            new = replace(new, vector=opened.seal_vector(vector, row.id, epoch))
-            if row.blob is None:
-                new = opened.seal_cell(collection, new, body)
-            else:
-                name = opened.ports.clock.random(16).hex()
-                long = LongBody(collection, row.id, row.version, epoch, body)
-                streams[name] = opened.seal_stream(long, name)
-                new = opened.seal_cell(collection, replace(new, blob=name), name.encode())
-        resealed.append((row, new))
+    epoch = resealed[0][1].epoch
     if streams:
         opened.put_blobs(streams, erasing=True)
         opened.ports.reach(Failpoint.BLOB_WRITTEN)
@@ -147,7 +138,34 @@ def _reseal_batch(opened: OpenScope, collection: Collection, after: int) -> tupl
             opened.ports.blobs.delete(opened.address, str(orphan))
     if not done:
         return after, 0
-    return (found[-1][0].seq if more else -1), len(done)
+    return (resealed[-1][0].seq if more else -1), len(done)
+
+
+def _resealed(
+    opened: OpenScope, collection: Collection, row: Row, epoch: int, streams: dict[str, bytes]
+) -> Row:
+    """A row as it is in another epoch; its blob, if it has one, gets into `streams`."""
+    assert row.cell is not None
+    vector, name = row.vector, row.blob
+    here = opened.sealer(collection, Purpose.CELL, row.epoch)
+    there = opened.sealer(collection, Purpose.CELL, epoch)
+    # Damage must not keep the key of erased cells alive: the row moves on as it is, and opens as
+    # little as before.
+    try:
+        if row.blob is None:
+            padded = here.unseal(row.cell, row_id=row.id, version=row.version)
+        else:
+            body = opened.open_body(collection, row)
+            name = opened.ports.clock.random(16).hex()
+            long = LongBody(collection, row.id, row.version, epoch, body)
+            streams[name], padded = opened.seal_stream(long, name), vault.pad(name.encode())
+    except SealBroken:
+        return replace(row, epoch=epoch)
+    if vector is not None:
+        vector = opened.seal_vector(opened.sound_vector(row), row.id, epoch)
+    nonce = opened.ports.clock.random(vault.NONCE_BYTES)
+    cell = there.seal(padded, row_id=row.id, version=row.version, nonce=nonce)
+    return replace(row, epoch=epoch, cell=cell, vector=vector, blob=name)
 
 
 def _head_if_done(opened: OpenScope, view: View) -> Head | None:

@@ -33,7 +33,8 @@ class ScopeKeys:
         self._address = address
         self._mutex = threading.Lock()
         self._secrets: dict[tuple[Collection, int], bytes] = {}
-        self._sealers: dict[tuple[Collection, Purpose, int], Sealer] = {}
+        self.sealers: dict[tuple[Collection, Purpose, int], Sealer] = {}
+        """Cache of the sealers that `sealer` made."""
         self._slots = keyring.read(address)
         self._seconds = keyring.wrapper.seconds
         self._until = self._clock.monotonic() + self._seconds
@@ -51,7 +52,7 @@ class ScopeKeys:
         self._slots = self._keyring.read(self._address)
         with self._mutex:
             self._secrets.clear()
-            self._sealers.clear()
+            self.sealers.clear()
         self._unwrapped(LOOKUP)
         self._until = self._clock.monotonic() + self._seconds
 
@@ -76,15 +77,12 @@ class ScopeKeys:
         self, collection: Collection, purpose: Purpose, epoch: int, ahead: Provisions | None
     ) -> Sealer:
         """The sealer for one purpose and epoch; a key nobody may use yet is not kept."""
-        found = self._sealers.get((collection, purpose, epoch))
-        if found is not None:
-            return found
         fresh = None if ahead is None else ahead.keys.get((collection, epoch))
         secret = fresh or self.secret(collection, epoch)
         sealer = Sealer(secret, purpose, self._scope, collection.value, epoch)
         if fresh is None:
             with self._mutex:
-                self._sealers[collection, purpose, epoch] = sealer
+                self.sealers[collection, purpose, epoch] = sealer
         return sealer
 
     def add(self, collection: Collection, epoch: int) -> None:
@@ -102,8 +100,8 @@ class ScopeKeys:
     def drop(self, collection: Collection, below: int) -> None:
         """Drop the keys of epochs that have been rotated away."""
         with self._mutex:
-            for name in [n for n in self._sealers if n[0] is collection and n[2] < below]:
-                del self._sealers[name]
+            for name in [n for n in self.sealers if n[0] is collection and n[2] < below]:
+                del self.sealers[name]
             for key in [k for k in self._secrets if k[0] is collection and k[1] < below]:
                 del self._secrets[key]
             gone = {slot(collection, epoch) for epoch in range(below)}

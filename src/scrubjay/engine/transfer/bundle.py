@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -55,15 +55,15 @@ class SaltedCost(Cost, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Content(Struct, frozen=True, kw_only=True):
-    """What a bundle carries. Only a backup has the fields after the turns."""
+    """Content of a bundle. Only a backup has the fields after the documents."""
 
     scope: Scope
     made_at: str
-    memories: tuple[Memory, ...]
-    turns: tuple[Turn, ...] = ()
-    conversations: tuple[Conversation, ...] = ()
-    entries: tuple[Entry, ...] = ()
-    documents: tuple[Document, ...] = ()
+    memories: Sequence[Memory]
+    turns: Sequence[Turn] = ()
+    conversations: Sequence[Conversation] = ()
+    entries: Sequence[Entry] = ()
+    documents: Sequence[Document] = ()
     lookup: bytes | None = None
     tombstones: tuple[bytes, ...] = ()
     audit: tuple[tuple[bytes, bytes], ...] = ()
@@ -78,14 +78,14 @@ class Content(Struct, frozen=True, kw_only=True):
         return LATER if self.conversations or self.entries or self.documents else VERSION
 
     @property
-    def later(self) -> dict[str, list[Json]]:
+    def later(self) -> dict[str, Iterable[Json]]:
         """The records that only a file of the later version has, by their names."""
         held = {
             "conversations": self.conversations,
             "entries": self.entries,
             "documents": self.documents,
         }
-        return {name: list(map(cells.to_record, ones)) for name, ones in held.items() if ones}
+        return {name: map(cells.to_record, ones) for name, ones in held.items() if ones}
 
 
 # -- readable JSON ------------------------------------------------------------------------
@@ -93,17 +93,50 @@ class Content(Struct, frozen=True, kw_only=True):
 
 def to_json(content: Content) -> bytes:
     """The memories as one readable document."""
-    document = {
+    return b"".join(json_pieces(content))
+
+
+def json_pieces(content: Content) -> Iterator[bytes]:
+    """The document in pieces, in whose making no more than one record is held."""
+    head: dict[str, Json] = {
         "format": EXPORT,
         "version": content.version,
         "scope": str(content.scope),
         "made_at": content.made_at,
         "count": len(content.memories),
-        "memories": [export_record(memory) for memory in content.memories],
-        "turns": [turns.to_record(turn) for turn in content.turns],
+    }
+    records: dict[str, Iterable[Json]] = {
+        "memories": map(export_record, content.memories),
+        "turns": map(turns.to_record, content.turns),
         **content.later,
     }
-    return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
+    return _gathered(_indented(head, records))
+
+
+def _indented(head: Mapping[str, Json], records: Mapping[str, Iterable[Json]]) -> Iterator[str]:
+    """The output of `json.dumps(…, indent=1)` for an object with lists, record by record."""
+    write = partial(json.dumps, ensure_ascii=False, indent=1)
+    yield write(head).removesuffix("\n}")
+    for name, ones in records.items():
+        yield f",\n {write(name)}: ["
+        empty = True
+        for one in ones:
+            yield ("" if empty else ",") + "\n  " + write(one).replace("\n", "\n  ")
+            empty = False
+        yield "]" if empty else "\n ]"
+    yield "\n}\n"
+
+
+def _gathered(texts: Iterable[str]) -> Iterator[bytes]:
+    """Short texts as pieces that are worth a write."""
+    held, size = list[str](), 0
+    for text in texts:
+        held.append(text)
+        size += len(text)
+        if size >= vault.CHUNK_BYTES:
+            yield "".join(held).encode()
+            held, size = [], 0
+    yield "".join(held).encode()
 
 
 def from_json(raw: bytes) -> Content:
@@ -229,17 +262,23 @@ def _damaged(place: str, what: str) -> InvalidRequest:
 # -- sealed ---------------------------------------------------------------------------------
 
 
-def seal(
+def seal(content: Content, *, name: str, key: bytes, random: Random) -> bytes:
+    """The content as a sealed bundle that opens only with `key`."""
+    return b"".join(sealed_pieces(content, name=name, key=key, random=random))
+
+
+def sealed_pieces(
     content: Content, *, name: str, key: bytes, random: Random, salted: SaltedCost | None = None
-) -> bytes:
-    """The content as a sealed bundle that opens only with `key`; `salted` is how it was derived."""
+) -> Iterator[bytes]:
+    """The sealed bundle in pieces; `salted` is how its key was derived."""
     derived = {} if salted is None else {KDF: msgspec.to_builtins(salted)}
     version = content.version
     header = json.dumps({"format": BUNDLE, "version": version, "name": name, **derived})
     sealer = Sealer(key, Purpose.BUNDLE, None, "bundle")
-    body = "\n".join(json.dumps(line, ensure_ascii=False) for line in _lines(content)).encode()
-    stream = sealer.seal_stream(body, row_id=name.encode(), version=version, random=random)
-    return header.encode() + b"\n" + stream
+    yield header.encode() + b"\n"
+    lines = (json.dumps(line, ensure_ascii=False) for line in _lines(content))
+    body = _gathered(f"\n{line}" if number else line for number, line in enumerate(lines))
+    yield from sealer.seal_pieces(body, row_id=name.encode(), version=version, random=random)
 
 
 def _lines(content: Content) -> Iterator[Json]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,12 +16,12 @@ from scrubjay.engine.memories import receipts, retention
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.audit_trail import LOST
 from scrubjay.engine.scope.engine_ports import Ports
-from scrubjay.engine.scope.open_scope import OpenScope, day, living, slots
+from scrubjay.engine.scope.open_scope import OpenScope, changes, day, living, slots
 from scrubjay.engine.scope.scope_keys import LOOKUP
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit
-from scrubjay.model.conversations import Conversation, Entry
+from scrubjay.model.conversations import Entry
 from scrubjay.model.documents import Document
 from scrubjay.model.errors import (
     Conflict,
@@ -28,62 +29,122 @@ from scrubjay.model.errors import (
     Forbidden,
     InvalidRequest,
     KeyMissing,
+    SealBroken,
     WrongKey,
 )
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, lowest
 from scrubjay.model.requests import Caller, Export, Load, Restore
 from scrubjay.model.results import BackedUp, Exported, Loaded
-from scrubjay.model.rows import BackupEntry, CatalogEntry, Collection, Due
+from scrubjay.model.rows import BackupEntry, CatalogEntry, Collection, Due, Row
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
-from scrubjay.ports import Failpoint, Tx, View
+from scrubjay.ports import Deliver, Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES, SALT_BYTES, Mac, Purpose
 
 _ALL = 2**31
+_FEW = 16
+"""Rows that are held at a time while a file is written."""
 Spoken = TypeVar("Spoken", Entry, Document)
+Held = TypeVar("Held")
 
 
-def export(opened: OpenScope, request: Export, actor: Actor) -> Exported:
+def export(
+    opened: OpenScope, request: Export, actor: Actor, *, deliver: Deliver | None = None
+) -> Exported:
     """Every memory that is not erased, superseded ones too, as JSON or as a sealed bundle.
 
-    With `where`, those memories and turns that have the metadata.
+    With `where`, those memories and turns that have the metadata. `deliver` gets the file in
+    pieces, from one consistent view; without it the file is in the answer, whole.
     """
-    content = opened.read(lambda view: _collect(opened, view, request))
-    opened.note_read("export", actor)
-    opened.flush_reads()
-    number = len(content.memories)
-    if not request.sealed:
-        return Exported(content=bundle.to_json(content), memories=number)
-    random = opened.ports.clock.random
+    random, kept = opened.ports.clock.random, list[bytes]()
     key, salted = random(KEY_BYTES), None
-    if request.passphrase is not None:
+    if request.sealed and request.passphrase is not None:
         salted = bundle.SaltedCost(salt=random(SALT_BYTES).hex())
         key = salted.key_from(request.passphrase)
-    raw = bundle.seal(content, name=random(16).hex(), key=key, random=random, salted=salted)
-    shown = None if salted else bundle.print_key(key)
-    return Exported(content=raw, memories=number, key=shown)
+
+    def hold(pieces: Iterator[bytes]) -> None:
+        kept[:] = pieces
+
+    def hand_over(view: View) -> int:
+        content = _collect(opened, view, request)
+        pieces = bundle.json_pieces(content)
+        if request.sealed:
+            name = random(16).hex()
+            pieces = bundle.sealed_pieces(content, name=name, key=key, random=random, salted=salted)
+        (deliver or hold)(pieces)
+        return len(content.memories)
+
+    number = opened.read(hand_over)
+    opened.note_read("export", actor)
+    opened.flush_reads()
+    shown = bundle.print_key(key) if request.sealed and salted is None else None
+    return Exported(content=b"".join(kept), memories=number, key=shown)
+
+
+class _Opened(Sequence[Held]):
+    """Rows of one view as values, each decrypted when it is looked at and not held."""
+
+    def __init__(
+        self, view: View, collection: Collection, ids: Sequence[bytes], read: Callable[[Row], Held]
+    ) -> None:
+        self._view = view
+        self._collection = collection
+        self._ids = ids
+        self._read = read
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, at: Any) -> Any:
+        if (row := living(self._view, self._collection, self._ids[at])) is None:
+            raise SealBroken("A row was erased while it was read.")  # the read begins again
+        return self._read(row)
 
 
 def _collect(opened: OpenScope, view: View, request: Export) -> bundle.Content:
-    found = (memory for _, memory in opened.memories(view) if request.holds(memory))
-    memories = sorted(found, key=lambda memory: memory.number)
-    kept = (turn for _, turn in opened.turns(view) if request.holds(turn))
-    said = sorted(kept, key=lambda turn: turn.place)
-    talks, entries, papers = list[Conversation](), list[Entry](), list[Document]()
-    if not request.where:  # it is about memories and turns
-        talks, entries = conversations.everything(opened, view)
-        rows = sorted(documents.documents(opened, view), key=lambda one: one[0].born)
-        papers = [replace(one, revision="") for _, one in rows]
+    """Content of a file, decrypted on access: only the ids of the rows are held in memory."""
+
+    def held(
+        collection: Collection,
+        read: Callable[[Row], Held],
+        place: Callable[[Row], Any] = lambda row: row.born,
+        *,
+        wanted: Callable[[Row], bool] = lambda _: True,
+    ) -> _Opened[Held]:
+        rows = changes(view, collection, page=_FEW)
+        found = sorted((place(row), row.id) for row in rows if not row.erased and wanted(row))
+        return _Opened(view, collection, [row_id for _, row_id in found], read)
+
+    def asked_for(read: Callable[[Row], Memory | Turn]) -> Callable[[Row], bool]:
+        return lambda row: not request.where or request.holds(read(row))
+
+    def entry(row: Row) -> bool:
+        return not request.where and not conversations.is_record(row)
+
+    def record(row: Row) -> bool:  # a filter is about memories and turns
+        return not request.where and conversations.is_record(row)
+
+    def said_at(row: Row) -> tuple[int, int]:
+        return opened.unseal_turn(row).place
+
     return bundle.Content(
         scope=opened.scope,
         made_at=opened.ports.clock.now().isoformat(),
-        memories=tuple(memories),
-        turns=tuple(said),
-        conversations=tuple(talks),
-        entries=tuple(entries),
-        documents=tuple(papers),
+        memories=held(Collection.MEMORY, opened.unseal, wanted=asked_for(opened.unseal)),
+        turns=held(
+            Collection.TURN, opened.unseal_turn, said_at, wanted=asked_for(opened.unseal_turn)
+        ),
+        conversations=held(
+            conversations.HOME, partial(conversations.record_of, opened), wanted=record
+        ),
+        entries=held(conversations.HOME, partial(conversations.entry_of, opened), wanted=entry),
+        documents=held(
+            documents.HOME,
+            lambda row: replace(documents.document_of(opened, row), revision=""),
+            wanted=lambda _: not request.where,
+        ),
     )
 
 
@@ -235,12 +296,12 @@ def backup(
     ports, random = opened.ports, opened.ports.clock.random
     key, name = random(KEY_BYTES), random(16).hex()
 
-    def collect(view: View) -> bundle.Content:
+    def sealed(view: View) -> tuple[bytes, int]:
         content, recalled = _collect(opened, view, Export()), opened.counters.every(view)
         counted = {
             one.id: recalled[one.number] for one in content.memories if one.number in recalled
         }
-        return replace(
+        content = replace(
             content,
             counters=counted,
             lookup=ports.keyring.get(opened.address, LOOKUP, opened.scope),
@@ -249,10 +310,11 @@ def backup(
             extraction=backlog.carried(opened, view),
             retention=None if (limits := opened.limits.read(view)) is None else limits.policy,
         )
+        raw = bundle.seal(content, name=name, key=key, random=random)
+        return raw, len(content.memories)
 
     opened.counters.flush()
-    content = opened.read(collect)
-    raw = bundle.seal(content, name=name, key=key, random=random)
+    raw, memories = opened.read(sealed)
     ports.keyring.add(opened.address, f"backup.{name}", key, opened.scope)
     expires = day(ports.clock.now() + timedelta(days=days))
     entry = BackupEntry(address=opened.address, name=name, expires=expires)
@@ -266,7 +328,7 @@ def backup(
     opened.flush_reads()
     made = BackedUp(
         name=name,
-        memories=len(content.memories),
+        memories=memories,
         key=bundle.print_key(key),
         expires=receipts.as_date(expires),
     )

@@ -22,6 +22,7 @@ from scrubjay.model.requests import (
 )
 from scrubjay.model.results import AuditEvent, BackedUp, Erasure, Exhibit, Exported, Loaded, Report
 from scrubjay.model.scope import Scope
+from scrubjay.ports import Deliver
 
 if TYPE_CHECKING:
     from scrubjay.engine.memories import receipts
@@ -37,9 +38,19 @@ else:
 class TransferVerbs(SearchVerbs):
     """Verbs on whole scopes: export, backup, verify; receipts and the audit trail."""
 
-    def export(self, scope: Scope, request: Export = Export(), caller: Caller = USER) -> Exported:
-        """Every memory as JSON, or as a sealed bundle with a key of its own or a passphrase."""
-        return copies.export(self._look(scope), request, caller.actor)
+    def export(
+        self,
+        scope: Scope,
+        request: Export = Export(),
+        caller: Caller = USER,
+        *,
+        deliver: Deliver | None = None,
+    ) -> Exported:
+        """Every memory as JSON, or as a sealed bundle with a key of its own or a passphrase.
+
+        `deliver` gets the file in pieces; it may be called again, and then begins it again.
+        """
+        return copies.export(self._look(scope), request, caller.actor, deliver=deliver)
 
     def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
         """Import an export, all or nothing; trusted no more than the caller."""

@@ -7,6 +7,7 @@ from itertools import chain, product
 from typing import Any, Final
 
 from scrubjay.engine.ledger import conversations, documents, turns
+from scrubjay.engine.scope import root_key
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key
 from scrubjay.engine.scope.open_scope import OpenScope, changes, living
@@ -141,4 +142,13 @@ def verify_erased(ports: Ports, receipt: Erasure) -> Report:
         problems.append("Keys of the destroyed scope are still in the keyring.")
     if receipt.verb == "destroy" and ports.store.exists(receipt.address):
         problems.append("The rows of the destroyed scope are still there.")
-    return Report(checked=len(receipt.cells), problems=tuple(problems), found=tuple(found))
+    slots = ports.keyring.slots
+    left = "overwritten, no byte of them is left" if slots.traceless else "deleted from the store"
+    seen = (
+        f"Rows, blobs and slots of this installation were searched; the old slots are {left}.",
+        root_key.seen_of(ports, receipt.generation),
+        "Copies made elsewhere, such as backups of the disk or of the keys, cannot be seen.",
+    )
+    return Report(
+        checked=len(receipt.cells), problems=tuple(problems), found=tuple(found), seen=seen
+    )

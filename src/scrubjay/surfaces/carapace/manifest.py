@@ -23,11 +23,11 @@ from scrubjay.model.memory import Kind
 Schema = Mapping[str, Any]
 
 PROVENANCE: Final = frozenset({"id", "behavioral", "session_id", "group", "created_at"})
-"""What the host fills in; an agent that supplies one of these is refused, even if it is right."""
+"""Fields the host fills in: an agent that supplies one is refused, even with the right value."""
 BRIEF_HOOK: Final = "memory_brief"
 TOPIC: Final = "tool.invoke."
 STORES, SUPERSEDES, DELETES = 20, 5, 5
-"""How often one session may do each."""
+"""Limits per session."""
 PAYLOAD_BYTES: Final = 1024 * 1024
 """The longest message either way."""
 

@@ -61,7 +61,7 @@ _COUNTED: Final = {
     "supersedes": (manifest.SUPERSEDES, "supersedes"),
     "deletes": (manifest.DELETES, "memory_delete calls"),
 }
-"""What is counted, how often it may be done, and how a refusal calls it."""
+"""Quotas of a session: what is counted, its limit, and its name in a refusal."""
 _HOOK: Final = "brief hook"
 """The session a brief is made in before there is one; it writes nothing."""
 _log = logging.getLogger(__name__)
@@ -145,7 +145,7 @@ class ScrubjayMemory:
         return cls(bootstrap.build(config.settings(settings)), config)
 
     def manifest(self) -> Mapping[str, Json]:
-        """What it provides: four tools and the brief hook."""
+        """Provided features: four tools and the brief hook."""
         return manifest.manifest()
 
     def initialize(self, group: str) -> None:

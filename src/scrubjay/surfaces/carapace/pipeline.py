@@ -38,7 +38,7 @@ from scrubjay.surfaces.carapace.wire import (
 TOOL_SECONDS: Final = 30.0
 _MOST_SESSIONS: Final = 10_000
 _TOPIC_CHARS: Final = 200
-"""How much of a topic a reply repeats."""
+"""Maximum length of the topic in a reply."""
 _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 

@@ -22,7 +22,7 @@ class MemoryPlugin(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called where two plugins collide."""
+        """Name of the plugin in a collision of tool names."""
 
     def manifest(self) -> Mapping[str, Json]:
         """Its manifest: `provides.tools` are what it answers, `provides.hooks` what it claims."""
@@ -63,7 +63,7 @@ class BriefEntry(Struct, frozen=True, kw_only=True):
 
 
 class PluginBrief(Struct, frozen=True, kw_only=True):
-    """What a host takes for a brief; anything else is as good as a failure."""
+    """Schema of a brief as the host checks it: any other answer counts as a failure."""
 
     entries: Annotated[list[BriefEntry], Meta(max_length=1_000)]
     generated_at: str

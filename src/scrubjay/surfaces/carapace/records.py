@@ -40,7 +40,7 @@ class CallOutcome(StrEnum):
 
 
 class CallRecord(Struct, frozen=True, kw_only=True):
-    """One call; nothing in it says what was stored or found."""
+    """Log record of one call, without any content."""
 
     group: str
     session: str

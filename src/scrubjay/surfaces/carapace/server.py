@@ -30,9 +30,9 @@ from scrubjay.surfaces.carapace.wire import (
 )
 
 SOCKET: Final = "ipc:///run/carapace.sock"
-"""Where Carapace's client looks, unless it is told otherwise."""
+"""Default endpoint of the socket, as in Carapace's client."""
 _SPARE: Final = 4
-"""How many times the limit a frame may have and still be told so; a longer one is cut off."""
+"""Factor of the frame limit up to which a frame is refused by an error; beyond, it is cut off."""
 _POLL_MILLISECONDS: Final = 200
 _NAME_CHARS: Final = 128
 _HEX: Final = "zmq-"

@@ -82,7 +82,7 @@ def faults(value: Any, schema: Schema, path: str = "") -> Iterator[Fault]:
 
 
 def _broken(keyword: str, limit: Any, value: Any) -> str | None:
-    """What a value must be by one keyword, if it is not."""
+    """The failed requirement of one schema keyword; None if the value meets it."""
     match keyword, value:
         case "enum", _ if value not in limit:
             return f"must be one of {', '.join(map(str, limit))}"

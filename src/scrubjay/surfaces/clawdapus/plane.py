@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 class Ended(StrEnum):
-    """How an operation ended."""
+    """Outcome of an operation."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"

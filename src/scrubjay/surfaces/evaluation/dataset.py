@@ -59,7 +59,7 @@ class Dataset(Struct, frozen=True, kw_only=True):
     folder: Path
     questions: tuple[GoldQuestion, ...]
     turns: int
-    """How many there are in the haystacks that are asked about."""
+    """Number of turns in the haystacks that have questions."""
 
     @property
     def name(self) -> str:
@@ -68,7 +68,7 @@ class Dataset(Struct, frozen=True, kw_only=True):
 
     @property
     def steps(self) -> int:
-        """How much there is to do: turns to retain, and questions to ask."""
+        """Amount of work: turns to retain, and questions to ask."""
         return self.turns + len(self.questions)
 
     def rounds(self) -> Iterator[tuple[Haystack, tuple[GoldQuestion, ...]]]:
@@ -179,7 +179,7 @@ class _JsonObject(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """What the object is called: 1 to 512 characters."""
+        """Name of the object: 1 to 512 characters."""
         return self.text("id", most=NAME_CHARS)
 
     def problem(self, message: str) -> InvalidRequest:

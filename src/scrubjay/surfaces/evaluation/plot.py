@@ -19,7 +19,7 @@ _NAME_CHARS: Final = 18
 _MARKED: Final = (1, 5, 10, 20, 50, 100)
 _STEPS: Final = (1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 _COLORS: Final = 6
-"""How many plot.css has; a line beyond these is dashed."""
+"""Number of line colors in plot.css; further lines are dashed."""
 
 
 class ChartPoint(Struct, frozen=True):

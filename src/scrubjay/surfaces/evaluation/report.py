@@ -32,7 +32,7 @@ Judge: TypeAlias = Callable[[Sequence[str], frozenset[str]], float]
 
 
 class Measure(Struct, frozen=True, kw_only=True):
-    """A named figure, and how deep a ranking must go for it to mean what it says."""
+    """A metric by name, and the depth of ranking it needs."""
 
     name: str
     depth: int
@@ -213,7 +213,7 @@ def _calibration_error(bins: Sequence[tuple[float, float, int]]) -> float:
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """What it cost; for information, since it is this machine's affair as much as ours."""
+    """Cost in time and memory; for information only, because it depends on the machine."""
 
     turns: int
     empty_turns: int
@@ -344,7 +344,7 @@ def as_json(reports: Sequence[SetReport], *, top: int) -> dict[str, Json]:
 
 
 def run_lines(trials: Iterable[Trial]) -> bytes:
-    """What was recalled for every question, as JSON lines, for looking closer or comparing runs."""
+    """The hits of every question as JSON lines, for inspection or the comparison of runs."""
     lines = [
         {
             "set": trial.name,

@@ -48,7 +48,7 @@ Watch: TypeAlias = Callable[[], None]
 
 
 class RankedAnswer(Struct, frozen=True, kw_only=True):
-    """What one question brought back, by ids of turns, best first."""
+    """Ranking for one question: ids of turns, best first."""
 
     question: GoldQuestion
     ranked: tuple[str, ...]
@@ -58,11 +58,11 @@ class RankedAnswer(Struct, frozen=True, kw_only=True):
     first: bool = False
     """Asked first of its haystack: the index had to be made for it."""
     degraded: tuple[str, ...] = ()
-    """What the answer had to do without."""
+    """Parts of the search that could not be used."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """What a data set brought to light; times are of this machine at this moment."""
+    """Results of a data set; the times are of this machine and run."""
 
     name: str
     answers: tuple[RankedAnswer, ...]

@@ -33,7 +33,7 @@ _TABLES: Final = ("memory_entries", "entries")
 
 
 class CarapaceEntries(Struct, frozen=True, kw_only=True):
-    """What a database holds."""
+    """Content of a Carapace database."""
 
     groups: tuple[str, ...]
     """The groups its entries name; one, unless files were mixed."""

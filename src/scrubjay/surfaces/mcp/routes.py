@@ -56,7 +56,8 @@ class McpPaths:
             return as_json(service.metadata(request, PATH))
 
         return [
-            Route(PATH, _Messages(service, self)),
+            # Without GET: a stream on which nothing is ever sent would only delay the end.
+            Route(PATH, _Messages(service, self), methods=["POST", "DELETE"]),
             Route(METADATA + PATH, metadata, methods=["GET"]),
         ]
 

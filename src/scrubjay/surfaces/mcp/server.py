@@ -121,6 +121,7 @@ class MemoryServer(MCPServer[Any]):
             instructions=_INSTRUCTIONS,
             version=__version__,
             request_state_security=state,
+            subscriptions=False,  # the lists of a release do not change
             cache_hints={
                 "tools/list": _LISTED,
                 "prompts/list": _LISTED,
@@ -169,12 +170,9 @@ class MemoryServer(MCPServer[Any]):
         self, tool: MemoryTool, values: Values, context: Context[Any, Any]
     ) -> tuple[Any, str]:
         """The result of a tool, and what the model is to be told beside it."""
-        done = await self._door.run(
+        return await self._door.run(
             tool.verb, context, lambda caller: (tool.perform(caller, values), caller.note)
         )
-        if tool.writes:
-            await context.notify_resource_updated(BRIEF)
-        return done
 
     def _told(self, error: Exception) -> str:
         """An expected error in a sentence; any other is raised again."""

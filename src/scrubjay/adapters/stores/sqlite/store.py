@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.database import OpenFiles
 from scrubjay.adapters.stores.sqlite.files import Ballast, FileKind
-from scrubjay.adapters.stores.sqlite.inspection import findings, inspect_open, residue
 from scrubjay.adapters.stores.sqlite.schema import CATALOG, QUERIES, SCOPE, Schema
 from scrubjay.adapters.stores.sqlite.transaction import SqliteTx, SqliteView, Statements
 from scrubjay.model.errors import SchemaTooNew, StoreError
@@ -122,6 +121,8 @@ class SqliteStore:
             return int(pages * page_bytes)
 
     def check(self, address: str) -> Sequence[str]:
+        from scrubjay.adapters.stores.sqlite.inspection import findings
+
         try:
             with Reading(self._scopes, address) as view:
                 return list(findings(view))
@@ -131,10 +132,14 @@ class SqliteStore:
             return [error.message]
 
     def inspect(self, address: str) -> Exhibit:
+        from scrubjay.adapters.stores.sqlite.inspection import inspect_open
+
         with Reading(self._scopes, address) as view:
             return inspect_open(view, self._scope_kind.path(address))
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
+        from scrubjay.adapters.stores.sqlite.inspection import residue
+
         self._scopes.check()
         with faults.translated():
             yield from residue(self._scope_kind.path(address))

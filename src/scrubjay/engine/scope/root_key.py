@@ -1,0 +1,96 @@
+"""Generations of the root key: every slot is wrapped anew, and the old root key is destroyed.
+
+another generation begun → every slot under it → noted in the catalog → the old ones destroyed when
+their time is over. A process may die at any arrow; the next rotation continues from there. From the
+day on which a generation is destroyed, every older copy of slots and rows is noise: in a log, on a
+replica, or in a backup that nobody remembers.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import msgspec
+from msgspec import Struct
+
+from scrubjay import vault
+from scrubjay.engine.scope.engine_ports import Ports
+from scrubjay.engine.scope.installation import installation_key, scope_name
+from scrubjay.engine.scope.keyring import INSTALLATION
+from scrubjay.model.results import RootRotated
+from scrubjay.ports import Failpoint, Progress, every_entry, no_progress
+from scrubjay.vault import Purpose, Sealer
+
+
+class RootNote(Struct, frozen=True, kw_only=True):
+    """When a generation began, and when those before it end."""
+
+    generation: int
+    begun: date
+    ends: date
+
+
+def rotate(ports: Ports, *, progress: Progress = no_progress) -> RootRotated:
+    """Begin another generation, wrap every slot under it, and destroy those that are due."""
+    keyring = ports.keyring
+    keyring.check_deletable()
+    known, generations = notes(ports), keyring.wrapper.generations()
+    # One that was begun and not noted was cut off: it is brought to its end.
+    if len(generations) == 1 or any(note.generation == generations[-1] for note in known):
+        keyring.wrapper.begin()
+    ports.reach(Failpoint.ROOT_BEGUN)
+    key = installation_key(ports)
+    owners = {entry.address: scope_name(key, entry) for entry in every_entry(ports.store.catalog)}
+    done, left = keyring.rewrap(owners.get, progress=progress)
+    ports.reach(Failpoint.ROOT_REWRAPPED)
+    today = ports.clock.now().date()
+    ends = today + timedelta(days=ports.policy.root_keep_days)
+    note = RootNote(generation=keyring.generation, begun=today, ends=ends)
+    nonce, body = ports.clock.random(vault.NONCE_BYTES), vault.pad(msgspec.json.encode(note))
+    cell = _sealer(ports).seal(body, row_id=b"root", version=0, nonce=nonce)
+    ports.store.catalog.add_receipt(INSTALLATION.address, cell)
+    past = [one.generation - 1 for one in (*known, note) if one.ends <= today]
+    if past:
+        keyring.wrapper.destroy(max(past))
+    return RootRotated(
+        generation=note.generation,
+        rewrapped=done,
+        unopened=left,
+        noise_from=ends,
+        recovery=keyring.wrapper.renewed,
+    )
+
+
+def noise_from(ports: Ports) -> date | None:
+    """Day on which the present root key is destroyed by schedule; None if there is none."""
+    if not ports.policy.root_days:
+        return None
+    known = notes(ports)
+    begun = known[-1].begun if known else ports.clock.now().date()
+    return begun + timedelta(days=ports.policy.root_days + ports.policy.root_keep_days)
+
+
+def notes(ports: Ports) -> list[RootNote]:
+    """What is noted of the generations of the root key, oldest first."""
+    sealer, found = _sealer(ports), []
+    for cell in ports.store.catalog.receipts(INSTALLATION.address):
+        body = vault.unpad(sealer.unseal(cell, row_id=b"root", version=0))
+        found.append(msgspec.json.decode(body, type=RootNote))
+    return found
+
+
+def seen_of(ports: Ports, generation: int) -> str:
+    """What can be said of copies from the time of a generation, in a sentence."""
+    if not generation:
+        return "The receipt is older than generations of the root key."
+    if generation in ports.keyring.wrapper.generations():
+        later = [note for note in notes(ports) if note.generation > generation]
+        when = f"on {later[0].ends}" if later else "by the next rotation of the root key"
+        return f"Root key {generation} is there: it is destroyed {when}, and older copies with it."
+    ends = [note.ends for note in notes(ports) if note.generation > generation]
+    when = f"since {min(ends)}" if ends else "by now"
+    return f"Root key {generation} is destroyed: older copies are noise {when}."
+
+
+def _sealer(ports: Ports) -> Sealer:
+    return Sealer(installation_key(ports), Purpose.RECEIPT, None, "catalog")
