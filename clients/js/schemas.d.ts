@@ -312,6 +312,8 @@ export interface CreateKeyRequest {
   origin?: Origin | null;
   /** Time of expiry: refused from then on; None for never. */
   expires_at?: string | null;
+  /** Most that a scope, or a tenant, may hold for the key to write there. */
+  quota?: Quota;
 }
 
 export interface DeleteConversationRequest {
@@ -669,6 +671,8 @@ export interface Key {
   created_at: string | null;
   /** Time of expiry: refused from then on; None for never. */
   expires_at: string | null;
+  /** Most that a scope, or a tenant, may hold for the key to write there. */
+  quota: Quota;
 }
 
 export interface KeyPage {
@@ -1000,6 +1004,16 @@ export interface PutRequest {
   origin?: Origin;
   /** Channel: a label by its writer, such as an app; revoke can undo it. */
   channel?: string | null;
+}
+
+/** Quota: the most that a scope and a tenant may hold; 0 for any amount. */
+export interface Quota {
+  /** Most memories of a scope, superseded ones too; 0 for any. */
+  memories: number;
+  /** Most megabytes of a scope on the disk; 0 for any. */
+  megabytes: number;
+  /** Most scopes of a tenant; 0 for any. */
+  scopes: number;
 }
 
 /**

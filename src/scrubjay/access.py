@@ -46,7 +46,7 @@ from scrubjay.model.requests import (
     Supersede,
 )
 from scrubjay.model.results import AuditEvent, Brief, Erasure, Extraction, Recalled, Report
-from scrubjay.model.scope import Scope
+from scrubjay.model.scope import Quota, Scope
 from scrubjay.model.turns import Record
 from scrubjay.ports import Clock
 
@@ -92,6 +92,7 @@ class Grant(StrEnum):
     """Send turns to the model that is configured; apart from admin, which makes no such key."""
 
 
+_QUOTA: Final = "Most that a scope, or a tenant, may hold for the key to write there."
 ScopeGrants = Mapping[str, tuple[Grant, ...]]
 _BY_SCOPE: Final = (
     "Permissions in further scopes, each with its own, such as read in `team/x`, write in `me/y`."
@@ -128,6 +129,7 @@ class Key(Result, frozen=True, kw_only=True):
     expires_at: Annotated[
         datetime | None, Meta(description="Time of expiry: refused from then on; None for never.")
     ] = None
+    quota: Annotated[Quota, Meta(description=_QUOTA)] = Quota()
 
     def covers(self, scope: Scope) -> bool:
         """Whether the key covers a scope: it allows something there."""
@@ -201,6 +203,7 @@ class Keys:
         actor: Actor | str = Actor.AGENT,
         origin: Origin | str | None = None,
         expires_at: datetime | None = None,
+        quota: Quota = Quota(),
     ) -> Issued:
         """Create a key; its token is only in the answer.
 
@@ -227,6 +230,7 @@ class Keys:
             origin=text.check("origin", Origin, origin or own_origin(who)),
             created_at=now,
             expires_at=expires,
+            quota=quota,
         )
         secret = _word(self._clock.random(32))
         self._write(f"key-{key.id}", _record(key, secret), expires)
@@ -347,6 +351,7 @@ class CreateKey(text.CheckedRequest, frozen=True, kw_only=True):
     expires_at: Annotated[
         text.Time | None, Meta(description="Time of expiry: refused from then on; None for never.")
     ] = None
+    quota: Annotated[Quota, Meta(description=_QUOTA)] = Quota()
 
 
 class RevokeKey(text.CheckedRequest, frozen=True):
@@ -491,6 +496,7 @@ class Access:
             actor=request.as_actor,
             origin=own if request.origin is None else lowered(self.holder, request.origin),
             expires_at=until,
+            quota=request.quota.within(self.holder.quota),
         )
 
     def revoke_key(self, scope: Scope, request: RevokeKey, caller: Caller) -> Key:
@@ -597,6 +603,7 @@ def _record(key: Key, secret: str) -> dict[str, Json]:
         "by_scope": {one: [grant.value for grant in some] for one, some in key.by_scope.items()},
         "actor": key.actor.value,
         "origin": key.origin.value,
+        "quota": {name: getattr(key.quota, name) for name in Quota.__struct_fields__},
         "digest": cast(Json, list(_digest(key.id, secret))),
     }
 
@@ -613,5 +620,6 @@ def _read(memory: Memory) -> tuple[str, tuple[Key, bytes]]:
         origin=Origin(record["origin"]),
         created_at=datetime.fromisoformat(record["created_at"]),
         expires_at=memory.expires_at,
+        quota=Quota(**record.get("quota", {})),
     )
     return key.id, (key, bytes(record["digest"]))

@@ -21,6 +21,7 @@ from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
+from scrubjay.model.scope import Quota
 from scrubjay.model.turns import Piece, Turn
 from scrubjay.ports import AskModel, Clock, Distiller, Embedder, Extractor, Reach, pass_by
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
@@ -104,6 +105,11 @@ def make_policy(settings: Settings) -> Policy:
         root_days=settings.root_days,
         root_keep_days=settings.root_keep_days,
         shelf_bytes=settings.shelf_bytes,
+        quota=Quota(
+            memories=settings.scope_memories,
+            megabytes=settings.scope_megabytes,
+            scopes=settings.tenant_scopes,
+        ),
         extract_seconds=settings.extraction.seconds,
         daily_tokens=settings.extraction.daily_tokens,
         raise_on_embedder_change=settings.on_embedder_change is OnEmbedderChange.RAISE,

@@ -65,6 +65,9 @@ class View(Protocol):
     def stale(self, collection: Collection, after: int, limit: int) -> Sequence[Row]:
         """Rows not erased with seq > after and an epoch below the head's, ascending."""
 
+    def count(self, collection: Collection) -> int:
+        """How many rows of a collection are not erased."""
+
     def derived(self, source: bytes) -> Sequence[bytes]:
         """Ids of the rows linked as derived from `source`."""
 
@@ -325,6 +328,9 @@ class Blobs(Protocol):
 
     def names(self, address: str) -> Sequence[str]:
         """The names of a scope's blobs, sorted."""
+
+    def size(self, address: str) -> int:
+        """Bytes of a scope's blobs."""
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
         """Every byte kept for the scope as (place, bytes), half-written leftovers included."""

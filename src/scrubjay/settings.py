@@ -100,6 +100,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Lock timeout of a writer, after which it raises Busy."""
     ballast_bytes: int = 4 * MEGABYTE
     """Disk space reserved so that erasure works on a full disk."""
+    scope_memories: int = 0
+    """Most memories of a scope; 0 for any number."""
+    scope_megabytes: int = 0
+    """Most megabytes of a scope on the disk; 0 for any number."""
+    tenant_scopes: int = 0
+    """Most scopes of a tenant; 0 for any number."""
     shelf_bytes: int = 256 * MEGABYTE
     """Memory budget of the open indexes."""
     drop_days: int = 30
@@ -193,6 +199,13 @@ KEYS: Final = (
     SettingField(
         "extraction.seconds", 30.0, "how long it may take over one turn", float, 1, 600
     ),
+    SettingField(
+        "scope_memories", 0, "most memories of a scope; 0: any number", int, 0, 10**9
+    ),
+    SettingField(
+        "scope_megabytes", 0, "most megabytes of a scope on the disk; 0: any number", int, 0, 10**6
+    ),
+    SettingField("tenant_scopes", 0, "most scopes of a tenant; 0: any number", int, 0, 10**9),
     SettingField("shelf_megabytes", 256, "memory for open indexes", int, 1, 1024 * 1024),
     SettingField("lock_seconds", 30.0, "how long a writer waits for another", float, 0, 3_600),
     SettingField(

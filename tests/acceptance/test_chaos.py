@@ -35,10 +35,15 @@ ALLOWED = {"store_busy", "store_full", "store_error", "key_missing"}
 
 
 @pytest.fixture
-def volume() -> Iterator[tuple[Path, bool]]:
-    """A folder, and whether it is a small disk of its own."""
+def volume(more: bool) -> Iterator[tuple[Path, bool]]:
+    """A folder, and whether it is a small disk of its own.
+
+    It has room for four times what the crowd writes: a rotation writes everything again, into the
+    log and then into the file, beside the log of the catalog and the segments before the new ones.
+    """
+    size = "64m" if more else "24m"
     with TemporaryDirectory(prefix="scrubjay-chaos-") as folder:
-        mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", folder]
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder]
         if subprocess.run(mount, capture_output=True, check=False).returncode:
             yield Path(folder), False
             return

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import apsw
 import pytest
 from msgspec.structs import replace
 
@@ -70,7 +71,7 @@ class Refusing:
     def fill(self) -> None:
         """Refuse to grow."""
         ballast = self.home / "data" / "ballast"
-        self._vfs.is_full = ballast.exists
+        self._vfs.is_full = lambda: ballast.exists() and ballast.stat().st_size == BALLAST
 
     def free(self) -> None:
         """Grow again."""
@@ -270,3 +271,38 @@ class Diary:
         for gone in self._gone:
             with pytest.raises(NotFound):
                 self.engine.get(SCOPE, Get(gone))
+
+
+def test_a_disk_full_of_the_log_is_usable_again_when_nobody_reads_any_more(
+    volume: Tmpfs | Refusing,
+) -> None:
+    """A reader that stands still keeps the log from beginning anew, until it fills the disk."""
+    place = replace(settings.at_home(volume.home), ballast_bytes=BALLAST)
+    engine = bootstrap.build(place, vfs=volume.vfs)
+    diary = Diary(engine)
+    for number in range(5):
+        diary.write(f"before/{number}")
+        diary.note(Retain(f"{number} " + "word " * 8_000, key=f"long/{number}"), engine)
+    (file,) = (volume.home / "data" / "scopes").glob("*.sqlite")
+    reader = apsw.Connection(str(file))
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT * FROM head").fetchall()
+    with pytest.raises(Full):
+        fill_with_rotations(engine, volume)
+    with pytest.raises(Full):
+        engine.retain(SCOPE, memory("refused"))
+    volume.fill()  # others take what is left
+    reader.close()
+    diary.write("after")
+    diary.check()
+    engine.finish_due(SCOPE)
+    assert engine.verify(SCOPE).problems == ()
+    engine.close()
+
+
+def fill_with_rotations(engine: Kernel, volume: Tmpfs | Refusing) -> None:
+    """Write all rows again and again, until no space is left for the log."""
+    for number in range(400):
+        if number == 5 and isinstance(volume, Refusing):
+            volume.fill()
+        engine.rotate(SCOPE)

@@ -40,6 +40,10 @@ class MemoryBlobs:
         with self._lock:
             return sorted(name for owner, name in self._blobs if owner == address)
 
+    def size(self, address: str) -> int:
+        """Bytes of a scope's blobs."""
+        return sum(len(content) for _, content in self.raw(address))
+
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
         """Every byte kept for the scope as (place, bytes)."""
         check_place("address", address)

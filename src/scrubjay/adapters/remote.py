@@ -9,10 +9,13 @@ answer, so the loop that reads would stay, and the package would need it without
 
 from __future__ import annotations
 
+import io
 import logging
+import socket
 from collections.abc import Callable, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Final
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from scrubjay.model.endpoints import is_loopback
@@ -40,6 +43,36 @@ class BadStatus(Unanswered):
         super().__init__(f"answered {status}.")
         self.status = status
         self.wait = wait
+
+
+class _TimedReader(io.RawIOBase):
+    """Reads from a socket, each time for no longer than what is left until a deadline."""
+
+    def __init__(self, sock: socket.socket, left: Callable[[], float]) -> None:
+        self._sock, self._left = sock, left
+        self._stream = sock.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._sock.settimeout(self._left())
+        return self._stream.readinto(buffer)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+class _TimedResponse(HTTPResponse):
+    """An answer that is over by a deadline, however slowly its head or its pieces drip in."""
+
+    def __init__(
+        self, sock: socket.socket, *args: Any, left: Callable[[], float], **more: Any
+    ) -> None:
+        super().__init__(sock, *args, **more)
+        self.fp.close()
+        self.fp = io.BufferedReader(_TimedReader(sock, left))
 
 
 class Remote:
@@ -123,19 +156,18 @@ class Remote:
         until = until if deadline is None else min(until, deadline)
         kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
         connection = kind(self._url.hostname or "", self._url.port, timeout=self._left(until))
+        timed = partial(_TimedResponse, left=lambda: self._left(until))
+        connection.response_class = cast(type[HTTPResponse], timed)
         raw = bytearray()
         try:
             whole = f"{self._url.path.rstrip('/')}{path}"
             connection.request("POST", whole, body=body, headers=dict(headers))
-            sock = connection.sock
             with connection.getresponse() as response:
                 # Piece by piece: neither longer nor later than it may be.
                 while chunk := response.read1(65_536):
                     raw += chunk
                     if len(raw) > most_bytes:
                         raise Unanswered("answered with too much.")
-                    if not response.isclosed():
-                        sock.settimeout(self._left(until))
         finally:
             connection.close()
         if response.status != 200:

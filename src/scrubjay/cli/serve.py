@@ -29,7 +29,7 @@ from scrubjay.model.filters import Filter
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.pages import Paged, paged
 from scrubjay.model.requests import Retain
-from scrubjay.model.scope import Scope
+from scrubjay.model.scope import Quota, Scope
 from scrubjay.model.text import check
 from scrubjay.surfaces.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABLE, PlaneOffer
 
@@ -385,6 +385,14 @@ def _keys(*, create: bool = False) -> Iterator[Keys]:
         default="that of the actor",
     ),
     fields(Retain, "expires_at --expires"),
+    Option(
+        "--most-memories", "Quota: memories that a scope holds at most for the key to write.", int,
+        least=0, default="any",
+    ),
+    Option(
+        "--most-megabytes", "Quota: megabytes of a scope on the disk.", int, least=0, default="any",
+    ),
+    Option("--most-scopes", "Quota: scopes of a tenant.", int, least=0, default="any"),
     JSON,
 )  # fmt: skip
 def create_key(
@@ -394,6 +402,9 @@ def create_key(
     actor: Actor = Actor.AGENT,
     origin: Origin | None = None,
     expires_at: datetime | None = None,
+    most_memories: int = 0,
+    most_megabytes: int = 0,
+    most_scopes: int = 0,
     scopes: Sequence[str] = (),
     by_scope: Sequence[str] = (),
 ) -> Output:
@@ -406,6 +417,9 @@ def create_key(
         issued = keys.create(
             name=name, scopes=scopes, grants=grants, by_scope=own, actor=actor, origin=origin,
             expires_at=expires_at,
+            quota=Quota(
+                memories=most_memories, megabytes=most_megabytes, scopes=most_scopes,
+            ),
         )  # fmt: skip
     notes = [f"Keep it safe: it is not shown again. It is listed as {issued.key.id}."]
     return Output(issued, lambda: render.line(issued.token), notes)

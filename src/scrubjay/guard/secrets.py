@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from base64 import b64decode
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -140,6 +141,22 @@ def chosen(text: str) -> int:
     return len(text) if letters and len(core) >= 6 and (digits or symbols) else 0
 
 
+def codes(text: str) -> int:
+    """Codes on lines of their own, up to the last that has a digit; three of them at least."""
+    lines = [line for line in re.finditer(r"[^\n]+", text) if any(map(str.isdigit, line[0]))]
+    return lines[-1].end() if len(lines) > 2 else 0
+
+
+def encoded(text: str) -> int:
+    """A name and a password in Base64, with a colon or a NUL between them."""
+    try:
+        plain = b64decode(text + "=" * (-len(text) % 4), b"-_" if set("-_") & set(text) else None)
+        name, _, password = plain.lstrip(b"\0").replace(b"\0", b":").decode().partition(":")
+    except ValueError:
+        return 0
+    return len(text) if name.isprintable() and len(password) > 2 and password.isprintable() else 0
+
+
 def strong(text: str) -> int:
     """A password of letters, digits and a symbol, which no name of a product is."""
     core = text.rstrip(".,:;?")
@@ -175,6 +192,8 @@ CHECKS: Final[Mapping[str, Callable[[str], int]]] = {
     "three_kinds": three_kinds,
     "opaque": opaque,
     "chosen": chosen,
+    "codes": codes,
+    "encoded": encoded,
     "strong": strong,
     "words": words,
 }
@@ -270,6 +289,7 @@ class Rule:
     allowed: tuple[str, ...] = ()
     whole: bool = False
     wraps: bool = True
+    columns: bool = False
     examples: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
 
@@ -450,6 +470,12 @@ def _within(view: _View, rule: int, start: int, end: int) -> Iterator[_Span]:
             (kind.edges != "none" and text[first - 1 : first].isalnum())
             or (kind.edges == "both" and text[last : last + 1].isalnum())
         )
+        if kind.columns:
+            for low, high in _cells(text[first:last]):
+                if _judged(kind, text[first + low : first + high]):
+                    yield _Span(*view.original(first + low, first + high), rule)
+            at = max(last, match.start() + 1)
+            continue
         last = first if touches else first + _judged(kind, text[first:last])
         at = last if last > first else match.start() + 1
         is_cut = match.end() == end < len(text) and match.start() > end - OVERLAP
@@ -457,6 +483,39 @@ def _within(view: _View, rule: int, start: int, end: int) -> Iterator[_Span]:
             place = view.original(first, last)
             if kind.wraps or b"\n" not in view.body[slice(*place)]:
                 yield _Span(*place, rule)
+
+
+_FIELDS: Final[Mapping[bytes, re.Pattern[bytes]]] = {
+    **{
+        mark: re.compile(rb'((?:"[^"]*"|[^%b])*)(?:%b|$)' % (2 * (re.escape(mark),)))
+        for mark in (b"|", b"\t", b",", b";")
+    },
+    b"  ": re.compile(rb"(\S+(?: \S+)*)"),
+    b" ": re.compile(rb"(\S+)"),
+}
+"""How a line falls into fields, by what separates them; the first separator of the head counts."""
+_SECRET_FIELD: Final = re.compile(
+    rb"(?i)[\s\"']*(?:[\w .-]*[_ .-])?(?:password|passwd|pwd|passwort|passphrase|passcode|secret"
+    rb"|token|api[_ -]?key|access[_ -]?key|secret[_ -]?key|credential|pin)[\s\"']*"
+)
+
+
+def _cells(table: bytes) -> Iterator[tuple[int, int]]:
+    """The places of the cells of a table below the names of secrets in its first line."""
+    head, _, rows = table.partition(b"\n")
+    split = next(fields for mark, fields in _FIELDS.items() if mark in head.strip())
+    names = [field[1] for field in split.finditer(head)]
+    columns = [at for at, name in enumerate(names) if _SECRET_FIELD.fullmatch(name)]
+    start = len(head) + 1
+    for row in rows.splitlines(keepends=True):
+        fields = list(split.finditer(row.rstrip(b"\r\n")))
+        for column in columns if len(fields) == len(names) else ():
+            cell = fields[column][1]
+            bare = cell.strip(b" \t\"'")
+            if chosen(bare.decode("latin-1")) or opaque(bare.decode("latin-1")):
+                low = start + fields[column].start(1) + cell.index(bare)
+                yield low, low + len(bare)
+        start += len(row)
 
 
 def _judged(rule: Rule, secret: bytes) -> int:
@@ -537,7 +596,9 @@ def _prefilter() -> re2.Set:
     chosen = re2.Set.SearchSet(options)
     for rule in rules():
         words = "|".join(map(re2.escape, rule.keywords))
-        chosen.Add(rule.hint or (f"(?i){words}" if words else rule.regex))
+        # Without its edges: an escape may stand where a letter must not.
+        bare = rule.regex.removeprefix(_LEFT_EDGE).removesuffix(_RIGHT_EDGE)
+        chosen.Add(rule.hint or (f"(?i){words}" if words else bare))
     for hint in _HINTS:
         chosen.Add(hint)
     for place in _precise().values():

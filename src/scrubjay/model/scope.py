@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from scrubjay.model.errors import InvalidRequest
 
@@ -52,3 +53,23 @@ class Scope(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.tenant}/{self.owner}"
+
+
+class Quota(Struct, frozen=True, kw_only=True):
+    """Quota: the most that a scope and a tenant may hold; 0 for any amount."""
+
+    memories: Annotated[
+        int, Meta(ge=0, description="Most memories of a scope, superseded ones too; 0 for any.")
+    ] = 0
+    megabytes: Annotated[
+        int, Meta(ge=0, description="Most megabytes of a scope on the disk; 0 for any.")
+    ] = 0
+    scopes: Annotated[int, Meta(ge=0, description="Most scopes of a tenant; 0 for any.")] = 0
+
+    def within(self, other: Quota) -> Quota:
+        """The stricter of both, part by part."""
+        limits = {
+            name: min(filter(None, (getattr(self, name), getattr(other, name))), default=0)
+            for name in self.__struct_fields__
+        }
+        return Quota(**limits)

@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from scrubjay.access import Key
 from scrubjay.bridge import Abandoned
+from scrubjay.engine.scope.quota import allowed
 from scrubjay.model.scope import Scope
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import Operation
@@ -75,7 +76,7 @@ class HttpEndpoint(ABC, Generic[Result]):
                 state["trace_id"] = span.trace_id
                 if operation.writes:
                     return await bridge.write(
-                        lambda: self.perform(visit, span), heavy=operation.heavy
+                        lambda: self._within_quota(visit, span), heavy=operation.heavy
                     )
                 if (done := self.at_once(visit, span)) is not None:
                     return done
@@ -85,6 +86,10 @@ class HttpEndpoint(ABC, Generic[Result]):
                     gone=disconnected,
                     heavy=operation.heavy,
                 )
+
+    def _within_quota(self, visit: Visit, span: Span) -> Result:
+        with allowed(visit.holder.quota):
+            return self.perform(visit, span)
 
     async def _spend(self, holder: Key) -> Spent | None:
         """Take a token from the rate limit bucket; a write may wait for one, a read does not."""

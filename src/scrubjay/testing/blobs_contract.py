@@ -78,6 +78,12 @@ class BlobsContract:
         blobs.delete(ALICE, "body")
         assert blobs.names(ALICE) == ["other"]
 
+    def test_the_size_is_that_of_all_blobs_of_an_address(self, blobs: Blobs) -> None:
+        assert blobs.size(ALICE) == 0
+        blobs.put(ALICE, "a", bytes(100))
+        blobs.put(ALICE, "b", bytes(1_000))
+        assert blobs.size(ALICE) == 1_100
+
     def test_names_are_sorted(self, blobs: Blobs) -> None:
         assert blobs.names(ALICE) == []
         for name in ("b", "a.2", "c", "a-1"):

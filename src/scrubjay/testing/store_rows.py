@@ -89,6 +89,11 @@ class RowContract:
         assert look(store, lambda view: view.row(MEMORY, b"?" * 16)) is None
         assert look(store, lambda view: view.row_by_key(MEMORY, b"?" * 16)) is None
 
+    def test_rows_are_counted_without_erased_ones(self, store: Store) -> None:
+        rows = put(store, a_row("one"), a_row("two"), a_row("three"))
+        erase(store, rows[0])
+        assert look(store, lambda view: view.count(MEMORY)) == 2
+
     def test_rows_are_found_by_their_ids_in_one_call(self, store: Store) -> None:
         one, two, three = put(store, *(a_row(name) for name in ("one", "two", "three")))
         erase(store, two)

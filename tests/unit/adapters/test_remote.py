@@ -5,16 +5,20 @@ from __future__ import annotations
 import logging
 import ssl
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from scrubjay.adapters.remote import BadStatus, Remote, Unanswered
+from scrubjay.adapters.clock import SystemClock
+from scrubjay.adapters.remote import BadStatus, Late, Remote, Unanswered
 from scrubjay.model.errors import InvalidRequest
+from scrubjay.ports import Clock
 from scrubjay.service.issuer import check_url
 from scrubjay.testing.clock import FakeClock
 from tests.certificates import certificate_for_localhost
 from tests.support import loopback
+from tests.support.dripping import DRIPS, FLOOD, dripping
 from tests.support.embedding_server import serve_embeddings
 from tests.support.loopback import Failure
 
@@ -30,13 +34,15 @@ NOT_OURS = (
 )
 
 
-def remote(url: str) -> Remote:
+def remote(
+    url: str, *, seconds: float = 5, attempts: int = 2, clock: Clock | None = None
+) -> Remote:
     return Remote(
         url,
         name="model",
-        seconds=5,
-        attempts=2,
-        clock=FakeClock(),
+        seconds=seconds,
+        attempts=attempts,
+        clock=clock or FakeClock(),
         sleep=lambda _: None,
         log=logging.getLogger("test"),
     )
@@ -79,3 +85,22 @@ def test_a_name_that_leads_to_this_machine_gets_nothing_without_its_certificate(
     ):
         remote(f"https://localhost:{port}").post("/embeddings", b"{}", {}, most_bytes=100)
     assert heard == []
+
+
+@pytest.mark.parametrize("drip", DRIPS)
+def test_an_endpoint_that_drips_is_given_up_at_the_deadline(drip: str) -> None:
+    """Whatever it never finishes: each byte in time is no answer in time."""
+    with dripping(*DRIPS[drip]) as (port, _):
+        slow = remote(f"http://127.0.0.1:{port}", seconds=0.3, clock=SystemClock(), attempts=1)
+        begun = time.monotonic()
+        with pytest.raises(Late):
+            slow.post("/embeddings", b"{}", {}, most_bytes=100_000)
+        assert time.monotonic() - begun < 3
+
+
+def test_an_answer_without_an_end_is_read_no_further_than_its_limit() -> None:
+    with dripping(*FLOOD, pause=0) as (port, sent):
+        flood = remote(f"http://127.0.0.1:{port}", clock=SystemClock(), attempts=1)
+        with pytest.raises(Unanswered, match="too much"):
+            flood.post("/embeddings", b"{}", {}, most_bytes=100_000)
+        assert sum(sent) < 20_000_000

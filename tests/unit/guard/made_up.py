@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import string
+from base64 import b64encode
 
 ALPHABETS = {
     "alnum": string.ascii_letters + string.digits,
@@ -46,6 +47,8 @@ def fill(template: str, chance: random.Random) -> tuple[str, list[str]]:
 def _made(kind: str, size: str, length: str, chance: random.Random) -> str:
     if kind == "uuid":
         return "-".join(drawn("hex", n, chance) for n in (8, 4, 4, 4, 12))
+    if kind == "pair":
+        return b64encode(f"alice:{drawn('alnum', int(size), chance)}".encode()).decode()
     if kind == "words":
         return " ".join(chance.sample(_WORDS, int(size)))
     if kind in {"cards", "ibans"}:

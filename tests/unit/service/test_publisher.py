@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from scrubjay.service.issuer import Template, Trust, Unreachable
 from scrubjay.service.tokens import ALGORITHMS, MOST_BYTES, Publisher, read_keys
 from scrubjay.testing.clock import FakeClock
 from tests.certificates import certificate_for_localhost
+from tests.support.dripping import DRIPS, FLOOD, dripping
 from tests.support.issuer import DISCOVERY, KEYS, Issuer, SigningKey, private_key, serve_issuer
 from tests.support.loopback import Failure
 
@@ -94,6 +96,23 @@ def test_an_issuer_that_takes_too_long_is_given_up(issuer: Issuer) -> None:
     issuer.failures.append(Failure(delay=30))
     with pytest.raises(Unreachable, match="in time"):
         fetched(issuer, seconds=0.05)
+
+
+@pytest.mark.parametrize("drip", DRIPS)
+def test_an_issuer_that_drips_is_given_up_at_the_deadline(drip: str) -> None:
+    with dripping(*DRIPS[drip]) as (port, _):
+        publisher = Publisher(trust(f"http://127.0.0.1:{port}"), seconds=0.3)
+        begun = time.monotonic()
+        with pytest.raises(Unreachable):
+            asyncio.run(publisher.keys())
+        assert time.monotonic() - begun < 3
+
+
+def test_an_issuer_that_pours_without_end_is_read_no_further_than_the_limit() -> None:
+    with dripping(*FLOOD, pause=0) as (port, sent):
+        with pytest.raises(Unreachable, match="too much"):
+            asyncio.run(Publisher(trust(f"http://127.0.0.1:{port}")).keys())
+        assert sum(sent) < 20_000_000
 
 
 @pytest.mark.parametrize("address", [None, 7, "", "keys", "ftp://x/keys", "http://evil.example/k"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -60,6 +62,16 @@ class FileBlobs:
         with failures(_PLACE):
             found = self._disk.names(self._folder(address))
         return [name for name in found if not name.startswith(".")]
+
+    def size(self, address: str) -> int:
+        """Bytes of a scope's blobs."""
+        with (
+            failures(_PLACE),
+            suppress(FileNotFoundError),
+            os.scandir(self._folder(address)) as entries,
+        ):
+            return sum(entry.stat().st_size for entry in entries)
+        return 0
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
         """Every byte kept for the scope as (place, bytes), half-written leftovers included."""

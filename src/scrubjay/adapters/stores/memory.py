@@ -223,6 +223,9 @@ class MemoryView:
     def head(self) -> Head:
         return self._state.head
 
+    def count(self, collection: Collection) -> int:
+        return sum(1 for _ in self._live(collection))
+
     def row(self, collection: Collection, row_id: bytes) -> Row | None:
         return self._state.rows[collection].get(row_id)
 

@@ -16,11 +16,13 @@ from scrubjay.engine.scope.commits import commit
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key, name_sealer, scope_name
 from scrubjay.engine.scope.open_scope import DESTROYED, OpenScope, changes
+from scrubjay.engine.scope.quota import quota_of
 from scrubjay.engine.scope.scope_keys import LOOKUP, slot
 from scrubjay.model.errors import (
     Damaged,
     Destroyed,
     KeyMissing,
+    LimitReached,
     NeedsConfirmation,
     NotFound,
     SealBroken,
@@ -50,6 +52,7 @@ def open_scope(
     if entry is None:
         if not create:
             raise NotFound(f"There is no scope {scope}.", hint="The first write creates it.")
+        _check_tenant(ports, scope)
         make(ports, scope, address)
     elif not ports.store.exists(address):
         raise StoreError(
@@ -65,6 +68,16 @@ def open_scope(
     opened.head()
     opened.examine()
     return opened
+
+
+def _check_tenant(ports: Ports, scope: Scope) -> None:
+    """LimitReached if the tenant has its quota of scopes already."""
+    most = quota_of(ports.policy).scopes
+    if most and sum(one.tenant == scope.tenant for one in scopes(ports)[0]) >= most:
+        raise LimitReached(
+            f"The tenant {scope.tenant} has reached its quota of {most:,} scopes.",
+            hint="Nothing was made. Destroy a scope that is not needed, or have the quota raised.",
+        )
 
 
 def locate(ports: Ports, scope: Scope, *, make: bool = False) -> tuple[str, CatalogEntry | None]:

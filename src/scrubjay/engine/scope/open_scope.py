@@ -22,6 +22,7 @@ from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.limits import ScopeLimits
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
 from scrubjay.engine.scope.provisions import LongBody, Need, Provisions
+from scrubjay.engine.scope.quota import QuotaCheck, quota_of
 from scrubjay.engine.scope.scope_keys import ScopeKeys, slot
 from scrubjay.model import records, turns
 from scrubjay.model.echo import plain_words
@@ -40,7 +41,7 @@ from scrubjay.model.memory import Memory
 from scrubjay.model.results import ErasedCell
 from scrubjay.model.retention import Duplicates
 from scrubjay.model.rows import Collection, Due, Freeze, Head, Row
-from scrubjay.model.scope import Scope
+from scrubjay.model.scope import Quota, Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
 from scrubjay.ports import (
@@ -133,6 +134,7 @@ class OpenScope:
         self._reached = 0
         self.kept = PlaintextCache(ports.policy.kept_bytes)
         self._progress: dict[Collection, tuple[int, int]] = {}
+        self._quota = QuotaCheck(ports, scope, address)
         self.leased: dict[str, str] = {}
         """Jobs that this process took a lease of, and the holder's name."""
 
@@ -461,7 +463,10 @@ class OpenScope:
         """Write a row that was sealed in the present epoch."""
         if row.blob is not None:
             self._claim(tx, row.blob)
-        return tx.put(collection, row)
+        written = tx.put(collection, row)
+        if collection is Collection.MEMORY and written.born == written.seq and self._provisions:
+            self._provisions.fresh += 1
+        return written
 
     def erased_cells(self, collection: Collection, row: Row) -> list[ErasedCell]:
         """The cells of a row, as a receipt names them."""
@@ -587,9 +592,14 @@ class OpenScope:
         the view it is given, and keeps nothing of an attempt that was rolled back.
         """
         ahead, room = Provisions(), False
+        limits = Quota() if frozen_too or erasing else quota_of(self.ports.policy)
+        if limits.megabytes:
+            self._quota.check_size(limits.megabytes)
         for _ in range(_WRITE_TRIES):
             try:
-                return self._attempt(work, ahead, frozen_too=frozen_too, erasing=erasing)
+                return self._attempt(
+                    work, ahead, limits.memories, frozen_too=frozen_too, erasing=erasing
+                )
             except Need as need:
                 try:
                     need.meet()
@@ -601,7 +611,13 @@ class OpenScope:
         raise Busy(f"Others change the keys of {self.scope} faster than this write can follow.")
 
     def _attempt(
-        self, work: Callable[[Tx], Result], ahead: Provisions, *, frozen_too: bool, erasing: bool
+        self,
+        work: Callable[[Tx], Result],
+        ahead: Provisions,
+        most: int,
+        *,
+        frozen_too: bool,
+        erasing: bool,
     ) -> Result:
         self.keys.renew()
         taken: Counter[tuple[str, str]] | None = None
@@ -617,6 +633,7 @@ class OpenScope:
             if head.frozen is not Freeze.NONE and not frozen_too:
                 raise Frozen(f"The scope {self.scope} is frozen.")
             ahead.wanted.clear()
+            ahead.fresh = 0
             ahead.keys.clear()
             self._local.provisions = ahead
             try:
@@ -625,6 +642,8 @@ class OpenScope:
                 result = work(tx)
             finally:
                 self._local.provisions = None
+            if most and ahead.fresh:
+                self._quota.check_number(tx, head.memory.seq, ahead.fresh, most)
             if ahead.wanted:
                 raise Need(partial(self._store_wanted, ahead, erasing=erasing))
             return result

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from scrubjay.model.scope import Quota
+
 
 class Policy(Struct, frozen=True, kw_only=True):
     """Tuning of the engine: sizes, budgets and waiting times."""
@@ -36,6 +38,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     """The same for all memories of a turn: callers of record wait at most 2 s."""
     extract_seconds: float = 30.0
     """Timeout of the language model for one turn."""
+    quota: Quota = Quota()
+    """Most that a scope and a tenant may hold; a write beyond it is refused."""
     daily_tokens: int = 0
     """Daily token limit of extraction per scope (UTC day); 0 for none."""
     raise_on_embedder_change: bool = False

@@ -45,6 +45,8 @@ class Provisions(Struct, kw_only=True):
     """Those of the blobs that are stored, and pending."""
     wanted: set[str] = set()
     """Those that the last attempt referred to, and that are not stored yet."""
+    fresh: int = 0
+    """How many memories the last attempt added."""
     made: dict[str, tuple[bytes, bytes]] = {}
     """Keys of epochs that this write begins where slots lie beside the rows, and wrapped."""
     keys: dict[tuple[Collection, int], bytes] = {}

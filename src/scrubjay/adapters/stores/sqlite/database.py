@@ -147,7 +147,7 @@ class Database:
         except apsw.BusyError:
             pass  # a reader needs the log; what it still holds goes with the next settling
         except apsw.FullError:
-            if not self._kind.ballast.release():
+            if not self._kind.ballast.lend():
                 raise
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:

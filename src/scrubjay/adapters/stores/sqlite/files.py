@@ -104,11 +104,12 @@ def held(path: str, timeout: float) -> Iterator[None]:
 
 
 class Ballast:
-    """Ballast file: disk space reserved for an erasure on a full disk."""
+    """Ballast file: disk space reserved for erasures, and for folding logs, on a full disk."""
 
     def __init__(self, path: Path, size: int) -> None:
         self._path = os.fspath(path)
         self._size = size
+        self._for_logs = size // 4
         self._seen_until = 0.0
 
     def demand(self) -> None:
@@ -127,8 +128,15 @@ class Ballast:
             self._allocate()
         self._seen_until = now + _RECHECK_SECONDS
 
-    def release(self) -> bool:
-        """Release the reserve; whether there was one."""
+    def release(self) -> None:
+        """Release the reserve, but for the part that a log needs to begin anew."""
+        self._seen_until = 0.0
+        with suppress(OSError):
+            if os.stat(self._path).st_size > self._for_logs:
+                os.truncate(self._path, self._for_logs)
+
+    def lend(self) -> bool:
+        """Release all of it, for a log that gives back more; whether there was any."""
         self._seen_until = 0.0
         with suppress(FileNotFoundError):
             os.unlink(self._path)
@@ -138,6 +146,7 @@ class Ballast:
     def _allocate(self) -> None:
         try:
             fd = os.open(self._path, _FLAGS, 0o600)
+            before = os.fstat(fd).st_size
             try:
                 if hasattr(os, "posix_fallocate"):
                     os.posix_fallocate(fd, 0, self._size)
@@ -146,10 +155,12 @@ class Ballast:
                 zeros = bytes(_CHUNK)
                 for at in range(0, self._size, _CHUNK):
                     os.pwrite(fd, zeros[: self._size - at], at)
+            except OSError:
+                os.truncate(fd, min(before, self._for_logs))
+                raise
             finally:
                 os.close(fd)
         except OSError as error:
-            self.release()
             raise faults.fault(error) from error
 
 
@@ -242,7 +253,7 @@ class FileKind(Struct, frozen=True, kw_only=True):
             return self._connect(path)
         except Full:
             # Who cannot open a file cannot erase from it.
-            if not self.ballast.release():
+            if not self.ballast.lend():
                 raise
             return self._connect(path)
 

@@ -104,8 +104,11 @@ SELECT count, cell, mac FROM audit WHERE count > ? ORDER BY count LIMIT ?
 -- append_audit --
 INSERT INTO audit (count, cell, mac) VALUES (?, ?, ?)
 
--- page_count --
-PRAGMA page_count
+-- used_pages --
+SELECT page_count - freelist_count FROM pragma_page_count, pragma_freelist_count
+
+-- count --
+SELECT count(*) FROM {table} WHERE erased = 0
 
 -- page_size --
 PRAGMA page_size

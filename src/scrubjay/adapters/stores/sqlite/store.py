@@ -116,7 +116,7 @@ class SqliteStore:
 
     def size(self, address: str) -> int:
         with Reading(self._scopes, address) as view:
-            ((pages,),) = view.all(QUERIES["page_count"])
+            ((pages,),) = view.all(QUERIES["used_pages"])
             ((page_bytes,),) = view.all(QUERIES["page_size"])
             return int(pages * page_bytes)
 

@@ -245,6 +245,10 @@ class SqliteView(Statements):
         epoch = self.head().at(collection).epoch
         return self._rows(collection, "stale", after, epoch, limit)
 
+    def count(self, collection: Collection) -> int:
+        ((rows,),) = self.all(TABLES[collection]["count"])
+        return int(rows)
+
     def derived(self, source: bytes) -> Sequence[bytes]:
         return [found for (found,) in self.all(QUERIES["derived"], (source,))]
 

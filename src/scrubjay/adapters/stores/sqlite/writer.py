@@ -57,7 +57,7 @@ class FileWriter:
         affordable = batch
         if not all(request.erasing for request in batch):
             try:
-                self._kind.ballast.demand()
+                self._demand_reserve()
             except StoreError as error:
                 # While the reserve is used up, only erasing requests may run.
                 affordable = [request for request in batch if request.erasing]
@@ -76,10 +76,31 @@ class FileWriter:
         else:
             return
         self._kind.ballast.release()
-        with suppress(apsw.Error):  # the log begins anew in the space it has, if it can
-            self._ready().connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self._shorten_log()
         # What was rolled back runs once more: the only case in which work runs twice.
         self._attempt(again)
+
+    def _demand_reserve(self) -> None:
+        """The reserve is there, or made again; what fills the disk may be our own log."""
+        try:
+            self._kind.ballast.demand()
+        except Full:
+            self._shorten_log()
+            self._kind.ballast.demand()
+
+    def _shorten_log(self) -> None:
+        """Let the log begin anew, if no reader needs it and the file finds space for the rest."""
+        connection = self._ready().connection
+        connection.set_busy_timeout(0)
+        try:
+            with suppress(apsw.Error):
+                try:
+                    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                except apsw.FullError:
+                    self._kind.ballast.lend()
+                    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            connection.set_busy_timeout(int(self._kind.timeout * 1000))
 
     def _attempt(self, batch: Sequence[Request]) -> None:
         if not batch:
