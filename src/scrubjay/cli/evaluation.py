@@ -27,6 +27,7 @@ _PIPED_WIDTH = 110
     JSON,
     Option("--run-file", "File for what each question recalled, as JSON lines.", Path),
     Option("--plot", "File for a plot of recall by depth, as SVG.", Path),
+    Option("--calibration", "File for a plot of relevance against what answers, as SVG.", Path),
 )  # fmt: skip
 def evaluate(
     dir: Path,
@@ -35,6 +36,7 @@ def evaluate(
     top: int = 20,
     run_file: Path | None = None,
     plot: Path | None = None,
+    calibration: Path | None = None,
 ) -> Output:
     """Measure recall on conversations whose evidence is known; no language model takes part.
 
@@ -49,10 +51,10 @@ def evaluate(
 
     from scrubjay import files
     from scrubjay.surfaces.evaluation import dataset, report
-    from scrubjay.surfaces.evaluation.plot import draw
+    from scrubjay.surfaces.evaluation.plot import draw, draw_calibration
     from scrubjay.surfaces.evaluation.trial import attempt
 
-    for path in filter(None, (run_file, plot)):
+    for path in filter(None, (run_file, plot, calibration)):
         # Say now what would otherwise be found out after minutes of work.
         if path.is_dir():
             raise InvalidRequest(f"{path} is a folder.", hint="Name a file to write.")
@@ -74,6 +76,9 @@ def evaluate(
         curves = {trial.name: report.curve(trial, top=top) for trial in trials}
         files.write(plot, draw(curves).encode())
     reports = [report.report(trial, top=top) for trial in trials]
+    if calibration:
+        found = {one.name: one.calibration for one in reports}
+        files.write(calibration, draw_calibration(found).encode())
     console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
     figures = report.as_json(reports, top=top)
     return Output(figures, lambda: report.show(console, reports))

@@ -296,9 +296,8 @@ def _listed(table: str, name: str) -> frozenset[str]:
 
 @cache
 def pattern(table: str, name: str) -> re.Pattern[str]:
-    """A regular expression of `languages.toml`; those of questions ignore case."""
-    flags = re.IGNORECASE if table == "question" else re.NOFLAG
-    return re.compile("|".join(map("".join, _languages()[table][name])), flags)
+    """A regular expression of `languages.toml`, for text in lower case."""
+    return re.compile("|".join(map("".join, _languages()[table][name])))
 
 
 def stop_words(language: str) -> frozenset[str]:

@@ -82,9 +82,10 @@ def parse(
     of the zone.
     """
     assistants = _in_role(speakers, ASSISTANT_NAMES)
+    lowered = question.lower()
     asked = _named(question, speakers, strange)
     named = bool(asked)
-    if not asked and pattern("question", "second_person").search(question):
+    if not asked and pattern("question", "second_person").search(lowered):
         asked = assistants
     elif not asked and (users := _in_role(speakers, USER_NAMES)):
         # What nobody in particular said, such as a bare fact, is kept for the user like theirs.
@@ -92,13 +93,13 @@ def parse(
     return ParsedQuery(
         asked=asked,
         named=named,
-        own=not named and _is_own(question),
+        own=not named and _is_own(lowered),
         assistants=assistants,
         windows=tuple(windows(question, asked_at, latest, zone)),
         asked_at=asked_at,
-        when=bool(pattern("question", "when").search(question)),
+        when=bool(pattern("question", "when").search(lowered)),
         advice=asks_advice(question),
-        many=bool(pattern("question", "many").search(question)),
+        many=bool(pattern("question", "many").search(lowered)),
     )
 
 
@@ -111,7 +112,8 @@ def _is_own(question: str) -> bool:
 def asks_advice(question: str) -> bool:
     """Whether the question asks for help or advice now, not for a memory."""
     request, advice = pattern("question", "request"), pattern("question", "advice")
-    return bool(request.search(question.strip()) or advice.search(question))
+    asked = question.strip().lower()
+    return bool(request.search(asked) or advice.search(asked))
 
 
 # -- who --------------------------------------------------------------------------------------

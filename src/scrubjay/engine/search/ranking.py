@@ -271,7 +271,7 @@ EXACT = 6
 """How much more a day counts that nobody mistakes, such as yesterday."""
 BEHIND = 1e-3
 """How much lower a question stands than the short reply that it completes."""
-SPARE = 30
+SPARE = 10
 """How many more rows are looked at where a question asks for several things."""
 DAY = 86400.0
 OLD_DAYS = 365
@@ -490,12 +490,14 @@ def best(scored: Scored, *, limit: int, allowed: Mask | None = None) -> list[Ran
     scores = {row: sum(parts[row].values()) for row in rows}
     rows.sort(key=lambda row: (-scores[row], row))
     if scored.query.many:
+        whole = dict(scores)
         rows = _spread(rows, scores, columns)[:limit]
+        for row in rows:
+            if scores[row] != whole[row]:
+                parts[row]["again"] = scores[row] - whole[row]
     likely = relevance(scored.query, scored.evidence, sums, rows)
     for row in rows:
         score = scores[row]
-        if lost := score - sum(parts[row].values()):
-            parts[row]["again"] = lost
         bounded = min(max(score, 0.0), 1.0)
         if bounded != score:
             # What had to be cut off is a part of its own.

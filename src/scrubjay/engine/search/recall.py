@@ -400,10 +400,10 @@ def latest_first(hits: list[Hit], query: str) -> list[Hit]:
     Of a question for what is so now. The later one names what the earlier one names (Acme), speaks
     of itself like it, and lacks at most one term of the question that the earlier one has (work).
     """
+    if not pattern("question", "present").search(query.lower()):
+        return hits
     heads = hits[:_READ]
     ending = [hit for hit in heads if pattern("signs", "ending").search(hit.memory.content.lower())]
-    if not ending or not pattern("question", "present").search(query):
-        return hits
     own, asked = pattern("question", "first_person"), gist(query)
     for later in ending:
         text = later.memory.content
@@ -414,7 +414,7 @@ def latest_first(hits: list[Hit], query: str) -> list[Hit]:
                 hit.memory.said_at < later.memory.said_at
                 and not proper_names(text).isdisjoint(proper_names(told) - set(words(query)))
                 and len(lacking & gist(told)) <= 1
-                and bool(own.search(told)) == bool(own.search(text))
+                and bool(own.search(told.lower())) == bool(own.search(text.lower()))
             ):
                 heads.remove(later)
                 heads.insert(place, _lifted(later, hit.score))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
+from math import sqrt
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrubjay.surfaces.evaluation.report import Estimate
+from scrubjay.surfaces.evaluation.report import Calibration, Estimate
 
 _WIDTH, _HEIGHT = 820, 480
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 190, 76, 60
@@ -60,8 +61,7 @@ def draw(curves: Mapping[str, Sequence[Estimate]]) -> str:
             found = curve[k - 1]
             note = f"{name}, R@{k}: {found.mean:.1f} ({found.low:.1f} to {found.high:.1f})"
             points[k - 1] = replace(points[k - 1], note=note)
-        short = name if len(name) <= _NAME_CHARS else name[: _NAME_CHARS - 1] + "…"
-        lines.append((f"{short} {curve[-1].mean:.1f}", points))
+        lines.append((f"{_shortened(name)} {curve[-1].mean:.1f}", points))
     about = (
         "Share of the turns that hold the answer among the first k, in percent, with 95 % intervals"
     )
@@ -73,6 +73,42 @@ def draw(curves: Mapping[str, Sequence[Estimate]]) -> str:
         y_ticks=range(0, 101, 20),
         lines=lines,
     )
+
+
+def draw_calibration(found: Mapping[str, Calibration]) -> str:
+    """Reliability diagram: the share of hits that answer, against their mean relevance."""
+    ideal = [ChartPoint(x, x, x, x) for x in (0, 100)]
+    lines: list[tuple[str, Sequence[ChartPoint]]] = [("as it should be", ideal)]
+    for name, one in found.items():
+        points = []
+        for mean, share, size in one.bins:
+            low, high = wilson(share, size)
+            note = f"{name}: relevance {mean:.2f}, {100 * share:.1f} % of {size:,} hits answer"
+            points.append(ChartPoint(100 * mean, 100 * share, 100 * low, 100 * high, note))
+        if points:
+            lines.append((_shortened(name), points))
+    about = "Share of the hits that answer by their relevance, in percent, with 95 % intervals"
+    ticks = range(0, 101, 20)
+    return chart(
+        "How far relevance can be trusted",
+        about,
+        x_label="mean relevance of the hits, in percent",
+        x_ticks=ticks,
+        y_ticks=ticks,
+        lines=lines,
+    )
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share of so many."""
+    z = 1.96
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    around = z * sqrt(share * (1 - share) / count + z * z / (4 * count**2)) / (1 + z * z / count)
+    return max(middle - around, 0.0), min(middle + around, 1.0)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _NAME_CHARS else name[: _NAME_CHARS - 1] + "…"
 
 
 def chart(

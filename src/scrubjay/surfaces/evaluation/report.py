@@ -26,6 +26,8 @@ RESAMPLES: Final = 2_000
 SEED: Final = 20
 _COVERED: Final = 0.95
 _REASONS: Final = 3
+THRESHOLDS: Final = (0.005, 0.01, INJECTED, 0.05, 0.1, 0.2)
+"""Thresholds of relevance whose trade-off is reported."""
 Judge: TypeAlias = Callable[[Sequence[str], frozenset[str]], float]
 
 # -- figures --------------------------------------------------------------------------------------
@@ -178,10 +180,15 @@ class Calibration(Struct, frozen=True, kw_only=True):
     """How much of the evidence found, in percent, is as relevant as what is injected unasked."""
     bins: tuple[tuple[float, float, int], ...]
     """Reliability table: mean relevance, share that answers, hits; for each tenth that has any."""
+    trade_off: tuple[tuple[float, float, float | None], ...]
+    """What each of THRESHOLDS keeps of the evidence found, and for how many of the questions that
+    nothing answers it leaves nothing, in percent; None where there are no such questions."""
 
     @classmethod
-    def of(cls, answers: Sequence[RankedAnswer]) -> Calibration:
-        """The calibration of the hits of some answers."""
+    def of(
+        cls, answers: Sequence[RankedAnswer], unanswered: Sequence[RankedAnswer] = ()
+    ) -> Calibration:
+        """The calibration of the hits of some answers, and the trade-off against the others."""
         hits = [
             [(p, id in one.question.gold) for id, p in zip(one.ranked, one.relevance, strict=True)]
             for one in answers
@@ -189,11 +196,20 @@ class Calibration(Struct, frozen=True, kw_only=True):
         every = [pair for some in hits for pair in some]
         bins = _bins(every)
         gold = [p for p, answers_it in every if answers_it]
+        foreign = [max(answer.relevance, default=0.0) for answer in unanswered]
+
+        def kept(threshold: float) -> float:
+            return 100 * fmean(p >= threshold for p in gold) if gold else 0.0
+
+        def silent(threshold: float) -> float | None:
+            return 100 * fmean(p < threshold for p in foreign) if foreign else None
+
         return cls(
             error=_calibration_error(bins),
             first_error=_calibration_error(_bins([some[0] for some in hits if some])),
-            kept=100 * fmean(p >= INJECTED for p in gold) if gold else 0.0,
+            kept=kept(INJECTED),
             bins=bins,
+            trade_off=tuple((one, kept(one), silent(one)) for one in THRESHOLDS),
         )
 
 
@@ -260,7 +276,7 @@ def report(trial: Trial, *, top: int) -> SetReport:
         nothing=tuple(
             FoundNothing.of(name, answers, answered) for name, answers in sorted(without.items())
         ),
-        calibration=Calibration.of(answered),
+        calibration=Calibration.of(answered, [one for some in without.values() for one in some]),
         timing=Timing(
             turns=trial.turns,
             empty_turns=trial.empty,
@@ -331,6 +347,10 @@ def as_json(reports: Sequence[SetReport], *, top: int) -> dict[str, Json]:
                     [round(mean, 4), round(share, 4), size]
                     for mean, share, size in one.calibration.bins
                 ],
+                "trade_off": [
+                    [threshold, round(kept, 2), None if silent is None else round(silent, 2)]
+                    for threshold, kept, silent in one.calibration.trade_off
+                ],
             },
             "timing": {name: round(value, 2) for name, value in asdict(one.timing).items()},
         }
@@ -374,6 +394,8 @@ def show(console: Console, reports: Sequence[SetReport]) -> None:
         for group in one.categories:
             table.add_row(*_row(group))
         console.print(table)
+        console.print(_reliability(one.calibration))
+        console.print(_trade_off(one.calibration))
         for note in _notes(one):
             console.print(Text(note, style="dim"))
         console.print()
@@ -386,13 +408,40 @@ def show(console: Console, reports: Sequence[SetReport]) -> None:
         console.print(table)
 
 
-def _table(title: str, names: Iterable[str]) -> Table:
+def _table(title: str, names: Iterable[str], *, first: str = "") -> Table:
     bold = Text(title, style="bold")
     table = Table(title=bold, title_justify="left", box=None, pad_edge=False, header_style="dim")
-    table.add_column("", overflow="fold")
-    for name in ("asked", *names):
+    table.add_column(first, overflow="fold")
+    for name in names if first else ("asked", *names):
         table.add_column(name, justify="right", no_wrap=True)
     return table
+
+
+def _reliability(found: Calibration) -> Table:
+    """Mean relevance of the hits of each tenth, against the share of them that answers."""
+    table = _table("", [f"{low / 10:.1f}" for low in range(10)], first="relevance from")
+    tenths = {min(int(10 * mean), 9): (mean, share, size) for mean, share, size in found.bins}
+    for name, column in (("mean, %", 0), ("answers, %", 1), ("hits", 2)):
+        cells = (
+            "" if at not in tenths else _cell(tenths[at][column], percent=column < 2)
+            for at in range(10)
+        )
+        table.add_row(name, *cells)
+    return table
+
+
+def _trade_off(found: Calibration) -> Table:
+    """What each threshold keeps and silences."""
+    table = _table("", [f"{one:g}" for one, _, _ in found.trade_off], first="threshold")
+    table.add_row("evidence kept, %", *(f"{kept:.1f}" for _, kept, _ in found.trade_off))
+    if any(silent is not None for *_, silent in found.trade_off):
+        silenced = (f"{silent or 0:.1f}" for *_, silent in found.trade_off)
+        table.add_row("foreign questions silent, %", *silenced)
+    return table
+
+
+def _cell(value: float, *, percent: bool) -> str:
+    return f"{100 * value:.1f}" if percent else f"{value:,.0f}"
 
 
 def _row(group: FigureGroup) -> list[Text]:

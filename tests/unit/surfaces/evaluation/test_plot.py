@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scrubjay.surfaces.evaluation.plot import draw
-from scrubjay.surfaces.evaluation.report import Estimate
+from scrubjay.surfaces.evaluation.plot import draw, draw_calibration, wilson
+from scrubjay.surfaces.evaluation.report import Calibration, Estimate
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -82,3 +82,27 @@ def test_any_depth_can_be_drawn(top: int) -> None:
     ]
     assert places == sorted(places)
     assert 1 <= len(places) <= 12
+
+
+def test_calibration_is_drawn_beside_the_line_where_relevance_is_the_share_that_answers() -> None:
+    bins = ((0.05, 0.04, 900), (0.55, 0.4, 50))
+    found = Calibration(error=0.01, first_error=0.1, kept=99.0, bins=bins, trade_off=())
+    picture = ElementTree.fromstring(draw_calibration({"apples": found}))
+    ideal, apples = (
+        [tuple(map(float, point.split(","))) for point in line.get("points", "").split()]
+        for line in picture.iter(f"{SVG}polyline")
+    )
+    assert len(apples) == 2
+    slope = (ideal[1][1] - ideal[0][1]) / (ideal[1][0] - ideal[0][0])
+    # Fewer answer than relevance promises, so the points lie below that line.
+    assert all(y > ideal[0][1] + slope * (x - ideal[0][0]) for x, y in apples)
+    titles = [title.text for title in picture.iter(f"{SVG}title")]
+    assert titles[-1] == "apples: relevance 0.55, 40.0 % of 50 hits answer"
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.0, 10), (1.0, 10), (0.5, 100), (0.04, 900)])
+def test_an_interval_of_a_share_holds_it_and_is_narrower_of_more(share: float, count: int) -> None:
+    low, high = wilson(share, count)
+    more = wilson(share, 10 * count)
+    assert 0 <= low <= share <= high + 1e-12 <= 1 + 1e-9
+    assert more[1] - more[0] < high - low

@@ -151,6 +151,20 @@ def test_relevance_is_compared_with_what_answers() -> None:
     assert sum(size for *_, size in found.bins) == 8
     assert found.kept == 100
     assert found.first_error == pytest.approx((abs(0.3 - 1) + abs(0.5 - 0)) / 2)
+    assert [kept for _, kept, _ in found.trade_off] == [100, 100, 100, 100, 100, 50]
+    assert {silent for *_, silent in found.trade_off} == {None}
+
+
+def test_the_page_has_the_reliability_table_and_what_each_threshold_costs() -> None:
+    trial = a_trial()
+    foreign = [answer("n0", "", "x", "foreign"), answer("n1", "", "", "foreign")]
+    told = replace(trial, answers=(*trial.answers, *foreign))
+    kept = report(told, top=20).calibration.trade_off
+    assert [silent for *_, silent in kept] == [50, 50, 50, 50, 50, 100]
+    page = shown(told)
+    for word in ("relevance from", "answers, %", "threshold", "evidence kept, %", "silent, %"):
+        assert word in page
+    assert "silent, %" not in shown(trial)
 
 
 def test_several_sets_are_shown_side_by_side_at_the_end() -> None:
