@@ -157,7 +157,7 @@ time_and_chance = Reserved(
     advice="ask the Clock, so that one seed can drive a whole simulation",
 )
 frameworks = Reserved(
-    names=("pydantic", "pydantic_core", "rich", "starlette", "uvicorn", "mcp"),
+    names=("pydantic", "pydantic_core", "pydantic_ai", "rich", "starlette", "uvicorn", "mcp"),
     homes=("surfaces/", "cli/", "service/"),
     advice="only surfaces know a framework; translate there",
 )

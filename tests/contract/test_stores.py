@@ -12,7 +12,12 @@ from scrubjay.adapters.stores.memory import MemoryStore
 from scrubjay.adapters.stores.memory_cluster import MemoryCluster, MemoryNode
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.ports import Reach, Store, pass_by
-from scrubjay.testing.store_contract import DurableStoreContract, OpenStore, StoreContract
+from scrubjay.testing.store_contract import (
+    DurableStoreContract,
+    OpenStore,
+    SlotsBesideContract,
+    StoreContract,
+)
 from tests.support.networks import lossy
 from tests.support.registry import implementations
 
@@ -25,7 +30,7 @@ class TestMemoryStore(StoreContract):
         return MemoryStore
 
 
-class TestMemoryNode(DurableStoreContract):
+class TestMemoryNode(DurableStoreContract, SlotsBesideContract):
     """The memory store behind a network: each one who opens it is another node."""
 
     tested = MemoryNode

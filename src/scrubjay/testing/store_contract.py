@@ -70,6 +70,12 @@ class TransactionContract:
         put(store, a_row("one"))
         assert store.lasting(ALICE)
 
+    def test_without_slots_beside_the_rows_none_is_set(self, store: Store) -> None:
+        if store.slots is None:
+            with pytest.raises(StoreError):
+                store.write(ALICE, lambda tx: tx.set_slot("memory.1", b"slot"))
+            assert store.write(ALICE, lambda tx: tx.slots()) == {}
+
     def test_a_write_returns_what_its_work_returns(self, store: Store) -> None:
         assert store.write(ALICE, lambda tx: (tx.head().memory.seq, "result")) == (0, "result")
 
@@ -471,21 +477,14 @@ class SharedContract:
 
 
 class SlotsBesideContract:
-    """Slots beside the rows, of a store that has them: they change together with the head."""
+    """Slots beside the rows, for the suite of a store that has them."""
 
     @pytest.fixture
     def slots(self, store: Store) -> Slots:
         """The place of the slots."""
-        if store.slots is None:
-            pytest.skip("this store keeps no slots beside the rows")
+        assert store.slots is not None
         assert store.slots.beside_rows
         return store.slots
-
-    def test_without_slots_none_is_set(self, store: Store) -> None:
-        if store.slots is None:
-            with pytest.raises(StoreError):
-                store.write(ALICE, lambda tx: tx.set_slot("memory.1", b"slot"))
-            assert store.write(ALICE, lambda tx: tx.slots()) == {}
 
     def test_a_slot_is_kept_with_its_transaction(self, store: Store, slots: Slots) -> None:
         slots.add(ALICE, "lookup", lambda: b"lookup")
@@ -525,7 +524,6 @@ class StoreContract(
     ScopeContract,
     CatalogContract,
     SharedContract,
-    SlotsBesideContract,
 ):
     """The promises of the port, one test each."""
 

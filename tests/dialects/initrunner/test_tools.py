@@ -404,6 +404,17 @@ def test_who_recalls_untrusted_text_is_tainted_by_it(capability: AgentMemory, ja
     assert learned.origin is Origin.WEB
 
 
+def test_a_session_that_goes_on_with_a_tainted_one_is_tainted(
+    capability: AgentMemory, jay: Jay
+) -> None:
+    jay.append("chat-0", [{"body": {"kind": "request", "parts": []}}])
+    jay.mark_tainted("chat-0", "web")
+    jay.branch("chat-0", into="chat-1")
+    browsing(capability, LEARN)
+    (learned,) = jay.browse()
+    assert learned.origin is Origin.WEB
+
+
 @pytest.mark.parametrize(
     ("tool", "expected"),
     [

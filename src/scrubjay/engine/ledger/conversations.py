@@ -311,7 +311,10 @@ def branch(opened: OpenScope, request: Branch, caller: Caller) -> Conversation:
         )
         begun, _ = admit(begun, opened.ports.policy.placeholder)
         row = put_record(opened, tx, begun)
-        for origin in {entry.origin for entry in line if not entry.origin.trusted}:
+        # What the session of the other one has read may stand in any entry that is shared.
+        read = sessions.tainted(opened, tx, source.name)
+        origins = {*(entry.origin for entry in line), *([read] if read is not None else ())}
+        for origin in (one for one in origins if not one.trusted):
             sessions.taint(opened, tx, request.into, origin, actor=caller.actor)
         opened.trail.record(tx, "branch", caller.actor, (row.id,))
         return begun

@@ -100,12 +100,12 @@ class Chat:
                 conversation_id=self._session,
                 event_stream_handler=self._stream,
             )
-            result = self._agent.run(work)
+            result = self._agent.answered(work)
         except KeyboardInterrupt:
             self._terminal.say("Interrupted: this turn is not kept.")
             return
-        except Exception as error:  # seam: a model that fails must not end the conversation
-            self._terminal.say(f"The model did not answer: {error}")
+        except ScrubjayError as error:
+            self._terminal.say(error.message)
             return
         self._terminal.show("")
         self._history = trimmed(result.all_messages(), self._most)

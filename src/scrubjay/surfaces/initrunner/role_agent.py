@@ -16,7 +16,7 @@ from pydantic_ai.tools import Tool
 from scrubjay import bootstrap
 from scrubjay.engine import Kernel
 from scrubjay.handle import Jay
-from scrubjay.model.errors import InvalidRequest, ScrubjayError
+from scrubjay.model.errors import ExtractorError, InvalidRequest, ScrubjayError
 from scrubjay.model.jobs import Worked
 from scrubjay.model.origin import Actor
 from scrubjay.settings import EmbedderName, Settings
@@ -105,6 +105,16 @@ class RoleAgent:
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Do something on the event loop of the agent."""
         return self._runner.run(work)
+
+    def answered(self, work: Coroutine[Any, Any, R]) -> R:
+        """Do something with the model; ExtractorError, whatever the provider raises."""
+        try:
+            return self.run(work)
+        except Exception as error:  # seam: providers raise errors of their own libraries
+            raise ExtractorError(
+                f"The model did not answer: {error}",
+                hint="Check spec.model and its key, or try again later.",
+            ) from error
 
     def consolidate(self) -> Worked:
         """Make facts of episodes; ScrubjayError if that is not possible now."""

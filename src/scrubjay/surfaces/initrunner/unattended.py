@@ -54,7 +54,7 @@ def work_on(agent: RoleAgent, task: str, terminal: Terminal, *, most: int = TURN
         run = built.run(
             task if turn == 0 else _GO_ON, message_history=history, conversation_id=session
         )
-        result = agent.run(run)
+        result = agent.answered(run)
         terminal.show(result.output)
         new = result.new_messages()
         keep(agent, session, new, terminal)
@@ -82,7 +82,7 @@ def work_on(agent: RoleAgent, task: str, terminal: Terminal, *, most: int = TURN
 def triggered(agent: RoleAgent, task: str, trigger: str, terminal: Terminal) -> None:
     """Run the agent once for a trigger; its output is kept as an episode."""
     session = new_id()
-    result = agent.run(agent.build().run(task, conversation_id=session))
+    result = agent.answered(agent.build().run(task, conversation_id=session))
     terminal.show(result.output)
     keep(agent, session, result.new_messages(), terminal)
     if agent.remembers:
