@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from scrubjay.engine import Kernel
@@ -52,13 +53,10 @@ class Desk:
         elif bodies.index(paper["number"]) < bodies.index(acknowledged[-1]):
             yield "the document is older than what was acknowledged"
         for number in acknowledged:
-            for look, request in (
-                (self._engine.document, ReadDocument(f"draft/{number}")),
-                (self._engine.conversation, ReadConversation(f"draft-{number}")),
-            ):
-                try:
-                    look(DESK, request)
-                except NotFound:
-                    continue
-                yield f"draft {number} is back"
+            with suppress(NotFound):
+                self._engine.document(DESK, ReadDocument(f"draft/{number}"))
+                yield f"the document draft/{number} is back"
+            with suppress(NotFound):
+                self._engine.conversation(DESK, ReadConversation(f"draft-{number}"))
+                yield f"the conversation draft-{number} is back"
         yield from self._engine.verify(DESK).problems

@@ -240,6 +240,11 @@ class Story:
         long = f"{self._word()} ".ljust(65_000, "x")
         engine.retain(one, Retain(content=long, metadata={"filler": "y" * 4_000}))
         yield "retain at length"
+        engine.amend(one, Amend(self._ids[one][1], archived=True))
+        yield self._recall(one)
+        engine.amend(one, Amend(self._ids[one][1], archived=False))
+        self._clock.advance(seconds=61)
+        yield self._recall(one)
         engine.amend(one, Amend(self._ids[one][1], pinned=True))
         yield "pin"
         engine.amend(one, Amend(self._ids[one][2], expires_at=self._clock.now()))

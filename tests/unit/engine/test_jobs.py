@@ -202,6 +202,36 @@ def test_a_process_that_dies_leaves_its_job_to_the_next_when_the_lease_is_over(
     assert len(facts(home.engine())) == 1
 
 
+@pytest.mark.parametrize("at", [Failpoint.JOB_LEASED, Failpoint.JOB_ANSWERED])
+@pytest.mark.parametrize("kind", JobKind)
+def test_nothing_is_asked_twice_before_a_full_lease_is_over(
+    home: MemoryHome, model: ModelServer, kind: JobKind, at: Failpoint
+) -> None:
+    """Whoever looks, however often, up to the last second of a lease whose holder died."""
+    engine, asking = home.engine(), Work(kinds=[kind])
+    if kind is JobKind.EXTRACTION:
+        record(engine, 1, "We met at alpha, and it was a long talk about beta.")
+        at = Failpoint.JOB_LEASED if at is Failpoint.JOB_LEASED else Failpoint.EXTRACT_ANSWERED
+    source = episode(engine, "We met at alpha")
+    if kind is JobKind.DERIVATION:
+        retain(engine, "A summary of alpha", kind=Kind.SUMMARY, sources=(source,))
+        supersede(engine, source, "We met at omega")
+    home.crashes.at(at)
+    with pytest.raises(SimulatedCrash):
+        engine.work(ALICE, asking)
+    asked = len(model.batches) + len(model.requests)
+    (job,) = home.engine().jobs(ALICE).running
+    lease = 3 * Policy().extract_seconds
+    assert 0 < lease - (job.until - home.clock.now()).total_seconds() < 5, "a full one"
+    while job.until - home.clock.now() > timedelta(seconds=20):
+        assert home.engine().work(ALICE, asking).done == {}
+        home.clock.advance(seconds=15)
+    assert len(model.batches) + len(model.requests) == asked
+    home.clock.advance(seconds=30)
+    assert home.engine().work(ALICE, asking).done == {kind: 1}
+    assert len(model.batches) + len(model.requests) > asked
+
+
 def test_who_lost_its_lease_writes_nothing_and_pays(home: MemoryHome, model: ModelServer) -> None:
     one, other = home.engine(), home.engine()
     episode(one, "We met at alpha")

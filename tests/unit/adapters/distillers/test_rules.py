@@ -421,9 +421,13 @@ def test_a_date_beyond_the_calendar_stays_as_it_was_said() -> None:
     assert RULES.distill(last)[1].content == "User's exam is next year."
 
 
-def test_messages_of_another_hand_are_learned(record_property) -> None:
+HALVES = sorted(one.stem[5:] for one in Path(__file__).parent.glob("told_unseen*.jsonl"))
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_messages_of_another_hand_are_learned(half: str, record_property) -> None:
     """By a reader who had not seen the rules; design.md has the figures of the first sight."""
-    messages = labeled("unseen")
+    messages = labeled(half)
     precision, recall, retired = measured(messages)
     record_property("precision", round(precision, 3))
     record_property("recall", round(recall, 3))
@@ -433,10 +437,61 @@ def test_messages_of_another_hand_are_learned(record_property) -> None:
     assert retired >= 0.7
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I just got a new job at Siemens, starting in April.",
+        "I've lived in Madrid for ten years.",
+        "I get migraines from bright light.",
+        "I run about 30 km a week.",
+        "Our team consists of five people.",
+        "The API key rotates every 90 days.",
+        "I'd rather you keep answers short.",
+        "Love Thai food, can't do spicy though.",
+        "Nothing beats a good espresso.",
+        "Unsere Firma hat 40 Mitarbeiter.",
+        "Freitags arbeite ich von zu Hause.",
+        "Der Start wurde auf September verschoben.",
+        "Mir wäre lieber, du fasst dich kurz.",
+        "Notre entreprise a 40 employés.",
+        "J'ai étudié la physique à Lyon.",
+        "Je préférerais que tu sois plus concis.",
+        "Los viernes trabajo desde casa.",
+        "Estudié física en Madrid.",
+        "Preferiría que fueras más conciso.",
+        "我爸妈下周末来看我。",
+        "我一月份失业了。",
+        "我在农村长大。",
+        "我把车卖了。",
+    ],
+)
+def test_what_holds_of_jobs_habits_groups_and_wishes_is_learned(said: str) -> None:
+    assert statements(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Give me five names for a cat.",
+        "I'd rather you fix this first.",
+        "I get an error when I run it.",
+        "Love it!",
+        "I've been waiting for this.",
+        "You can stop here.",
+        "Kannst du das übersetzen?",
+        "Je préférerais que tu corriges ça.",
+        "Quiero que arregles esto ahora.",
+        "我把代码改了。",
+    ],
+)
+def test_what_is_about_this_moment_is_not_learned(said: str) -> None:
+    assert not statements(said)
+
+
 def test_messages_of_a_second_hand_are_learned_no_worse_than_at_first_sight(
     record_property,
 ) -> None:
-    """The rules were not changed after it: a floor under the figures in design.md, no target."""
+    """No rule was made from it: a floor under the figures in design.md, no target."""
     precision, recall, retired = measured(labeled("second"))
     record_property("precision", round(precision, 3))
     record_property("recall", round(recall, 3))
