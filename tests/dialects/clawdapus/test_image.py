@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from scrubjay import settings
 from scrubjay.surfaces.clawdapus.descriptor import TOKEN_VARIABLE
