@@ -7,16 +7,20 @@ without one, what tells agents how to act waits in quarantine for a person.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from scrubjay.access import Access, Grant, Key
+from scrubjay.model.clean import clean
 from scrubjay.model.errors import NotFound
-from scrubjay.model.memory import Kind
+from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor, Origin, lowest
-from scrubjay.model.results import Recalled
+from scrubjay.model.pages import Page
+from scrubjay.model.results import Brief, Preview, Recalled
 from scrubjay.model.scope import Scope
 from scrubjay.verbs import VERBS, perform
 
@@ -30,6 +34,31 @@ _QUARANTINED: Final = (
     "It tells agents how to act, and no client session vouches for it: a person has to approve it "
     "(`scrubjay quarantine`) before it is in any brief."
 )
+
+
+_BETWEEN: Final = re.compile(r"[\n.:;!?\u3002\uff1a]+")
+_MARKS: Final = re.compile(r"^(?:\[\w?\]|[\W\d_])+")
+"""What stands before a statement without changing it: bullets, numbers, quotation marks."""
+
+
+def _statements(content: str) -> Iterator[str]:
+    """The statements of a text as it will be stored, so that no mark before an order hides it."""
+    for one in _BETWEEN.split(unicodedata.normalize("NFKC", clean(content))):
+        if statement := _MARKS.sub("", one):
+            yield statement
+
+
+def _shown(result: Any) -> Iterator[Memory]:
+    """The memories that a result puts before the model."""
+    match result:
+        case Recalled():
+            yield from (hit.memory for hit in result)
+        case Page() | Brief():
+            yield from (one for one in result if isinstance(one, Memory))
+        case Preview():
+            yield from result.memories
+        case Memory():
+            yield result
 
 
 def session_of(meta: Mapping[str, Any] | None) -> str | None:
@@ -76,7 +105,16 @@ class AgentCaller:
         except NotFound:
             self.scope_missing = True
             raise
-        return perform(self._access, verb, self._scope, fields)
+        result = perform(self._access, verb, self._scope, fields)
+        self._taint(_shown(result))
+        return result
+
+    def _taint(self, shown: Iterable[Memory]) -> None:
+        """Taint a session by the untrusted memories that its model is given, by whatever verb."""
+        given = [memory.origin for memory in shown if not memory.trusted]
+        may_write = Grant.WRITE in self._access.holder.granted(self._scope)
+        if given and self.session is not None and may_write:
+            self.do("mark_tainted", session=self.session, origin=lowest(given))
 
     def store(self, **fields: Any) -> Any:
         """Store a memory of an agent in its session; without one no order is trusted."""
@@ -84,25 +122,25 @@ class AgentCaller:
         return self.do("retain", **(fields | terms))
 
     def update(self, **fields: Any) -> Any:
-        """Replace a memory by a new text, under the same terms."""
-        kind = fields.get("kind") or self.do("get", id=fields["id"]).kind
-        return self.do("supersede", **(fields | self._terms(fields["content"], Kind(kind))))
+        """Replace a memory by a new text, under the same terms.
 
-    def recall(self, **fields: Any) -> Recalled:
-        """Recall; a session that is given untrusted memories is tainted by them."""
-        found: Recalled = self.do("recall", **fields)
-        given = [hit.memory.origin for hit in found if not hit.memory.trusted]
-        may_write = Grant.WRITE in self._access.holder.granted(self._scope)
-        if given and self.session is not None and may_write:
-            self.do("mark_tainted", session=self.session, origin=lowest(given))
-        return found
+        The new text is trusted no more than the old one: else a second call would do what only a
+        person may, release a memory from quarantine.
+        """
+        old: Memory = self.do("get", id=fields["id"])
+        terms = self._terms(fields["content"], Kind(fields.get("kind") or old.kind))
+        if not old.origin.trusted:
+            origins = (old.origin, terms.get("origin", self._access.holder.origin))
+            terms["origin"] = lowest(one for one in origins if one is not None)
+        return self.do("supersede", **(fields | terms))
 
     def _terms(self, content: str, kind: Kind) -> dict[str, Any]:
         """Fields of a write that the caller does not choose."""
         if self.session is not None:
             return {"session": self.session}
         if not kind.behavioral:
-            kind = self._access.kind_of(content)
+            read = map(self._access.kind_of, _statements(content))
+            kind = next((one for one in read if one.behavioral), Kind.FACT)
         if not kind.behavioral:
             return {}
         self.note = _QUARANTINED

@@ -224,7 +224,7 @@ class Fetched(Struct, frozen=True):
 
 
 def _search(caller: AgentCaller, values: Values) -> SearchResults:
-    found = [hit.memory for hit in caller.recall(**values)]
+    found = [hit.memory for hit in caller.do("recall", **values)]
     return SearchResults(tuple(Found(one.id, _title(one), ENTRY + one.id) for one in found))
 
 
@@ -264,7 +264,7 @@ TOOLS: Final = {
             verb="recall",
             fields=f"query limit {_FILTERS} timezone untrusted min_relevance max_tokens",
             defaults=_THRESHOLD,
-            run=lambda caller, values: caller.recall(**values),
+            run=_verb("recall"),
             empty=Recalled(hits=()),
         ),
         MemoryTool(
