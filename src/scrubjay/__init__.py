@@ -46,10 +46,12 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.errors import Full as Full
     from scrubjay.model.errors import InvalidRequest as InvalidRequest
     from scrubjay.model.errors import KeyMissing as KeyMissing
+    from scrubjay.model.errors import KeyUnavailable as KeyUnavailable
     from scrubjay.model.errors import LimitReached as LimitReached
     from scrubjay.model.errors import Locked as Locked
     from scrubjay.model.errors import NeedsConfirmation as NeedsConfirmation
     from scrubjay.model.errors import NotFound as NotFound
+    from scrubjay.model.errors import OutcomeUnknown as OutcomeUnknown
     from scrubjay.model.errors import SchemaTooNew as SchemaTooNew
     from scrubjay.model.errors import ScrubjayError as ScrubjayError
     from scrubjay.model.errors import SealBroken as SealBroken
@@ -116,8 +118,9 @@ _HOMES = {
     "scrubjay.model.documents": "Document Removed Stored",
     "scrubjay.model.errors": (
         "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "
-        "Full InvalidRequest KeyMissing LimitReached Locked NeedsConfirmation NotFound "
-        "SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout WrongKey"
+        "Full InvalidRequest KeyMissing KeyUnavailable LimitReached Locked NeedsConfirmation "
+        "NotFound OutcomeUnknown SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout "
+        "WrongKey"
     ),
     "scrubjay.model.jobs": "JobKind JobStatus RunningJob Worked",
     "scrubjay.model.memory": "Kind Memory Provenance",

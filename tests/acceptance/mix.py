@@ -56,6 +56,7 @@ WEIGHTS: Final = {
     "forget": 6,
     "forget_session": 2,
     "rotate": 2,
+    "root": 1,
     "purge": 2,
     "load": 3,
     "backup": 2,
@@ -294,6 +295,10 @@ class Mix:
         self._do(
             MAIN, "rotate", {}, lambda scope: {"resealed": self._engine.rotate(scope).resealed}
         )
+
+    def _root(self) -> None:
+        """The root key of the installation; to the memories it is a rotation like any other."""
+        self._do(MAIN, "rotate", {}, lambda _: {"resealed": self._engine.rotate_root().rewrapped})
 
     def _purge(self) -> None:
         def call(scope: Scope) -> Fields:

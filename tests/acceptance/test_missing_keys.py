@@ -38,6 +38,7 @@ GIVEN: dict[type[Struct], Struct] = {
     requests.Recall: requests.Recall("tea"),
     requests.Get: requests.Get("mem-x"),
     requests.History: requests.History("mem-x"),
+    requests.CountersRequest: requests.CountersRequest(("mem-x",)),
     requests.Forget: requests.Forget(ids=("mem-x",)),
     requests.Supersede: requests.Supersede("mem-x", content="coffee"),
     requests.Amend: requests.Amend("mem-x", pinned=True),
@@ -67,6 +68,7 @@ OURS = sorted(
 )
 OURS = [name for name in OURS if name not in ("record", "restore", "verify_erased")]
 READS = [name for name in OURS if not VERBS[name].writes]
+BY_ID = ("get", "history", "lineage", "counters")
 
 
 def ask(engine: Kernel, name: str, scope: Scope = ALICE) -> object:
@@ -285,7 +287,7 @@ def test_no_reading_verb_makes_a_scope_or_a_file_in_a_home(
     before = tree(home)
     with opened(home) as engine, nullcontext() if name == "receipts" else pytest.raises(NotFound):
         ask(engine, name, Scope("local", "carol"))
-    if name not in ("get", "history", "lineage", "conversation", "document", "backup"):
+    if name not in (*BY_ID, "conversation", "document", "backup"):
         with opened(home) as engine:
             ask(engine, name)
     assert tree(home) == before

@@ -466,6 +466,7 @@ def first_words(home: Path, *options: str) -> str:
         assert process.stderr is not None
         said = list(iter(process.stderr.readline, "Ctrl-C ends it.\n"))
         process.terminate()
+        process.stderr.read()  # what it logs at its end must find a reader
     assert process.returncode == 0
     return "".join(said)
 

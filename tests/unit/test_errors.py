@@ -24,7 +24,14 @@ TREE: Branch = {
         "NeedsConfirmation": {},
         "Conflict": {"Stale": {}},
         "Destroyed": {},
-        "StoreError": {"Busy": {}, "Full": {}, "Damaged": {}, "SchemaTooNew": {}},
+        "StoreError": {
+            "Busy": {},
+            "Full": {},
+            "Damaged": {},
+            "KeyUnavailable": {},
+            "OutcomeUnknown": {},
+            "SchemaTooNew": {},
+        },
         "EmbedderError": {"Timeout": {}, "Changed": {}},
         "ExtractorError": {},
         "SealBroken": {},
@@ -75,7 +82,7 @@ def test_every_error_is_at_the_package_root(kind: type[ScrubjayError]) -> None:
 
 def test_every_code_is_given_once() -> None:
     codes = [kind.code for kind in CLASSES]
-    assert len(set(codes)) == len(codes) == 23
+    assert len(set(codes)) == len(codes) == 25
     assert all(re.fullmatch(r"[a-z_]+", code) for code in codes)
 
 
