@@ -36,7 +36,19 @@ _WEB: Final = frozenset(
         *("duckduckgo", "tavily", "exa", "brave", "serper", "google", "bing", "wikipedia"),
     }
 )
-_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_STEMS: Final = (
+    "websearch",
+    "webpage",
+    "fetch",
+    "brows",
+    "http",
+    "scrap",
+    "crawl",
+    "curl",
+    "download",
+    "navigat",
+)
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 P = ParamSpec("P")
 
 log = logging.getLogger(__name__)
@@ -44,7 +56,8 @@ log = logging.getLogger(__name__)
 
 def reads_web(tool: str) -> bool:
     """Whether a tool by its name reads the web: `web_search`, `fetchPage`, `http_get`."""
-    return not _WEB.isdisjoint(word.lower() for word in _WORDS.findall(tool))
+    words = {word.lower() for word in _WORDS.findall(tool)}
+    return not _WEB.isdisjoint(words) or any(stem in tool.lower() for stem in _STEMS)
 
 
 class AgentMemory(AbstractCapability[Any]):
@@ -132,7 +145,10 @@ class AgentMemory(AbstractCapability[Any]):
             return found
 
         def list_memories(
-            category: str | None = None, limit: int = 20, memory_type: str | None = None
+            ctx: RunContext[Any],
+            category: str | None = None,
+            limit: int = 20,
+            memory_type: str | None = None,
         ) -> str:
             """List the newest memories.
 
@@ -141,7 +157,9 @@ class AgentMemory(AbstractCapability[Any]):
                 limit: Maximum number of results.
                 memory_type: Only memories of this type: episodic, semantic or procedural.
             """
-            found = _answered(memory.list_memories, category, limit, memory_type)
+            found = _answered(
+                memory.list_memories, category, limit, memory_type, session=_session(ctx)
+            )
             self._shown.append(found)
             return found
 

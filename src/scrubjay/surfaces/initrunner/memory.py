@@ -121,10 +121,7 @@ class LongTermMemory:
             hits = self.jay.recall(query, kinds=kinds, limit=_within(top_k, RECALL_LIMIT)).hits
         except NotFound:
             return "No memories stored yet."
-        found = [hit.memory for hit in hits]
-        untrusted = [memory.origin for memory in found if not memory.trusted]
-        if session is not None and untrusted:
-            self.jay.mark_tainted(session, lowest(untrusted))
+        self._taint(session, [hit.memory for hit in hits])
         blocks = (
             f"[Type: {MemoryType.of(hit.memory.kind)} | Category: {category_of(hit.memory)} | "
             f"Score: {hit.similarity or 0.0:.3f} | {created_at(hit.memory)}]\n{hit.memory.content}"
@@ -132,15 +129,27 @@ class LongTermMemory:
         )
         return "\n\n---\n\n".join(blocks) or "No relevant memories found."
 
+    def _taint(self, session: str | None, shown: Sequence[Memory]) -> None:
+        """Taint a session by the untrusted memories that it is shown."""
+        untrusted = [memory.origin for memory in shown if not memory.trusted]
+        if session is not None and untrusted:
+            self.jay.mark_tainted(session, lowest(untrusted))
+
     def list_memories(
-        self, category: str | None = None, limit: int = 20, memory_type: str | None = None
+        self,
+        category: str | None = None,
+        limit: int = 20,
+        memory_type: str | None = None,
+        *,
+        session: str | None = None,
     ) -> str:
-        """The newest memories, a line each."""
+        """The newest memories, a line each; a session that is shown untrusted text is tainted."""
         type_ = type_named(memory_type) if memory_type else None
         try:
             found = self.newest(limit=limit, category=category, type_=type_)
         except NotFound:
             return "No memories stored yet."
+        self._taint(session, found)
         lines = (
             f"[{MemoryType.of(one.kind)}:{category_of(one)}] ({created_at(one)}) {one.content}"
             for one in found
