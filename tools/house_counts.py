@@ -97,6 +97,11 @@ class Source:
         """The second level of a deep room: `engine/recall`, `adapters/stores`."""
         return "/".join(self.path.removesuffix(".py").split("/")[:2])
 
+    @property
+    def budgeted(self) -> str:
+        """What has a budget of its own: a room, or the second level of a deep one."""
+        return self.chamber if self.room in DEEP else self.room
+
     @cached_property
     def code_lines(self) -> int:
         """Lines of code: no blanks, no comments, no docstrings, those of attributes included."""
@@ -493,7 +498,9 @@ def _pyproject(root: Path) -> dict[str, Any]:
 def breaches(tree: Tree, budget: Mapping[str, Any]) -> Iterator[str]:
     """What breaks a budget, one sentence each."""
     allowed: Mapping[str, int] = budget["code_lines"]
-    for room in sorted(allowed.keys() | tree.rooms):
+    for room in sorted(
+        allowed.keys() | {source.budgeted for source in tree.sources if source.code_lines}
+    ):
         if room not in allowed:
             yield f"{room} has no budget: give it one in [tool.scrubjay.house.code_lines]."
         elif room not in tree.code_lines:
