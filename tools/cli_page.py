@@ -18,51 +18,55 @@ from scrubjay.cli.parser import COMMANDS, PROGRAM, Command
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 HEAD = """# The command line
 
-Every command is a thin call on the library. Data goes to stdout, messages to stderr; `--json`
-prints one object, the one that the service answers with under `/v1` (a list is its `data`), and an
-error then is one as well, on stderr: `{"ok": false, "error": {"code", "message", "hint"}}`. Tables,
-colors and progress bars are for a terminal only; piped, a table is lines with tabs and no heading,
-and `NO_COLOR` is heeded. This page is made by `tools/cli_page.py`.
+Every command is a thin call on the library. Data goes to stdout, messages to stderr. Tables, colors
+and progress bars appear only on a terminal; in a pipe a table is tab-separated lines without a
+heading. `NO_COLOR` turns colors off. This page is made by `tools/cli_page.py`.
 
-**Scopes.** `--scope tenant/owner` says whose memory it is; `owner` alone means `local/owner`,
-nothing means `local/default`.
+**JSON.** With `--json` a command prints one object, the same that the service answers with under
+`/v1` (a list is its `data`). An error is one object on stderr:
+`{"ok": false, "error": {"code", "message", "hint"}}`.
 
-**Times.** An ISO date (`2026-05-01`, its first moment), an ISO time (`2026-05-01T18:30`, where
-you are unless it names a zone), or a duration: `12h`, `7d`, `2w`, ahead for `--expires`, back for
-all others.
+**Scopes.** `--scope tenant/owner` selects the scope. `owner` alone means `local/owner`; the default
+is `local/default`.
 
-**What cannot be undone** is shown and asked: destroy (type the scope's name), forget by anything
-but ids, a restore over a scope that is there, another passphrase, a file that would be replaced.
-Without a terminal these refuse, unless `--yes` is there. `--dry-run` shows what would be done.
-`purge` does not ask: it takes what is past the times set below.
+**Times.** An ISO date (`2026-05-01`, its first moment), an ISO time (`2026-05-01T18:30`, local time
+unless it names a zone), or a duration: `12h`, `7d`, `2w`. A duration counts forward from now for
+`--expires`, and back from now for every other option.
 
-**The passphrase.** No process holds the keys between two commands. Where a passphrase locks them,
-a command takes it from `SCRUBJAY_PASSPHRASE` or asks on the terminal; `eval "$(scrubjay vault
-unlock)"` sets the variable in one shell, which every process of yours on this machine could read
-there, and `eval "$(scrubjay vault lock)"` removes it.
+**Confirmation.** A command that cannot be undone shows what it will do and asks: destroy (type the
+scope's name), forget by anything but ids, a restore into an existing scope, a new passphrase,
+replacing a file. Without a terminal it refuses, unless `--yes` is given. `--dry-run` only shows
+what would be done. `purge` does not ask: it deletes what is past the limits set below.
 
-**Copies.** `export` writes JSON, a sealed bundle, Markdown to read (it cannot be imported), or a
-plain SQLite file: `memories` has a row for each with `id, kind, content, said_at, recorded_at,
-origin, session, speaker, importance, pinned, superseded_by, expires_at` and the whole `record` as
-JSON, `tags` has `id, tag`, and `about` says what it is. All but the bundle are readable.
+**Passphrase.** No process holds the keys between two commands. If the keys are locked by a
+passphrase, each command takes it from `SCRUBJAY_PASSPHRASE` or asks on the terminal. `eval
+"$(scrubjay vault unlock)"` sets the variable in one shell, where your other processes on this
+machine could read it; `eval "$(scrubjay vault lock)"` removes it.
+
+**Export formats.** `export` writes JSON, a sealed bundle, Markdown to read (it cannot be imported),
+or an SQLite file with three tables: `memories` has a row for each memory with `id, kind, content,
+said_at, recorded_at, origin, session, speaker, importance, pinned, superseded_by, expires_at` and
+the whole `record` as JSON, `tags` has `id, tag`, and `about` describes the file. All formats but
+the bundle are readable by anyone who has the file.
 """
 SETTINGS = """## Settings
 
-`$SCRUBJAY_HOME` holds the data, in a folder of its own the keys, and `config.toml`. Without it they
-are in the XDG folders: data in the data one, keys and `scrubjay/config.toml` in the configuration
-one. `$SCRUBJAY_CONFIG` names another file. A variable of the environment goes before the file;
-`scrubjay config show` says where each value comes from.
+`$SCRUBJAY_HOME` is one folder for everything: the data, the keys (in a folder of their own) and
+`config.toml`. If it is not set, the XDG folders are used: the data folder for the data, the
+configuration folder for the keys and `scrubjay/config.toml`. `$SCRUBJAY_CONFIG` names another
+configuration file. An environment variable overrides the file; `scrubjay config show` prints the
+source of each value.
 """
 EXITS = {
-    exits.Exit.OK: "it is done",
-    exits.Exit.FAILURE: "it failed, or verify or doctor found a problem, or the answer was no",
-    exits.Exit.USAGE: "the command was written wrongly, or was not confirmed",
+    exits.Exit.OK: "success",
+    exits.Exit.FAILURE: "failure; verify or doctor found a problem; the confirmation was declined",
+    exits.Exit.USAGE: "usage error, or a confirmation is missing",
     exits.Exit.NOT_FOUND: "no such memory, scope or file",
-    exits.Exit.FORBIDDEN: "this origin may not do that, or a limit is reached",
-    exits.Exit.CONFLICT: "somebody changed it first, or the scope was destroyed",
+    exits.Exit.FORBIDDEN: "permission denied for this origin, or a limit is reached",
+    exits.Exit.CONFLICT: "conflict: it was changed in the meantime, or the scope was destroyed",
     exits.Exit.FROZEN: "the scope is frozen",
-    exits.Exit.UNAVAILABLE: "locked, a key is missing, the disk is full, busy, or no embedder",
-    exits.Exit.INTERRUPT: "Ctrl-C",
+    exits.Exit.UNAVAILABLE: "unavailable: locked, key missing, disk full, busy, or no embedder",
+    exits.Exit.INTERRUPT: "interrupted by Ctrl-C",
 }
 
 
