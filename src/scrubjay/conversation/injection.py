@@ -32,7 +32,7 @@ _SEARCH: Final = 0.6
 _SALIENT: Final = "salient"
 _DECISION: Final = "category:decision"
 _LASTING: Final = (Kind.INSTRUCTION, Kind.PREFERENCE)
-_ENDS: Final = ".!?…。！？"
+_ENDS: Final = ".!?…\u3002\uff01\uff1f"
 _FEELING: Final = 0.9
 """Importance from which a salient turn counts as a strong feeling."""
 _TIMELINE_BYTES: Final = 1_200
