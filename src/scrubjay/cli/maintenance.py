@@ -19,6 +19,7 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.pages import Paged, paged
 from scrubjay.model.results import Report
 from scrubjay.model.retention import Duplicates, Limit
+from scrubjay.model.scope import Scope
 
 
 class FreezeLevel(StrEnum):
@@ -211,7 +212,7 @@ def scopes(**request: Any) -> Output:
     """
     with installed() as engine:
         asked = Paged(**request)
-        found = paged(engine.scopes(), asked.limit, asked.cursor)
+        found = paged(engine.scopes(), asked.limit, asked.cursor, Scope.order)
         closed = engine.unreadable_scopes()
 
     def show() -> None:

@@ -1,4 +1,4 @@
-"""count, statistics and ids by their beginning: read off the columns, all but the archived ones."""
+"""count, statistics and ids by their beginning: read off the columns; archived ones are in none."""
 
 from __future__ import annotations
 
@@ -96,10 +96,14 @@ def whole_id(indexed: OpenIndex, prefix: str) -> str | None:
     found whole: programs compare such ids, and one may well be the beginning of another.
     """
     held = columns(indexed)
-    rows = held.row_id[held.labeled([label("id", prefix[:PREFIX_CHARS])])]
+    opened = indexed.opened
+    rows = [
+        row.tobytes() for row in held.row_id[held.labeled([label("id", prefix[:PREFIX_CHARS])])]
+    ]
+    rows += opened.read(lambda view: view.derived(opened.begins_hash(prefix)))  # the archived ones
 
     def look(peek: Peek) -> list[str]:
-        found = (peek(row.tobytes()) for row in rows)
+        found = map(peek, dict.fromkeys(rows))
         return sorted(one.id for one in found if one is not None and one.id.startswith(prefix))
 
     ids = indexed.read(look)
