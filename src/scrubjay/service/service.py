@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import mmap
 import re
+import struct
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from math import ceil
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -32,7 +41,9 @@ from scrubjay.service.issuer import (
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import Operation
 from scrubjay.service.telemetry import Metrics, Spans
-from scrubjay.service.workers import Buckets, Crew
+
+if TYPE_CHECKING:
+    from scrubjay.service.workers import Crew
 
 # -- limits ----------------------------------------------------------------------------------------
 
@@ -51,6 +62,10 @@ class Rates:
     burst_seconds: float = 10.0
 
 
+_BUCKET: Final = struct.Struct("<Qdd")
+_SLOTS: Final = 16_384
+_PROBES: Final = 8
+"""How many places a bucket may have; of those all taken, the one used longest ago is given up."""
 UNLIMITED: Final = Rates(reads=0, writes=0, heavy=0)
 
 
@@ -70,6 +85,37 @@ class Spent:
             "RateLimit-Policy": f'"{self.name}";q={self.full};w={ceil(self.full / self.rate)}',
             "RateLimit": f'"{self.name}";r={self.left};t={filled}',
         }
+
+
+class Buckets:
+    """Token buckets in memory that forked processes share, each look of them under `locked`."""
+
+    def __init__(self, locked: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        self._locked = locked
+        self._table = mmap.mmap(-1, _SLOTS * _BUCKET.size)
+
+    def spend(self, name: str, *, full: float, rate: float, now: float) -> tuple[float, bool]:
+        """Take a token; returns what is left, and whether there was one."""
+        number = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") or 1
+        with self._locked():
+            at, left, since = self._find(number, full, now)
+            left = min(full, left + max(now - since, 0.0) * rate)
+            allowed = left >= 1
+            _BUCKET.pack_into(self._table, at, number, left - allowed, now)
+        return left - allowed, allowed
+
+    def _find(self, number: int, full: float, now: float) -> tuple[int, float, float]:
+        """The place of a bucket, its tokens and when it was last used; a full one if it is new."""
+        oldest = (now, 0)
+        for probe in range(_PROBES):
+            at = (number + probe) % _SLOTS * _BUCKET.size
+            known, left, since = _BUCKET.unpack_from(self._table, at)
+            if known == number:
+                return at, left, since
+            if not known:
+                return at, full, now
+            oldest = min(oldest, (since, at)) if probe else (since, at)
+        return oldest[1], full, now
 
 
 class Meter:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 
+from scrubjay.service.service import Buckets
 from scrubjay.service.telemetry import Metrics
-from scrubjay.service.workers import Boards, Buckets, Lock
+from scrubjay.service.workers import Boards, Lock
 
 
 def test_tokens_that_one_process_spent_are_spent_for_the_other() -> None:
     lock = Lock()
-    buckets = Buckets(lock)
+    buckets = Buckets(lambda: lock.held(0))
 
     def spend() -> bool:
         return buckets.spend("reads key", full=3.0, rate=1.0, now=5.0)[1]
