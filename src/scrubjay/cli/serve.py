@@ -434,7 +434,7 @@ def list_keys(**request: Any) -> Output:
     with _keys() as keys:
         asked = Paged(**request)
         found = paged(keys.all(), asked.limit, asked.cursor)
-    columns = ("id", "name", "scopes", "grants", "actor", "expires")
+    columns = ("id", "name", "scopes", "grants", "actor", "expires", "used")
     rows = (
         (
             one.id,
@@ -443,6 +443,7 @@ def list_keys(**request: Any) -> Output:
             " ".join(one.grants),
             one.actor.value,
             render.local(one.expires_at),
+            str(one.used_on or ""),
         )
         for one in found
     )

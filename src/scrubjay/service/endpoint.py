@@ -108,7 +108,9 @@ class HttpEndpoint(ABC, Generic[Result]):
         waited = 0.0
         while True:
             try:
-                return self.service.meter.spend(holder.id, self.operation)
+                return await self.service.meter.spend(
+                    holder.id, self.operation, self.service.bridge
+                )
             except Problem:
                 if not self.operation.writes or waited >= self.patience:
                     raise

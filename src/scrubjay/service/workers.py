@@ -1,4 +1,4 @@
-"""Worker processes of one service: one listening socket, rate limits and metrics held in common.
+"""Worker processes of one service: one listening socket, and metrics held in common.
 
 The parent opens nothing of the home while it has workers: it forks them, starts one again that
 died, and ends with them. A worker whose parent died ends by itself.
@@ -15,13 +15,11 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from tempfile import TemporaryFile
 from time import monotonic
 from typing import IO, Final
 
 from scrubjay.model.errors import StoreError
-from scrubjay.service.service import Buckets
 
 _LENGTH: Final = struct.Struct("<Q")
 _BOARD_BYTES: Final = 256 * 1024
@@ -58,7 +56,7 @@ class Boards:
     def write(self, worker: int, told: bytes) -> None:
         """Replace what a worker told; what is too long stays untold."""
         if len(told) <= _BOARD_BYTES - _LENGTH.size:
-            with self._lock.held(1 + worker):
+            with self._lock.held(worker):
                 self._boards[worker][: _LENGTH.size] = _LENGTH.pack(len(told))
                 self._boards[worker][_LENGTH.size : _LENGTH.size + len(told)] = told
 
@@ -67,7 +65,7 @@ class Boards:
         found = []
         for number, board in enumerate(self._boards):
             if number != worker:
-                with self._lock.held(1 + number):
+                with self._lock.held(number):
                     (size,) = _LENGTH.unpack_from(board)
                     found.append(board[_LENGTH.size : _LENGTH.size + size])
         return [told for told in found if told]
@@ -79,7 +77,6 @@ class Crew:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._lock = Lock()
-        self.buckets = Buckets(partial(self._lock.held, 0))
         self.boards = Boards(workers, self._lock)
         self._born: dict[int, tuple[int, float]] = {}
         self._ending = False
