@@ -17,7 +17,8 @@ from starlette.testclient import TestClient
 
 from scrubjay import bootstrap
 from scrubjay.engine import Kernel
-from scrubjay.service.service import Rates, Service
+from scrubjay.service.rates import Rates
+from scrubjay.service.service import Service
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 from scrubjay.testing.fake_embedder import FakeEmbedder
