@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 import apsw
@@ -18,7 +19,7 @@ from scrubjay.adapters.stores.sqlite.files import LOCK, FileKind, FileLock, disc
 from scrubjay.adapters.stores.sqlite.transaction import SqliteView, Statements
 from scrubjay.adapters.stores.sqlite.writer import FileWriter
 from scrubjay.model.errors import NotFound, StoreError
-from scrubjay.ports import patient
+from scrubjay.ports import patient, waited
 
 Session = TypeVar("Session", bound=Statements)
 _SETTLING_MS: Final = 50
@@ -65,10 +66,13 @@ class Database:
 
     def take(self) -> apsw.Connection:
         """Borrow a connection to read with; Busy if all are in use for too long."""
+        begun = monotonic()
         with self._changed:
-            if not self._idle and not self._changed.wait_for(
+            found = self._changed.wait_for(
                 lambda: self._idle or self._count < _MAX_READERS, patient(self._kind.timeout)
-            ):
+            )
+            waited(monotonic() - begun)
+            if not found:
                 raise busy()
             if self._idle:
                 connection = self._idle.pop()
@@ -151,7 +155,7 @@ class Database:
                 raise
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
-            connection.set_busy_timeout(int(self._kind.timeout * 1000))
+            self._kind.be_patient(connection)
 
     def close(self, *, checkpoint: bool = True) -> None:
         """Close every idle connection; borrowed ones are closed when they are returned."""

@@ -100,7 +100,7 @@ class FileWriter:
                     self._kind.ballast.lend()
                     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
-            connection.set_busy_timeout(int(self._kind.timeout * 1000))
+            self._kind.be_patient(connection)
 
     def _attempt(self, batch: Sequence[Request]) -> None:
         if not batch:
