@@ -35,7 +35,7 @@ FOURTH_OUTPUTS: dict[str, tuple[str, ...]] = {
         "[Pipeline] withCredentials\n[Pipeline] {\n[Pipeline] sh\n+ ./deploy.sh --user {user} --password <<pw>>\nDeploying...",
         '$ echo "$CI_JOB_TOKEN"\n<<alnum:20>>\n$ echo done',
         "Step 4/9 : ARG GITHUB_TOKEN=<<alnum:40>>\n ---> Running in {hex:12}",
-        "Step 7/9 : RUN pip install --index-url https://{user}:<<alnum:40>>@{host}/simple {svc}\n ---> Using cache",
+        "Step 7/9 : RUN pip install --find-links https://{user}:<<alnum:40>>@{host}/wheels {svc}\n ---> Using cache",
         "#11 [build 4/6] RUN --mount=type=secret,id=npm echo //packages.example.org/:_authToken=npm_<<alnum:36>> > .npmrc",
         "circleci: Setting environment variable COVERALLS_REPO_TOKEN=<<alnum:33>>",
         "buildkite-agent start --token <<hex:50>> --tags queue={svc}",
