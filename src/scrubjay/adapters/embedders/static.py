@@ -141,14 +141,14 @@ class StaticEmbedder:
         """One row per text, in their order, of length 1; zeros where no token is known."""
         import numpy as np
 
-        rows = np.zeros((len(texts), self.dimensions), np.float32)
+        rows = np.empty((len(texts), self.dimensions), np.float32)
         for start, tokens in _batches(self._table.tokenizer, texts):
             if deadline is not None and self._clock.monotonic() >= deadline:
                 raise Timeout("The texts were not embedded by the deadline.")
-            rows[start : start + len(tokens)] = self._pool(tokens)
-        lengths = np.sqrt((rows * rows).sum(axis=1))
-        lengths[lengths == 0] = 1
-        rows /= lengths[:, None]
+            found = self._pool(tokens)
+            lengths = np.sqrt((found * found).sum(axis=1))
+            lengths[lengths == 0] = 1
+            np.divide(found, lengths[:, None], out=rows[start : start + len(tokens)])
         return rows
 
     def _pool(self, texts: Sequence[Sequence[int]]) -> Floats:
