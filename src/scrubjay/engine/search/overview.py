@@ -154,8 +154,7 @@ def columns(indexed: OpenIndex) -> Columns:
     with indexed.lock:
         indexed.catch_up()
         held, fresh = indexed.ready.columns(), indexed.ready.fresh()
-    # Their languages matter only to a question.
-    return Columns.join([held, Columns.of(fresh, [""] * len(fresh))]) if fresh else held
+    return Columns.join([held, Columns.of(fresh)]) if fresh else held
 
 
 def count(indexed: OpenIndex, request: Filter, actor: Actor) -> int:
