@@ -13,6 +13,7 @@ from scrubjay.model.pages import FIRST, Page, Paged, paged
 from scrubjay.model.requests import (
     NOTHING,
     USER,
+    AuditRequest,
     Backup,
     Caller,
     Export,
@@ -104,9 +105,9 @@ class TransferVerbs(SearchVerbs):
         return paged(receipts.kept(ports, address), request.limit, request.cursor)
 
     def audit(
-        self, scope: Scope, request: Paged = FIRST, caller: Caller = USER
+        self, scope: Scope, request: AuditRequest = AuditRequest(), caller: Caller = USER
     ) -> Page[AuditEvent]:
-        """The audit trail, oldest first."""
+        """The audit trail, oldest first; on request its newest events."""
         opened = self._open(scope, create=False)
         opened.flush_reads()
         return verifying.audit(opened, request)
