@@ -36,7 +36,16 @@ _SHOWN = 20
 @scoped(
     "forget",
     Option("ID…", "Ids of the memories or turns to erase.", str, name="ids", many=True),
-    fields(Forget, "session", "tags --tag -t", "where", "before", "query -q", "copies"),
+    fields(
+        Forget,
+        "session",
+        "kinds --kind -k",
+        "tags --tag -t",
+        "where",
+        "before",
+        "query -q",
+        "copies",
+    ),
     RECEIPT,
     YES,
     DRY_RUN,

@@ -12,11 +12,12 @@ from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import Append, Branch, ReadConversation
 from scrubjay.model.errors import Frozen, InvalidRequest, NotFound
 from scrubjay.model.memory import Kind
-from scrubjay.model.origin import Origin
+from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import (
     Amend,
     AuditRequest,
     BriefRequest,
+    Caller,
     FreezeRequest,
     Get,
     Load,
@@ -169,6 +170,15 @@ def test_purge_erases_retired_memories_within_a_day_or_when_they_are_many(
     write(engine, 3)
     assert engine.purge(ALICE).retired == 3
     assert engine.verify(ALICE).sound
+
+
+@pytest.mark.parametrize("actor", [Actor.USER, Actor.OPERATOR])
+def test_a_person_who_purges_need_not_wait(engine: Kernel, actor: Actor) -> None:
+    limit(engine, number=1)
+    write(engine, 3)
+    assert engine.purge(ALICE, Purge(), Caller(actor=actor)).retired == 2
+    limit(engine, number=9)
+    assert contents(engine) == ["memory 2"]
 
 
 def test_what_was_purged_for_a_limit_may_be_told_again_by_its_key_but_not_by_its_id(
