@@ -1706,6 +1706,8 @@ export interface AuditRequest {
   limit?: number;
   /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
   cursor?: string;
+  /** Return the newest events, instead of those after the cursor. */
+  newest?: boolean;
 }
 
 export interface ScopesRequest {
