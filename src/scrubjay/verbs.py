@@ -203,6 +203,7 @@ class Verbs:
         writes=True,
         idempotent=True,
     )
+    compact = Verb(Compact, Kernel.compact, Grant.EXTRACT, writes=True, heavy=True)
     work = Verb(Work, Kernel.work, Grant.EXTRACT, writes=True, heavy=True)
     jobs = Verb(NoFields, Kernel.jobs, Grant.ADMIN)
     allow_jobs = Verb(AllowJobs, Kernel.allow_jobs, Grant.ADMIN, writes=True, idempotent=True)

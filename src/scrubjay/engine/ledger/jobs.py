@@ -21,11 +21,12 @@ from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.scope.open_scope import OpenScope, day
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.model.errors import ExtractorError, Frozen, ScrubjayError
+from scrubjay.model.compaction import Compact, CompactionOutcome
 from scrubjay.model.jobs import ATTEMPTS, JobKind, JobStatus, RunningJob, Work, Worked
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Stopped
 from scrubjay.model.rows import Freeze
-from scrubjay.ports import Failpoint, Tx, View, patience
+from scrubjay.ports import Failpoint, Tx, View, no_progress, patience
 
 _NAME: Final = "jobs"
 _LEASES: Final = 3
@@ -234,10 +235,12 @@ def status(opened: OpenScope) -> JobStatus:
 
 
 def _waiting(opened: OpenScope, view: View, kind: JobKind) -> int:
-    from scrubjay.engine.ledger import consolidation, derivation, extraction
+    from scrubjay.engine.ledger import compaction, consolidation, derivation, extraction
 
     if kind is JobKind.EXTRACTION:
         return extraction.waiting(opened, view) if opened.ports.extractor else 0
+    if kind is JobKind.COMPACTION:
+        return compaction.waiting(opened, view)
     if kind is JobKind.CONSOLIDATION:
         return consolidation.waiting(opened, view)
     return len(derivation.due(Notes(opened, view)))
@@ -285,7 +288,39 @@ class _Round:
                 self._repeat(partial(consolidation.choose, most=self._batch))
             elif kind is JobKind.DERIVATION and model is not None:
                 self._repeat(derivation.choose)
+            elif kind is JobKind.COMPACTION:
+                self._compact()
         return replace(self._worked, done=dict(self._counts))
+
+    def _compact(self) -> None:
+        """Compact the scope if it is due. Two processes at it would write the same, so a lease that
+        ends before the work costs time, and nothing else."""
+        from scrubjay.engine.ledger import compaction
+
+        opened, job = self._opened, job_name(self._opened, JobKind.COMPACTION)
+        if not opened.read(lambda view: compaction.waiting(opened, view)):
+            return
+
+        def lease(tx: Tx) -> str | None:
+            notes = Notes(opened, tx)
+            queue = JobQueue.of(notes)
+            if not queue.is_free(job, opened.ports.clock.now()):
+                return None
+            holder = queue.take(opened, job)
+            queue.put(notes)
+            notes.write(tx)
+            return holder
+
+        if (holder := opened.write(lease)) is None:
+            return
+        try:
+            done = compaction.compact(opened, Compact(), progress=no_progress, actor=self._actor)
+        except ExtractorError:
+            done = None
+            self._worked = replace(self._worked, stopped=Stopped.UNAVAILABLE)
+        applied = done is not None and done.outcome is CompactionOutcome.APPLIED
+        finish(opened, job, holder, Done(), self._actor)
+        self._count(JobKind.COMPACTION, applied, done.derived if done else 0, done is None)
 
     def _repeat(self, choose: Choose) -> None:
         """Take, do and finish one job after the other."""
