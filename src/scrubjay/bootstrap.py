@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -23,7 +24,7 @@ from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
 from scrubjay.model.scope import Quota
 from scrubjay.model.turns import Piece, Turn
-from scrubjay.ports import AskModel, Clock, Distiller, Embedder, Extractor, Reach, pass_by
+from scrubjay.ports import AskModel, Clock, Distiller, Embedder, Extractor, Reach, Store, pass_by
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE of prctl(2)
@@ -42,15 +43,8 @@ def build(
     """The engine on the embedded default: SQLite, files, and the keyring the keys folder has."""
     clock = clock or SystemClock()
     keys = keyring(settings, clock)
-    store = SqliteStore(
-        settings.data,
-        reach=reach,
-        vfs=vfs,
-        lock_timeout=settings.lock_seconds,
-        ballast_bytes=settings.ballast_bytes,
-    )
     ports = Ports(
-        store=store,
+        store=make_store(settings, reach=reach, vfs=vfs),
         blobs=FileBlobs(settings.data / "blobs"),
         keyring=keys,
         clock=clock,
@@ -61,6 +55,17 @@ def build(
         policy=policy or make_policy(settings),
     )
     return Kernel(ports)
+
+
+def make_store(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = None) -> Store:
+    """The store the settings name; nothing is made before the first write."""
+    return SqliteStore(
+        settings.data,
+        reach=reach,
+        vfs=vfs,
+        lock_timeout=settings.lock_seconds,
+        ballast_bytes=settings.ballast_bytes,
+    )
 
 
 class LazyDistiller:
@@ -105,6 +110,7 @@ def make_policy(settings: Settings) -> Policy:
         root_days=settings.root_days,
         root_keep_days=settings.root_keep_days,
         shelf_bytes=settings.shelf_bytes,
+        idle_seconds=settings.idle_seconds,
         quota=Quota(
             memories=settings.scope_memories,
             megabytes=settings.scope_megabytes,
@@ -210,7 +216,7 @@ def keys_folder(settings: Settings, clock: Clock) -> KeysFolder:
 def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> str:
     """Lock the keys, those of a key file or none yet, by a passphrase; the recovery key."""
     adopting = has_key_file(settings)
-    store = SqliteStore(settings.data)
+    store = make_store(settings)
     if not adopting and store.catalog.entries(limit=1):
         raise KeyMissing(f"The keys of this home are not in {settings.keys}; none were made.")
     store.close()
@@ -247,12 +253,9 @@ def versions() -> dict[str, str]:
 
 
 def strays(settings: Settings) -> list[str]:
-    """Orphaned files that belong to no scope of the catalog, a sentence each."""
-    store = SqliteStore(settings.data, ballast_bytes=settings.ballast_bytes)
-    try:
+    """What belongs to no scope of the catalog, or is missing from it, a sentence each."""
+    with closing(make_store(settings)) as store:
         return list(store.strays())
-    finally:
-        store.close()
 
 
 def inspect(path: Path) -> Exhibit:
@@ -265,9 +268,5 @@ def inspect(path: Path) -> Exhibit:
         raise InvalidRequest(f"The file cannot be read: {error.strerror}.") from error
     from scrubjay.adapters.stores.sqlite import inspection
 
-    if raw.startswith(inspection.MAGIC):
-        shown = inspection.inspect(path)
-    else:
-        facts = (("first bytes", raw[:32].hex()),)
-        shown = Exhibit(title="a file of bytes", facts=facts, words=inspection.readable(raw))
+    shown = inspection.inspect(path, raw)
     return replace(shown, facts=(("size", f"{len(raw):,} bytes"), *shown.facts))

@@ -415,6 +415,10 @@ class Wrapper(Protocol):
         """
 
     @property
+    def attended(self) -> bool:
+        """Whether only a person may rotate it, who keeps what `renewed` then says."""
+
+    @property
     def renewed(self) -> str | None:
         """A recovery key that `begin` made in place of the one before; it is shown once."""
 

@@ -66,7 +66,7 @@ def examine(settings: Settings, now: datetime) -> Iterator[Finding]:
             yield Finding("scopes", sentence, advice)
         with installed(settings) as engine:
             for address in engine.unreadable_scopes():
-                told = f"The keys in {settings.keys} do not open the scope in {address}.sqlite."
+                told = f"The keys in {settings.keys} do not open the scope at {address}."
                 advice = "It was written with other keys: put those back to read it."
                 yield Finding("keys", told, advice)
             for scope in engine.scopes():

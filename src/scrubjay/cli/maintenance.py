@@ -218,5 +218,5 @@ def scopes(**request: Any) -> Output:
         render.table(("scope",), ([str(one)] for one in found))
 
     for address in closed:
-        say(f"The keys here do not open the scope in {address}.sqlite: see `scrubjay doctor`.")
+        say(f"The keys here do not open the scope at {address}: see `scrubjay doctor`.")
     return Output(found, show, code=Exit.FAILURE if closed else Exit.OK)

@@ -135,7 +135,8 @@ def _serve(
     """Serve until SIGTERM or Ctrl-C, which are no failure: they are how serving is meant to end."""
     from scrubjay.service import server
     from scrubjay.service.app import app
-    from scrubjay.service.service import Options, Rates
+    from scrubjay.service.rates import Rates
+    from scrubjay.service.service import Options
     from scrubjay.service.workers import Crew
 
     bootstrap.forbid_core_dumps()
@@ -434,7 +435,7 @@ def list_keys(**request: Any) -> Output:
     with _keys() as keys:
         asked = Paged(**request)
         found = paged(keys.all(), asked.limit, asked.cursor)
-    columns = ("id", "name", "scopes", "grants", "actor", "expires")
+    columns = ("id", "name", "scopes", "grants", "actor", "expires", "used")
     rows = (
         (
             one.id,
@@ -443,6 +444,7 @@ def list_keys(**request: Any) -> Output:
             " ".join(one.grants),
             one.actor.value,
             render.local(one.expires_at),
+            str(one.used_on or ""),
         )
         for one in found
     )

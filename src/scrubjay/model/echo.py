@@ -65,6 +65,11 @@ def marked(text: str) -> bool:
     return _BEGIN in text
 
 
+def added(text: str) -> bool:
+    """Whether a message was put into a prompt by a proxy: it begins with its sentence."""
+    return text.lstrip().startswith(_CONTEXT)
+
+
 def injected(text: str) -> list[str]:
     """Text of the memory blocks of a prompt, without the labels."""
     if _BEGIN not in text:

@@ -19,8 +19,9 @@ from scrubjay.bridge import Abandoned
 from scrubjay.engine.scope.quota import allowed
 from scrubjay.model.scope import Scope
 from scrubjay.service.problems import Problem
+from scrubjay.service.rates import Spent
 from scrubjay.service.rest import Operation
-from scrubjay.service.service import Service, Spent
+from scrubjay.service.service import Service
 from scrubjay.service.telemetry import Span
 
 Result = TypeVar("Result")
@@ -96,7 +97,9 @@ class HttpEndpoint(ABC, Generic[Result]):
         waited = 0.0
         while True:
             try:
-                return self.service.meter.spend(holder.id, self.operation)
+                return await self.service.meter.spend(
+                    holder.id, self.operation, self.service.bridge
+                )
             except Problem:
                 if not self.operation.writes or waited >= self.patience:
                     raise

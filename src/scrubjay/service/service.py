@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from math import ceil
 from typing import TYPE_CHECKING, Final, Protocol
 
 from starlette.requests import Request
@@ -30,75 +29,14 @@ from scrubjay.service.issuer import (
     Unreachable,
 )
 from scrubjay.service.problems import Problem
-from scrubjay.service.rest import Operation
+from scrubjay.service.rates import Meter, Rates
 from scrubjay.service.telemetry import Metrics, Spans
-from scrubjay.service.workers import Buckets, Crew
+from scrubjay.service.workers import Crew
 
 # -- limits ----------------------------------------------------------------------------------------
 
 TOGETHER_BYTES: Final = 256 * 1024 * 1024
 """Size limit of the bodies of all requests in progress, together."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
-    """Rate limits of one key: requests a second, and bursts; 0 for no limit."""
-
-    reads: float = 200.0
-    writes: float = 100.0
-    heavy: float = 0.5
-    """Operations on a whole scope, such as export, verify, rotate."""
-    burst_seconds: float = 10.0
-
-
-UNLIMITED: Final = Rates(reads=0, writes=0, heavy=0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """Remaining tokens of a bucket."""
-
-    name: str
-    left: int
-    full: int
-    rate: float
-
-    def headers(self) -> dict[str, str]:
-        """RateLimit headers, as in draft-ietf-httpapi-ratelimit-headers of the IETF."""
-        filled = ceil((self.full - self.left) / self.rate)
-        return {
-            "RateLimit-Policy": f'"{self.name}";q={self.full};w={ceil(self.full / self.rate)}',
-            "RateLimit": f'"{self.name}";r={self.left};t={filled}',
-        }
-
-
-class Meter:
-    """Token buckets of all keys, shared by the workers of a service."""
-
-    def __init__(self, rates: Rates, clock: Clock, buckets: Buckets | None = None) -> None:
-        self._rates = rates
-        self._clock = clock
-        self._buckets = buckets or Buckets()
-
-    def spend(self, key_id: str, operation: Operation) -> Spent | None:
-        """Take a token; returns what is left, None without a limit. Problem 429 if it is empty."""
-        name = "heavy" if operation.heavy else "writes" if operation.writes else "reads"
-        rate: float = getattr(self._rates, name)
-        if not rate:
-            return None
-        full, now = max(1.0, rate * self._rates.burst_seconds), self._clock.monotonic()
-        left, allowed = self._buckets.spend(f"{name} {key_id}", full=full, rate=rate, now=now)
-        spent = Spent(name=name, left=int(left), full=int(full), rate=rate)
-        if not allowed:
-            seconds = str(max(1, ceil((1 - left) / rate)))
-            raise Problem(
-                429,
-                "rate_limited",
-                f"Rate limit: this key may send {rate:g} {name} a second.",
-                hint=f"Retry in {seconds} s.",
-                headers={"Retry-After": seconds, **spent.headers()},
-            )
-        return spent
 
 
 class Room:
@@ -204,9 +142,9 @@ class Service:
         self.metrics = Metrics()
         self.background = Background(engine, clock, self.metrics)
         crew = self.options.crew
-        self.meter = Meter(self.options.rates, clock, None if crew is None else crew.buckets)
         self.room = Room(TOGETHER_BYTES // (crew.workers if crew else 1))
         self.signer = Signer(self.keys.signing_secret())
+        self.meter = Meter(self.options.rates, clock, engine.shared, self.signer)
         self.spans = Spans(self.signer, clock, content=self.options.trace_content)
         self.tokens: Tokens | None = None
         if self.options.trust is not None:  # else its libraries are not even loaded
@@ -251,6 +189,8 @@ class Service:
         if key is None:
             detail = "The key is not known here, expired, or was revoked."
             raise self._unauthorized(request, detail, hint=_MAKE_ONE, error=_INVALID)
+        if not self.keys.noted(key):
+            await self.bridge.read(lambda: self.keys.note_use(key))
         return key
 
     async def _signed_in(self, request: Request, tokens: Tokens, token: str) -> Key:
