@@ -55,9 +55,9 @@ class Compact(CheckedRequest, frozen=True, kw_only=True):
         Days,
         Meta(description="Episodes neither written nor recalled for so many days are compacted."),
     ] = 90
-    dry_run: Annotated[
-        bool, Meta(description="Only prove it and report; nothing is written.")
-    ] = False
+    dry_run: Annotated[bool, Meta(description="Only prove it and report; nothing is written.")] = (
+        False
+    )
 
 
 class CompactionTrial(Result, frozen=True, kw_only=True):

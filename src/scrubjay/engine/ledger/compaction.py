@@ -12,8 +12,9 @@ A model's texts are made once, so what is left of such a plan is surveyed and pr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from msgspec import Struct, convert, to_builtins
@@ -39,6 +40,7 @@ from scrubjay.model.compaction import (
     CompactionTrial,
 )
 from scrubjay.model.echo import plain_words
+from scrubjay.model.jobs import Insight
 from scrubjay.model.memory import Kind, Memory, Provenance, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.rows import Collection
@@ -50,7 +52,7 @@ _NAME: Final = "compaction"
 EXTRACTIVE: Final = "extractive"
 """What derives without a model: the summary is made of sentences of its sources."""
 _KEPT: Final = (0.6, 0.7, 0.8, 0.9, 1.0)
-"""Shares of an episode's content words that are tried; with less, a summary would not count for it."""
+"""Shares of an episode's content words that are tried: with less, nothing counts for it."""
 _EMPTY: Final = 2
 """Content words below which an episode says nothing that is worth keeping."""
 _ASKED: Final = 400
@@ -97,9 +99,7 @@ class _Derived(Struct, frozen=True, kw_only=True):
     memories: Sequence[Memory]
 
 
-def compact(
-    opened: OpenScope, request: Compact, *, progress: Progress, actor: Actor
-) -> Compacted:
+def compact(opened: OpenScope, request: Compact, *, progress: Progress, actor: Actor) -> Compacted:
     """Compact what is due, if recall allows it; or finish what was begun."""
     plan = opened.read(lambda view: _noted(opened, view))
     if not request.dry_run:
@@ -257,9 +257,12 @@ def _prove(
     outcome, derived = CompactionOutcome.LOSES_RECALL, list[_Derived]()
     by_model = opened.ports.extractor is not None
     attempts = (1.0,) if by_model else _KEPT
+    groups = list(_groups(found.due))
     for number, kept in enumerate(attempts):
-        progress(number, len(attempts))
-        derived = [_derive(opened, group, kept) for group in _groups(found.due)]
+        derived = []
+        for group in groups:
+            progress(number * len(groups) + len(derived), len(attempts) * len(groups))
+            derived.append(_derive(opened, group, kept))
         after = list(_afterwards(opened, found, derived))
         sizes = sum(tokens(entry.memory.content) for entry in after)
         trials.append(CompactionTrial(kept=kept, tokens=sizes, recall=ask(after)))
@@ -302,9 +305,9 @@ def _derive(opened: OpenScope, group: Sequence[Memory], kept: float) -> _Derived
     """What takes the place of a group: a summary in pieces, and facts."""
     model = opened.ports.extractor
     if model is None:
-        summary = _packed(_chosen(group, kept))
-        found = consolidation.by_rules(opened, group)
-        facts = [one for one in found if Kind(one.category).behavioral]
+        summary = _packed((_shortened(one.content, kept), one) for one in group)
+        told = consolidation.by_rules(opened, group)
+        facts: Sequence[Insight] = [one for one in told if Kind(one.category).behavioral]
     else:
         deadline = opened.ports.clock.monotonic() + opened.ports.policy.extract_seconds
         texts = [_told(one, one.content) for one in group]
@@ -340,33 +343,33 @@ def _told(memory: Memory, text: str) -> str:
     return text if memory.speaker is None else f"{memory.speaker}: {text}"
 
 
-def _chosen(group: Sequence[Memory], kept: float) -> Iterator[tuple[str, Memory]]:
-    """The sentences of each episode that hold so much of its content words, in their order.
+def _shortened(text: str, kept: float) -> str:
+    """The sentences of a text that hold so much of its content words, in their order.
 
-    Greedily, the sentence with the most of them that none before it has, for its length. What has
-    hardly any content words, such as a greeting, is left out.
+    Greedily, the sentence with the most of them that none before it has, for its length. Of a text
+    with hardly any content words, such as a greeting, nothing is left.
     """
-    for memory in group:
-        parts = recall_trial.sentences(memory.content)
-        about = [gist(part) for part in parts]
-        wanted = kept * len(gist(memory.content))
-        known, chosen = frozenset[str](), set[int]()
-
-        def worth(place: int) -> float:
-            return len(about[place] - known) / (_SHORT + len(parts[place]))
-
-        while wanted >= _EMPTY and len(known) < wanted:
-            best = max(range(len(parts)), key=worth)
-            chosen.add(best)
-            known |= about[best]
-        if chosen:
-            yield " ".join(parts[place] for place in sorted(chosen)), memory
+    parts = recall_trial.sentences(text)
+    about = [gist(part) for part in parts]
+    wanted = kept * len(gist(text))
+    known, chosen = frozenset[str](), set[int]()
+    while wanted >= _EMPTY and len(known) < wanted:
+        pairs = zip(about, parts, strict=True)
+        news = [len(one - known) / (_SHORT + len(part)) for one, part in pairs]
+        best = max(range(len(parts)), key=news.__getitem__)
+        if not news[best]:
+            break  # some words are told from others only in the whole text
+        chosen.add(best)
+        known |= about[best]
+    return " ".join(parts[place] for place in sorted(chosen))
 
 
 def _packed(parts: Iterable[tuple[str, Memory]]) -> list[_Extract]:
     """Parts in a row, as texts of the length of a summary."""
     found, text, sources = list[_Extract](), "", dict[str, Memory]()
     for part, memory in parts:
+        if not part:
+            continue
         told = " ".join(_told(memory, part).split())
         if text and len(text) + len(told) > _SUMMARY_CHARS:
             found.append((text, list(sources.values())))
@@ -415,8 +418,8 @@ def _apply(
     groups = [*derived, *(_Derived(episodes=some, memories=()) for some in again)]
     archived = written = 0
     for number, group in enumerate(groups):
-        vectors = _vectors(opened, group.memories)
-        if opened.write(lambda tx, one=group, made=vectors: _replace(opened, tx, one, made, actor)):
+        store = partial(_replace, opened, group, _vectors(opened, group.memories), actor)
+        if opened.write(store):
             archived += len(group.episodes)
             written += len(group.memories)
         opened.ports.reach(Failpoint.COMPACTION_APPLIED)
@@ -440,11 +443,7 @@ def _vectors(opened: OpenScope, memories: Iterable[Memory]) -> dict[str, bytes |
 
 
 def _replace(
-    opened: OpenScope,
-    tx: Tx,
-    group: _Derived,
-    vectors: dict[str, bytes | None],
-    actor: Actor,
+    opened: OpenScope, group: _Derived, vectors: Mapping[str, bytes | None], actor: Actor, tx: Tx
 ) -> bool:
     """Write what was derived and archive the originals; not if one of them has changed."""
     now = opened.ports.clock.now()

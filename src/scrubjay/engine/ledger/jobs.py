@@ -20,13 +20,13 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.scope.open_scope import OpenScope, day
 from scrubjay.engine.scope.scope_values import Notes
-from scrubjay.model.errors import ExtractorError, Frozen, ScrubjayError
 from scrubjay.model.compaction import Compact, CompactionOutcome
+from scrubjay.model.errors import ExtractorError, Frozen, ScrubjayError
 from scrubjay.model.jobs import ATTEMPTS, JobKind, JobStatus, RunningJob, Work, Worked
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Stopped
 from scrubjay.model.rows import Freeze
-from scrubjay.ports import Failpoint, Tx, View, no_progress, patience
+from scrubjay.ports import Failpoint, Tx, View, patience
 
 _NAME: Final = "jobs"
 _LEASES: Final = 3
@@ -84,6 +84,14 @@ class JobQueue(Struct, kw_only=True):
         self.leases[job] = Lease(holder=holder, since=now, until=until)
         opened.leased[job] = holder
         return holder
+
+    def renew(self, opened: OpenScope, job: str, holder: str) -> bool:
+        """Extend a lease before it is over; returns whether that was due, and it still held."""
+        lease, now = self.leases.get(job), opened.ports.clock.now()
+        if lease is None or lease.holder != holder or now - lease.since < (lease.until - now):
+            return False
+        self.leases[job] = replace(lease, since=now, until=now + (lease.until - lease.since))
+        return True
 
     def give_back(self, job: str, holder: str) -> bool:
         """End a lease; returns whether it was still the holder's."""
@@ -293,8 +301,10 @@ class _Round:
         return replace(self._worked, done=dict(self._counts))
 
     def _compact(self) -> None:
-        """Compact the scope if it is due. Two processes at it would write the same, so a lease that
-        ends before the work costs time, and nothing else."""
+        """Compact the scope if it is due.
+
+        Two processes at it would write the same: a lease that ends too early only costs time.
+        """
         from scrubjay.engine.ledger import compaction
 
         opened, job = self._opened, job_name(self._opened, JobKind.COMPACTION)
@@ -313,8 +323,13 @@ class _Round:
 
         if (holder := opened.write(lease)) is None:
             return
+
+        def renew(_done: int, _total: int) -> None:
+            """Hold the lease for as long as the model is asked about one group after the other."""
+            change(opened, lambda _, queue: queue.renew(opened, job, holder))
+
         try:
-            done = compaction.compact(opened, Compact(), progress=no_progress, actor=self._actor)
+            done = compaction.compact(opened, Compact(), progress=renew, actor=self._actor)
         except ExtractorError:
             done = None
             self._worked = replace(self._worked, stopped=Stopped.UNAVAILABLE)

@@ -151,7 +151,7 @@ class OpenIndex:
 
     @classmethod
     def imagined(cls, opened: OpenScope, entries: Iterable[IndexEntry]) -> OpenIndex:
-        """An index of memories as they might be; of no store, so nothing is caught up or written."""
+        """An index of memories as they might be, in no store: it is not caught up."""
         made = cls(opened)
         made.index = made._empty()
         made.index.add(entries)

@@ -62,9 +62,7 @@ def _question(text: str, about: frozenset[str], frequency: Mapping[str, int]) ->
     return Question(" ".join(left), about)
 
 
-def asker(
-    opened: OpenScope, asked: Sequence[Question]
-) -> Callable[[Iterable[IndexEntry]], float]:
+def asker(opened: OpenScope, asked: Sequence[Question]) -> Callable[[Iterable[IndexEntry]], float]:
     """A function that tells the percent of the questions that a set of memories answers.
 
     A memory answers if it holds enough of the content terms of the one the question was made of.
