@@ -309,7 +309,7 @@ def test_a_model_summarizes_what_it_is_given_and_its_tokens_count(
     """The fake one gives back what it was told, so that recall stays."""
     asked = ChatModel(base_url=model.openai_url, name="m", attempts=1)
     home.extractor = ChatExtractor(asked, clock=home.clock, sleep=lambda _: None)
-    model.says = lambda texts: " ".join(texts)
+    model.says = " ".join
     engine = home.engine()
     tell(engine)
     done = compact(engine)
