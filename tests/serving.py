@@ -18,9 +18,8 @@ from scrubjay.model.origin import Actor
 from scrubjay.ports import Clock
 from scrubjay.service import openapi
 from scrubjay.service.app import app
-from scrubjay.service.rates import UNLIMITED
 from scrubjay.service.server import Listening, bind, server
-from scrubjay.service.service import MountedPaths, Options
+from scrubjay.service.service import UNLIMITED, MountedPaths, Options
 
 
 @dataclass(frozen=True)

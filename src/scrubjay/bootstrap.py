@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from contextlib import closing
-from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -14,17 +12,16 @@ from msgspec.structs import replace
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk
+from scrubjay.adapters.distillers.kinds import LazyRules
 from scrubjay.adapters.keyrings.file import KEY_FILE, FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
-from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
 from scrubjay.model.scope import Quota
-from scrubjay.model.turns import Piece, Turn
-from scrubjay.ports import AskModel, Clock, Distiller, Embedder, Extractor, Reach, Store, pass_by
+from scrubjay.ports import AskModel, Clock, Embedder, Extractor, Reach, Store, pass_by
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE of prctl(2)
@@ -49,7 +46,7 @@ def build(
         keyring=keys,
         clock=clock,
         embedder=embedder or make_embedder(settings, clock),
-        distiller=LazyDistiller(),
+        distiller=LazyRules(),
         extractor=extractor or make_extractor(settings, clock),
         reach=reach,
         policy=policy or make_policy(settings),
@@ -66,35 +63,6 @@ def make_store(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = 
         lock_timeout=settings.lock_seconds,
         ballast_bytes=settings.ballast_bytes,
     )
-
-
-class LazyDistiller:
-    """The rules distiller, loaded at the first turn: most commands and many services see none."""
-
-    @cached_property
-    def _rules(self) -> Distiller:
-        from scrubjay.adapters.distillers.rules import RulesDistiller
-
-        return RulesDistiller()
-
-    @property
-    def identity(self) -> str:
-        """Which rules these are."""
-        return self._rules.identity
-
-    def distill(self, turn: Turn) -> Sequence[Piece]:
-        """The memories derived from a turn."""
-        return self._rules.distill(turn)
-
-    def words(self, turn: Turn) -> frozenset[str]:
-        """Word set of a turn, for the comparison with another turn's."""
-        return self._rules.words(turn)
-
-    def kind(self, text: str) -> Kind:
-        """The kind of a memory by its text; the rules for turns are not loaded for it."""
-        from scrubjay.adapters.distillers.kinds import kind_of
-
-        return kind_of(text)
 
 
 def clock() -> Clock:

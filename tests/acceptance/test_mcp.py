@@ -26,8 +26,7 @@ from scrubjay.engine import Kernel
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.scope import Scope
 from scrubjay.service.issuer import Template, Trust
-from scrubjay.service.rates import UNLIMITED
-from scrubjay.service.service import Options
+from scrubjay.service.service import UNLIMITED, Options
 from scrubjay.surfaces.mcp.routes import McpPaths
 from tests.serving import Running, serving
 from tests.support.engines import MemoryHome

@@ -32,8 +32,7 @@ from scrubjay.model.requests import Browse, FreezeRequest
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.service.issuer import Template, Trust
-from scrubjay.service.rates import UNLIMITED
-from scrubjay.service.service import Options
+from scrubjay.service.service import UNLIMITED, Options
 from tests.processes import default_signals
 from tests.serving import Running, serving
 from tests.support.engines import SqliteHome

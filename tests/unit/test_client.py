@@ -20,8 +20,7 @@ from scrubjay.engine import Kernel
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
-from scrubjay.service.rates import Rates
-from scrubjay.service.service import Options
+from scrubjay.service.service import Options, Rates
 from tests.certificates import certificate_for_localhost
 from tests.serving import serving
 from tests.support.engines import MemoryHome

@@ -27,9 +27,8 @@ from scrubjay.model.errors import (
 from scrubjay.model.origin import Origin
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
-from scrubjay.service.rates import UNLIMITED
 from scrubjay.service.rest import BY_NAME
-from scrubjay.service.service import Options
+from scrubjay.service.service import UNLIMITED, Options
 from scrubjay.verbs import VERBS
 from tests.serving import serving
 from tests.support.engines import MemoryHome

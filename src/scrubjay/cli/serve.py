@@ -135,8 +135,7 @@ def _serve(
     """Serve until SIGTERM or Ctrl-C, which are no failure: they are how serving is meant to end."""
     from scrubjay.service import server
     from scrubjay.service.app import app
-    from scrubjay.service.rates import Rates
-    from scrubjay.service.service import Options
+    from scrubjay.service.service import Options, Rates
     from scrubjay.service.workers import Crew
 
     bootstrap.forbid_core_dumps()
@@ -626,3 +625,30 @@ def _show_pulled(done: list[Pulled]) -> None:
             )
         if one.error:
             render.say(f"{one.agent}: broken off, {one.error}")
+
+
+# -- the Model Context Protocol --------------------------------------------------------------------
+
+
+@command(
+    "mcp",
+    SCOPE,
+    Option("--read-only", "Offer only the tools that read."),
+)
+def mcp(*, scope: str | None = None, read_only: bool = False) -> None:
+    """Serve memory to an agent as MCP tools, over stdin and stdout.
+
+    The agent's client starts it; docs/mcp.md says what to paste into which client.
+
+    Example: scrubjay mcp --scope acme/alice
+    """
+    if not all(map(find_spec, ("mcp", "mcp_types"))):
+        raise InvalidRequest(
+            "The MCP server is not installed.", hint="pip install 'scrubjay[mcp]' brings it."
+        )
+    from scrubjay.surfaces.mcp.local import serve
+
+    bootstrap.forbid_core_dumps()
+    found = reading.read()
+    with installed(found, create=True) as engine:
+        serve(engine, bootstrap.clock(), scope_of(scope, found), read_only=read_only)

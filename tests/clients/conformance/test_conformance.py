@@ -12,8 +12,7 @@ import pytest
 
 from scrubjay.engine import Kernel
 from scrubjay.model.scope import Scope
-from scrubjay.service.rates import UNLIMITED
-from scrubjay.service.service import Options
+from scrubjay.service.service import UNLIMITED, Options
 from scrubjay.surfaces.mcp.routes import McpPaths
 from tests.clients.conformance import fixtures
 from tests.serving import serving

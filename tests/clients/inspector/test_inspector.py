@@ -14,8 +14,7 @@ import pytest
 from scrubjay.engine import Kernel
 from scrubjay.model.requests import Retain
 from scrubjay.model.scope import Scope
-from scrubjay.service.rates import UNLIMITED
-from scrubjay.service.service import Options
+from scrubjay.service.service import UNLIMITED, Options
 from scrubjay.surfaces.mcp.routes import McpPaths
 from scrubjay.surfaces.mcp.tools import TOOLS
 from tests.serving import serving

@@ -11,9 +11,8 @@ import pytest
 from scrubjay.engine import Kernel
 from scrubjay.ports import Clock
 from scrubjay.service.app import app
-from scrubjay.service.rates import UNLIMITED
 from scrubjay.service.server import Listening, bind, server
-from scrubjay.service.service import Options
+from scrubjay.service.service import UNLIMITED, Options
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 from tests.dialects.clawdapus.pod import Claw, Manifest, Proxy

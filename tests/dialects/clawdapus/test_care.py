@@ -17,11 +17,10 @@ from starlette.testclient import TestClient
 
 from scrubjay import bootstrap
 from scrubjay.engine import Kernel
-from scrubjay.service.rates import Rates
-from scrubjay.service.service import Service
+from scrubjay.service.service import Rates, Service
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
-from scrubjay.testing.fake_embedder import FakeEmbedder
+from scrubjay.testing.embedder_contract import FakeEmbedder
 from tests.dialects.clawdapus.conftest import OPEN, PATIENT, Serve
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line
 from tests.dialects.clawdapus.pod import Json, Manifest, Proxy, post, send, user

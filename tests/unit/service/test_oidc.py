@@ -20,9 +20,8 @@ from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor
 from scrubjay.service.issuer import PAUSE_SECONDS, Template, Trust
-from scrubjay.service.rates import UNLIMITED
 from scrubjay.service.rest import OPERATIONS
-from scrubjay.service.service import Options
+from scrubjay.service.service import UNLIMITED, Options
 from scrubjay.service.tokens import FRESH_SECONDS, KEPT_SECONDS, LEEWAY_SECONDS
 from scrubjay.testing.clock import FakeClock
 from tests.serving import Running, serving

@@ -13,8 +13,8 @@ from scrubjay.model.errors import Full
 from scrubjay.ports import Shared
 from scrubjay.service.cursors import Signer
 from scrubjay.service.problems import Problem
-from scrubjay.service.rates import Meter, Rates, Spent
 from scrubjay.service.rest import BY_NAME
+from scrubjay.service.service import Meter, Rates, Spent
 from scrubjay.testing.clock import FakeClock
 from tests.support.engines import MemoryHome
 

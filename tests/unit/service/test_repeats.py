@@ -10,9 +10,8 @@ import httpx2
 import pytest
 
 from scrubjay.model.scope import Scope
-from scrubjay.service.rates import UNLIMITED
 from scrubjay.service.rest import OPERATIONS
-from scrubjay.service.service import Options
+from scrubjay.service.service import UNLIMITED, Options
 from tests.serving import serving
 from tests.support.engines import MemoryHome
 from tests.unit.service.conftest import Caller

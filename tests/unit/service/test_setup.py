@@ -30,9 +30,8 @@ from scrubjay.model.errors import Forbidden, InvalidRequest, Timeout
 from scrubjay.model.memory import Memory
 from scrubjay.model.scope import Scope
 from scrubjay.service.problems import Problem
-from scrubjay.service.rates import Rates
 from scrubjay.service.server import JsonLines, Listening, bind, server
-from scrubjay.service.service import Options, Room, Service
+from scrubjay.service.service import Options, Rates, Room, Service
 from tests.certificates import certificate_for_localhost
 from tests.serving import serving
 from tests.support.engines import MemoryHome
