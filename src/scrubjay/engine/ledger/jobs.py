@@ -328,6 +328,7 @@ class _Round:
             """Hold the lease for as long as the model is asked about one group after the other."""
             change(opened, lambda _, queue: queue.renew(opened, job, holder))
 
+        opened.ports.reach(Failpoint.JOB_LEASED)
         try:
             done = compaction.compact(opened, Compact(), progress=renew, actor=self._actor)
         except ExtractorError:
