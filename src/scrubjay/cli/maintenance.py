@@ -260,7 +260,7 @@ def scopes(**request: Any) -> Output:
     """
     with installed() as engine:
         asked = Paged(**request)
-        found = paged(engine.scopes(), asked.limit, asked.cursor)
+        found = paged(engine.scopes(), asked.limit, asked.cursor, Scope.order)
         closed = engine.unreadable_scopes()
 
     def show() -> None:

@@ -154,8 +154,7 @@ def columns(indexed: OpenIndex) -> Columns:
     with indexed.lock:
         indexed.catch_up()
         held, fresh = indexed.ready.columns(), indexed.ready.fresh()
-    # Their languages matter only to a question.
-    return Columns.join([held, Columns.of(fresh, [""] * len(fresh))]) if fresh else held
+    return Columns.join([held, Columns.of(fresh)]) if fresh else held
 
 
 def count(indexed: OpenIndex, request: Filter, actor: Actor) -> int:
@@ -221,10 +220,14 @@ def whole_id(indexed: OpenIndex, prefix: str) -> str | None:
     found whole: programs compare such ids, and one may well be the beginning of another.
     """
     held = columns(indexed)
-    rows = held.row_id[held.labeled([label("id", prefix[:PREFIX_CHARS])])]
+    opened = indexed.opened
+    rows = [
+        row.tobytes() for row in held.row_id[held.labeled([label("id", prefix[:PREFIX_CHARS])])]
+    ]
+    rows += opened.read(lambda view: view.derived(opened.begins_hash(prefix)))  # the archived ones
 
     def look(peek: Peek) -> list[str]:
-        found = (peek(row.tobytes()) for row in rows)
+        found = map(peek, dict.fromkeys(rows))
         return sorted(one.id for one in found if one is not None and one.id.startswith(prefix))
 
     ids = indexed.read(look)
