@@ -18,11 +18,12 @@ from scrubjay import __version__, bootstrap, files
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import installed, opened, scoped, settings
-from scrubjay.cli.parser import JSON, PAGING, SCOPE, Option, command
+from scrubjay.cli.parser import JSON, PAGING, SCOPE, Option, command, fields
 from scrubjay.cli.render import Output, say
 from scrubjay.engine import Kernel
 from scrubjay.engine.memories import receipts
 from scrubjay.handle import Jay
+from scrubjay.model.compaction import Compact, Compacted, CompactionOutcome
 from scrubjay.model.errors import EmbedderError, Frozen, InvalidRequest, ScrubjayError
 from scrubjay.model.pages import PAGE_LIMIT, Paged, paged
 from scrubjay.model.requests import AuditRequest
@@ -142,6 +143,44 @@ def reindex(jay: Jay) -> Output:
     number = render.plural(done.memories, "memory")
     sentence = f"Indexed {number}; {done.embedded:,} were given a vector."
     return Output(done, lambda: say(sentence))
+
+
+@scoped(
+    "compact",
+    fields(Compact, "tokens", "share", "session_messages", "keep_messages", "idle_days", "dry_run"),
+    Option("--plot", "File for a picture of the proof, as SVG.", Path),
+)
+def compact(jay: Jay, *, plot: Path | None = None, **asked: Any) -> Output:
+    """Compact a scope: older episodes become summaries, if what they tell is still found.
+
+    Questions made of the memories are asked before and after; a fall of more than two points is
+    not applied. The originals are archived: out of search, but in export and history.
+
+    Example: scrubjay compact --dry-run
+    """
+    with render.progress("compact") as bar:
+        done = jay.compact(progress=bar, **asked)
+    if plot is not None:
+        from scrubjay.surfaces.evaluation.report import draw_compaction
+
+        files.write(plot, draw_compaction(done).encode())
+    return Output(done, lambda: say(_compacted(done)))
+
+
+def _compacted(done: Compacted) -> str:
+    due = render.plural(done.episodes + done.duplicates, "memory")
+    gained = f"{done.tokens_before:,} → {done.tokens_after:,} tokens"
+    recall = f"recall {done.recall_before:.1f} → {done.recall_after:.1f} %"
+    proof = f"{gained}, {recall} of {done.questions:,} questions, by {done.derived_by}"
+    made = render.plural(done.derived, "memory")
+    return {
+        CompactionOutcome.APPLIED: f"Archived {done.archived:,}, wrote {made}: {proof}.",
+        CompactionOutcome.PROVEN: f"Would compact {due}: {proof}.",
+        CompactionOutcome.NOTHING_DUE: f"Nothing is due: {done.tokens_before:,} tokens.",
+        CompactionOutcome.UNPROVEN: f"Not compacted: of {due} only {done.questions:,} questions "
+        "can be made, and a hundred are needed to prove that nothing is lost.",
+        CompactionOutcome.LOSES_RECALL: f"Not compacted: it would cost too much recall. {proof}.",
+    }[done.outcome]
 
 
 @command(
