@@ -45,7 +45,9 @@ def run(told: Mapping[str, Any] | None, *, scope: str | None, markdown: str | No
             turns = transcript.exchanges(session, lines)
             transcript.record(engine, name, session, turns, channel=_CHANNEL)
             if markdown is not None:
-                now = datetime.now().astimezone()  # a file for people, in their machine's time
+                now = (
+                    bootstrap.clock().now().astimezone()
+                )  # a file for people, in their machine's time
                 folder = Path(markdown).expanduser()
                 copy(engine, name, session, folder, title=title, now=now)
         tidy(engine, name)
