@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
 
             precompact.run(told, scope=asked.scope, markdown=getattr(asked, "markdown", None))
             failure.clear()
-        except BaseException as error:
+        except BaseException as error:  # seam: no agent is held up by its memory
             hint = getattr(error, "hint", None) or ""
             failure[:] = [f"{error} {hint}".strip() or type(error).__name__]
 

@@ -45,11 +45,7 @@ def run(told: Mapping[str, Any] | None, *, scope: str | None, markdown: str | No
             turns = transcript.exchanges(session, lines)
             transcript.record(engine, name, session, turns, channel=_CHANNEL)
             if markdown is not None:
-                now = (
-                    bootstrap.clock().now().astimezone()
-                )  # a file for people, in their machine's time
-                folder = Path(markdown).expanduser()
-                copy(engine, name, session, folder, title=title, now=now)
+                copy(engine, name, session, Path(markdown).expanduser(), title=title)
         tidy(engine, name)
     finally:
         engine.close()
@@ -81,10 +77,9 @@ def _title(path: Path, session: str) -> str | None:
 # -- plain copies --------------------------------------------------------------------------------
 
 
-def copy(
-    engine: Kernel, scope: Scope, session: str, folder: Path, *, title: str | None, now: datetime
-) -> Path:
+def copy(engine: Kernel, scope: Scope, session: str, folder: Path, *, title: str | None) -> Path:
     """Write a transcript as markdown into a folder, and note that it is there."""
+    now = bootstrap.clock().now().astimezone()  # a file for people has their machine's time
     path = folder.absolute() / f"{now:%Y-%m-%d}-{transcript.slug(title, now)}.md"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     note: dict[str, Json] = {
