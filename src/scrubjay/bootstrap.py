@@ -23,7 +23,17 @@ from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
 from scrubjay.model.scope import Quota
 from scrubjay.model.turns import Piece, Turn
-from scrubjay.ports import AskModel, Clock, Distiller, Embedder, Extractor, Reach, pass_by
+from scrubjay.ports import (
+    AskModel,
+    Clock,
+    Distiller,
+    Embedder,
+    Extractor,
+    Reach,
+    Slots,
+    Store,
+    pass_by,
+)
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE of prctl(2)
@@ -39,20 +49,13 @@ def build(
     extractor: Extractor | None = None,
     vfs: str | None = None,
 ) -> Kernel:
-    """The engine on the embedded default: SQLite, files, and the keyring the keys folder has."""
+    """The engine on what the settings name: by default SQLite, files and a folder of keys."""
     clock = clock or SystemClock()
-    keys = keyring(settings, clock)
-    store = SqliteStore(
-        settings.data,
-        reach=reach,
-        vfs=vfs,
-        lock_timeout=settings.lock_seconds,
-        ballast_bytes=settings.ballast_bytes,
-    )
+    store = make_store(settings, reach=reach, vfs=vfs)
     ports = Ports(
         store=store,
         blobs=FileBlobs(settings.data / "blobs"),
-        keyring=keys,
+        keyring=keyring(settings, clock, store),
         clock=clock,
         embedder=embedder or make_embedder(settings, clock),
         distiller=LazyDistiller(),
@@ -61,6 +64,33 @@ def build(
         policy=policy or make_policy(settings),
     )
     return Kernel(ports)
+
+
+def make_store(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = None) -> Store:
+    """The store the settings name: a database, or files in the data folder."""
+    if not settings.store:
+        return SqliteStore(
+            settings.data,
+            reach=reach,
+            vfs=vfs,
+            lock_timeout=settings.lock_seconds,
+            ballast_bytes=settings.ballast_bytes,
+        )
+    try:
+        from scrubjay.adapters.stores.postgres.store import PostgresStore
+    except ModuleNotFoundError as error:
+        raise InvalidRequest(
+            "A store in PostgreSQL needs a package that is not installed.",
+            hint="pip install 'scrubjay[postgres]'",
+        ) from error
+    return PostgresStore(
+        settings.store,
+        reach=reach,
+        lock_timeout=settings.lock_seconds,
+        connections=settings.postgres.connections,
+        pooler=settings.postgres.pooler,
+        keep_seconds=settings.postgres.keep_seconds,
+    )
 
 
 class LazyDistiller:
@@ -172,19 +202,29 @@ def called_extractor(ask: AskModel, name: str) -> Extractor:
 # -- keys ----------------------------------------------------------------------------------
 
 
-def keyring(settings: Settings, clock: Clock) -> Keyring:
-    """The keyring of the keys folder: by passphrase if it has one, else by key file."""
+def keyring(settings: Settings, clock: Clock, store: Store | None = None) -> Keyring:
+    """The keyring: by the passphrase of the keys folder if it has one, else by its key file.
+
+    The slots lie beside the rows where the store has a place for them, else in the keys folder.
+    """
     folder = keys_folder(settings, clock)
+    slots = _slots(settings, folder, store)
     if not has_passphrase(settings):
-        return Keyring(folder, FileWrapper(folder), clock)
+        return Keyring(slots, FileWrapper(folder), clock)
     if settings.passphrase is None:
         raise Locked("The keyring is locked by a passphrase, and none was given.")
     wrapper = PassphraseWrapper(folder)
     wrapper.unlock(settings.passphrase)
-    opened = Keyring(folder, wrapper, clock)
+    opened = Keyring(slots, wrapper, clock)
     if has_key_file(settings):  # it was put under the passphrase, and that was cut off
         opened.retire()
     return opened
+
+
+def _slots(settings: Settings, folder: KeysFolder, store: Store | None) -> Slots:
+    if store is None and settings.store:
+        store = make_store(settings)
+    return folder if store is None or store.slots is None else store.slots
 
 
 def has_passphrase(settings: Settings) -> bool:
@@ -210,15 +250,18 @@ def keys_folder(settings: Settings, clock: Clock) -> KeysFolder:
 def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> str:
     """Lock the keys, those of a key file or none yet, by a passphrase; the recovery key."""
     adopting = has_key_file(settings)
-    store = SqliteStore(settings.data)
-    if not adopting and store.catalog.entries(limit=1):
-        raise KeyMissing(f"The keys of this home are not in {settings.keys}; none were made.")
-    store.close()
-    folder = keys_folder(settings, clock)
-    if adopting:
-        Keyring(folder, FileWrapper(folder), clock).prove()
-    wrapper, recovery = PassphraseWrapper.create(folder, passphrase, adopt=adopting)
-    Keyring(folder, wrapper, clock).retire()
+    store = make_store(settings)
+    try:
+        if not adopting and store.catalog.entries(limit=1):
+            raise KeyMissing(f"The keys of this home are not in {settings.keys}; none were made.")
+        folder = keys_folder(settings, clock)
+        slots = _slots(settings, folder, store)
+        if adopting:
+            Keyring(slots, FileWrapper(folder), clock).prove()
+        wrapper, recovery = PassphraseWrapper.create(folder, passphrase, adopt=adopting)
+        Keyring(slots, wrapper, clock).retire()
+    finally:
+        store.close()
     return recovery
 
 
@@ -248,7 +291,7 @@ def versions() -> dict[str, str]:
 
 def strays(settings: Settings) -> list[str]:
     """Orphaned files that belong to no scope of the catalog, a sentence each."""
-    store = SqliteStore(settings.data, ballast_bytes=settings.ballast_bytes)
+    store = make_store(settings)
     try:
         return list(store.strays())
     finally:

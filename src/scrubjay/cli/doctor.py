@@ -57,7 +57,7 @@ def examine(settings: Settings, now: datetime) -> Iterator[Finding]:
     except EmbedderError as error:
         advice = f"{error.hint} Check {settings.embedder} in `scrubjay config show`."
         yield Finding("embedder", error.message, advice)
-    if not settings.data.exists():
+    if settings.unused:
         yield Finding("data", "Nothing was remembered here yet.")
         return
     try:
