@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scrubjay import bootstrap, codec, files
 from scrubjay import settings as reading
-from scrubjay.access import Grant, Keys
+from scrubjay.access import Grant, Key, Keys
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import confirm, installed, scope_of, settings
@@ -433,8 +433,8 @@ def list_keys(**request: Any) -> Output:
     """
     with _keys() as keys:
         asked = Paged(**request)
-        found = paged(keys.all(), asked.limit, asked.cursor)
-    columns = ("id", "name", "scopes", "grants", "actor", "expires")
+        found = paged(keys.all(), asked.limit, asked.cursor, Key.order)
+    columns = ("id", "name", "scopes", "grants", "actor", "expires", "used")
     rows = (
         (
             one.id,
@@ -443,6 +443,7 @@ def list_keys(**request: Any) -> Output:
             " ".join(one.grants),
             one.actor.value,
             render.local(one.expires_at),
+            str(one.used_on or ""),
         )
         for one in found
     )
@@ -624,3 +625,30 @@ def _show_pulled(done: list[Pulled]) -> None:
             )
         if one.error:
             render.say(f"{one.agent}: broken off, {one.error}")
+
+
+# -- the Model Context Protocol --------------------------------------------------------------------
+
+
+@command(
+    "mcp",
+    SCOPE,
+    Option("--read-only", "Offer only the tools that read."),
+)
+def mcp(*, scope: str | None = None, read_only: bool = False) -> None:
+    """Serve memory to an agent as MCP tools, over stdin and stdout.
+
+    The agent's client starts it; docs/mcp.md says what to paste into which client.
+
+    Example: scrubjay mcp --scope acme/alice
+    """
+    if not all(map(find_spec, ("mcp", "mcp_types"))):
+        raise InvalidRequest(
+            "The MCP server is not installed.", hint="pip install 'scrubjay[mcp]' brings it."
+        )
+    from scrubjay.surfaces.mcp.local import serve
+
+    bootstrap.forbid_core_dumps()
+    found = reading.read()
+    with installed(found, create=True) as engine:
+        serve(engine, bootstrap.clock(), scope_of(scope, found), read_only=read_only)

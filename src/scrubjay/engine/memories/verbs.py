@@ -15,7 +15,7 @@ from scrubjay.model.batches import RetainedMany, RetainMany
 from scrubjay.model.errors import Frozen, NeedsConfirmation, NotFound
 from scrubjay.model.memory import Edition, Kind, Memory, abbreviated
 from scrubjay.model.overview import Changes, Lineage, RecallCounter
-from scrubjay.model.pages import FIRST, Page, Paged, paged
+from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, paged, place
 from scrubjay.model.requests import (
     NOTHING,
     SYSTEM,
@@ -44,13 +44,12 @@ from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 
 if TYPE_CHECKING:
-    from scrubjay.engine.memories import batch, trust
     from scrubjay.engine.memories import forget as forgetting
     from scrubjay.engine.memories import purge as purging
     from scrubjay.engine.memories import retain as retaining
     from scrubjay.engine.memories import retention as limiting
+    from scrubjay.engine.memories import trust
 else:
-    batch = LazyModule("memories.batch")
     forgetting = LazyModule("memories.forget")
     limiting = LazyModule("memories.retention")
     purging = LazyModule("memories.purge")
@@ -86,7 +85,7 @@ class MemoryVerbs(SearchVerbs):
         """
         large = len(request) > self._ports.policy.segment_rows
         follow = partial(self._take_in, scope) if large else None
-        return batch.retain_many(self._begin(scope), request, caller, follow)
+        return retaining.retain_many(self._begin(scope), request, caller, follow)
 
     def supersede(self, scope: Scope, request: Supersede, caller: Caller = USER) -> Retained:
         """Replace a memory; fields left out are taken from the old one, which stays as history."""
@@ -129,7 +128,12 @@ class MemoryVerbs(SearchVerbs):
         """The chain of versions a memory belongs to, oldest first."""
         opened, actor = self._look(scope), caller.actor
         chain = self._by_id(scope, request.id, lambda id: read.history(opened, id, actor=actor))
-        return paged(chain, request.limit, request.cursor)
+        (last,) = place(request.cursor)
+        # Whoever forgets a version forgets those before it: all that is left is yet to be shown.
+        begin = next((at for at, one in enumerate(chain, 1) if one.number == last), 0)
+        end = begin + request.limit
+        next_cursor = cursor_at(chain[end - 1].number) if chain[end:] else None
+        return Page(data=chain[begin:end], next_cursor=next_cursor)
 
     def counters(
         self, scope: Scope, request: CountersRequest, caller: Caller = USER
@@ -226,7 +230,7 @@ class MemoryVerbs(SearchVerbs):
     ) -> Page[Memory]:
         """List the memories in quarantine, which wait for a person, oldest first."""
         found = trust.quarantined(self._look(scope), actor=caller.actor)
-        return paged(found, request.limit, request.cursor)
+        return paged(found, request.limit, request.cursor, lambda one: (one.number,))
 
     def approve(self, scope: Scope, request: Approve, caller: Caller = USER) -> Memory:
         """Release a memory from quarantine, given the exact text that was shown."""

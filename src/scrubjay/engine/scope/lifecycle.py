@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from scrubjay import vault
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.scope import root_key
-from scrubjay.engine.scope.commits import commit
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key, name_sealer, scope_name
 from scrubjay.engine.scope.open_scope import DESTROYED, OpenScope, changes
@@ -31,7 +30,7 @@ from scrubjay.model.errors import (
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import CatalogEntry, Collection, Head
 from scrubjay.model.scope import Scope
-from scrubjay.ports import Failpoint, Tx, every_entry
+from scrubjay.ports import Failpoint, Tx, commit, every_entry
 from scrubjay.vault import KEY_BYTES, Purpose
 
 
@@ -146,7 +145,7 @@ def scopes(ports: Ports) -> tuple[tuple[Scope, ...], tuple[str, ...]]:
         return (), ()
     key = installation_key(ports)
     names = {one.address: scope_name(key, one) for one in entries}
-    found = sorted((one for one in names.values() if one), key=lambda one: (one.tenant, one.owner))
+    found = sorted((one for one in names.values() if one), key=Scope.order)
     return tuple(found), tuple(address for address, name in names.items() if name is None)
 
 

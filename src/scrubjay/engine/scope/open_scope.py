@@ -16,14 +16,12 @@ from msgspec.structs import replace
 from scrubjay import vault
 from scrubjay.engine.scope import pending_blobs
 from scrubjay.engine.scope.audit_trail import AuditTrail
-from scrubjay.engine.scope.commits import commit
-from scrubjay.engine.scope.counters import Counters
 from scrubjay.engine.scope.engine_ports import Ports
-from scrubjay.engine.scope.limits import ScopeLimits
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
 from scrubjay.engine.scope.provisions import LongBody, Need, Provisions
 from scrubjay.engine.scope.quota import QuotaCheck, quota_of
 from scrubjay.engine.scope.scope_keys import ScopeKeys, slot
+from scrubjay.engine.scope.sealed_values import Counters, ScopeLimits
 from scrubjay.model import records, turns
 from scrubjay.model.echo import plain_words
 from scrubjay.model.errors import (
@@ -37,7 +35,7 @@ from scrubjay.model.errors import (
     SealBroken,
     StoreError,
 )
-from scrubjay.model.memory import Memory
+from scrubjay.model.memory import PREFIX_CHARS, Memory, made_id
 from scrubjay.model.results import ErasedCell
 from scrubjay.model.retention import Duplicates
 from scrubjay.model.rows import Collection, Due, Freeze, Head, Row
@@ -48,6 +46,7 @@ from scrubjay.ports import (
     Failpoint,
     Tx,
     View,
+    commit,
     patience,
 )
 from scrubjay.vault import Mac, Purpose, Sealer
@@ -156,6 +155,10 @@ class OpenScope:
         """Keyed hash of what a memory says, in plain words, as copies are compared."""
         # No session has such a name, so that it cannot be taken for one.
         return self._session_mac.short(f"\0said\0{memory.kind}\0{plain_words(memory.content)}")
+
+    def begins_hash(self, public_id: str) -> bytes:
+        """Keyed hash of the beginning of an id, by which it may be asked for."""
+        return self._session_mac.short(f"\0begins\0{public_id[:PREFIX_CHARS]}")
 
     def sign(self, memory: Memory) -> str:
         """Signature of an approval: an HMAC over the text of a memory."""
@@ -427,6 +430,8 @@ class OpenScope:
         state = self.limits.follow(tx, memory, row.born)
         if state is not None and state.policy.duplicates is Duplicates.LATEST and memory.current:
             tx.link(self.said_hash(memory), row.id)
+        if memory.archived_at is not None and made_id(memory.id):  # it is in no index
+            tx.link(self.begins_hash(memory.id), row.id)
         return row
 
     def erase_memory(self, tx: Tx, row: Row, memory: Memory | None) -> None:

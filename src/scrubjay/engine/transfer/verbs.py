@@ -9,7 +9,7 @@ from scrubjay.engine.open_scopes import LazyModule
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.search.verbs import SearchVerbs
 from scrubjay.model.origin import Actor
-from scrubjay.model.pages import FIRST, Page, Paged, paged
+from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, place
 from scrubjay.model.requests import (
     NOTHING,
     USER,
@@ -26,11 +26,10 @@ from scrubjay.ports import Deliver
 
 if TYPE_CHECKING:
     from scrubjay.engine.memories import receipts
-    from scrubjay.engine.transfer import audit, copies
+    from scrubjay.engine.transfer import copies
     from scrubjay.engine.transfer import verify as verifying
 else:
     receipts = LazyModule("memories.receipts")
-    audit = LazyModule("transfer.audit")
     copies = LazyModule("transfer.copies")
     verifying = LazyModule("transfer.verify")
 
@@ -102,7 +101,10 @@ class TransferVerbs(SearchVerbs):
         """The erasure receipts kept for a scope, oldest first, also after destroy."""
         ports = self._check_open()
         address, _ = lifecycle.locate(ports, scope)
-        return paged(receipts.kept(ports, address), request.limit, request.cursor)
+        kept = receipts.kept(ports, address)
+        (begin,) = place(request.cursor)  # receipts are only added, at the end
+        end = begin + request.limit
+        return Page(data=kept[begin:end], next_cursor=cursor_at(end) if kept[end:] else None)
 
     def audit(
         self, scope: Scope, request: Paged = FIRST, caller: Caller = USER
@@ -110,14 +112,14 @@ class TransferVerbs(SearchVerbs):
         """The audit trail, oldest first."""
         opened = self._open(scope, create=False)
         opened.flush_reads()
-        return audit.trail(opened, request)
+        return verifying.audit(opened, request)
 
     def note(self, scope: Scope, verb: str, *, session: str | None = None, actor: Actor) -> None:
         """Write an event to the audit trail that changed nothing, such as a refused call."""
-        audit.note(self._begin(scope), verb, session=session, actor=actor)
+        verifying.note_event(self._begin(scope), verb, session=session, actor=actor)
 
     def verify_audit(
         self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
     ) -> Report:
         """Whether the audit trail is whole."""
-        return audit.verify(self._open(scope, create=False))
+        return verifying.verify_audit(self._open(scope, create=False))
