@@ -363,9 +363,9 @@ def lose(home: SqliteHome, *, file: bool, slot: str | None) -> None:
     engine = home.engine()
     ports = engine._ports
     address, _ = locate(ports, ALICE)
-    engine.close()
     if slot is not None:
         ports.keyring.delete(address, slot)
+    engine.close()
     if file and (home.folder / "store").exists():
         store = bootstrap.make_store(home_settings(home.folder))
         store.remove(address)

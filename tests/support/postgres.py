@@ -27,6 +27,7 @@ _SETTINGS: Final = {
     "shared_buffers": "32MB",
     "max_wal_size": "256MB",
     "autovacuum": "off",
+    "deadlock_timeout": "10ms",
 }
 
 

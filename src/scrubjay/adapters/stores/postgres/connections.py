@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic, sleep
 from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from scrubjay.adapters.stores.postgres import faults
 from scrubjay.adapters.stores.postgres.schema import QUERIES, migrate
@@ -38,6 +39,8 @@ _DEFAULTS: Final = {
 
 def checked_url(url: str) -> str:
     """The connection string of a URL: TLS verified beyond this machine, no password within."""
+    if not url.startswith(("postgres://", "postgresql://")):
+        raise InvalidRequest("The address of the database is not a postgres:// URL.")
     try:
         given: dict[str, Any] = conninfo_to_dict(url)
     except psycopg.Error as error:
@@ -68,45 +71,73 @@ class TimedConnection(psycopg.Connection[tuple[Any, ...]]):
 
 
 class Connections:
-    """Connection pool, opened by the first use; it knows which process it belongs to."""
+    """Pool of connections, each made by the thread that needs it; they belong to one process.
+
+    psycopg's own pool connects in threads of its own, with pauses that grow while the server is
+    away; here whoever waits has a deadline, and is served as soon as the server is back.
+    """
 
     def __init__(self, url: str, *, size: int, timeout: float, pooler: bool, reach: Reach) -> None:
+        self._idle: deque[Database] = deque()
         self.timeout = timeout
+        self._url = checked_url(url)
         self._reach = reach
+        # A pooler gives each transaction another session: none may have statements of its own.
+        self._prepare_after = None if pooler else 5
+        limited = {"limit": timeout + _SILENCE}
+        self._connection: type[TimedConnection] = type("Limited", (TimedConnection,), limited)
+        self._room = threading.BoundedSemaphore(size)
+        self._mutex = threading.Lock()
+        self._lent: dict[int, int] = {}
+        """The thread that took a connection, by the id of the connection."""
         self._owner: int | None = None
-        """The process that opened the pool."""
-        self._ready: int | None = None
-        """The same once the schema is there."""
-        self._opening = threading.RLock()
+        """The process that they belong to, once the schema is there."""
+        self._migrator: int | None = None
+        """The thread that sees to the schema."""
+        self._beginning = threading.Lock()
         self._closed = False
-        timed = type("Timed", (TimedConnection,), {"limit": timeout + _SILENCE})
-        self._pool = ConnectionPool(
-            checked_url(url),
-            connection_class=timed,
-            # A pooler gives each transaction another session: none may have statements of its own.
-            kwargs={"autocommit": True, **({"prepare_threshold": None} if pooler else {})},
-            min_size=0,
-            max_size=size,
-            open=False,
-        )
 
     def take(self) -> Database:
-        """A connection to use alone, until it is given back; Busy if none comes free."""
+        """A connection to use alone, until it is given back; Busy if none comes free.
+
+        A thread that has one gets another at once: two who wait for each other would wait for long.
+        """
         self.check()
-        if self._ready != os.getpid():
-            self._open()
+        me = threading.get_ident()
+        if self._owner != os.getpid() and self._migrator != me:
+            self._begin()
+        with self._mutex:
+            waits = me not in self._lent.values()
+        if waits and not self._room.acquire(timeout=self._patient()):
+            raise faults.unreachable()
         try:
-            return self._pool.getconn(self._patient())
-        except PoolTimeout as error:
-            raise faults.unreachable() from error
-        except PoolClosed as error:
-            raise _closed() from error
+            connection = self._idle_or_new()
+        except BaseException:  # seam: who gets none has nothing to give back
+            if waits:
+                self._room.release()
+            raise
+        with self._mutex:
+            self._lent[id(connection)] = me
+        return connection
+
+    def _idle_or_new(self) -> Database:
+        with suppress(IndexError):
+            return self._idle.pop()
+        return self._connection.connect(
+            self._url, autocommit=True, prepare_threshold=self._prepare_after
+        )
 
     def give(self, connection: Database, *, sound: bool = True) -> None:
         """Give a connection back; one that is not sound is closed."""
-        if not sound:
+        with self._mutex:
+            taker = self._lent.pop(id(connection))
+            is_last = taker not in self._lent.values()
+        if sound and not (self._closed or connection.closed):
+            self._idle.append(connection)
+        else:
             connection.close()
-        self._pool.putconn(connection)
+        if is_last:
+            self._room.release()
 
     def begin(self, start: Callable[[Database], Answer]) -> tuple[Database, Answer]:
         """A connection on which `start` was carried out; it is given back by the caller.
@@ -115,17 +146,18 @@ class Connections:
         """
         until, pause = monotonic() + self._patient(), _FIRST_PAUSE
         while True:
-            connection = self.take()
+            connection: Database | None = None
             try:
+                connection = self.take()
                 return connection, start(connection)
-            except psycopg.Error as error:
-                self.give(connection, sound=False)
+            except BaseException as error:  # seam: whatever stopped it, its transaction ends
+                if connection is not None:
+                    self.give(connection, sound=False)
+                if not isinstance(error, psycopg.Error):
+                    raise
                 if not faults.is_passing(error) or monotonic() + pause >= until:
                     raise faults.fault(error) from error
-            except BaseException:  # seam: whatever stopped it, its transaction must not go on
-                self.give(connection, sound=False)
-                raise
-            self.refresh()
+            self._drop_idle()
             sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -144,49 +176,43 @@ class Connections:
 
         return self.ask(call)
 
-    def refresh(self) -> None:
-        """Drop the idle connections that no longer work: after a failover, all of them."""
-        try:
-            self._pool.check()
-        except psycopg.Error:  # seam: it is found out again by whoever takes the next one
-            return
-
     def check(self) -> None:
         """Raise unless it may be used."""
         if self._closed:
-            raise _closed()
+            raise StoreError("The store is closed.", hint="Open it again.")
 
     def close(self) -> None:
         """Close every connection."""
         self._closed = True
-        if self._owner == os.getpid():
-            self._pool.close()
+        self._drop_idle()
+
+    def __del__(self) -> None:
+        """An abandoned pool lets go of its connections."""
+        self._drop_idle()
+
+    def _drop_idle(self) -> None:
+        """Close the idle connections: when one broke, they may all lead to a former primary."""
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
     def _patient(self) -> float:
         # Patience is for locks. To connect takes a moment even for whoever waits for none.
         return max(_CONNECT_SECONDS, patient(self.timeout))
 
-    def _open(self) -> None:
-        with self._opening:
-            me = os.getpid()
-            if self._owner == me:  # by this thread, which migrates, or by another that is done
-                return
-            if self._owner is not None:
-                raise StoreError("The store was opened by the parent process: open it again.")
-            self._pool.open()
-            self._owner = me
-            try:
-                self.ask(lambda connection: migrate(connection, self._reach))
-            except BaseException:  # seam: whoever comes next begins with the migration, too
-                self._owner = None
-                raise
-            self._ready = me
+    def _begin(self) -> None:
+        if self._owner is not None:
+            raise StoreError("The store was opened by the parent process: open it again.")
+        with self._beginning:
+            if self._owner is None:
+                self._migrator = threading.get_ident()
+                try:
+                    self.ask(lambda connection: migrate(connection, self._reach))
+                    self._owner = os.getpid()
+                finally:
+                    self._migrator = None
 
 
 def fetched(connection: Database, query: bytes, *bindings: object) -> list[tuple[Any, ...]]:
     """Every row that a query yields on this connection."""
     return connection.execute(query, bindings, binary=True).fetchall()
-
-
-def _closed() -> StoreError:
-    return StoreError("The store is closed.", hint="Open it again.")

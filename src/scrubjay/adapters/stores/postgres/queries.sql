@@ -1,3 +1,7 @@
+-- has_version --
+SELECT 1 FROM pg_class WHERE relname = 'version'
+    AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'scrubjay')
+
 -- version --
 SELECT number FROM scrubjay.version
 

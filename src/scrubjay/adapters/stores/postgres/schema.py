@@ -64,8 +64,8 @@ def migrate(connection: psycopg.Connection, reach: Reach) -> None:
 
 
 def _version(connection: psycopg.Connection) -> int:
-    known = connection.execute("SELECT to_regclass('scrubjay.version') IS NOT NULL").fetchone()
-    if known != (True,):
+    # Of the catalog as it is now: a name that was not there is remembered within a transaction.
+    if not connection.execute(QUERIES["has_version"]).fetchall():
         return 0
     found = connection.execute(QUERIES["version"]).fetchone()
     version: int = found[0] if found else 0

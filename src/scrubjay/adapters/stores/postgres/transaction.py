@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final, Self
+from typing import Any, Final, LiteralString, Self
 
 import psycopg
 from msgspec.structs import replace
-from psycopg.pq import TransactionStatus
 
 from scrubjay.adapters.stores.head_columns import ERASED_SEQ, MIN_SEQ, HeadColumns
 from scrubjay.adapters.stores.postgres import faults
@@ -94,6 +93,7 @@ class PostgresView:
 
     def _met(self, found: list[tuple[Any, ...]]) -> None:
         if not found:
+            self.end()
             raise faults.absent()
         *columns, self._scope = found[0]
         self._head = HeadColumns(tuple(columns))
@@ -179,6 +179,7 @@ class PostgresTx(PostgresView):
         super().__init__(connections, address)
         self._pipeline = ExitStack()
         self._turned = False
+        self._over = False
         self.name = ""
         """The name of the commit: transaction id and timeline."""
 
@@ -188,7 +189,7 @@ class PostgresTx(PostgresView):
             self._columns()
 
     def _leave(self, connection: Database) -> None:
-        if connection.info.transaction_status is not TransactionStatus.IDLE:
+        if not self._over:
             connection.close()
 
     def _begin(self, connection: Database) -> list[tuple[Any, ...]]:
@@ -200,14 +201,14 @@ class PostgresTx(PostgresView):
         found = fetched(connection, QUERIES["lock_head"], self._address)
         if found:
             *columns, self.name = found[0]
-            found = [tuple(columns)]
-        return found
+            return [tuple(columns)]
+        self._finish(connection, "ROLLBACK")
+        return []
 
     def commit(self) -> None:
         """Write the head if it was moved, and make all changes durable."""
         self.flush()
-        self.connection.execute("COMMIT")
-        self._pipeline.close()
+        self._finish(self.connection, "COMMIT")
 
     def flush(self) -> None:
         """Send the head if it was moved."""
@@ -218,8 +219,12 @@ class PostgresTx(PostgresView):
 
     def rollback(self) -> None:
         """Undo all changes."""
-        self.connection.execute("ROLLBACK")
+        self._finish(self.connection, "ROLLBACK")
+
+    def _finish(self, connection: Database, statement: LiteralString) -> None:
+        connection.execute(statement)
         self._pipeline.close()
+        self._over = True
 
     def save(self) -> object:
         """Set a savepoint for `restore`."""
