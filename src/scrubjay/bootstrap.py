@@ -13,7 +13,7 @@ from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.distillers.kinds import LazyRules
-from scrubjay.adapters.keyrings.file import KEY_FILE, FileWrapper
+from scrubjay.adapters.keyrings.file import KEY_FILE, KEYCHAIN_FILE, FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
@@ -172,28 +172,41 @@ def called_extractor(ask: AskModel, name: str) -> Extractor:
 
 
 def keyring(settings: Settings, clock: Clock, store: Store | None = None) -> Keyring:
-    """The keyring: by the passphrase of the keys folder if it has one, else by its key file.
+    """The keyring: by passphrase or the system's keyring, else by the key file of the folder.
 
     The slots lie beside the rows where the store has a place for them, else in the keys folder.
     """
     folder = keys_folder(settings, clock)
     slots = _slots(settings, folder, store)
+    if in_keychain(settings):
+        from scrubjay.adapters.keyrings.keychain import KeychainWrapper, system_backend
+
+        return _moved(settings, Keyring(slots, KeychainWrapper(folder, system_backend()), clock))
     if not has_passphrase(settings):
         return Keyring(slots, FileWrapper(folder), clock)
     if settings.passphrase is None:
         raise Locked("The keyring is locked by a passphrase, and none was given.")
     wrapper = PassphraseWrapper(folder)
     wrapper.unlock(settings.passphrase)
-    opened = Keyring(slots, wrapper, clock)
-    if has_key_file(settings):  # it was put under the passphrase, and that was cut off
+    return _moved(settings, Keyring(slots, wrapper, clock))
+
+
+def _moved(settings: Settings, opened: Keyring) -> Keyring:
+    """The keyring that took the place of a key file; a move that was cut off is ended."""
+    if has_key_file(settings):
         opened.retire()
     return opened
 
 
-def _slots(settings: Settings, folder: KeysFolder, store: Store | None) -> Slots:
+def _slots(settings: Settings, folder: KeysFolder, store: Store | None = None) -> Slots:
     if store is None and settings.store:
         store = make_store(settings)
     return folder if store is None or store.slots is None else store.slots
+
+
+def in_keychain(settings: Settings) -> bool:
+    """Whether the root key is in the keyring of the operating system."""
+    return (settings.keys / KEYCHAIN_FILE).exists()
 
 
 def has_passphrase(settings: Settings) -> bool:
@@ -219,16 +232,31 @@ def keys_folder(settings: Settings, clock: Clock) -> KeysFolder:
 def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> str:
     """Lock the keys, those of a key file or none yet, by a passphrase; the recovery key."""
     adopting = has_key_file(settings)
-    with closing(make_store(settings)) as store:
-        if not adopting and store.catalog.entries(limit=1):
-            raise KeyMissing(f"The keys of this home are not in {settings.keys}; none were made.")
-        folder = keys_folder(settings, clock)
-        slots = _slots(settings, folder, store)
-        if adopting:
-            Keyring(slots, FileWrapper(folder), clock).prove()
-        wrapper, recovery = PassphraseWrapper.create(folder, passphrase, adopt=adopting)
-        Keyring(slots, wrapper, clock).retire()
+    folder = _to_be_moved(settings, clock)
+    wrapper, recovery = PassphraseWrapper.create(folder, passphrase, adopt=adopting)
+    Keyring(_slots(settings, folder), wrapper, clock).retire()
     return recovery
+
+
+def put_in_keychain(settings: Settings, clock: Clock) -> None:
+    """Keep the root key, that of a key file or none yet, in the keyring of the system."""
+    from scrubjay.adapters.keyrings.keychain import KeychainWrapper, system_backend
+
+    backend, folder = system_backend(), _to_be_moved(settings, clock)
+    wrapper = KeychainWrapper.create(folder, backend)
+    Keyring(_slots(settings, folder), wrapper, clock).retire()
+
+
+def _to_be_moved(settings: Settings, clock: Clock) -> KeysFolder:
+    """A keys folder whose root key may be moved: its key file opens every slot, or nothing is."""
+    folder = keys_folder(settings, clock)
+    if has_key_file(settings):
+        Keyring(_slots(settings, folder), FileWrapper(folder), clock).prove()
+        return folder
+    with closing(make_store(settings)) as store:
+        if store.catalog.entries(limit=1):
+            raise KeyMissing(f"The keys of this home are not in {settings.keys}; none were made.")
+    return folder
 
 
 # -- looking at files ------------------------------------------------------------------------

@@ -14,6 +14,9 @@ from scrubjay.adapters.stores.sqlite.schema import QUERIES, TABLES
 from scrubjay.model.errors import Conflict, StoreError
 from scrubjay.model.rows import AuditRow, Collection, Head, Row
 
+_CACHED_VALUES: Final = 8
+"""How many values a view keeps, and a writing connection from one transaction to the next."""
+
 _HEAD: Final = QUERIES["head"]
 _MOVE_HEAD: Final = QUERIES["move_head"]
 _APPEND_AUDIT: Final = QUERIES["append_audit"]
@@ -91,11 +94,13 @@ class Statements:
 class SqliteView(Statements):
     """Read view of a scope: a consistent snapshot as of its first read."""
 
-    __slots__ = ("_head",)
+    __slots__ = ("_head", "_values")
 
     def __init__(self, connection: apsw.Connection) -> None:
         super().__init__(connection)
         self._head: HeadColumns | None = None
+        self._values: dict[str, bytes | None] = {}
+        """Values that were read: a recall asks for the retention once per hit."""
 
     def _columns(self) -> HeadColumns:
         if self._head is None:
@@ -167,8 +172,12 @@ class SqliteView(Statements):
         return [found for (found,) in self.all(QUERIES["tombstones"])]
 
     def value(self, name: str) -> bytes | None:
-        found = self.all(QUERIES["value"], (name,))
-        return found[0][0] if found else None
+        if name not in self._values:
+            if len(self._values) >= _CACHED_VALUES:
+                self._values.clear()
+            found = self.all(QUERIES["value"], (name,))
+            self._values[name] = found[0][0] if found else None
+        return self._values[name]
 
     def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
         found = self.all(QUERIES["audit"], (after, limit))
@@ -176,20 +185,21 @@ class SqliteView(Statements):
 
 
 class SqliteTx(SqliteView):
-    """Write transaction on a scope; the head is read once and written once."""
+    """Write transaction on a scope; the head is read once and written once, a value read once."""
 
     __slots__ = ("_head_of",)
 
     def __init__(self, connection: apsw.Connection) -> None:
         super().__init__(connection)
         self._head_of: int | None = None
-        """Data version of the head that is cached from the last transaction."""
+        """Data version of the head and the values that are cached from the last transaction."""
 
     def begin(self) -> None:
         super().begin()
         # By this number SQLite itself knows whether what it has cached is still true.
-        if self._head is not None and self.connection.data_version() != self._head_of:
+        if self.connection.data_version() != self._head_of:
             self._head = None
+            self._values.clear()
 
     def flush(self) -> None:
         """Write the head if it was moved."""
@@ -203,6 +213,7 @@ class SqliteTx(SqliteView):
 
     def rollback(self) -> None:
         self._head = None
+        self._values.clear()
         super().rollback()
 
     def save(self) -> object:
@@ -212,6 +223,7 @@ class SqliteTx(SqliteView):
     def restore(self, saved: object) -> None:
         super().restore(saved)
         self._head = None
+        self._values.clear()
         if isinstance(saved, tuple):
             self._head = HeadColumns(saved[0])
             self._head.moved = saved[1]
@@ -295,6 +307,7 @@ class SqliteTx(SqliteView):
         self.run(QUERIES["link"], (source, derived))
 
     def set_value(self, name: str, cell: bytes | None) -> None:
+        self._values.pop(name, None)
         if cell is None:
             self.run(QUERIES["remove_value"], (name,))
         else:
@@ -311,6 +324,7 @@ class SqliteTx(SqliteView):
         self.run(_APPEND_AUDIT, (self._columns().next_audit(mac), cell, mac))
 
     def truncate(self) -> None:
+        self._values.clear()
         for queries in TABLES.values():
             self.run(queries["clear"])
         for table in ("clear_tombstones", "clear_lineage", "clear_values", "clear_audit"):
