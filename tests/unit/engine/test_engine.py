@@ -129,6 +129,7 @@ VERBS: dict[str, Callable[[Kernel], object]] = {
     "extract": lambda engine: engine.extract(ALICE),
     "extraction": lambda engine: engine.extraction(ALICE),
     "pause_extraction": lambda engine: engine.pause_extraction(ALICE),
+    "compact": lambda engine: engine.compact(ALICE),
     "upkeep": lambda engine: engine.upkeep(),
     "shared": lambda engine: engine.shared,
 }
