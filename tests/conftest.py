@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from scrubjay.engine import Kernel
 from tests.support.engines import MemoryHome, SqliteHome
+from tests.support.objects import VARIABLES, MotoServer
 from tests.support.postgres import PostgresServer
 
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
@@ -94,3 +95,19 @@ def database(postgres: PostgresServer) -> Iterator[str]:
     url = postgres.database()
     yield url
     postgres.drop(url)
+
+
+@pytest.fixture(scope="session")
+def objects() -> Iterator[MotoServer]:
+    """An S3 server for all tests of this process."""
+    server = MotoServer()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def bucket(objects: MotoServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of an empty bucket, with the credentials for it in the environment."""
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    return objects.address()

@@ -59,8 +59,9 @@ def processes() -> Iterator[tuple[Peer, Peer]]:
 
 @pytest.fixture(params=["files", "postgresql"])
 def ram(request: pytest.FixtureRequest, ram: Path) -> Path:
-    """A home on files, and one whose rows and keys are in a database."""
+    """A home on files, and one whose rows, keys and blobs are in a database and an object store."""
     if request.param == "postgresql":
+        (ram / "blobs").write_text(request.getfixturevalue("bucket"))
         # Not dropped before the server ends: the processes still close what they had open.
         (ram / "store").write_text(request.getfixturevalue("postgres").database())
     return ram
