@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,15 +100,14 @@ def database(postgres: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def objects() -> Iterator[MotoServer]:
-    """An S3 server for all tests of this process."""
+    """An S3 server for all tests of this process, with the credentials in its environment."""
+    os.environ.update(VARIABLES)
     server = MotoServer()
     yield server
     server.end()
 
 
 @pytest.fixture
-def bucket(objects: MotoServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The address of an empty bucket, with the credentials for it in the environment."""
-    for name, value in VARIABLES.items():
-        monkeypatch.setenv(name, value)
+def bucket(objects: MotoServer) -> str:
+    """The address of an empty bucket."""
     return objects.address()

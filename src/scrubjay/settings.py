@@ -196,7 +196,7 @@ class SettingField(Struct, frozen=True):
 KEYS: Final = (
     SettingField("scope", "local/default", "the scope of a command that names none", Scope),
     SettingField("store", None, "the database: postgres://user@host/name; files without it"),
-    SettingField("blobs", None, "the object store: s3://bucket/prefix?endpoint=…; files without it"),
+    SettingField("blobs", None, "the object store: s3://bucket/prefix; files without it"),
     SettingField("postgres.connections", 20, "most connections of a process", int, 2, 1_000),
     SettingField("postgres.pooler", False, "a pooler in transaction mode is in between", bool),
     SettingField(

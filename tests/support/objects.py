@@ -100,8 +100,9 @@ class FileServer(ObjectServer):
     def command(self) -> list[str | Path]:
         keys = ",".join(VARIABLES.values())
         return [
-            Path(sys.executable).with_name("rclone"), "serve", "s3", self.folder, "--auth-key", keys,
-            "--addr", f"127.0.0.1:{self.port}", "--config", "/dev/null", "--dir-cache-time", "0",
+            Path(sys.executable).with_name("rclone"), "serve", "s3", self.folder,
+            "--auth-key", keys, "--addr", f"127.0.0.1:{self.port}",
+            "--config", "/dev/null", "--dir-cache-time", "0",
         ]  # fmt: skip
 
     def make(self, bucket: str) -> None:
