@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from scrubjay.engine import Kernel
 from tests.support.engines import MemoryHome, SqliteHome
-from tests.support.objects import VARIABLES, MotoServer
+from tests.support.objects import VARIABLES, ObjectServer
 from tests.support.postgres import PostgresServer
 
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
@@ -99,15 +99,15 @@ def database(postgres: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def objects() -> Iterator[MotoServer]:
+def objects() -> Iterator[ObjectServer]:
     """An S3 server for all tests of this process, with the credentials in its environment."""
     os.environ.update(VARIABLES)
-    server = MotoServer()
+    server = ObjectServer()
     yield server
     server.end()
 
 
 @pytest.fixture
-def bucket(objects: MotoServer) -> str:
+def bucket(objects: ObjectServer) -> str:
     """The address of an empty bucket."""
     return objects.address()

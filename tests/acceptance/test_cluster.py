@@ -11,13 +11,13 @@ import pytest
 from scrubjay import bootstrap
 from scrubjay.adapters.stores.postgres.store import PostgresStore
 from scrubjay.engine import Kernel, Policy
-from scrubjay.model.errors import NotFound, StoreError
+from scrubjay.model.errors import KeyMissing, NotFound, SealBroken, StoreError
 from scrubjay.model.requests import Browse, Forget, Get, Recall, Retain
 from scrubjay.model.rows import Due
 from scrubjay.ports import Failpoint
 from tests.acceptance.peers import ALICE, Peer
 from tests.support.engines import home_settings
-from tests.support.objects import VARIABLES, FileServer, MotoServer
+from tests.support.objects import ObjectServer
 from tests.support.postgres import PostgresServer
 
 WRITERS = 16
@@ -41,7 +41,7 @@ def standby(primary: PostgresServer) -> Iterator[PostgresServer]:
     server.end()
 
 
-def home_on(folder: Path, url: str, objects: MotoServer | FileServer) -> Path:
+def home_on(folder: Path, url: str, objects: ObjectServer) -> Path:
     """A home whose rows and blobs are elsewhere."""
     (folder / "store").write_text(url)
     (folder / "blobs").write_text(objects.address())
@@ -64,7 +64,7 @@ def contents(engine: Kernel) -> list[str]:
     [(Failpoint.STORE_BEFORE_COMMIT, False), (Failpoint.STORE_AFTER_COMMIT, True)],
 )
 def test_a_node_killed_at_its_commit_leaves_all_of_it_or_nothing(
-    ram: Path, postgres: PostgresServer, objects: MotoServer, point: Failpoint, there: bool
+    ram: Path, postgres: PostgresServer, objects: ObjectServer, point: Failpoint, there: bool
 ) -> None:
     home = home_on(ram, postgres.database(), objects)
     with Peer().on(home) as other:
@@ -88,7 +88,7 @@ def both(primary: PostgresServer, standby: PostgresServer, url: str) -> str:
 
 
 def test_a_primary_killed_under_sixteen_writers_loses_nothing_acknowledged(
-    ram: Path, primary: PostgresServer, standby: PostgresServer, objects: MotoServer
+    ram: Path, primary: PostgresServer, standby: PostgresServer, objects: ObjectServer
 ) -> None:
     """The standby takes over; every acknowledged memory is there once, and nothing of nobody."""
     home = home_on(ram, both(primary, standby, primary.database()), objects)
@@ -132,7 +132,7 @@ def test_a_primary_killed_under_sixteen_writers_loses_nothing_acknowledged(
 
 
 def test_a_standby_that_takes_over_after_a_forget_has_forgotten(
-    ram: Path, primary: PostgresServer, standby: PostgresServer, objects: MotoServer
+    ram: Path, primary: PostgresServer, standby: PostgresServer, objects: ObjectServer
 ) -> None:
     home = home_on(ram, both(primary, standby, primary.database()), objects)
     one = node(home)
@@ -172,36 +172,64 @@ def test_a_commit_that_no_standby_has_does_not_last(
 # -- what is on the disks ----------------------------------------------------------------------
 
 
-def test_no_file_of_the_database_or_of_the_object_store_says_what_was_stored(
-    ram: Path, primary: PostgresServer
+def test_no_file_of_the_database_and_no_object_says_what_was_stored(
+    ram: Path, primary: PostgresServer, standby: PostgresServer, objects: ObjectServer
 ) -> None:
-    """Every byte of the data folder with its log, and of every object."""
-    objects = FileServer()
+    """Every byte of both data folders with their logs, and of every object."""
     home = home_on(ram, primary.database(), objects)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in VARIABLES.items():
-            patch.setenv(name, value)
-        engine = node(home, Policy(segment_rows=0))
-        for content in ("a quokka of zanzibar", "it lies under the third pot"):
-            engine.retain(
-                ALICE,
-                Retain(content=content, session="note-of-the-needle", tags=("tag-needle",)),
-            )
-        long = Retain(content="quokka " * 9_000, id="note-of-the-needle")
-        engine.retain(ALICE, long)
-        assert engine.recall(ALICE, Recall(query="quokka"))
-        assert searched(primary, objects) == set()
-        engine.forget(ALICE, Forget(ids=("note-of-the-needle",)))
-        assert searched(primary, objects) == set()
-        engine.close()
-    objects.end()
+    engine = node(home, Policy(segment_rows=0))
+    for content in ("a quokka of zanzibar", "it lies under the third pot"):
+        note = Retain(content=content, session="note-of-the-needle", tags=("tag-needle",))
+        engine.retain(ALICE, note)
+    engine.retain(ALICE, Retain(content="quokka " * 9_000, id="note-of-the-needle"))
+    assert engine.recall(ALICE, Recall(query="quokka"))
+    assert searched(engine, primary, standby) == set()
+    engine.forget(ALICE, Forget(ids=("note-of-the-needle",)))
+    assert searched(engine, primary, standby) == set()
+    engine.close()
 
 
-def searched(server: PostgresServer, objects: FileServer) -> set[str]:
-    """The needles that any file has; each server has written everything before."""
-    server.sql("CHECKPOINT")
-    files = [*server.data.rglob("*"), *objects.folder.rglob("*")]
-    kept = [one.read_bytes() for one in files if one.is_file()]
+def test_a_backup_of_the_database_does_not_open_once_its_generation_is_destroyed(
+    ram: Path, primary: PostgresServer, objects: ObjectServer
+) -> None:
+    """A copy of every file from before a forget, started again after `rotate --root`."""
+    home = home_on(ram, primary.database(), objects)
+    engine = node(home)
+    engine.retain(ALICE, Retain(content="a quokka of zanzibar", id="note-1"))
+    backup = PostgresServer(of=primary)
+    backup.promote()
+    restored = ram / "restored"
+    restored.mkdir()
+    (restored / "store").write_text(
+        (home / "store").read_text().replace(str(primary.folder), str(backup.folder))
+    )
+    (restored / "blobs").write_text((home / "blobs").read_text())
+    (restored / "keys").symlink_to(home / "keys")
+    before = node(restored)
+    assert contents(before) == ["a quokka of zanzibar"], "the copy is not what it should be"
+    before.close()
+    engine.forget(ALICE, Forget(ids=("note-1",)))
+    engine.rotate_root()
+    after = node(restored)
+    with pytest.raises((KeyMissing, SealBroken)):
+        contents(after)
+    after.close()
+    engine.close()
+    backup.end()
+
+
+def searched(engine: Kernel, *servers: PostgresServer) -> set[str]:
+    """The needles that any file or object has; each server has written everything before."""
+    for server in servers:
+        server.sql("CHECKPOINT")
+    files = [one for server in servers for one in server.data.rglob("*") if one.is_file()]
     assert any("pg_wal" in str(one) for one in files)
-    assert any("bucket" in str(one) for one in files if one.is_file()), "no object was written"
+    ports = engine._ports
+    objects = [
+        content
+        for entry in ports.store.catalog.entries()
+        for _, content in ports.blobs.raw(entry.address)
+    ]
+    assert len(objects) > 1, "no segment was written"
+    kept = [*objects, *(one.read_bytes() for one in files)]
     return {needle for needle in NEEDLES if any(needle.encode() in one for one in kept)}

@@ -42,7 +42,7 @@ from tests.acceptance.opening import count_segments, left_over, words_left
 from tests.acceptance.peers import ALICE, Peer, Reached
 from tests.serving import serving
 from tests.support.engines import SqliteHome, home_settings
-from tests.support.objects import MotoServer
+from tests.support.objects import ObjectServer
 
 WRITERS = 16
 SECRET = "the spare key is under the third pot"
@@ -52,7 +52,7 @@ EAGER = Policy(segment_rows=0)
 
 
 @pytest.fixture(scope="module")
-def processes(objects: MotoServer) -> Iterator[tuple[Peer, Peer]]:
+def processes(objects: ObjectServer) -> Iterator[tuple[Peer, Peer]]:
     """Two processes for all tests of a module; each test gives them a home of its own."""
     with Peer() as first, Peer() as second:
         yield first, second
