@@ -496,13 +496,15 @@ _FIELDS: Final[Mapping[bytes, re.Pattern[bytes]]] = {
     b" ": re.compile(rb"(\S+)"),
 }
 """How a line falls into fields, by what separates them; the first separator of the head counts."""
-_SECRET_NAME: Final = re.compile(
-    rb"(?i)(?:password|passwd|pwd|passwort|passphrase|passcode|secret|token|api[_ -]?key"
-    rb"|access[_ -]?key|secret[_ -]?key|credential|pin|authentication_string)"
+_NAME: Final = (
+    r"(?:[\w .-]{0,40}[_ .-])?(?:password|passwd|pwd|passwort|passphrase|passcode|secret|token"
+    r"|api[_ -]?key|access[_ -]?key|secret[_ -]?key|credential|pin|authentication_string)"
 )
-_SECRET_FIELD: Final = re.compile(
-    rb"[\s\"']*(?:[\w .-]*[_ .-])?" + _SECRET_NAME.pattern.replace(b"(?i)", b"") + rb"[\s\"']*", re.I
+_SECRET_FIELD: Final = re.compile(rf"(?i)[\s\"']*{_NAME}[\s\"']*".encode())
+_HEAD: Final = (
+    rf"""(?im)(?:^|[|,;\t]|  )[ "']*{_NAME}[ "']*(?:[|,;\t]|  |\r?$)|^(?:\w+ )*{_NAME}(?: \w+)*\r?$"""
 )
+"""A line that may be the head of a table: a field of it is the name of a secret."""
 
 
 _TOKEN: Final = re.compile(rb"""[^\x00-\x20"'`<>()\[\]{},;|\x7f-\xff]{8,}""")
@@ -539,27 +541,23 @@ def _tokens(phrase: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _cells(table: bytes) -> Iterator[tuple[int, int]]:
-    """The places of the cells of a table below the names of secrets in its first line."""
-    columns, size, start = list[int](), 0, 0
-    split = _FIELDS[b" "]
-    for row in table.splitlines(keepends=True):
-        if _SECRET_NAME.search(row):
-            # The nearest line above that names a secret is the head.
-            head = row.strip(b" \r\n")
-            split = next((fields for mark, fields in _FIELDS.items() if mark in head), split)
-            names = [field[1] for field in split.finditer(row.rstrip(b"\r\n"))]
-            if found := [at for at, name in enumerate(names) if _SECRET_FIELD.fullmatch(name)]:
-                columns, size = found, len(names)
-                start += len(row)
-                continue
-        fields = list(split.finditer(row.rstrip(b"\r\n")))
-        for column in columns if len(fields) == size else ():
-            cell = fields[column][1]
-            bare = cell.strip(b" \t\"'")
-            if chosen(bare.decode("latin-1")) or opaque(bare.decode("latin-1")):
-                low = start + fields[column].start(1) + cell.index(bare)
-                yield low, low + len(bare)
-        start += len(row)
+    """The places of the cells of a table below the names of secrets in the nearest head above."""
+    heads = [table.rfind(b"\n", 0, one.start() + 1) + 1 for one in _compiled(_HEAD).finditer(table)]
+    for start, end in itertools.pairwise([*dict.fromkeys(heads), len(table)]):
+        head, *rows = table[start:end].splitlines(keepends=True)
+        split = next((fields for mark, fields in _FIELDS.items() if mark in head.strip()), None)
+        names = [field[1] for field in split.finditer(head.rstrip(b"\r\n"))] if split else []
+        columns = [at for at, name in enumerate(names) if _SECRET_FIELD.fullmatch(name)]
+        for row in rows if split and columns else ():
+            start += len(head)
+            head = row
+            fields = list(split.finditer(row.rstrip(b"\r\n")))
+            for column in columns if len(fields) == len(names) else ():
+                cell = fields[column][1]
+                bare = cell.strip(b" \t\"'")
+                if chosen(bare.decode("latin-1")) or opaque(bare.decode("latin-1")):
+                    low = start + fields[column].start(1) + cell.index(bare)
+                    yield low, low + len(bare)
 
 
 _PARTS: Final = {"cells": _cells, "tokens": _tokens}
