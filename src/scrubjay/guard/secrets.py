@@ -502,7 +502,8 @@ _NAME: Final = (
 )
 _SECRET_FIELD: Final = re.compile(rf"(?i)[\s\"']*{_NAME}[\s\"']*".encode())
 _HEAD: Final = (
-    rf"""(?im)(?:^|[|,;\t]|  )[ "']*{_NAME}[ "']*(?:[|,;\t]|  |\r?$)|^(?:\w+ )*{_NAME}(?: \w+)*\r?$"""
+    rf"""(?im)^(?:[^\n]*(?:[|,;\t]|  ))?[ "']*{_NAME}[ "']*(?:(?:[|,;\t]|  )[^\n]*|\r?$)"""
+    rf"|^(?:\w+ )*{_NAME}(?: \w+)*\r?$"
 )
 """A line that may be the head of a table: a field of it is the name of a secret."""
 
@@ -510,7 +511,8 @@ _HEAD: Final = (
 _TOKEN: Final = re.compile(rb"""[^\x00-\x20"'`<>()\[\]{},;|\x7f-\xff]{8,}""")
 _PUBLIC: Final = re.compile(rb"(?i)public|certificate|fingerprint|checksum|integrity")
 _NO_CHANCE: Final = re.compile(
-    rb"(?i)(?:0x)?[0-9a-f.:_-]*|[~./$%\\@#&*!?-].*|.*(?:\.\w{1,5}$|@[a-z0-9-]+\.[a-z]|\*{3}|%20).*"
+    rb"(?i)(?:0x)?[0-9a-f.:_-]*|[~./$%\\@#&*!?-].*"
+    rb"|.*(?:\.\w{1,5}$|@[a-z0-9-]+\.[a-z]|\*{3}|%20).*"
     rb"|\d{4}-\d\d.*|\w{3,5}-[0-9].*|[a-z]+(?:[-_./][a-z]+)*[-_.]?\d{0,4}"
 )
 _SIGNS: Final = bytes(sign for sign in range(256) if not chr(sign).isalnum() or sign > 126)
@@ -542,21 +544,21 @@ def _tokens(phrase: bytes) -> Iterator[tuple[int, int]]:
 
 def _cells(table: bytes) -> Iterator[tuple[int, int]]:
     """The places of the cells of a table below the names of secrets in the nearest head above."""
-    heads = [table.rfind(b"\n", 0, one.start() + 1) + 1 for one in _compiled(_HEAD).finditer(table)]
-    for start, end in itertools.pairwise([*dict.fromkeys(heads), len(table)]):
-        head, *rows = table[start:end].splitlines(keepends=True)
-        split = next((fields for mark, fields in _FIELDS.items() if mark in head.strip()), None)
-        names = [field[1] for field in split.finditer(head.rstrip(b"\r\n"))] if split else []
+    heads = [head.start() for head in _compiled(_HEAD).finditer(table)]
+    for start, end in itertools.pairwise([*heads, len(table)]):
+        head, *rows = re.finditer(rb"[^\n]+", table[start:end])
+        split = next(
+            (one for mark, one in _FIELDS.items() if mark in head[0].strip()), _FIELDS[b" "]
+        )
+        names = [field[1] for field in split.finditer(head[0].rstrip())]
         columns = [at for at, name in enumerate(names) if _SECRET_FIELD.fullmatch(name)]
-        for row in rows if split and columns else ():
-            start += len(head)
-            head = row
-            fields = list(split.finditer(row.rstrip(b"\r\n")))
+        for row in rows if columns else ():
+            fields = list(split.finditer(row[0].rstrip()))
             for column in columns if len(fields) == len(names) else ():
                 cell = fields[column][1]
                 bare = cell.strip(b" \t\"'")
                 if chosen(bare.decode("latin-1")) or opaque(bare.decode("latin-1")):
-                    low = start + fields[column].start(1) + cell.index(bare)
+                    low = start + row.start() + fields[column].start(1) + cell.index(bare)
                     yield low, low + len(bare)
 
 
