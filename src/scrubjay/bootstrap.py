@@ -112,6 +112,7 @@ def make_policy(settings: Settings) -> Policy:
         ),
         extract_seconds=settings.extraction.seconds,
         daily_tokens=settings.extraction.daily_tokens,
+        min_similarity=settings.min_similarity if settings.min_similarity >= 0 else None,
         raise_on_embedder_change=settings.on_embedder_change is OnEmbedderChange.RAISE,
     )
 

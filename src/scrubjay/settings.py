@@ -116,6 +116,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Days after which a root key is to be replaced; 0 for only when asked."""
     root_keep_days: int = 0
     """Days for which a past root key is kept."""
+    min_similarity: float = -1.0
+    """Least similarity of personal memory by default; below 0 for that of the embedder."""
     embedder: EmbedderName = EmbedderName.STATIC
     on_embedder_change: OnEmbedderChange = OnEmbedderChange.DEGRADE
     openai: OpenAISettings = OpenAISettings()
@@ -175,6 +177,10 @@ KEYS: Final = (
     SettingField("embedder", "static", "what gives memories their vectors", EmbedderName),
     SettingField(
         "on_embedder_change", "degrade", "what to do with another one's vectors", OnEmbedderChange
+    ),
+    SettingField(
+        "min_similarity", -1.0, "least cosine personal memory shows; -1: the embedder's", float,
+        -1, 1,
     ),
     SettingField(
         "openai.url", None, "the endpoint with its version, as in https://api.example.com/v1"

@@ -209,6 +209,8 @@ class Verbs:
     verify_audit = Verb(NoFields, Kernel.verify_audit, Grant.ADMIN, heavy=True)
     receipts = Verb(Paged, Kernel.receipts, beyond=True)
     audit = Verb(Paged, Kernel.audit)
+    holdings = Verb(NoFields, Kernel.holdings, Grant.ADMIN)
+    destroy_token = Verb(NoFields, Kernel.destroy_token, Grant.ADMIN)
     destroy = Verb(
         requests.Destroy,
         Kernel.destroy,

@@ -59,6 +59,7 @@ THEMES: Final = (
     Theme("Serve", "serve", "serve keys plane"),
     Theme("Serve", "mcp", "mcp"),
     Theme("Agents", "agents", "init chat run memory"),
+    Theme("Own", "personal", "personal"),
     Theme("Measure", "evaluation", "eval"),
 )
 GROUPS: Final = {
@@ -70,6 +71,7 @@ GROUPS: Final = {
     "keys": "API keys of the service: create, list, revoke.",
     "carapace": "Carapace: serve and set up its memory.",
     "memory": "Memory of a role file: list, clear, export, import, consolidate, reembed.",
+    "personal": "Memory of a person: see, correct, restrict, export and destroy it.",
     "plane": "Memory plane of a Clawdapus pod.",
 }
 """Commands that are only made of others, with their help."""

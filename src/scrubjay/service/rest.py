@@ -136,6 +136,8 @@ _RESOURCES: Final[Mapping[str, Resource]] = {
     "audit": Resource("get /audit"),
     "scopes": Resource("get /scopes"),
     "open": Resource("post /scopes", span="create_memory_store", example={"anew": False}),
+    "holdings": Resource("get /holdings"),
+    "destroy_token": Resource("post /destroy/token"),
     "destroy": Resource(span="delete_memory_store", example={"confirm": "acme/alice"}),
     "own_key": Resource("get /key"),
     "list_keys": Resource("get /keys"),

@@ -33,6 +33,7 @@ from scrubjay.model.errors import (
     Full,
     KeyMissing,
     NotFound,
+    Restricted,
     ScrubjayError,
     SealBroken,
     StoreError,
@@ -166,6 +167,10 @@ class OpenScope:
         """Confirmation token: an HMAC over exactly these row ids."""
         return self._approval_mac.digest(vault.join(*sorted(ids))).hex()[:32]
 
+    def confirmation(self, body: bytes) -> str:
+        """HMAC of what a confirmation token confirms."""
+        return self._approval_mac.digest(body).hex()
+
     def sealer(self, collection: Collection, purpose: Purpose, epoch: int) -> Sealer:
         """The sealer for one purpose and epoch; KeyMissing if the epoch's key is gone."""
         if (found := self.keys.sealers.get((collection, purpose, epoch))) is not None:
@@ -222,6 +227,11 @@ class OpenScope:
     def frozen(self) -> Freeze:
         """The freeze level, as last seen."""
         return self._seen.frozen
+
+    def check_free(self, head: Head | None = None) -> None:
+        """Raise Restricted while the scope is frozen whole; by the head given, or as last seen."""
+        if (head or self._seen).frozen is Freeze.ALL:
+            raise Restricted(f"Processing of {self.scope} is restricted: it is only stored.")
 
     def resume_at(self, collection: Collection) -> int:
         """Seq up to which this process has re-encrypted rows for the present epoch."""
@@ -630,8 +640,10 @@ class OpenScope:
             if self._doubtful(head) and not ahead.examined:
                 raise Need(partial(self._examine_ahead, ahead))
             self._note(head)
-            if head.frozen is not Freeze.NONE and not frozen_too:
+            if head.frozen is Freeze.WRITES and not frozen_too:
                 raise Frozen(f"The scope {self.scope} is frozen.")
+            if not frozen_too:
+                self.check_free(head)
             ahead.wanted.clear()
             ahead.fresh = 0
             ahead.keys.clear()

@@ -40,6 +40,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Timeout of the language model for one turn."""
     quota: Quota = Quota()
     """Most that a scope and a tenant may hold; a write beyond it is refused."""
+    min_similarity: float | None = None
+    """Least similarity of surfaces that ask for one by default; None for that of the embedder."""
     daily_tokens: int = 0
     """Daily token limit of extraction per scope (UTC day); 0 for none."""
     raise_on_embedder_change: bool = False

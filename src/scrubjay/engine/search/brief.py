@@ -17,12 +17,10 @@ from scrubjay.engine.search.open_index import OpenIndex, Peek, past_limits
 from scrubjay.engine.search.segment import KINDS, ORIGINS
 from scrubjay.model import block
 from scrubjay.model.clean import one_line
-from scrubjay.model.errors import Frozen
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin
 from scrubjay.model.requests import BriefRequest, Caller
 from scrubjay.model.results import Brief
-from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 
 PINNED, BEHAVIORAL, FACT, NEVER = range(4)
@@ -37,8 +35,7 @@ def brief(opened: OpenScope, indexed: OpenIndex, request: BriefRequest, caller: 
     now = opened.ports.clock.now()
     with indexed.lock:
         indexed.catch_up()
-        if opened.frozen is Freeze.ALL:
-            raise Frozen(f"The scope {opened.scope} is frozen, the brief included.")
+        opened.check_free()
         held, fresh = indexed.ready.columns(), indexed.ready.fresh()
         limits = indexed.limits
     current = np.isinf(held.retired) & (held.expires > now.timestamp())

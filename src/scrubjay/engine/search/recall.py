@@ -31,12 +31,11 @@ from scrubjay.engine.search.question import ParsedQuery
 from scrubjay.engine.search.ranking import Evidence, Ranked, Scored
 from scrubjay.engine.search.scope_index import Snapshot
 from scrubjay.engine.search.segment import Columns
-from scrubjay.model.errors import EmbedderError, Frozen
+from scrubjay.model.errors import EmbedderError
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import excess
 from scrubjay.model.requests import INJECTED, Caller, Recall
 from scrubjay.model.results import Hit, Recalled
-from scrubjay.model.rows import Freeze
 from scrubjay.model.text import tokens
 
 
@@ -207,8 +206,7 @@ def catch_up(indexed: OpenIndex, told: list[str], deadline: float | None = None)
     """
     with indexed.lock:
         left = indexed.catch_up(deadline=deadline)
-        if indexed.opened.frozen is Freeze.ALL:
-            raise Frozen(f"The scope {indexed.opened.scope} is frozen, recall included.")
+        indexed.opened.check_free()
         indexed.settle(write=not left)
         if left:
             told.append(f"{left:,} changes were not looked at in the time allowed.")

@@ -50,7 +50,7 @@ class TransferVerbs(SearchVerbs):
 
         `deliver` gets the file in pieces; it may be called again, and then begins it again.
         """
-        return copies.export(self._look(scope), request, caller.actor, deliver=deliver)
+        return copies.export(self._look(scope, caller), request, caller.actor, deliver=deliver)
 
     def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
         """Import an export, all or nothing; trusted no more than the caller."""

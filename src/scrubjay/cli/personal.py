@@ -1,0 +1,119 @@
+"""`scrubjay personal`: the memory of a person, with the operations it has over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from scrubjay import codec
+from scrubjay.cli import render
+from scrubjay.cli.home import confirm, installed, scope_of, settings
+from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
+from scrubjay.cli.render import Output, say
+from scrubjay.model.pages import Page
+from scrubjay.surfaces.personal.library import PersonalMemory
+from scrubjay.surfaces.personal.operations import OPERATIONS, PersonalOperation
+
+_EXAMPLES = {
+    "store": 'scrubjay personal store "Prefers tea" -c preference --type preference',
+    "retrieve": 'scrubjay personal retrieve "What does Alice drink?" -c preference',
+    "rectify": 'scrubjay personal rectify mem_… "Prefers coffee" --reason "asked to"',
+    "restrict": "scrubjay personal restrict --level writes",
+    "audit": "scrubjay personal audit -n 20",
+}
+
+
+@contextmanager
+def _memory(scope: str | None, *, create: bool = False) -> Iterator[PersonalMemory]:
+    found = settings()
+    whose = str(scope_of(scope, found))
+    with installed(found, create=create) as engine, PersonalMemory(whose, engine=engine) as me:
+        yield me
+
+
+def _perform(operation: PersonalOperation, *, scope: str | None = None, **given: Any) -> Output:
+    with _memory(scope, create=operation.name == "store") as me:
+        result = me.do(operation, **given)
+    return Output(result, lambda: _show(result))
+
+
+def _show(result: Any) -> None:
+    """The fields of an answer, and its entries a line each."""
+    told = codec.answer(result)
+    entries = told.pop("memories", None) if not isinstance(told.get("memories"), int) else None
+    entries = list(result) if isinstance(result, Page) else entries
+    for one in entries or ():
+        plain = codec.plain(one)
+        text = plain.get("content") or plain.get("text") or plain.get("operation") or ""
+        id = next((value for name, value in plain.items() if name.endswith("id")), "")
+        render.line(f"{id}  {render.piece(text)}")
+    if not isinstance(result, Page):
+        render.facts({name: one for name, one in told.items() if not isinstance(one, dict)})
+
+
+def _declare(operation: PersonalOperation) -> None:
+    def run(**given: Any) -> Output:
+        return _perform(operation, **given)
+
+    example = _EXAMPLES.get(operation.name, f"scrubjay personal {operation.name}")
+    run.__doc__ = f"{operation.about}\n\nExample: {example}"
+    command(
+        f"personal {operation.name}", fields(operation.request, *operation.options), SCOPE, JSON
+    )(run)
+
+
+for _operation in OPERATIONS:
+    if _operation.options:
+        _declare(_operation)
+_BY_NAME = {one.name: one for one in OPERATIONS}
+
+
+@command(
+    "personal forget",
+    Option("ID…", "Ids of the memories to erase.", str, name="memory_ids", many=True),
+    Option("--session", "Session to erase.", str, name="session_id", metavar="NAME"),
+    Option(
+        "--tag -t", "Tag to erase by: memories that have all of them.", str, name="topic_tags",
+        metavar="TAG", many=True,
+    ),
+    Option("--before", "Erase what was said before this time.", datetime),
+    Option("--query -q", "Erase what a search finds; shown first.", str),
+    YES,
+    SCOPE,
+    JSON,
+)  # fmt: skip
+def forget(*, yes: bool = False, scope: str | None = None, **target: Any) -> Output:
+    """Erase memories for good, with all that was derived from them.
+
+    What a query finds is listed first, and has to be confirmed.
+
+    Example: scrubjay personal forget --query "green tea"
+    """
+    with _memory(scope) as me:
+        told = me.forget(target=target)
+        if told.confirmation_token is not None:
+            for one in told.matches:
+                say(f"  {one.memory_id}  {render.piece(one.content)}")
+            number = render.plural(len(told.matches), "memory")
+            confirm(f"This erases {number} for good.", yes=yes)
+            target |= {"confirm_matches": True}
+            told = me.forget(target=target, confirmation_token=told.confirmation_token)
+    sentence = f"Erased {render.plural(told.deleted_count, 'memory')}: {told.audit_id}."
+    return Output(told, partial(say, sentence))
+
+
+@command("personal destroy", YES, SCOPE, JSON)
+def destroy(*, yes: bool = False, scope: str | None = None) -> Output:
+    """Destroy the whole memory of a person, its keys first.
+
+    Example: scrubjay personal destroy --scope acme/alice
+    """
+    with _memory(scope) as me:
+        name = str(me.personal.scope)
+        token = me.destroy().confirmation_token
+        confirm(f"This destroys everything of {name}, for good.", yes=yes, word=name)
+        told = me.destroy(confirmation_token=token)
+    return Output(told, partial(say, f"Destroyed {told.records_deleted:,} records of {name}."))
