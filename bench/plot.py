@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil, floor, log10
 
-from scrubjay.surfaces.evaluation.plot import ChartPoint, chart
+from scrubjay.surfaces.evaluation.report import ChartPoint, chart
 
 
 def loglog(title: str, x: str, y: str, series: Mapping[str, Mapping[int, float]]) -> str:

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Make docs/cli.md of the code: every command with its options, the settings, the exit codes.
 
-python tools/cli_page.py            writes docs/cli.md
-python tools/cli_page.py --check    fails if the page is not up to date
+The first sentences of all commands are also kept beside the command line, which reads them for its
+overview: to load every command for it would take twice as long.
+
+python tools/cli_page.py            writes docs/cli.md and src/scrubjay/cli/overview.txt
+python tools/cli_page.py --check    fails if one of them is not up to date
 """
 
 from __future__ import annotations
@@ -85,6 +88,12 @@ def render() -> str:
     return "\n".join(parts)
 
 
+def _summaries() -> Iterator[str]:
+    """Each command with its first sentence, in the order of the overview, once all are loaded."""
+    for name in app.names():
+        yield f"{name} {app.GROUPS.get(name) or COMMANDS[name].summary}"
+
+
 def _exit_codes() -> Iterator[str]:
     yield "## Exit codes\n\n| code | means |\n|---|---|"
     yield from (f"| {int(code)} | {EXITS[code]} |" for code in exits.Exit)
@@ -127,14 +136,15 @@ def _section(command: Command) -> str:
 
 def main() -> int:
     """Write the page, or say that it is old."""
-    made = render()
+    made = {PAGE: render(), app.SUMMARIES: "\n".join(_summaries()) + "\n"}
     if "--check" not in sys.argv[1:]:
-        PAGE.write_text(made)
+        for path, text in made.items():
+            path.write_text(text)
         return 0
-    if PAGE.exists() and PAGE.read_text() == made:
-        return 0
-    print("docs/cli.md is not up to date: run python tools/cli_page.py", file=sys.stderr)
-    return 1
+    old = [path for path, text in made.items() if not path.exists() or path.read_text() != text]
+    for path in old:
+        print(f"{path.name} is not up to date: run python tools/cli_page.py", file=sys.stderr)
+    return len(old)
 
 
 if __name__ == "__main__":

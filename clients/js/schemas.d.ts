@@ -454,8 +454,8 @@ export interface Erasure {
    */
   generation: number;
   /**
-   * Day from which older copies of anything are noise, because that root key is destroyed; null
-   * where its rotation is not on a schedule.
+   * Day from which older copies of anything are noise: a service, or else the first write from then
+   * on, destroys that root key; null without a schedule.
    */
   noise_from: string | null;
   /** Length of the audit chain after the erasure. */
@@ -673,6 +673,8 @@ export interface Key {
   expires_at: string | null;
   /** Most that a scope, or a tenant, may hold for the key to write there. */
   quota: Quota;
+  /** Day of its last use with the service, in UTC; None if not for 400 days. */
+  used_on: string | null;
 }
 
 export interface KeyPage {

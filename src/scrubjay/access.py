@@ -10,9 +10,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import logging
 import threading
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final, cast
 
@@ -26,7 +27,7 @@ from scrubjay.guard.admission import check_claim
 from scrubjay.model import text
 from scrubjay.model.conversations import Append, Appended, NewEntry
 from scrubjay.model.documents import Put
-from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
+from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound, ScrubjayError
 from scrubjay.model.jobs import Work, Worked
 from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
@@ -80,6 +81,9 @@ _OWN_ORIGIN: Final = {
 }
 _FRESH_SECONDS: Final = 0.5
 """Cache lifetime of the keys: how long a key revoked by another process may work."""
+_USE_DAYS: Final = 400
+"""How long the day of a key's last use is kept."""
+_log = logging.getLogger(__name__)
 
 
 class Grant(StrEnum):
@@ -132,6 +136,10 @@ class Key(Result, frozen=True, kw_only=True):
         datetime | None, Meta(description="Time of expiry: refused from then on; None for never.")
     ] = None
     quota: Annotated[Quota, Meta(description=_QUOTA)] = Quota()
+    used_on: Annotated[
+        date | None,
+        Meta(description="Day of its last use with the service, in UTC; None if not for 400 days."),
+    ] = None
 
     def covers(self, scope: Scope) -> bool:
         """Whether the key covers a scope: it allows something there."""
@@ -194,6 +202,8 @@ class Keys:
         self._known: Mapping[str, tuple[Key, bytes]] = {}
         self._seq = -1
         self._looked_at = float("-inf")
+        self._noted: dict[str, date] = {}
+        """Keys whose use on a day is noted already."""
 
     def create(
         self,
@@ -240,10 +250,43 @@ class Keys:
         return Issued(key=key, token=f"{PREFIX}_{key.id}_{secret}")
 
     def all(self) -> tuple[Key, ...]:
-        """Every key that is neither revoked nor expired, oldest first."""
+        """Every key that is neither revoked nor expired, oldest first, with its last use."""
         self.refresh()
         found = [key for key, _ in self._known.values() if not self._expired(key)]
-        return tuple(sorted(found, key=lambda key: (str(key.created_at), key.id)))
+        found.sort(key=lambda key: (str(key.created_at), key.id))
+        return tuple(replace(key, used_on=self._used_on(key)) for key in found)
+
+    def noted(self, key: Key) -> bool:
+        """Whether it is noted that the key was used today."""
+        return self._noted.get(key.id) == self._clock.now().date()
+
+    def note_use(self, key: Key) -> None:
+        """Note in the shared state that the key was used today: one write a day and process.
+
+        A day says enough to find keys that nobody needs; a time would be a diary.
+        """
+        now = self._clock.now()
+        self._noted[key.id] = today = now.date()
+        shared, at = self._engine.shared, now.timestamp()
+        until = (now + timedelta(days=_USE_DAYS)).timestamp()
+        if key.id not in self._known:  # it was revoked a moment ago
+            return
+        name = self._use_name(key)
+        try:
+            held = shared.get(name, at)
+            if held != (told := today.isoformat().encode()):
+                shared.exchange(name, held, told, now=at, until=until)
+        except ScrubjayError as error:  # a full store still answers what it can
+            _log.warning("keys.use_not_noted", extra={"code": error.code})
+
+    def _used_on(self, key: Key) -> date | None:
+        held = self._engine.shared.get(self._use_name(key), self._clock.now().timestamp())
+        return None if held is None else date.fromisoformat(held.decode())
+
+    def _use_name(self, key: Key) -> str:
+        """The name of its last use, hashed with what only the key's own record holds."""
+        _, digest = self._known[key.id]
+        return f"used/{hashlib.sha256(b'used' + digest).hexdigest()[:32]}"
 
     def revoke(self, key_id: str) -> Key:
         """Revoke a key for good: at once in this process, within a second in others."""

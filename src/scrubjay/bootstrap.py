@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from functools import cached_property
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -13,17 +12,16 @@ from msgspec.structs import replace
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk
+from scrubjay.adapters.distillers.kinds import LazyRules
 from scrubjay.adapters.keyrings.file import KEY_FILE, FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
-from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
 from scrubjay.model.scope import Quota
-from scrubjay.model.turns import Piece, Turn
-from scrubjay.ports import AskModel, Clock, Distiller, Embedder, Extractor, Reach, pass_by
+from scrubjay.ports import AskModel, Clock, Embedder, Extractor, Reach, Store, pass_by
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE of prctl(2)
@@ -42,20 +40,13 @@ def build(
     """The engine on the embedded default: SQLite, files, and the keyring the keys folder has."""
     clock = clock or SystemClock()
     keys = keyring(settings, clock)
-    store = SqliteStore(
-        settings.data,
-        reach=reach,
-        vfs=vfs,
-        lock_timeout=settings.lock_seconds,
-        ballast_bytes=settings.ballast_bytes,
-    )
     ports = Ports(
-        store=store,
+        store=make_store(settings, reach=reach, vfs=vfs),
         blobs=FileBlobs(settings.data / "blobs"),
         keyring=keys,
         clock=clock,
         embedder=embedder or make_embedder(settings, clock),
-        distiller=LazyDistiller(),
+        distiller=LazyRules(),
         extractor=extractor or make_extractor(settings, clock),
         reach=reach,
         policy=policy or make_policy(settings),
@@ -63,33 +54,15 @@ def build(
     return Kernel(ports)
 
 
-class LazyDistiller:
-    """The rules distiller, loaded at the first turn: most commands and many services see none."""
-
-    @cached_property
-    def _rules(self) -> Distiller:
-        from scrubjay.adapters.distillers.rules import RulesDistiller
-
-        return RulesDistiller()
-
-    @property
-    def identity(self) -> str:
-        """Which rules these are."""
-        return self._rules.identity
-
-    def distill(self, turn: Turn) -> Sequence[Piece]:
-        """The memories derived from a turn."""
-        return self._rules.distill(turn)
-
-    def words(self, turn: Turn) -> frozenset[str]:
-        """Word set of a turn, for the comparison with another turn's."""
-        return self._rules.words(turn)
-
-    def kind(self, text: str) -> Kind:
-        """The kind of a memory by its text; the rules for turns are not loaded for it."""
-        from scrubjay.adapters.distillers.kinds import kind_of
-
-        return kind_of(text)
+def make_store(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = None) -> Store:
+    """The store the settings name; nothing is made before the first write."""
+    return SqliteStore(
+        settings.data,
+        reach=reach,
+        vfs=vfs,
+        lock_timeout=settings.lock_seconds,
+        ballast_bytes=settings.ballast_bytes,
+    )
 
 
 def clock() -> Clock:
@@ -105,6 +78,7 @@ def make_policy(settings: Settings) -> Policy:
         root_days=settings.root_days,
         root_keep_days=settings.root_keep_days,
         shelf_bytes=settings.shelf_bytes,
+        idle_seconds=settings.idle_seconds,
         quota=Quota(
             memories=settings.scope_memories,
             megabytes=settings.scope_megabytes,
@@ -211,7 +185,7 @@ def keys_folder(settings: Settings, clock: Clock) -> KeysFolder:
 def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> str:
     """Lock the keys, those of a key file or none yet, by a passphrase; the recovery key."""
     adopting = has_key_file(settings)
-    store = SqliteStore(settings.data)
+    store = make_store(settings)
     if not adopting and store.catalog.entries(limit=1):
         raise KeyMissing(f"The keys of this home are not in {settings.keys}; none were made.")
     store.close()
@@ -248,12 +222,9 @@ def versions() -> dict[str, str]:
 
 
 def strays(settings: Settings) -> list[str]:
-    """Orphaned files that belong to no scope of the catalog, a sentence each."""
-    store = SqliteStore(settings.data, ballast_bytes=settings.ballast_bytes)
-    try:
+    """What belongs to no scope of the catalog, or is missing from it, a sentence each."""
+    with closing(make_store(settings)) as store:
         return list(store.strays())
-    finally:
-        store.close()
 
 
 def inspect(path: Path) -> Exhibit:
@@ -266,9 +237,5 @@ def inspect(path: Path) -> Exhibit:
         raise InvalidRequest(f"The file cannot be read: {error.strerror}.") from error
     from scrubjay.adapters.stores.sqlite import inspection
 
-    if raw.startswith(inspection.MAGIC):
-        shown = inspection.inspect(path)
-    else:
-        facts = (("first bytes", raw[:32].hex()),)
-        shown = Exhibit(title="a file of bytes", facts=facts, words=inspection.readable(raw))
+    shown = inspection.inspect(path, raw)
     return replace(shown, facts=(("size", f"{len(raw):,} bytes"), *shown.facts))

@@ -11,10 +11,11 @@ from contextvars import ContextVar
 from datetime import datetime
 from enum import StrEnum
 from math import inf
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from scrubjay.model.errors import OutcomeUnknown
 from scrubjay.model.jobs import Consolidated, ModelAnswer, Restated
 from scrubjay.model.memory import Kind
 from scrubjay.model.results import Exhibit
@@ -415,6 +416,10 @@ class Wrapper(Protocol):
         """
 
     @property
+    def attended(self) -> bool:
+        """Whether only a person may rotate it, who keeps what `renewed` then says."""
+
+    @property
     def renewed(self) -> str | None:
         """A recovery key that `begin` made in place of the one before; it is shown once."""
 
@@ -617,6 +622,32 @@ def patience(seconds: float) -> Iterator[None]:
 def patient(timeout: float) -> float:
     """How long a wait for a lock may take here: a timeout of its own, or less."""
     return min(timeout, _PATIENCE.get())
+
+
+_TRIES: Final = 8
+"""How often a commit is begun that did not happen."""
+
+
+def commit(
+    store: Store, address: str, work: Callable[[Tx], Result], *, erasing: bool = False
+) -> Result:
+    """Run `work` in a transaction and return its result once that is durable.
+
+    Where the answer is lost: it happened, and the result is returned; it did not, and `work` runs
+    again; or nobody can tell yet, and that is OutcomeUnknown.
+    """
+    results = list[Result]()
+    for left in reversed(range(_TRIES)):
+        try:
+            store.write(address, lambda tx: results.append(work(tx)), erasing=erasing)
+        except OutcomeUnknown as error:
+            happened = store.resolve(address, error.commit)
+            if happened is None or not (happened or left):
+                raise
+            if not happened:
+                continue
+        break
+    return results[-1]
 
 
 Deliver = Callable[[Iterator[bytes]], None]

@@ -108,12 +108,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Most scopes of a tenant; 0 for any number."""
     shelf_bytes: int = 256 * MEGABYTE
     """Memory budget of the open indexes."""
+    idle_seconds: float = 3600.0
+    """How long an unused scope stays open."""
     drop_days: int = 30
     """Days until the empty row of an erased memory is dropped."""
     superseded_days: int = 30
     """Days until purge deletes superseded memories."""
     root_days: int = 0
-    """Days after which a root key is to be replaced; 0 for only when asked."""
+    """Days after which a root key is replaced; 0 for only when asked."""
     root_keep_days: int = 0
     """Days for which a past root key is kept."""
     min_similarity: float = -1.0
@@ -213,6 +215,7 @@ KEYS: Final = (
     ),
     SettingField("tenant_scopes", 0, "most scopes of a tenant; 0: any number", int, 0, 10**9),
     SettingField("shelf_megabytes", 256, "memory for open indexes", int, 1, 1024 * 1024),
+    SettingField("idle_seconds", 3600.0, "how long an unused scope stays open", float, 1, 10**9),
     SettingField("lock_seconds", 30.0, "how long a writer waits for another", float, 0, 3_600),
     SettingField(
         "ballast_megabytes", 4, "space in reserve for erasure on a full disk", int, 0, 1024
@@ -224,7 +227,7 @@ KEYS: Final = (
         "superseded_days", 30, "how long purge leaves what was superseded", int, 0, 36_500
     ),
     SettingField(
-        "root_days", 0, "after how many days the root key is due for rotation", int, 0, 36_500
+        "root_days", 0, "days until the root key is replaced; 0: only when asked", int, 0, 36_500
     ),
     SettingField(
         "root_keep_days", 0, "how long a past root key is kept after its rotation", int, 0, 36_500

@@ -8,8 +8,7 @@ import pytest
 
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.ports import Clock
-from scrubjay.testing.clock import START, STEP, FakeClock
-from scrubjay.testing.clock_contract import ClockContract
+from scrubjay.testing.clock import START, STEP, ClockContract, FakeClock
 
 
 class TestSystemClock(ClockContract):

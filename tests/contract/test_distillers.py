@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scrubjay.adapters import distillers
+from scrubjay.adapters.distillers.kinds import LazyRules
 from scrubjay.adapters.distillers.rules import RulesDistiller
 from scrubjay.ports import Distiller
 from scrubjay.testing.distiller_contract import DistillerContract
@@ -17,5 +18,11 @@ class TestRulesDistiller(DistillerContract):
         return RulesDistiller()
 
 
+class TestLazyRules(DistillerContract):
+    @pytest.fixture
+    def distiller(self) -> Distiller:
+        return LazyRules()
+
+
 def test_no_distiller_is_left_without_its_contract() -> None:
-    assert implementations(distillers, Distiller) == {RulesDistiller}
+    assert implementations(distillers, Distiller) == {RulesDistiller, LazyRules}

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -46,22 +47,23 @@ THEMES: Final = (
     Theme("Remember", "turns", "record"),
     Theme("Look", "memories", "recall list count get history counters lineage follow brief"),
     Theme("Look", "turns", "turns sessions timeline"),
-    Theme("Keep", "collections", "conversations documents"),
+    Theme("Keep", "turns", "conversations documents"),
     Theme("Look", "statistics", "stats inspect"),
     Theme("Erase", "erasure", "forget purge destroy rotate"),
     Theme("Trust", "erasure", "revoke taint quarantine"),
     Theme("Copy", "transfer", "export import backup restore"),
     Theme("Care", "maintenance", "freeze unfreeze retention reindex verify audit receipts scopes"),
     Theme("Care", "turns", "extract jobs"),
-    Theme("Care", "doctor", "doctor"),
+    Theme("Care", "maintenance", "doctor"),
     Theme("Set up", "setup", "vault config completion"),
     Theme("Plug in", "carapace", "tool carapace"),
-    Theme("Serve", "serve", "serve keys plane"),
-    Theme("Serve", "mcp", "mcp"),
+    Theme("Serve", "serve", "serve keys plane mcp"),
     Theme("Agents", "agents", "init chat run memory"),
     Theme("Own", "personal", "personal"),
     Theme("Measure", "evaluation", "eval"),
 )
+SUMMARIES: Final = Path(__file__).with_name("overview.txt")
+"""The first sentence of every command; made of the code, so that no help loads every command."""
 GROUPS: Final = {
     "conversations": "Conversations: message histories of agents.",
     "documents": "Documents: text and JSON under paths.",
@@ -140,9 +142,10 @@ def overview(group: str | None = None) -> str:
         return "\n\n".join((usage, GROUPS[group], parser.listed("Commands", inner))) + "\n"
     parts = [f"Usage: {PROGRAM} COMMAND [OPTIONS]", _HELP]
     titles: dict[str, list[tuple[str, str]]] = {}
+    lines = SUMMARIES.read_text("utf-8").splitlines()
+    summaries = {name: text for name, _, text in (one.partition(" ") for one in lines)}
     for theme in THEMES:
-        theme.load()
-        shown = [(name, GROUPS.get(name) or COMMANDS[name].summary) for name in theme.names.split()]
+        shown = [(name, summaries[name]) for name in theme.names.split()]
         titles.setdefault(theme.title, []).extend(shown)
     parts += [parser.listed(title, pairs) for title, pairs in titles.items()]
     parts.append(

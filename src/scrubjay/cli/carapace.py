@@ -161,7 +161,7 @@ def serve(
         if socket.startswith(SCHEME):  # the core names session and group
             server = LineServer(host, socket, bootstrap.clock(), idle_seconds=idle_seconds)
         else:
-            server = Server(host, socket, directory)
+            server = Server(host, socket, bootstrap.clock(), directory)
         try:
             host.start(sorted(directory.served()))
             for number in (signal.SIGINT, signal.SIGTERM):

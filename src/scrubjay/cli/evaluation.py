@@ -51,7 +51,7 @@ def evaluate(
 
     from scrubjay import files
     from scrubjay.surfaces.evaluation import dataset, report
-    from scrubjay.surfaces.evaluation.plot import draw, draw_calibration
+    from scrubjay.surfaces.evaluation.report import draw, draw_calibration
     from scrubjay.surfaces.evaluation.trial import attempt
 
     for path in filter(None, (run_file, plot, calibration)):

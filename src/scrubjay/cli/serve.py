@@ -436,7 +436,7 @@ def list_keys(**request: Any) -> Output:
     with _keys() as keys:
         asked = Paged(**request)
         found = paged(keys.all(), asked.limit, asked.cursor)
-    columns = ("id", "name", "scopes", "grants", "actor", "expires")
+    columns = ("id", "name", "scopes", "grants", "actor", "expires", "used")
     rows = (
         (
             one.id,
@@ -445,6 +445,7 @@ def list_keys(**request: Any) -> Output:
             " ".join(one.grants),
             one.actor.value,
             render.local(one.expires_at),
+            str(one.used_on or ""),
         )
         for one in found
     )
@@ -626,3 +627,30 @@ def _show_pulled(done: list[Pulled]) -> None:
             )
         if one.error:
             render.say(f"{one.agent}: broken off, {one.error}")
+
+
+# -- the Model Context Protocol --------------------------------------------------------------------
+
+
+@command(
+    "mcp",
+    SCOPE,
+    Option("--read-only", "Offer only the tools that read."),
+)
+def mcp(*, scope: str | None = None, read_only: bool = False) -> None:
+    """Serve memory to an agent as MCP tools, over stdin and stdout.
+
+    The agent's client starts it; docs/mcp.md says what to paste into which client.
+
+    Example: scrubjay mcp --scope acme/alice
+    """
+    if not all(map(find_spec, ("mcp", "mcp_types"))):
+        raise InvalidRequest(
+            "The MCP server is not installed.", hint="pip install 'scrubjay[mcp]' brings it."
+        )
+    from scrubjay.surfaces.mcp.local import serve
+
+    bootstrap.forbid_core_dumps()
+    found = reading.read()
+    with installed(found, create=True) as engine:
+        serve(engine, bootstrap.clock(), scope_of(scope, found), read_only=read_only)

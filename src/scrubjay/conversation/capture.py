@@ -24,9 +24,14 @@ class Said(NamedTuple):
 
 
 def capture(request: object, answer: str, *, sent_on: object = None) -> Said:
-    """Capture a turn: the last user message of a request, and the answer, each within its limit."""
-    users = [echo.cut(one).strip() for one in messages.user_texts(request)]
-    said = next((one for one in reversed(users) if one), "")
+    """Capture a turn: the last user message of a request, and the answer, each within its limit.
+
+    Where only the forwarded request is known, of its messages those that the proxy added are none.
+    """
+    users = list(messages.user_texts(request))
+    if not users:
+        users = [one for one in messages.user_texts(sent_on) if not echo.added(one)]
+    said = next((one for one in reversed([echo.cut(one).strip() for one in users]) if one), "")
     shown = [one for text in messages.all_texts(sent_on) for one in echo.injected(text)]
     return Said(_bounded(said), _bounded(answer), _bounded("\n".join(shown)))
 

@@ -1,7 +1,8 @@
 """Injection: memories for a prompt, as blocks of one line each, within a budget.
 
-The mix: memories that match the question, those that matter for any question, the last turns, and a
-timeline of the rest. The best come first, so that a tighter limit cuts off the least.
+The mix: memories that match the question, what the user wants at all times, decisions and strong
+feelings, the last turns, and a timeline of the rest. The best come first, so that a tighter limit
+cuts off the least. A turn that is told hides the statements made in it; a statement hides itself.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 from scrubjay.engine import Kernel
@@ -23,12 +24,15 @@ from scrubjay.model.pages import Paged
 from scrubjay.model.requests import AGENT, INJECTED, Get, Recall
 from scrubjay.model.results import Hit
 from scrubjay.model.scope import Scope
+from scrubjay.model.text import zone
 from scrubjay.model.turns import EPISODE_TURNS, Moment, State, Timeline
 
 _SEARCH: Final = 0.6
 """Share of the deadline for the search."""
 _SALIENT: Final = "salient"
 _DECISION: Final = "category:decision"
+_LASTING: Final = (Kind.INSTRUCTION, Kind.PREFERENCE)
+_ENDS: Final = ".!?…\u3002\uff01\uff1f"
 _FEELING: Final = 0.9
 """Importance from which a salient turn counts as a strong feeling."""
 _TIMELINE_BYTES: Final = 1_200
@@ -49,6 +53,7 @@ class Share:
 
 
 MATCHED: Final = Share(3, 1_000)
+STANDING: Final = Share(1, 1_200)
 SALIENT: Final = Share(2, 600)
 RECENT: Final = Share(2, 1_300)
 
@@ -62,6 +67,8 @@ class PromptContext:
     """The last user message; empty if there is none."""
     present: tuple[str, ...] = ()
     """Earlier user messages of the conversation, which the model has already."""
+    timezone: str | None = None
+    """IANA name of the time zone that times are told in; None for UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +76,8 @@ class Block:
     """One line of injected memory.
 
     Its kind is that of the memory, or for a turn: `decision`, `feeling`, `recent`, `episode`; or
-    `timeline` and `routine` for what is told of many turns.
+    `standing` for instructions and preferences together, `timeline` and `routine` for what is told
+    of many turns.
     """
 
     text: str
@@ -107,19 +115,20 @@ class Mixer:
         self._context = context
         self._seconds = seconds * _SEARCH
         self._present = {_plain(one) for one in context.present}
+        self._zone = zone(context.timezone)
         timeline = engine.timeline(context.scope, Paged(_MOMENTS), AGENT)
-        self._episodes = Episodes(timeline)
+        self._episodes = Episodes(timeline, self._zone)
         kept = [one for one in timeline.moments if one.state is State.KEPT]
         begins = [(one.id, _plain(one.gist)) for one in kept] if self._present else []
         self._shown = {
             id for id, gist in begins if any(one.startswith(gist) for one in self._present)
         }
-        """Turns in the conversation or in a block already."""
+        """Turns in the conversation or in a block already, and memories in a block."""
         self._latest = [one for one in kept if one.id not in self._shown][-RECENT.blocks :]
 
     def blocks(self, most: int) -> list[Block]:
         """The blocks, best first; the number of routine turns, if there is room below `most`."""
-        # A turn is told of once: rather by what was said in it than by what was quoted.
+        # Rather what was said than what was quoted.
         hits = sorted(self._search(), key=lambda hit: not hit.memory.trusted)
         # "What did I do yesterday?" shares no word with the day it asks about.
         about = [
@@ -134,7 +143,11 @@ class Mixer:
             size = RECENT.bytes if is_latest else MATCHED.bytes
             around = self._episodes.around(sources)
             chosen.append(self._block(hit.memory, size, score=hit.score, around=around))
-        for hit in self._news([one for one in hits if _SALIENT in one.memory.tags], SALIENT.blocks):
+        matters = [one for one in hits if _SALIENT in one.memory.tags]
+        lasting = [one for one in matters if one.memory.trusted and one.memory.kind in _LASTING]
+        chosen += self._standing(self._news(lasting, len(lasting)))
+        free = most - len(chosen) - len(self._latest) - 1
+        for hit in self._news(matters, min(free, SALIENT.blocks)):
             chosen.append(self._block(hit.memory, SALIENT.bytes))
         for moment in [one for one in reversed(self._latest) if one.id not in self._shown]:
             with suppress(NotFound):  # forgotten by itself, or since we looked
@@ -163,10 +176,27 @@ class Mixer:
             tags=frozenset() if query else salient,
             limit=_FOUND,
             seconds=self._seconds,
+            timezone=self._context.timezone,
         )
         also = salient if query else frozenset()
         scope = self._context.scope
         return self._recall(scope, request, AGENT, local=True, also=also).hits
+
+    def _standing(self, hits: Sequence[Hit]) -> list[Block]:
+        """What the user wants at all times, as one block: it needs one label instead of many."""
+        blocks = [self._block(hit.memory, SALIENT.bytes) for hit in hits]
+        told = fitted(blocks, most=len(blocks), most_bytes=STANDING.bytes)
+        if len(told) < 2:
+            return told
+        kinds, origins = {one.kind for one in told}, {one.origin for one in told}
+        return [
+            Block(
+                text=" ".join(_ended(one.text) for one in told),
+                kind=kinds.pop() if len(kinds) == 1 else "standing",
+                at=max(one.at for one in told if one.at),
+                origin=origins.pop() if len(origins) == 1 else None,
+            )
+        ]
 
     def _news(self, hits: Sequence[Hit], most: int) -> list[Hit]:
         """The first hits that are not shown yet."""
@@ -178,11 +208,12 @@ class Mixer:
 
     def _is_news(self, memory: Memory) -> bool:
         """Whether it is in no block and not in the conversation; marks it as shown."""
-        ids = set(memory.sources) or {memory.id}
         said = _plain(memory.content.partition("\n→ ")[0])
-        if not ids.isdisjoint(self._shown) or said in self._present:
+        if not self._shown.isdisjoint([memory.id, *memory.sources]) or said in self._present:
             return False
-        self._shown |= ids
+        self._shown.add(memory.id)
+        if memory.kind is Kind.EPISODE:  # it has all that was stated in its turns
+            self._shown.update(memory.sources)
         return True
 
     def _block(self, memory: Memory, most: int, *, score: float = 0.0, around: str = "") -> Block:
@@ -198,7 +229,7 @@ class Mixer:
         return Block(
             text=_fit(text, most),
             kind=kind,
-            at=memory.said_at,
+            at=memory.said_at.astimezone(self._zone),
             score=score,
             origin=memory.origin,
             trusted=memory.trusted,
@@ -212,8 +243,9 @@ class Episodes:
     no longer changes.
     """
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, told_in: tzinfo) -> None:
         self._timeline = timeline
+        self._zone = told_in
         groups = timeline.episodes()
         self._cut = groups.pop(0) if timeline.begun and groups else []
         self._groups = groups
@@ -235,7 +267,7 @@ class Episodes:
             return ""
         self._told.add(group[0].id)
         gists = "; ".join(one_line(one.gist, most=_GIST) for one in others)
-        return f"(one of {_number(group)}, {_time(group)}; also: {gists})"
+        return f"(one of {_number(group)}, {self._time(group)}; also: {gists})"
 
     def tell(self, shown: Collection[str], most: int) -> str:
         """Timeline of the episodes that are not fully shown, oldest first; empty if there is none.
@@ -250,13 +282,14 @@ class Episodes:
             routine = len(group) - len(kept)
             number = _number(group) + (f", {routine} of them routine" if routine else "")
             told.append(group)
-            lines.append(f"{_time(group)} ({number}): {one_line(kept[0].gist, most=_GIST)}")
+            lines.append(f"{self._time(group)} ({number}): {one_line(kept[0].gist, most=_GIST)}")
         counted, since = self._timeline.earlier + len(self._cut), self._timeline.since
         if not lines and not counted:
             return ""
         text = ""
         for cut in range(len(lines) + 1):
-            counts = [f"{counted:,} turns since {since:%Y-%m-%d}"] if since and counted else []
+            day = since.astimezone(self._zone).date() if since else None
+            counts = [f"{counted:,} turns since {day}"] if day and counted else []
             text = "Earlier: " + "; ".join([*counts, *lines[cut:]])
             if len(text.encode()) <= most:
                 break
@@ -269,21 +302,25 @@ class Episodes:
         routine = [one for one in moments if one.state in (State.REPEATED, State.TRIVIAL)]
         if len(routine) < _NOISE:
             return ""
-        last = routine[-1].at.astimezone(UTC)
         return (
             f"{len(routine)} of the last {len(moments)} turns were routine or said nothing new, "
-            f"the last of them at {last:%Y-%m-%d %H:%M}."
+            f"the last of them at {self._time(routine[-1:])}."
         )
+
+    def _time(self, group: list[Moment]) -> str:
+        """When it was, in the caller's zone; "UTC" says so where none was named."""
+        first, last = (one.at.astimezone(self._zone) for one in (group[0], group[-1]))
+        until = f"\u2013{last:%H:%M}" if f"{first:%H:%M}" != f"{last:%H:%M}" else ""
+        return f"{first:%Y-%m-%d %H:%M}{until}" + " UTC" * (self._zone is UTC)
 
 
 def _number(group: list[Moment]) -> str:
     return f"{len(group)} turn{'s' * (len(group) > 1)}"
 
 
-def _time(group: list[Moment]) -> str:
-    first, last = group[0].at.astimezone(UTC), group[-1].at.astimezone(UTC)
-    until = f"\u2013{last:%H:%M}" if f"{first:%H:%M}" != f"{last:%H:%M}" else ""
-    return f"{first:%Y-%m-%d %H:%M}{until}"
+def _ended(sentence: str) -> str:
+    """The sentence with a full stop, if it has no end of its own."""
+    return sentence if sentence[-1:] in _ENDS else f"{sentence}."
 
 
 def _fit(text: str, most: int) -> str:

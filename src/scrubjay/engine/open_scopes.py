@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import date
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
@@ -19,7 +19,7 @@ from scrubjay.model.requests import NOTHING, USER, Caller, Destroy, NoFields
 from scrubjay.model.results import DestroyToken, Erasure, Holdings, RootRotated, Rotated
 from scrubjay.model.rows import Head
 from scrubjay.model.scope import Scope
-from scrubjay.ports import Progress, no_progress
+from scrubjay.ports import Progress, Shared, no_progress
 
 
 class LazyModule:
@@ -148,8 +148,10 @@ class OpenScopes:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self._opened: dict[Scope, OpenScope] = {}
-        self._used: dict[Scope, int] = {}
-        self._uses = itertools.count()
+        self._used: dict[Scope, float] = {}
+        """When each was last used: a reading of the clock's `monotonic`."""
+        self._kept_on: date | None = None
+        """The day on which the schedule of the root key was last looked at."""
         self._shelf: Shelf[OpenIndex] = Shelf(ports.policy.shelf_bytes)
         self._mutex = threading.RLock()
         self._closed = False
@@ -165,7 +167,7 @@ class OpenScopes:
 
     def _open(self, scope: Scope, *, create: bool = True, anew: bool = False) -> OpenScope:
         self._check_open()
-        self._used[scope] = next(self._uses)
+        self._used[scope] = self._ports.clock.monotonic()
         found = self._opened.get(scope)
         if found is None or found.ended:
             with self._mutex:
@@ -181,13 +183,30 @@ class OpenScopes:
         return found
 
     def _let_go(self) -> None:
-        """LRU eviction of open scopes; a call that still has one in hand goes on with it."""
-        while len(self._opened) > OPEN_SCOPES:
-            idle = min(self._opened, key=lambda scope: self._used.get(scope, 0))
-            opened = self._opened.pop(idle)
-            self._used.pop(idle, None)
+        """Eviction of scopes that are idle, and of the least recently used ones past the capacity.
+
+        A call that still has one in hand goes on with it.
+        """
+        since = self._ports.clock.monotonic() - self._ports.policy.idle_seconds
+        for scope in sorted(self._opened, key=lambda one: self._used.get(one, 0.0)):
+            if len(self._opened) <= OPEN_SCOPES and self._used.get(scope, 0.0) > since:
+                return
+            opened = self._opened.pop(scope)
+            self._used.pop(scope, None)
             self._shelf.drop(opened.address)
             opened.close()
+
+    @property
+    def shared(self) -> Shared:
+        """Small values that all processes of this installation share."""
+        return self._check_open().store.shared
+
+    def upkeep(self) -> None:
+        """Close scopes that are idle, and keep the schedule of the root key: once in a while."""
+        with self._mutex:
+            ports = self._check_open()
+            self._let_go()
+        root_key.keep_schedule(ports)
 
     def _check_open(self) -> Ports:
         """The ports; an error if the engine was closed."""
@@ -201,7 +220,18 @@ class OpenScopes:
         opened.check_current()
         if opened.due:
             due_work.attempt(opened)
+        if create:
+            self._keep_root_key()
         return opened
+
+    def _keep_root_key(self) -> None:
+        """Keep the schedule of the root key: the first write of a day in each process."""
+        policy = self._ports.policy
+        if policy.root_days or policy.root_keep_days:
+            today = self._ports.clock.now().date()
+            if today != self._kept_on:
+                self._kept_on = today
+                root_key.keep_schedule(self._ports)
 
     def _look(self, scope: Scope, caller: Caller = USER) -> OpenScope:
         """The open scope for a verb that only reads: it makes none.

@@ -345,8 +345,8 @@ class Erasure(Result, frozen=True, kw_only=True):
     noise_from: Annotated[
         date | None,
         Meta(
-            description="Day from which older copies of anything are noise, because that root key "
-            "is destroyed; null where its rotation is not on a schedule."
+            description="Day from which older copies of anything are noise: a service, or else the "
+            "first write from then on, destroys that root key; null without a schedule."
         ),
     ] = None
     memories: Annotated[

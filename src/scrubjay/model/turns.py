@@ -18,7 +18,7 @@ from uuid import UUID
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from scrubjay.model import quotation
+from scrubjay.model import echo
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import (
     ChannelName,
@@ -139,8 +139,8 @@ class Turn(Result, frozen=True, kw_only=True):
 
     def own_words(self) -> tuple[Turn, tuple[str, ...]]:
         """The turn without what either side quoted or pasted, and the quotations."""
-        user = quotation.split(self.user, typed=True)
-        assistant = quotation.split(self.assistant, typed=False)
+        user = echo.own_words(self.user, typed=True)
+        assistant = echo.own_words(self.assistant, typed=False)
         quoted = user.quoted + assistant.quoted
         if not quoted:
             return self, ()

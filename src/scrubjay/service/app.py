@@ -18,7 +18,7 @@ from scrubjay.engine import Kernel
 from scrubjay.model.errors import Busy, SchemaTooNew, ScrubjayError
 from scrubjay.ports import Clock
 from scrubjay.service import openapi, routes
-from scrubjay.service.gate import Gate
+from scrubjay.service.endpoint import Gate
 from scrubjay.service.routes import as_json
 from scrubjay.service.service import METADATA, MountedPaths, Options, Service
 from scrubjay.service.telemetry import TYPE

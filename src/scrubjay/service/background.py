@@ -1,7 +1,7 @@
 """Background jobs: one thread, so that no request waits for a language model.
 
-Every recorded turn wakes it. Periodically it checks all scopes, for turns that another process
-recorded, and for scopes whose daily tokens were used up.
+Every recorded turn wakes it. Periodically it does the upkeep of the engine, and with a model checks
+all scopes, for turns that another process recorded, and for those whose daily tokens were used up.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Pauses:
     longest: float = 300.0
     """Maximum of the backoff."""
     sweep: float = 600.0
-    """Interval between two checks of all scopes."""
+    """Interval between two rounds of upkeep and checks of all scopes."""
 
 
 class Background:
@@ -57,10 +57,10 @@ class Background:
         self._thread = threading.Thread(target=self._run, name="extraction", daemon=True)
 
     def start(self) -> None:
-        """Start the thread, if a model is configured."""
+        """Start the thread."""
         if self._engine.extracts:
             self._engine.listen(self.wake)
-            self._thread.start()
+        self._thread.start()
 
     def wake(self, scope: Scope) -> None:
         """Queue a scope that has a waiting turn; does not block."""
@@ -96,9 +96,10 @@ class Background:
     def _sweep(self) -> None:
         self._next_sweep = self._clock.monotonic() + self._pauses.sweep
         try:
-            scopes = self._engine.scopes()
+            self._engine.upkeep()
+            scopes = self._engine.scopes() if self._engine.extracts else ()
         except ScrubjayError as error:
-            _log.warning("extraction.no_scopes", extra={"code": error.code})
+            _log.warning("background.no_round", extra={"code": error.code})
             return
         with self._wakes:
             self._pending.update(dict.fromkeys(scopes))

@@ -14,7 +14,7 @@ _MAC_BYTES: Final = 16
 
 
 class Signer:
-    """HMAC signer of cursors, pseudonyms and idempotency keys."""
+    """HMAC signer of cursors, pseudonyms, idempotency keys and names of shared values."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -38,6 +38,10 @@ class Signer:
     def pseudonym(self, scope: Scope) -> str:
         """Pseudonym of a scope: a keyed hash."""
         return self._digest(b"scope", str(scope).encode()).hex()[:16]
+
+    def shared(self, purpose: str, name: str) -> str:
+        """The name of a value in the shared state, which is not sealed: a keyed hash."""
+        return f"{purpose}/{self._digest(b'shared', f'{purpose} {name}'.encode()).hex()[:32]}"
 
     def once(self, holder: str, path: str, key: str, body: bytes) -> str:
         """The `key` of a memory from an Idempotency-Key and a fingerprint: see `text.key_name`."""

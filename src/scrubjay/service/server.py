@@ -31,7 +31,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from scrubjay.model.endpoints import is_loopback
 from scrubjay.model.errors import Forbidden, InvalidRequest
-from scrubjay.service.gate import HEADER_BYTES
+from scrubjay.service.endpoint import HEADER_BYTES
 
 # -- connections -----------------------------------------------------------------------------------
 

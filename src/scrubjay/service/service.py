@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import struct
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING, Final, Protocol
 
 from starlette.requests import Request
@@ -19,7 +21,7 @@ from scrubjay.bridge import Bridge, Limits
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.scope import Scope
-from scrubjay.ports import Clock
+from scrubjay.ports import Clock, Shared
 from scrubjay.service.background import Background
 from scrubjay.service.cursors import Signer
 from scrubjay.service.issuer import (
@@ -32,12 +34,22 @@ from scrubjay.service.issuer import (
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import Operation
 from scrubjay.service.telemetry import Metrics, Spans
-from scrubjay.service.workers import Buckets, Crew
+from scrubjay.service.workers import Crew
+
+if TYPE_CHECKING:
+    from scrubjay.service.tokens import Tokens
 
 # -- limits ----------------------------------------------------------------------------------------
 
-TOGETHER_BYTES: Final = 256 * 1024 * 1024
-"""Size limit of the bodies of all requests in progress, together."""
+# A bucket is in the shared state, the same whichever worker or node is asked; a process draws a
+# second's tokens ahead. A draw is a compare-and-set of one small value; between two of them a token
+# costs nothing. So a key has its burst and its rate in all processes together, and one that ends
+# takes at most a second's tokens with it.
+_log = logging.getLogger(__name__)
+_VALUE: Final = struct.Struct("<dd")
+_MOST_BUCKETS: Final = 16_384
+"""Buckets of which a process holds tokens; those of one that it gives up are lost."""
+_DRAW_TRIES: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,23 +84,51 @@ class Spent:
         }
 
 
-class Meter:
-    """Token buckets of all keys, shared by the workers of a service."""
+@dataclass(slots=True)
+class Bucket:
+    """A bucket as one process knows it: tokens it drew, and what it saw of the others."""
 
-    def __init__(self, rates: Rates, clock: Clock, buckets: Buckets | None = None) -> None:
+    full: float
+    rate: float
+    drawn: float = 0.0
+    """Tokens that were drawn and not spent."""
+    others: float = 0.0
+    """Tokens that were left in the shared state at the last draw."""
+    since: float = -inf
+    """The time of that draw."""
+    drawing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def left(self, now: float) -> float:
+        """Tokens left at most: others may have drawn since."""
+        filled = self.others + max(now - self.since, 0.0) * self.rate
+        return min(self.full, self.drawn + filled)
+
+
+class Meter:
+    """Token buckets of all keys, the same in all processes of an installation."""
+
+    def __init__(self, rates: Rates, clock: Clock, shared: Shared, signer: Signer) -> None:
         self._rates = rates
         self._clock = clock
-        self._buckets = buckets or Buckets()
+        self._shared = shared
+        self._signer = signer
+        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
-    def spend(self, key_id: str, operation: Operation) -> Spent | None:
+    async def spend(self, key_id: str, operation: Operation, bridge: Bridge) -> Spent | None:
         """Take a token; returns what is left, None without a limit. Problem 429 if it is empty."""
         name = "heavy" if operation.heavy else "writes" if operation.writes else "reads"
         rate: float = getattr(self._rates, name)
         if not rate:
             return None
-        full, now = max(1.0, rate * self._rates.burst_seconds), self._clock.monotonic()
-        left, allowed = self._buckets.spend(f"{name} {key_id}", full=full, rate=rate, now=now)
-        spent = Spent(name=name, left=int(left), full=int(full), rate=rate)
+        bucket, now = self._bucket(f"{name} {key_id}", rate), self._clock.now().timestamp()
+        if bucket.drawn < 1 and bucket.left(now) >= 1:
+            async with bucket.drawing:
+                if bucket.drawn < 1:  # whoever held the lock may have drawn for this one, too
+                    await bridge.read(lambda: self._draw(f"{name} {key_id}", bucket, now))
+        allowed = bucket.drawn >= 1
+        bucket.drawn -= allowed
+        left = bucket.left(now)
+        spent = Spent(name=name, left=int(left), full=int(bucket.full), rate=rate)
         if not allowed:
             seconds = str(max(1, ceil((1 - left) / rate)))
             raise Problem(
@@ -99,6 +139,44 @@ class Meter:
                 headers={"Retry-After": seconds, **spent.headers()},
             )
         return spent
+
+    def _bucket(self, name: str, rate: float) -> Bucket:
+        found = self._buckets.get(name)
+        if found is None:
+            full = max(1.0, rate * self._rates.burst_seconds)
+            found = self._buckets[name] = Bucket(full, rate, others=full)
+        self._buckets.move_to_end(name)
+        while len(self._buckets) > _MOST_BUCKETS:
+            self._buckets.popitem(last=False)
+        return found
+
+    def _draw(self, name: str, bucket: Bucket, now: float) -> None:
+        """Draw a second's tokens from the shared state, one at least, or what there is."""
+        kept, wanted = self._signer.shared("rate", name), max(1.0, bucket.rate)
+        try:
+            for _ in range(_DRAW_TRIES):
+                held = self._shared.get(kept, now)
+                left, since = (bucket.full, now) if held is None else _VALUE.unpack(held)
+                left = min(bucket.full, left + max(now - since, 0.0) * bucket.rate)
+                drawn = min(wanted, left) if left >= 1 else 0.0
+                # After a clock was set back, filling begins now rather than at a time to come.
+                changed = drawn > 0 or since > now
+                new = _VALUE.pack(left - drawn, now)
+                until = now + bucket.full / bucket.rate
+                if not changed or self._shared.exchange(kept, held, new, now=now, until=until):
+                    break
+            else:
+                drawn = 0.0  # others draw all the time: there is none for this request
+        except ScrubjayError as error:
+            # A limit is no reason to refuse what a store that is full or busy can still do.
+            _log.warning("rates.not_shared", extra={"code": error.code})
+            left, drawn = bucket.others + wanted, wanted
+        bucket.drawn += drawn
+        bucket.others, bucket.since = left - drawn, now
+
+
+TOGETHER_BYTES: Final = 256 * 1024 * 1024
+"""Size limit of the bodies of all requests in progress, together."""
 
 
 class Room:
@@ -132,9 +210,6 @@ class Room:
 
 # -- the service -----------------------------------------------------------------------------------
 
-if TYPE_CHECKING:
-    from scrubjay.service.tokens import Tokens
-
 _SHARED_SECONDS: Final = 1.0
 WARM_SCOPES: Final = 64
 WARM_SECONDS: Final = 5.0
@@ -148,7 +223,6 @@ _EXPIRED: Final = "The token has expired."
 _NOT_ACCEPTED: Final = (
     "The token is not one the trusted issuer signed for this service, or not good at this time."
 )
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,9 +278,9 @@ class Service:
         self.metrics = Metrics()
         self.background = Background(engine, clock, self.metrics)
         crew = self.options.crew
-        self.meter = Meter(self.options.rates, clock, None if crew is None else crew.buckets)
         self.room = Room(TOGETHER_BYTES // (crew.workers if crew else 1))
         self.signer = Signer(self.keys.signing_secret())
+        self.meter = Meter(self.options.rates, clock, engine.shared, self.signer)
         self.spans = Spans(self.signer, clock, content=self.options.trace_content)
         self.tokens: Tokens | None = None
         if self.options.trust is not None:  # else its libraries are not even loaded
@@ -251,6 +325,8 @@ class Service:
         if key is None:
             detail = "The key is not known here, expired, or was revoked."
             raise self._unauthorized(request, detail, hint=_MAKE_ONE, error=_INVALID)
+        if not self.keys.noted(key):
+            await self.bridge.read(lambda: self.keys.note_use(key))
         return key
 
     async def _signed_in(self, request: Request, tokens: Tokens, token: str) -> Key:

@@ -1,4 +1,4 @@
-"""Worker processes of one service: one listening socket, rate limits and metrics held in common.
+"""Worker processes of one service: one listening socket, and metrics held in common.
 
 The parent opens nothing of the home while it has workers: it forks them, starts one again that
 died, and ends with them. A worker whose parent died ends by itself.
@@ -14,55 +14,19 @@ import signal
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from hashlib import blake2b
+from contextlib import contextmanager, suppress
 from tempfile import TemporaryFile
 from time import monotonic
 from typing import IO, Final
 
 from scrubjay.model.errors import StoreError
 
-_BUCKET: Final = struct.Struct("<Qdd")
-_SLOTS: Final = 16_384
-_PROBES: Final = 8
-"""How many places a bucket may have; of those all taken, the one used longest ago is given up."""
 _LENGTH: Final = struct.Struct("<Q")
 _BOARD_BYTES: Final = 256 * 1024
 _ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 _STARTED: Final = 5.0
 """A worker that ends by itself sooner is not started again: the next one would end alike."""
 _log = logging.getLogger(__name__)
-
-
-class Buckets:
-    """Token buckets in memory that forked processes share; alone in one process without `lock`."""
-
-    def __init__(self, lock: Lock | None = None) -> None:
-        self._lock = lock
-        self._table = mmap.mmap(-1, _SLOTS * _BUCKET.size)
-
-    def spend(self, name: str, *, full: float, rate: float, now: float) -> tuple[float, bool]:
-        """Take a token; returns what is left, and whether there was one."""
-        number = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") or 1
-        with nullcontext() if self._lock is None else self._lock.held(0):
-            at, left, since = self._find(number, full, now)
-            left = min(full, left + max(now - since, 0.0) * rate)
-            allowed = left >= 1
-            _BUCKET.pack_into(self._table, at, number, left - allowed, now)
-        return left - allowed, allowed
-
-    def _find(self, number: int, full: float, now: float) -> tuple[int, float, float]:
-        """The place of a bucket, its tokens and when it was last used; a full one if it is new."""
-        oldest = (now, 0)
-        for probe in range(_PROBES):
-            at = (number + probe) % _SLOTS * _BUCKET.size
-            known, left, since = _BUCKET.unpack_from(self._table, at)
-            if known == number:
-                return at, left, since
-            if not known:
-                return at, full, now
-            oldest = min(oldest, (since, at)) if probe else (since, at)
-        return oldest[1], full, now
 
 
 class Lock:
@@ -92,7 +56,7 @@ class Boards:
     def write(self, worker: int, told: bytes) -> None:
         """Replace what a worker told; what is too long stays untold."""
         if len(told) <= _BOARD_BYTES - _LENGTH.size:
-            with self._lock.held(1 + worker):
+            with self._lock.held(worker):
                 self._boards[worker][: _LENGTH.size] = _LENGTH.pack(len(told))
                 self._boards[worker][_LENGTH.size : _LENGTH.size + len(told)] = told
 
@@ -101,7 +65,7 @@ class Boards:
         found = []
         for number, board in enumerate(self._boards):
             if number != worker:
-                with self._lock.held(1 + number):
+                with self._lock.held(number):
                     (size,) = _LENGTH.unpack_from(board)
                     found.append(board[_LENGTH.size : _LENGTH.size + size])
         return [told for told in found if told]
@@ -113,7 +77,6 @@ class Crew:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._lock = Lock()
-        self.buckets = Buckets(self._lock)
         self.boards = Boards(workers, self._lock)
         self._born: dict[int, tuple[int, float]] = {}
         self._ending = False

@@ -24,7 +24,6 @@ from msgspec.structs import replace
 from scrubjay.model.errors import NotFound, StoreError
 from scrubjay.model.rows import BackupEntry, CatalogEntry
 from scrubjay.ports import Failpoint, Reach, Slots, Store, Tx, every_entry, pass_by
-from scrubjay.testing.store_model import check_model
 from scrubjay.testing.store_rows import (
     ALICE,
     ANY,
@@ -33,6 +32,7 @@ from scrubjay.testing.store_rows import (
     ErasureContract,
     RowContract,
     a_row,
+    check_model,
     erase,
     head,
     look,

@@ -11,6 +11,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,18 @@ from typing import Any
 import pytest
 import zmq
 
-from scrubjay.model.errors import Conflict, InvalidRequest, NotFound
-from scrubjay.surfaces.carapace import server as module
+from scrubjay.model.errors import Conflict, InvalidRequest
 from scrubjay.surfaces.carapace.pipeline import Rules
 from scrubjay.surfaces.carapace.records import lines
 from scrubjay.surfaces.carapace.server import Directory, Server, session_name
+from scrubjay.surfaces.carapace.wire import AgentSession
 from tests.dialects.carapace.scene import Stage, home_without_vectors
 from tests.processes import default_signals
 
 WAIT_MS = 10_000
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
+BRIEF = b'{"topic": "tool.invoke.memory_brief", "correlation": "%s", "arguments": {}}'
+READY = b"\x04\x06\x05READY"
 MEBIBYTE = 1024 * 1024
 
 
@@ -37,23 +41,29 @@ class Ipc:
         self.address = address
         self.identity = identity
 
-    def frames(self, *frames: bytes) -> dict[str, Any]:
-        """Send frames from a new connection; the reply's envelope."""
+    @contextmanager
+    def connected(self) -> Iterator[Any]:
+        """A new connection."""
         context = zmq.Context()
         dealer = context.socket(zmq.DEALER)
         try:
             if self.identity is not None:
                 dealer.setsockopt(zmq.ROUTING_ID, self.identity)
             dealer.connect(self.address)
+            yield dealer
+        finally:
+            dealer.close(linger=0)
+            context.term()
+
+    def frames(self, *frames: bytes) -> dict[str, Any]:
+        """Send frames from a new connection; the reply's envelope."""
+        with self.connected() as dealer:
             dealer.send_multipart(frames)
             assert dealer.poll(WAIT_MS), "no reply"
             empty, payload = dealer.recv_multipart()
             assert empty == b""
             reply: dict[str, Any] = json.loads(payload)
             return reply
-        finally:
-            dealer.close(linger=0)
-            context.term()
 
     def __call__(self, topic: str, arguments: Any) -> tuple[int, str, str]:
         """Exit code, stdout and stderr of `ipc <topic> <json>`."""
@@ -65,10 +75,21 @@ class Ipc:
         return (1, "", json.dumps(error)) if error else (0, json.dumps(result), "")
 
 
+def correlation(dealer: Any) -> str:
+    """That of the next reply."""
+    assert dealer.poll(WAIT_MS), "no reply"
+    return str(json.loads(dealer.recv_multipart()[1])["correlation"])
+
+
 @contextmanager
-def serving(stage: Stage, folder: Path, directory: Directory | None = None) -> Iterator[str]:
+def serving(
+    stage: Stage, folder: Path, directory: Directory | None = None, transport: str = "ipc"
+) -> Iterator[str]:
     address = f"ipc://{folder}/carapace.sock"
-    server = Server(stage.host, address, directory)
+    if transport == "tcp":
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    server = Server(stage.host, address, stage.home.clock, directory)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -131,6 +152,70 @@ def test_an_identity_in_the_payload_changes_nothing(address: str) -> None:
     assert (entry["session_id"], entry["group"]) == ("agent-1", "main")
 
 
+CALLS = 32
+
+
+@pytest.mark.parametrize("transport", ["ipc", "tcp"])
+def test_connections_that_overlap_under_one_identity_all_get_their_replies(
+    stage: Stage, tmp_path: Path, transport: str
+) -> None:
+    with serving(stage, tmp_path, transport=transport) as address:
+        ipc, ready = Ipc(address), threading.Barrier(CALLS)
+
+        def call(number: int) -> int:
+            ready.wait()
+            return ipc("tool.invoke.memory_search", {"query": f"tea {number}"})[0]
+
+        with ThreadPoolExecutor(CALLS) as pool:
+            assert list(pool.map(call, range(CALLS))) == [0] * CALLS
+
+
+@pytest.mark.parametrize("early", [False, True], ids=["later", "there already"])
+def test_a_reply_whose_connection_ended_is_given_to_a_newer_one_of_its_identity(
+    stage: Stage, tmp_path: Path, *, early: bool
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    answer = stage.host.answer
+
+    def slowly(payload: bytes, session: AgentSession) -> Any:
+        if b"first" in payload:
+            begun.set()
+            assert go_on.wait(30)
+        return answer(payload, session)
+
+    stage.host.answer = slowly  # type: ignore[assignment,method-assign]
+    with serving(stage, tmp_path) as address:
+        with Ipc(address).connected() as dealer:
+            dealer.send_multipart([b"", BRIEF % b"first"])
+            assert begun.wait(30)
+        with Ipc(address).connected() as newer:
+            if early:
+                newer.send_multipart([b"", BRIEF % b"second"])
+                assert correlation(newer) == "second"
+            go_on.set()
+            if not early:
+                newer.send_multipart([b"", BRIEF % b"third"])
+            found = {correlation(newer)} | ({correlation(newer)} if not early else set())
+            assert "first" in found
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, GREETING, GREETING + b"\x00\x00",
+     GREETING + READY + b"\x02" + b"\xff" * 8, GREETING + READY + b"\x01\x00\x04\x00" * 90],
+    ids=["http", "noise", "greeting", "no ready", "too long", "too many"],
+)  # fmt: skip
+def test_who_does_not_speak_the_protocol_disturbs_nobody(address: str, sent: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(address.removeprefix("ipc://"))
+        peer.sendall(sent)
+        assert Ipc(address)("tool.invoke.memory_brief", {})[0] == 0
+        peer.shutdown(socket.SHUT_WR)
+        peer.settimeout(30)
+        while peer.recv(4_096):
+            pass
+
+
 def test_a_client_without_an_identity_has_a_session_of_its_own(address: str) -> None:
     code, out, _ = Ipc(address, None)("tool.invoke.memory_store", {"type": "fact", "content": "x"})
     assert code == 0
@@ -191,12 +276,12 @@ def test_the_socket_is_for_its_owner_alone(stage: Stage, tmp_path: Path) -> None
 @pytest.mark.parametrize("address", ["nonsense", "ipc:///nowhere/at/all/x.sock", "ftp://x"])
 def test_an_address_that_cannot_be_served_is_refused(stage: Stage, address: str) -> None:
     with pytest.raises(InvalidRequest, match="cannot be served"):
-        Server(stage.host, address)
+        Server(stage.host, address, stage.home.clock)
 
 
 def test_an_address_is_not_taken_from_who_serves_it(stage: Stage, address: str) -> None:
     with pytest.raises(Conflict, match="already"):
-        Server(stage.host, address)
+        Server(stage.host, address, stage.home.clock)
     assert Ipc(address)("tool.invoke.memory_brief", {})[0] == 0
 
 
@@ -226,15 +311,6 @@ def test_a_table_with_a_name_that_is_no_group_is_refused(group: str) -> None:
 )
 def test_no_two_identities_are_the_same_session(identity: bytes, name: str) -> None:
     assert session_name(identity) == name
-
-
-def test_without_pyzmq_the_error_says_what_to_install(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "zmq", None)
-    with pytest.raises(NotFound) as caught:
-        module.Server(stage.host, "ipc:///tmp/never.sock")
-    assert "scrubjay[carapace]" in caught.value.hint
 
 
 def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:

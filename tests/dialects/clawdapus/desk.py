@@ -37,9 +37,10 @@ class Desk:
         body = {"agent_id": AGENT, "pod": "desk", "entry_ids": [one["id"] for one in lines]}
         assert self._send("forget", body)[0] == 204
 
-    def recall(self, query: str = "", *before: Json) -> list[Json]:
-        messages = [*before, *([user(query)] if query else [])]
-        status, raw = self._send("recall", {"agent_id": AGENT, "pod": "desk", "messages": messages})
+    def recall(self, query: str = "", *before: Json, **metadata: Any) -> list[Json]:
+        body: Json = {"agent_id": AGENT, "pod": "desk", "metadata": metadata}
+        body["messages"] = [*before, *([user(query)] if query else [])]
+        status, raw = self._send("recall", body)
         assert status == 200
         return within_the_limits(raw)
 

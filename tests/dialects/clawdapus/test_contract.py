@@ -59,12 +59,15 @@ def forget(manifest: Manifest, *ids: str) -> int:
 # -- dedupe, forget, replay -----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("missing", ["", "request_original"], ids=["as today", "as before"])
 def test_retain_dedupes_forget_erases_and_a_replay_stays_suppressed(
-    serve: Serve, sqlite_home: SqliteHome
+    serve: Serve, sqlite_home: SqliteHome, missing: str
 ) -> None:
+    """The sequence of upstream's reference test, with its old form of an entry as well."""
     engine = sqlite_home.engine()
     manifest = Manifest(serve(engine))
     line = entry([user(QUESTION)], ANSWER, START)
+    line.pop(missing, None)
     assert [retain(manifest, line), retain(manifest, line)] == [202, 202]
     (block,) = recalled(manifest)
     assert "warehouse nine" in block["text"]

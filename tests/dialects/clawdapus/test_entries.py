@@ -118,3 +118,21 @@ def test_megabytes_of_hostile_text_are_asked_about_in_no_long_time() -> None:
         asked({"agent_id": "a", "messages": [user(text), user("Where is the paint?")]})
         entry = {"id": "x", "request_original": {"messages": [user(text)]}, "response": text}
         told({"agent_id": "a", "entry": entry})
+
+
+# -- entries that have only what was sent on ------------------------------------------------------
+
+
+@pytest.mark.parametrize("anthropic", [False, True], ids=["openai", "anthropic"])
+def test_an_entry_with_only_the_effective_request_is_read_without_what_was_injected(
+    desk: Desk, *, anthropic: bool
+) -> None:
+    shown = [{"text": "Somebody prefers green tea.", "kind": "preference"}]
+    messages = inject([user("When does alpha launch?")], shown, anthropic=anthropic)
+    old = line(0, "", "On Monday at nine.", request_effective={"messages": messages})
+    del old["request_original"]
+    desk.retain(old)
+    (turn,) = desk.engine.turns(SCOPE, TurnsRequest(2))
+    assert turn.user == "When does alpha launch?"
+    assert "green tea" not in desk.texts("green tea")
+    assert "Monday" in desk.texts("alpha launch")

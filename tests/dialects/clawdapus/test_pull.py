@@ -256,6 +256,17 @@ def test_an_agent_of_two_pods_or_of_none_is_not_guessed_at(
     assert (turns(pod, "a-0", "desk"), turns(pod, "a-0", "lab")) == (1, 1)
 
 
+def test_an_address_that_lacks_the_path_of_the_history_is_told_so(
+    pod: Path,
+    historian: Historian,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CLAW_HISTORY_URL", historian.url.removesuffix("/history"))
+    assert run(["plane", "pull", "--pod", "desk"]) == 1
+    assert "its path is /, not /history" in capsys.readouterr().err
+
+
 def test_what_goes_wrong_with_one_agent_does_not_keep_the_others_waiting(
     pod: Path, historian: Historian, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -208,6 +208,52 @@ def test_what_matters_is_told_of_however_old_it_is(desk: Desk) -> None:
     assert "never order from Brunner" in desk.texts("How is the weather?", kind="instruction")
 
 
+MANY_AT_ONCE = (
+    "Always reply in French. Never use emojis. My son is allergic to peanuts. Call me Al."
+)
+
+
+@pytest.mark.parametrize("later", [0, 40], ids=["just said", "long ago"])
+def test_statements_of_one_message_do_not_hide_each_other(desk: Desk, later: int) -> None:
+    desk.retain(line(0, MANY_AT_ONCE), *(ordinary(n, 1_000 + n) for n in range(later)))
+    standing, fact, *_ = desk.recall("What can I cook tonight?")
+    for said in ("Always reply in French.", "Never use emojis.", "Call User Al."):
+        assert said in standing["text"]
+    assert standing["kind"] == "instruction"
+    assert fact["text"] == "User's son is allergic to peanuts."
+
+
+def test_a_turn_that_is_told_hides_what_was_stated_in_it(desk: Desk) -> None:
+    said = "My cutter is a Brunner 900, and my saw is a Kaminski 12."
+    answer = "It was cut with the Brunner near the harbor."
+    desk.retain(line(0, said, answer), *(ordinary(n, 1_000 + n) for n in range(30)))
+    told = [one["text"] for one in desk.recall("What was cut with it near the harbor?")]
+    assert [one for one in told if "Kaminski" in one] == [f"{said} → {answer}"]
+
+
+def test_what_the_user_wants_comes_before_decisions_however_many_there_are(desk: Desk) -> None:
+    desk.retain(line(0, "Always answer in one sentence. I prefer metric units."))
+    decided = [line(10 * n, f"We decided to paint gate {n} of the harbor.") for n in range(1, 30)]
+    desk.retain(*decided, *(ordinary(n, 1_000 + n) for n in range(30)))
+    found = desk.recall("How is the weather?")
+    kinds = [one["kind"] for one in found]
+    assert found[0]["kind"] == "standing"
+    assert "one sentence" in found[0]["text"]
+    assert "metric" in found[0]["text"]
+    assert kinds.index("standing") < kinds.index("decision")
+
+
+def test_times_are_told_in_the_zone_of_the_pod_or_else_with_utc(desk: Desk) -> None:
+    desk.retain(PAINT, *(ordinary(n) for n in range(1, 4)), *(ordinary(n, 90 + n) for n in (5, 6)))
+    (here, *_) = desk.recall("Where is the blue paint?", timezone="America/Chicago")
+    assert "2026-04-03 09:00\u201309:03;" in here["text"]
+    assert here["ts"] == "2026-04-03T09:00:00-05:00"
+    for unknown in (None, "Mars/Olympus", 7):
+        (there, *_) = desk.recall("Where is the blue paint?", timezone=unknown)
+        assert "2026-04-03 14:00\u201314:03 UTC;" in there["text"]
+        assert there["ts"] == "2026-04-03T14:00:00Z"
+
+
 def test_a_strong_feeling_surfaces_without_a_common_word(desk: Desk) -> None:
     desk.retain(*emotional())
     assert "midnight" in desk.texts("Please plan the delivery for me.")
@@ -299,7 +345,7 @@ def test_an_episode_that_is_over_is_told_the_same_however_the_conversation_goes_
     before = desk.texts("Which is my favorite?", kind="timeline").split("; ")
     desk.retain(ordinary(230))
     after = desk.texts("Which is my favorite?", kind="timeline").split("; ")
-    assert "2026-04-03 17:20\u201317:39 (20 turns)" in after[-2]
+    assert "2026-04-03 17:20\u201317:39 UTC (20 turns)" in after[-2]
     assert after[1:-1] == before[1:-1]
 
 
@@ -308,7 +354,7 @@ def test_a_match_of_a_closed_episode_says_what_else_it_was_about(desk: Desk) -> 
     (first, *others) = desk.recall("Where is the blue paint?")
     assert first["kind"] == "episode_summary"
     assert first["text"].startswith("Which warehouse holds the blue paint?")
-    assert "one of 4 turns, 2026-04-03 14:00\u201314:03; also: Please check" in first["text"]
+    assert "one of 4 turns, 2026-04-03 14:00\u201314:03 UTC; also: Please check" in first["text"]
     assert "14:00" not in " ".join(one["text"] for one in others)
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from scrubjay import bootstrap, settings
-from scrubjay.cli import doctor
+from scrubjay.cli import maintenance
 from scrubjay.cli.home import installed
 from scrubjay.engine import Policy
 from scrubjay.model.requests import Forget
@@ -151,7 +151,7 @@ def test_work_that_is_overdue_is_found_and_finished(cli: CommandLine) -> None:
     assert engine.head(scope).due
     engine.close()
     later = bootstrap.clock().now() + timedelta(days=2)
-    for finding in doctor.examine(found, later):
+    for finding in maintenance.examine(found, later):
         if not finding.well:
             assert "due for 2 days" in finding.sentence
             assert "rotate" in finding.advice

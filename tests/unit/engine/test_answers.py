@@ -40,7 +40,7 @@ from scrubjay.model.requests import (
 from scrubjay.model.rows import Freeze
 from scrubjay.model.turns import Record
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.fake_embedder import FakeEmbedder
+from scrubjay.testing.embedder_contract import FakeEmbedder
 from tests.support.engines import MemoryHome
 from tests.unit.engine.asking import EAGER, LAZY, ask, fill, said
 from tests.unit.engine.scene import ALICE, BOB, contents, forget, retain, supersede

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scrubjay.engine import Kernel, Policy
-from scrubjay.engine.memories import batch
+from scrubjay.engine.memories import retain as retaining
 from scrubjay.engine.scope.audit_trail import SUBJECTS
 from scrubjay.model import batches
 from scrubjay.model.batches import RetainedMany, RetainMany
@@ -139,7 +139,7 @@ def test_a_batch_of_no_items_writes_nothing(engine: Kernel) -> None:
 def test_a_process_that_dies_between_chunks_keeps_the_chunks_before(
     home: MemoryHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "CHUNK", 4)
+    monkeypatch.setattr(retaining, "CHUNK", 4)
     items = [{"content": f"memory {number}", "key": f"k{number}"} for number in range(10)]
     home.crashes.at(Failpoint.RETAIN_COMMITTED, visit=2)
     with pytest.raises(SimulatedCrash):

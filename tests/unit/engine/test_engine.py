@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -43,10 +46,11 @@ from scrubjay.model.requests import (
 )
 from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Due
+from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
 from scrubjay.ports import Failpoint
 from tests.support.engines import MemoryHome
-from tests.unit.engine.scene import ALICE, contents, forget, head, retain, verbs
+from tests.unit.engine.scene import ALICE, BOB, contents, forget, head, retain, verbs
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RECEIPT = Erasure(address="a", verb="forget", at=NOON, erased=0)
@@ -124,6 +128,8 @@ VERBS: dict[str, Callable[[Kernel], object]] = {
     "extract": lambda engine: engine.extract(ALICE),
     "extraction": lambda engine: engine.extraction(ALICE),
     "pause_extraction": lambda engine: engine.pause_extraction(ALICE),
+    "upkeep": lambda engine: engine.upkeep(),
+    "shared": lambda engine: engine.shared,
 }
 
 
@@ -156,6 +162,30 @@ def test_closing_never_fails(home: MemoryHome) -> None:
     contents(engine)
     home.engine().destroy(ALICE, Destroy(confirm="local/alice"))
     engine.close()
+
+
+@pytest.mark.parametrize("by", ["upkeep", "another scope"])
+def test_a_scope_that_is_idle_is_closed_with_its_keys_and_its_index(
+    home: MemoryHome, by: str
+) -> None:
+    engine = home.engine(Policy(idle_seconds=60))
+    retain(engine, "tea")
+    retain(engine, "coffee", scope=BOB)
+    assert engine.recall(ALICE, Recall("tea"))[0].memory.content == "tea"
+    held: list[weakref.ref[Any]]
+    held = [weakref.ref(engine._opened[ALICE]), weakref.ref(engine._indexed(ALICE))]
+    home.clock.advance(seconds=59)
+    assert contents(engine, scope=BOB) == ["coffee"]
+    engine.upkeep()
+    assert ALICE in engine._opened
+    home.clock.advance(seconds=2)
+    engine.upkeep() if by == "upkeep" else engine.open(Scope("local", "carol"))
+    assert ALICE not in engine._opened
+    assert BOB in engine._opened, "it was used meanwhile"
+    gc.collect()
+    assert [one() for one in held] == [None, None]
+    assert engine.recall(ALICE, Recall("tea"))[0].memory.content == "tea"
+    assert contents(engine, scope=BOB) == ["coffee"]
 
 
 def test_reads_before_a_restore_are_on_record(home: MemoryHome) -> None:

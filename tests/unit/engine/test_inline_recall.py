@@ -11,7 +11,7 @@ import pytest
 from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.search import verbs
 from scrubjay.model.requests import USER, Destroy, Forget, Recall
-from scrubjay.testing.fake_embedder import FakeEmbedder
+from scrubjay.testing.embedder_contract import FakeEmbedder
 from tests.support.engines import MemoryHome
 from tests.unit.engine.asking import ask, fill, said
 from tests.unit.engine.scene import ALICE, retain

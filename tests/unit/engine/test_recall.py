@@ -23,7 +23,7 @@ from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Floats
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.fake_embedder import FakeEmbedder
+from scrubjay.testing.embedder_contract import FakeEmbedder
 from tests.support.engines import MemoryHome
 from tests.unit.engine.asking import EAGER, UNKEPT, ask, fill, said
 from tests.unit.engine.scene import (

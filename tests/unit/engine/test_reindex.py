@@ -11,8 +11,7 @@ from scrubjay.model.requests import Amend, Get, Retain, Supersede
 from scrubjay.model.rows import Collection
 from scrubjay.ports import Clock, Embedder, Tx
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.embedder_contract import VectorContract
-from scrubjay.testing.fake_embedder import FakeEmbedder
+from scrubjay.testing.embedder_contract import FakeEmbedder, VectorContract
 from tests.support.engines import MemoryHome
 from tests.unit.engine.asking import EAGER, ask, fill, listed, said
 from tests.unit.engine.scene import ALICE, BOB, change, flip_cell, forget, retain, rows, supersede

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scrubjay.engine import Kernel
-from scrubjay.engine.scope import limits
+from scrubjay.engine.scope.sealed_values import RETENTION
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import Append, Branch, ReadConversation
 from scrubjay.model.errors import Frozen, InvalidRequest, NotFound
@@ -331,7 +331,7 @@ def test_a_damaged_retention_stops_no_write_and_verify_names_it(home: MemoryHome
     write(engine, 2)
 
     def damage(tx: Any) -> None:
-        tx.set_value(limits.NAME, tx.value(limits.NAME)[:-1] + b"x")
+        tx.set_value(RETENTION, tx.value(RETENTION)[:-1] + b"x")
 
     home.store.write(address(home), damage)
     retain(engine, "memory 2")

@@ -14,9 +14,10 @@ from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.engine import Kernel, Keyring, Policy
 from scrubjay.model.errors import InvalidRequest, SealBroken
 from scrubjay.model.requests import Browse, Forget, Retain
+from scrubjay.model.results import Erasure
 from scrubjay.model.scope import Scope
 from scrubjay.testing.clock import FakeClock
-from tests.support.engines import MemoryHome
+from tests.support.engines import MemoryHome, RemoteHome
 from tests.support.keyrings import PhraseKeyring
 from tests.support.memory_keyring import MemoryWrapper
 from tests.unit.engine.scene import ALICE, BOB
@@ -101,24 +102,125 @@ def test_the_root_key_in_use_is_never_destroyed(home: MemoryHome) -> None:
     assert contents(home.engine()) == ["tea"]
 
 
-def test_a_past_root_key_is_kept_for_its_time_and_the_receipt_says_until_when() -> None:
+SCHEDULE = Policy(root_days=30, root_keep_days=7)
+
+
+def forgotten(engine: Kernel, id: str = "tea") -> Erasure:
+    engine.retain(ALICE, Retain("tea", id=id))
+    return engine.forget(ALICE, Forget(ids=(id,)))
+
+
+def generations(home: MemoryHome) -> list[int]:
+    return list(home.keyring.wrapper.generations())
+
+
+def test_the_date_in_a_receipt_is_kept_by_whoever_writes_then() -> None:
+    """The schedule needs nobody: the first write of a day rotates, and destroys what is over."""
     home = MemoryHome()
-    policy = Policy(root_days=30, root_keep_days=7)
-    engine = home.engine(policy)
-    engine.retain(ALICE, Retain("tea", id="tea"))
-    receipt = engine.forget(ALICE, Forget(ids=("tea",)))
-    today = home.clock.now().date()
-    assert (receipt.generation, receipt.noise_from) == (1, today + timedelta(days=37))
-    assert engine.rotate_root().noise_from == today + timedelta(days=7)
-    assert list(home.keyring.wrapper.generations()) == [1, 2]
+    receipt = forgotten(home.engine(SCHEDULE))
+    begun = home.clock.now().date()
+    assert (receipt.generation, receipt.noise_from) == (1, begun + timedelta(days=37))
+    home.clock.advance(days=29)
+    home.engine(SCHEDULE).retain(ALICE, Retain("coffee"))
+    assert generations(home) == [1]
+    home.clock.advance(days=1)
+    engine = home.engine(SCHEDULE)
+    assert contents(engine) == ["coffee"]
+    assert generations(home) == [1], "who only reads changes nothing"
+    engine.retain(ALICE, Retain("cocoa"))
+    assert generations(home) == [1, 2]
     assert any("Root key 1 is there" in one for one in engine.verify_erased(receipt).seen)
     home.clock.advance(days=7)
-    engine.rotate_root()
-    assert 1 not in home.keyring.wrapper.generations()
+    assert home.clock.now().date() == receipt.noise_from
+    engine.retain(ALICE, Retain("milk"))
+    assert generations(home) == [2], "the same process, the next day it writes on"
     report = engine.verify_erased(receipt)
     assert report.sound
-    assert any(f"noise since {today + timedelta(days=7)}" in one for one in report.seen)
+    assert any(f"noise since {receipt.noise_from}" in one for one in report.seen)
     assert any("cannot be seen" in one for one in report.seen)
+    assert forgotten(engine).noise_from == begun + timedelta(days=30 + 37)
+
+
+def test_a_rotation_that_comes_late_does_not_put_off_the_date_of_receipts() -> None:
+    home = MemoryHome()
+    receipt = forgotten(home.engine(SCHEDULE))
+    home.clock.advance(days=34)
+    home.engine(SCHEDULE).retain(ALICE, Retain("coffee"))
+    assert generations(home) == [1, 2]
+    home.clock.advance(days=3)
+    assert home.clock.now().date() == receipt.noise_from
+    home.engine(SCHEDULE).retain(ALICE, Retain("cocoa"))
+    assert generations(home) == [2]
+    home.clock.advance(days=90)
+    home.engine(SCHEDULE).retain(ALICE, Retain("milk"))
+    assert generations(home) == [3], "nothing is left to wait for"
+    assert len(contents(home.engine())) == 3
+
+
+def test_a_service_keeps_the_schedule_though_nobody_writes() -> None:
+    home = MemoryHome()
+    engine = home.engine(SCHEDULE)
+    forgotten(engine)
+    for days in (30, 7):
+        home.clock.advance(days=days)
+        engine.upkeep()
+    assert generations(home) == [2]
+
+
+def test_of_two_processes_that_find_a_root_key_due_one_rotates() -> None:
+    home = MemoryHome()
+    engine = home.engine(SCHEDULE)
+    forgotten(engine)
+    home.clock.advance(days=30)
+    now = home.clock.now().timestamp()
+    home.store.shared.exchange("lease/root", None, b"another", now=now, until=now + 600)
+    engine.upkeep()
+    assert generations(home) == [1]
+    home.clock.advance(seconds=600)
+    home.engine(SCHEDULE).upkeep()
+    engine.upkeep()
+    assert generations(home) == [1, 2]
+
+
+def test_a_past_root_key_that_is_asked_for_by_hand_is_destroyed_in_time() -> None:
+    home = MemoryHome()
+    policy = Policy(root_keep_days=7)
+    engine = home.engine(policy)
+    engine.retain(ALICE, Retain("tea"))
+    assert engine.rotate_root().noise_from == home.clock.now().date() + timedelta(days=7)
+    home.clock.advance(days=7)
+    engine.retain(ALICE, Retain("coffee"))
+    assert generations(home) == [2]
+
+
+def test_a_passphrase_is_on_no_schedule_and_promises_no_date(tmp_path: Path) -> None:
+    """Its rotation makes a recovery key, which somebody has to keep."""
+    home = MemoryHome()
+    folder = KeysFolder(tmp_path / "keys", FakeClock("keyring"))
+    home.keyring = Keyring(folder, wrapper("passphrase", folder), home.clock)
+    receipt = forgotten(home.engine(SCHEDULE))
+    assert receipt.noise_from is None
+    home.clock.advance(days=60)
+    forgotten(home.engine(SCHEDULE))
+    assert generations(home) == [1]
+
+
+def test_a_root_key_that_a_failover_could_need_is_not_destroyed() -> None:
+    home = RemoteHome(synchronous=False)
+    engine = home.engine()
+    engine.retain(ALICE, Retain("tea"))
+    home.cluster.replicate()
+    engine.rotate_root()
+    assert generations(home) == [1, 2]
+    home.cluster.fail_over()
+    assert contents(home.engine()) == ["tea"], "its slots are under the first one again"
+    home.engine().rotate_root()
+    assert generations(home) == [1, 2]
+    home.cluster.replicate()
+    home.engine().upkeep()
+    assert generations(home) == [2]
+    home.cluster.fail_over()
+    assert contents(home.engine()) == ["tea"]
 
 
 def test_a_receipt_without_a_schedule_names_the_generation_alone() -> None:

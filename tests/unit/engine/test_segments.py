@@ -15,7 +15,7 @@ from scrubjay.model.requests import Amend, Destroy, FreezeRequest, Purge
 from scrubjay.model.results import Recalled
 from scrubjay.model.rows import Due, Freeze
 from scrubjay.ports import Blobs, Failpoint
-from scrubjay.testing.fake_embedder import FakeEmbedder
+from scrubjay.testing.embedder_contract import FakeEmbedder
 from tests.support.engines import MemoryHome, SimulatedCrash
 from tests.unit.engine.asking import (
     EAGER,

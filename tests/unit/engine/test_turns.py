@@ -27,7 +27,7 @@ from scrubjay.model.requests import (
 from scrubjay.model.results import Outcome
 from scrubjay.model.turns import TURNS_CHARS, Piece, Record, State, Turn, derived_id
 from scrubjay.ports import Failpoint, Floats
-from scrubjay.testing.fake_embedder import FakeEmbedder
+from scrubjay.testing.embedder_contract import FakeEmbedder
 from tests.support.engines import MemoryHome, SimulatedCrash, SqliteHome
 from tests.unit.engine.saying import MORNING, record, recorded, said, shown, state, turn_rows
 from tests.unit.engine.scene import ALICE, BOB, everything, verbs

@@ -15,7 +15,7 @@ from scrubjay.surfaces.clawdapus.descriptor import RECALL, PlaneOffer
 from scrubjay.surfaces.clawdapus.names import scope_of
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 from scrubjay.testing.clock import FakeClock
-from scrubjay.testing.fake_embedder import FakeEmbedder
+from scrubjay.testing.embedder_contract import FakeEmbedder
 from tests.serving import serving
 from tests.support.engines import MemoryHome
 

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from scrubjay.adapters.distillers.chat import ChatExtractor, ChatModel
-from scrubjay.engine import Kernel
+from scrubjay.engine import Kernel, Policy
 from scrubjay.model.requests import PauseExtraction, Recall, Retain
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
@@ -193,13 +193,16 @@ def test_it_ends_at_once_when_it_has_nothing_to_do(background: Background) -> No
     assert time.monotonic() - begun < 1
 
 
-def test_without_a_model_there_is_no_thread() -> None:
+def test_without_a_model_the_thread_keeps_the_schedule_of_the_root_key() -> None:
     home = MemoryHome()
-    engine = home.engine()
-    background = Background(engine, home.clock, Metrics())
+    engine = home.engine(Policy(root_days=30))
+    background = Background(engine, home.clock, Metrics(), QUICK)
+    say(engine)
+    home.clock.advance(days=30)
     background.start()
-    assert "extraction" not in {thread.name for thread in threading.enumerate()}
+    wait_for(lambda: list(home.keyring.wrapper.generations()) == [2])
     background.stop()
+    assert done(engine) == 0
     engine.close()
 
 

@@ -121,7 +121,7 @@ def test_a_recall_is_counted_by_what_it_gave(caller: Calling, scope: str) -> Non
 def test_a_log_line_says_what_was_done_and_nothing_that_was_said(
     alice: Caller, caplog: pytest.LogCaptureFixture, scope: str
 ) -> None:
-    with caplog.at_level(logging.INFO, logger="scrubjay.service.gate"):
+    with caplog.at_level(logging.INFO, logger="scrubjay.service.endpoint"):
         one = alice.retain("tea at dawn", session="my session")
         alice.http.post("/v1/recall", json={"query": "what about dawn?"})
         alice.http.post("/v1/memories", json={"content": "dusk", "dawn-key": 1})

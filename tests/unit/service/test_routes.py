@@ -149,7 +149,10 @@ def test_a_key_made_over_http_is_good_until_it_is_revoked(caller: Calling, scope
     issued = admin.http.post("/v1/keys", json={"name": "n", "scopes": [scope]}).json()
     headers = {"Authorization": f"Bearer {issued['token']}"}
     assert caller().http.get("/v1/key", headers=headers).json() == issued["key"]
-    assert issued["key"] in admin.http.get("/v1/keys").json()["data"]
+    listed = {one["id"]: one for one in admin.http.get("/v1/keys").json()["data"]}
+    used_on = listed[issued["key"]["id"]]["used_on"]
+    assert listed[issued["key"]["id"]] == {**issued["key"], "used_on": used_on}
+    assert used_on == listed[issued["key"]["id"]]["created_at"][:10], "the day of its first use"
     assert issued["token"] not in admin.http.get("/v1/keys").text
     assert admin.http.delete(f"/v1/keys/{issued['key']['id']}").status_code == 200
     problem(caller().http.get("/v1/key", headers=headers), 401, "unauthorized")

@@ -30,10 +30,8 @@ from scrubjay.model.errors import Forbidden, InvalidRequest, Timeout
 from scrubjay.model.memory import Memory
 from scrubjay.model.scope import Scope
 from scrubjay.service.problems import Problem
-from scrubjay.service.rest import BY_NAME
 from scrubjay.service.server import JsonLines, Listening, bind, server
-from scrubjay.service.service import Meter, Options, Rates, Room, Service
-from scrubjay.testing.clock import FakeClock
+from scrubjay.service.service import Options, Rates, Room, Service
 from tests.certificates import certificate_for_localhost
 from tests.serving import serving
 from tests.support.engines import MemoryHome
@@ -185,21 +183,6 @@ def test_without_an_embedder_it_is_ready_and_says_so() -> None:
 
 
 # -- rates ---------------------------------------------------------------------------------------
-
-
-def test_a_bucket_empties_and_fills_again() -> None:
-    clock = FakeClock()
-    meter = Meter(Rates(reads=2, burst_seconds=1), clock)
-    recall = BY_NAME["recall"]
-    meter.spend("one", recall)
-    meter.spend("one", recall)
-    with pytest.raises(Problem) as refused:
-        meter.spend("one", recall)
-    assert (refused.value.status, refused.value.headers["Retry-After"]) == (429, "1")
-    meter.spend("another", recall)
-    meter.spend("one", BY_NAME["retain"])
-    clock.advance(seconds=0.5)
-    meter.spend("one", recall)
 
 
 def test_who_asks_too_often_is_told_when_to_come_back(engine: Kernel, home: MemoryHome) -> None:

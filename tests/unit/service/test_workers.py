@@ -1,38 +1,11 @@
-"""The workers of a service share rate limits and metrics, start again, and end together."""
+"""The workers of a service share metrics."""
 
 from __future__ import annotations
 
-import os
 import re
 
 from scrubjay.service.telemetry import Metrics
-from scrubjay.service.workers import Boards, Buckets, Lock
-
-
-def test_tokens_that_one_process_spent_are_spent_for_the_other() -> None:
-    lock = Lock()
-    buckets = Buckets(lock)
-
-    def spend() -> bool:
-        return buckets.spend("reads key", full=3.0, rate=1.0, now=5.0)[1]
-
-    assert spend()
-    pid = os.fork()
-    if not pid:
-        os._exit(0 if spend() else 1)
-    assert os.waitpid(pid, 0)[1] == 0
-    assert spend()
-    assert not spend()
-    assert buckets.spend("reads key", full=3.0, rate=1.0, now=6.0) == (0.0, True)
-    lock.close()
-
-
-def test_of_more_keys_than_there_is_room_for_the_one_used_longest_ago_is_given_up() -> None:
-    buckets = Buckets()
-    for number in range(200_000):
-        assert buckets.spend(f"key {number}", full=1.0, rate=0.0, now=float(number))[1]
-    assert not buckets.spend("key 199999", full=1.0, rate=0.0, now=200_000.0)[1]
-    assert buckets.spend("key 0", full=1.0, rate=0.0, now=200_000.0)[1]
+from scrubjay.service.workers import Boards, Lock
 
 
 def test_metrics_are_those_of_all_workers_together() -> None:

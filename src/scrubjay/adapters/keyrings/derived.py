@@ -19,6 +19,7 @@ class DerivedWrapper(LocalWrapper):
 
     def __init__(self, masters: LocalWrapper) -> None:
         self._masters = masters
+        self.attended = masters.attended
         super().__init__(masters.random)
 
     def roots(self) -> Mapping[int, bytes]:

@@ -25,6 +25,7 @@ class LocalWrapper(ABC):
     """Wrapper whose root keys are in this process; a subclass provides them."""
 
     seconds = inf
+    attended = False
     renewed: str | None = None
 
     def __init__(self, random: Callable[[int], bytes]) -> None:

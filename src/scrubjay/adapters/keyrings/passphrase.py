@@ -57,6 +57,8 @@ _T = TypeVar("_T")
 class PassphraseWrapper(LocalWrapper):
     """Wrapper whose master key is in memory only between `unlock` and `lock`."""
 
+    attended = True
+
     def __init__(self, folder: KeysFolder, *, cost: Cost = STRONG) -> None:
         super().__init__(folder.clock.random)
         self._folder = folder

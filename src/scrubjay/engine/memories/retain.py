@@ -1,9 +1,11 @@
-"""retain, supersede, amend and freeze: the verbs that write memories or stop writing."""
+"""retain, retain_many, supersede, amend and freeze: the verbs that write memories or stop it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,16 +13,27 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger import derivation, sessions
 from scrubjay.engine.memories import retention
 from scrubjay.engine.memories.read import not_here, read_live
+from scrubjay.engine.scope.audit_trail import SUBJECTS
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
-from scrubjay.guard.admission import admit
-from scrubjay.model.errors import Conflict, Forbidden, InvalidRequest, LimitReached, Stale
+from scrubjay.guard.admission import admit, check_claim
+from scrubjay.model.batches import BatchReceipt, Refusal, RetainedMany, RetainMany
+from scrubjay.model.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    LimitReached,
+    NotFound,
+    ScrubjayError,
+    Stale,
+)
 from scrubjay.model.memory import Edition, Kind, Memory, check_category, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Amend, Caller, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
 from scrubjay.model.rows import Collection, Due, Freeze, Row
+from scrubjay.model.text import made
 from scrubjay.ports import Failpoint, Tx
 
 _OWNERS = frozenset({Origin.USER, Origin.OPERATOR})
@@ -122,7 +135,8 @@ def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retain
         if inferred is not one.inferred:
             told = replace(told, kind=Kind.FACT)
         row = None
-    if (old := retention.same_before(opened, tx, told)) is not None:
+    latest = opened.limits.keeps_latest(tx)
+    if latest and (old := retention.same_before(opened, tx, told)) is not None:
         told = replace(told, supersedes=old.id, pinned=told.pinned or old.pinned)
         ended = replace(old, superseded_by=told.id, retired_at=told.recorded_at)
         opened.put(tx, replace(ended, version=old.version + 1))
@@ -281,3 +295,94 @@ def freeze(opened: OpenScope, level: Freeze, *, actor: Actor) -> Freeze:
         return head.frozen
 
     return opened.write(store, frozen_too=True)
+
+
+# -- retain_many -----------------------------------------------------------------------------------
+
+CHUNK: Final = 512
+"""How many memories one transaction writes: other writers wait no longer than for these."""
+OF_ITEM: Final = (InvalidRequest, Forbidden, NotFound, LimitReached, Conflict)
+"""Errors that concern one item; any other one, such as a full disk, concerns all that follow."""
+
+
+class Follow(Protocol):
+    """Called when a chunk is durable, and told whether it was the last."""
+
+    def __call__(self, *, last: bool) -> None:
+        """Take in what was written."""
+
+
+def retain_many(
+    opened: OpenScope, request: RetainMany, caller: Caller, follow: Follow | None = None
+) -> RetainedMany:
+    """Write many memories; those of a chunk are durable together.
+
+    An error that is of no item ends the batch: earlier chunks stay, and a repeat of the batch
+    writes nothing twice where the items have keys or ids.
+    """
+    items = request.fields
+    size = len(items) if request.atomic else CHUNK
+    receipts: list[BatchReceipt] = []
+    for at in range(0, len(items), size or 1):
+        drafts = _drafts(opened, items[at : at + size], caller)
+        work = partial(_store, opened, drafts, caller, atomic=request.atomic)
+        receipts += opened.write(work)
+        opened.ports.reach(Failpoint.RETAIN_COMMITTED)
+        if follow is not None:
+            follow(last=len(receipts) == len(items))
+    return RetainedMany.of(receipts)
+
+
+def _drafts(
+    opened: OpenScope, items: Sequence[Mapping[str, Any]], caller: Caller
+) -> list[Draft | ScrubjayError]:
+    """The items of a chunk as drafts, embedded together; or what is wrong with one."""
+    now, ceiling = opened.ports.clock.now(), caller.ceiling
+    found: list[Draft | ScrubjayError] = []
+    for fields in items:
+        try:
+            if ceiling is None:
+                request = made(Retain, fields)
+            else:  # of an origin that the caller may give it
+                request = made(Retain, {"origin": ceiling, **fields})
+                check_claim(Origin(request.origin), ceiling)
+            found.append(draft(opened, request, caller, now))
+        except OF_ITEM as error:
+            found.append(error)
+    drafts = [one for one in found if isinstance(one, Draft)]
+    texts = [wording(one.memory.content, one.memory.tags) for one in drafts]
+    vectors, degraded = embedding.vectors_of(
+        opened, texts, seconds=opened.ports.policy.embed_seconds
+    )
+    pairs = zip(drafts, vectors, strict=True)
+    sealed = (sealed_ahead(opened, one, vector, degraded) for one, vector in pairs)
+    return [next(sealed) if isinstance(one, Draft) else one for one in found]
+
+
+def _store(
+    opened: OpenScope,
+    drafts: Sequence[Draft | ScrubjayError],
+    caller: Caller,
+    tx: Tx,
+    *,
+    atomic: bool,
+) -> list[BatchReceipt]:
+    receipts: list[BatchReceipt] = []
+    stored: list[bytes] = []
+    for place, one in enumerate(drafts):
+        try:
+            if isinstance(one, ScrubjayError):
+                raise one
+            retained, row_id = store(opened, tx, one, caller)
+        except OF_ITEM as error:
+            if atomic:
+                raise type(error)(f"Item {place}: {error.message}", hint=error.hint) from error
+            receipts.append(BatchReceipt(refused=Refusal.of(error)))
+            continue
+        receipts.append(BatchReceipt(retained=retained))
+        if row_id is not None:
+            stored.append(row_id)
+    for at in range(0, len(stored), SUBJECTS):  # each of them is named in the trail
+        ids = stored[at : at + SUBJECTS]
+        opened.trail.record(tx, "retain", caller.actor, ids, number=len(ids))
+    return receipts

@@ -107,8 +107,7 @@ def same_before(opened: OpenScope, tx: Tx, memory: Memory) -> Memory | None:
     It says the same, is of the same kind, and is trusted no more. One that something was derived
     from stays: what was derived would lose its source.
     """
-    state = opened.limits.read(tx)
-    if state is None or state.policy.duplicates is Duplicates.KEEP or not memory.shown:
+    if not memory.shown:
         return None
     for row in derived(tx, opened.said_hash(memory)):
         old = opened.unseal_sound(row)

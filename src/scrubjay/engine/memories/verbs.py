@@ -44,13 +44,12 @@ from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 
 if TYPE_CHECKING:
-    from scrubjay.engine.memories import batch, trust
     from scrubjay.engine.memories import forget as forgetting
     from scrubjay.engine.memories import purge as purging
     from scrubjay.engine.memories import retain as retaining
     from scrubjay.engine.memories import retention as limiting
+    from scrubjay.engine.memories import trust
 else:
-    batch = LazyModule("memories.batch")
     forgetting = LazyModule("memories.forget")
     limiting = LazyModule("memories.retention")
     purging = LazyModule("memories.purge")
@@ -86,7 +85,7 @@ class MemoryVerbs(SearchVerbs):
         """
         large = len(request) > self._ports.policy.segment_rows
         follow = partial(self._take_in, scope) if large else None
-        return batch.retain_many(self._begin(scope), request, caller, follow)
+        return retaining.retain_many(self._begin(scope), request, caller, follow)
 
     def supersede(self, scope: Scope, request: Supersede, caller: Caller = USER) -> Retained:
         """Replace a memory; fields left out are taken from the old one, which stays as history."""

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from scrubjay import vault
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.scope import root_key
-from scrubjay.engine.scope.commits import commit
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key, name_sealer, scope_name
 from scrubjay.engine.scope.open_scope import DESTROYED, OpenScope, changes
@@ -36,7 +35,7 @@ from scrubjay.model.requests import Destroy
 from scrubjay.model.results import DestroyToken, Erasure, Holdings
 from scrubjay.model.rows import CatalogEntry, Collection, Head
 from scrubjay.model.scope import Scope
-from scrubjay.ports import Failpoint, Tx, View, every_entry
+from scrubjay.ports import Failpoint, Tx, View, commit, every_entry
 from scrubjay.vault import KEY_BYTES, Purpose
 
 TOKEN_TIME: Final = timedelta(hours=1)

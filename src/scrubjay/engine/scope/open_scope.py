@@ -16,14 +16,12 @@ from msgspec.structs import replace
 from scrubjay import vault
 from scrubjay.engine.scope import pending_blobs
 from scrubjay.engine.scope.audit_trail import AuditTrail
-from scrubjay.engine.scope.commits import commit
-from scrubjay.engine.scope.counters import Counters
 from scrubjay.engine.scope.engine_ports import Ports
-from scrubjay.engine.scope.limits import ScopeLimits
 from scrubjay.engine.scope.plaintext_cache import PlaintextCache
 from scrubjay.engine.scope.provisions import LongBody, Need, Provisions
 from scrubjay.engine.scope.quota import QuotaCheck, quota_of
 from scrubjay.engine.scope.scope_keys import ScopeKeys, slot
+from scrubjay.engine.scope.sealed_values import Counters, ScopeLimits
 from scrubjay.model import records, turns
 from scrubjay.model.echo import plain_words
 from scrubjay.model.errors import (
@@ -49,6 +47,7 @@ from scrubjay.ports import (
     Failpoint,
     Tx,
     View,
+    commit,
     patience,
 )
 from scrubjay.vault import Mac, Purpose, Sealer

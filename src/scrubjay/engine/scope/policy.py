@@ -19,7 +19,10 @@ class Policy(Struct, frozen=True, kw_only=True):
     drop_days: int = 30
     """Days until the empty row of an erased memory is dropped."""
     root_days: int = 0
-    """Days after which a root key is to be replaced; 0 for only when somebody asks."""
+    """Days after which a root key is replaced by the first write; 0 for only when asked to.
+
+    A passphrase has no schedule: its rotation makes a recovery key that a person has to keep.
+    """
     root_keep_days: int = 0
     """Days for which a past root key is kept after a rotation; then older copies are noise."""
     superseded_days: int = 30
@@ -30,6 +33,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     """The same for an index that is evicted from the cache."""
     shelf_bytes: int = 256 * 1024 * 1024
     """Memory budget of the open indexes of all scopes."""
+    idle_seconds: float = 3600.0
+    """How long an unused scope stays open, with its keys, its index and what was decrypted."""
     kept_bytes: int = 8 * 1024 * 1024
     """Budget of the cache of decrypted memories, per scope."""
     embed_seconds: float = 10.0

@@ -4,11 +4,15 @@ another generation begun → every slot under it → noted in the catalog → th
 their time is over. A process may die at any arrow; the next rotation continues from there. From the
 day on which a generation is destroyed, every older copy of slots and rows is noise: in a log, on a
 replica, or in a backup that nobody remembers.
+
+On a schedule the first process that writes on a day does what is due, and so does a service.
 """
 
 from __future__ import annotations
 
+import logging
 from datetime import date, timedelta
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -17,9 +21,15 @@ from scrubjay import vault
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key, scope_name
 from scrubjay.engine.scope.keyring import INSTALLATION
+from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.results import RootRotated
 from scrubjay.ports import Failpoint, Progress, every_entry, no_progress
 from scrubjay.vault import Purpose, Sealer
+
+_LEASE: Final = "lease/root"
+_LEASE_SECONDS: Final = 600.0
+"""Who was cut off is replaced after that long; of two at work neither undoes what the other did."""
+_log = logging.getLogger(__name__)
 
 
 class RootNote(Struct, frozen=True, kw_only=True):
@@ -45,15 +55,12 @@ def rotate(ports: Ports, *, progress: Progress = no_progress) -> RootRotated:
     ports.reach(Failpoint.ROOT_REWRAPPED)
     today = ports.clock.now().date()
     ends = today + timedelta(days=ports.policy.root_keep_days)
-    note = RootNote(generation=keyring.generation, begun=today, ends=ends)
-    nonce, body = ports.clock.random(vault.NONCE_BYTES), vault.pad(msgspec.json.encode(note))
-    cell = _sealer(ports).seal(body, row_id=b"root", version=0, nonce=nonce)
-    ports.store.catalog.add_receipt(INSTALLATION.address, cell)
-    past = [one.generation - 1 for one in (*known, note) if one.ends <= today]
-    if past:
-        keyring.wrapper.destroy(max(past))
+    if promised := noise_from(ports):  # a rotation that is late does not put off what was said
+        ends = min(ends, max(promised, today))
+    _note(ports, ends)
+    _destroy_due(ports)
     return RootRotated(
-        generation=note.generation,
+        generation=keyring.generation,
         rewrapped=done,
         unopened=left,
         noise_from=ends,
@@ -61,9 +68,56 @@ def rotate(ports: Ports, *, progress: Progress = no_progress) -> RootRotated:
     )
 
 
+def keep_schedule(ports: Ports) -> None:
+    """Rotate if the root key is due, and destroy those whose time is over; it never fails.
+
+    One process of an installation at a time, under a lease in the shared state.
+    """
+    now, mine = ports.clock.now().timestamp(), ports.clock.random(16)
+    exchange = ports.store.shared.exchange
+    try:
+        if exchange(_LEASE, None, mine, now=now, until=now + _LEASE_SECONDS):
+            _keep(ports)
+            exchange(_LEASE, mine, None, now=ports.clock.now().timestamp(), until=now)
+    except ScrubjayError as error:
+        _log.warning("root_key.left_due", extra={"code": error.code})
+
+
+def _keep(ports: Ports) -> None:
+    scheduled = bool(ports.policy.root_days) and not ports.keyring.wrapper.attended
+    known, today = notes(ports), ports.clock.now().date()
+    if scheduled and not known:
+        _note(ports, today)  # the schedule begins
+    elif scheduled and known[-1].begun + timedelta(days=ports.policy.root_days) <= today:
+        rotate(ports)
+    else:
+        _destroy_due(ports)
+
+
+def _note(ports: Ports, ends: date) -> None:
+    today = ports.clock.now().date()
+    note = RootNote(generation=ports.keyring.generation, begun=today, ends=ends)
+    nonce, body = ports.clock.random(vault.NONCE_BYTES), vault.pad(msgspec.json.encode(note))
+    cell = _sealer(ports).seal(body, row_id=b"root", version=0, nonce=nonce)
+    ports.store.catalog.add_receipt(INSTALLATION.address, cell)
+
+
+def _destroy_due(ports: Ports) -> None:
+    """Destroy the generations whose time is over, unless a failover could need them still."""
+    today, wrapper = ports.clock.now().date(), ports.keyring.wrapper
+    past = max((one.generation - 1 for one in notes(ports) if one.ends <= today), default=0)
+    if wrapper.generations()[0] > past:
+        return
+    store = ports.store
+    for entry in every_entry(store.catalog) if ports.keyring.slots.beside_rows else ():
+        if not entry.destroyed and store.exists(entry.address) and not store.lasting(entry.address):
+            return
+    wrapper.destroy(past)
+
+
 def noise_from(ports: Ports) -> date | None:
     """Day on which the present root key is destroyed by schedule; None if there is none."""
-    if not ports.policy.root_days:
+    if not ports.policy.root_days or ports.keyring.wrapper.attended:
         return None
     known = notes(ports)
     begun = known[-1].begun if known else ports.clock.now().date()

@@ -348,8 +348,13 @@ def _hits(
         ranked += [one for one in trusted if one.row not in known]
         fitting = fit(_unseal(searched, request, found, ranked), request, capped=capped)
     if also:
-        # The best of those with the tags that are wanted besides, ranked by the same evidence.
-        tagged = found.best(limit, found.allowed & found.snapshot.columns.tagged(also))
+        # The best of those with the tags that are wanted besides, ranked by the same evidence. Half
+        # of the places are for behavioral ones: seldom like the question, they fit every question.
+        mask = found.allowed & found.snapshot.columns.tagged(also)
+        tagged = found.best(limit // 2, mask & found.snapshot.behavioral)
+        taken = {one.row for one in tagged}
+        tagged += [one for one in found.best(limit, mask) if one.row not in taken]
+        del tagged[limit:]
         there = {hit.memory.id for hit in fitting}
         hits = fit(_unseal(searched, request, found, tagged), request, capped=capped)
         fitting += [hit for hit in hits if hit.memory.id not in there]

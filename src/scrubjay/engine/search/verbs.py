@@ -194,13 +194,11 @@ class SearchVerbs(OpenScopes):
         self, scope: Scope, request: BriefRequest = BriefRequest(), caller: Caller = USER
     ) -> Brief:
         """The brief for a session's first prompt: `.entries`, and as `.markdown`."""
-        from scrubjay.engine.search import brief  # loads numpy, which many never need
-
         parts = {
-            name: self._with_index(name, lambda one: brief.brief(one.opened, one, request, caller))
-            for name in dict.fromkeys((scope, *request.others))
+            one: self._with_index(one, lambda index: overview.brief(index, request, caller))
+            for one in dict.fromkeys((scope, *request.others))
         }
-        return brief.joined(parts, request) if len(parts) > 1 else parts[scope]
+        return overview.joined(parts, request) if len(parts) > 1 else parts[scope]
 
     def count(self, scope: Scope, request: Filter = EVERYTHING, caller: Caller = USER) -> int:
         """How many memories a filter accepts."""

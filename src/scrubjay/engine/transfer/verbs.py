@@ -26,11 +26,10 @@ from scrubjay.ports import Deliver
 
 if TYPE_CHECKING:
     from scrubjay.engine.memories import receipts
-    from scrubjay.engine.transfer import audit, copies
+    from scrubjay.engine.transfer import copies
     from scrubjay.engine.transfer import verify as verifying
 else:
     receipts = LazyModule("memories.receipts")
-    audit = LazyModule("transfer.audit")
     copies = LazyModule("transfer.copies")
     verifying = LazyModule("transfer.verify")
 
@@ -110,14 +109,14 @@ class TransferVerbs(SearchVerbs):
         """The audit trail, oldest first."""
         opened = self._open(scope, create=False)
         opened.flush_reads()
-        return audit.trail(opened, request)
+        return verifying.audit(opened, request)
 
     def note(self, scope: Scope, verb: str, *, session: str | None = None, actor: Actor) -> None:
         """Write an event to the audit trail that changed nothing, such as a refused call."""
-        audit.note(self._begin(scope), verb, session=session, actor=actor)
+        verifying.note_event(self._begin(scope), verb, session=session, actor=actor)
 
     def verify_audit(
         self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
     ) -> Report:
         """Whether the audit trail is whole."""
-        return audit.verify(self._open(scope, create=False))
+        return verifying.verify_audit(self._open(scope, create=False))

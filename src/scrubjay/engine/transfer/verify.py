@@ -1,7 +1,8 @@
-"""verify: open everything, check every promise that can be checked, prove an erasure."""
+"""verify and audit: open everything, prove an erasure, read the trail and check it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, product
 from typing import Any, Final
@@ -12,12 +13,40 @@ from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key
 from scrubjay.engine.scope.open_scope import OpenScope, changes, living
 from scrubjay.engine.search import manifest
-from scrubjay.engine.transfer import audit
 from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken
 from scrubjay.model.memory import Memory
-from scrubjay.model.results import Erasure, Report
+from scrubjay.model.origin import Actor
+from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, place
+from scrubjay.model.results import AuditEvent, Erasure, Report
 from scrubjay.model.rows import Collection, Row
 from scrubjay.ports import View
+
+_VERB = re.compile(r"[a-z0-9._-]{1,64}")
+
+
+def audit(opened: OpenScope, request: Paged = FIRST) -> Page[AuditEvent]:
+    """The events, oldest first."""
+    (after,) = place(request.cursor)
+    rows = opened.read(lambda view: view.audit(after, request.limit + 1))
+    events = tuple(map(opened.trail.event, rows[: request.limit]))
+    more = len(rows) > len(events)
+    return Page(data=events, next_cursor=cursor_at(events[-1].count) if more else None)
+
+
+def verify_audit(opened: OpenScope) -> Report:
+    """Whether the trail is whole: every link, its end in the head, the catalog's copy in it."""
+    # The catalog's copy is read first: it may only ever lag behind the trail.
+    known = opened.ports.store.catalog.entry(opened.address)
+    return opened.read(lambda view: opened.trail.verify(view, known))
+
+
+def note_event(opened: OpenScope, verb: str, *, session: str | None, actor: Actor) -> None:
+    """Record an event that changed nothing, with the pseudonym of its session."""
+    if not _VERB.fullmatch(verb):
+        raise InvalidRequest("A verb of the trail is up to 64 of a-z, 0-9, dot, dash and _.")
+    subjects = () if session is None else (opened.session_hash(session),)
+    opened.write(lambda tx: opened.trail.record(tx, verb, actor, subjects), frozen_too=True)
+
 
 _TRIES = 3
 _READ: Final[Mapping[Collection, Callable[[OpenScope, Row], Any]]] = {
@@ -71,7 +100,7 @@ def _verify(opened: OpenScope) -> Report:
     checked, problems = opened.read(look)
     problems += _check_chains(memories)
     problems += opened.ports.store.check(opened.address)
-    trail = audit.verify(opened)
+    trail = verify_audit(opened)
     return Report(checked=checked + trail.checked, problems=(*problems, *trail.problems))
 
 

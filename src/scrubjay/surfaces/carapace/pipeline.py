@@ -79,6 +79,7 @@ class Pipeline:
         self._record = record
         self._rules = rules or Rules()
         self._paces: dict[str, tuple[float, float]] = {}
+        self._mutex = threading.Lock()
 
     def answer(self, message: Wire, session: AgentSession) -> dict[str, Json]:
         """The envelope of the reply to a message."""
@@ -165,11 +166,12 @@ class Pipeline:
             return
         # A token bucket for each session, refilled as time passes.
         now = self._clock.monotonic()
-        left, then = self._paces.pop(session.id, (float(most), now))
-        left = min(float(most), left + (now - then) * most / 60)
-        self._paces[session.id] = (left - 1 if left >= 1 else left, now)
-        if len(self._paces) > _MOST_SESSIONS:
-            del self._paces[next(iter(self._paces))]  # the one that was silent for longest
+        with self._mutex:
+            left, then = self._paces.pop(session.id, (float(most), now))
+            left = min(float(most), left + (now - then) * most / 60)
+            self._paces[session.id] = (left - 1 if left >= 1 else left, now)
+            if len(self._paces) > _MOST_SESSIONS:
+                del self._paces[next(iter(self._paces))]  # the one that was silent for longest
         if left < 1:
             wait = ceil((1 - left) * 60 / most)
             raise ToolError(

@@ -1,24 +1,26 @@
-"""The socket of Carapace's `ipc` client: a ZeroMQ ROUTER that answers every frame it gets.
+"""The socket of Carapace's `ipc` client: ZeroMQ, each message of which is answered.
 
 A client sends `[empty, payload]` from a DEALER, whose routing id is the identity of its session;
-the reply goes back as `[identity, empty, payload]`. Which identity is which session of which group
-is decided here, by the operator's table or by one group for all, never by what a client sends.
+the reply goes back as `[empty, payload]` on the same connection, however many have this identity.
+Which identity is which session of which group is decided here, by the operator's table or by one
+group for all, never by what a client sends.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import threading
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
 
-from scrubjay.model.errors import Conflict, InvalidRequest, NotFound
+from scrubjay.ports import Clock
 from scrubjay.surfaces.carapace.host import Host
+from scrubjay.surfaces.carapace.listener import Listener
 from scrubjay.surfaces.carapace.manifest import PAYLOAD_BYTES
 from scrubjay.surfaces.carapace.wire import (
     DEFAULT_GROUP,
@@ -28,12 +30,17 @@ from scrubjay.surfaces.carapace.wire import (
     encode,
     scope_of,
 )
+from scrubjay.surfaces.carapace.zmtp import RouterConnection
 
 SOCKET: Final = "ipc:///run/carapace.sock"
 """Default endpoint of the socket, as in Carapace's client."""
 _SPARE: Final = 4
 """Factor of the frame limit up to which a frame is refused by an error; beyond, it is cut off."""
-_POLL_MILLISECONDS: Final = 200
+_HANDSHAKE_SECONDS: Final = 10.0
+_KEPT: Final = 32
+"""Replies kept for an identity, and identities with some."""
+_KEPT_SECONDS: Final = 35.0
+"""How long a reply is kept: as long as a client waits for it."""
 _NAME_CHARS: Final = 128
 _HEX: Final = "zmq-"
 _log = logging.getLogger(__name__)
@@ -73,86 +80,66 @@ def session_name(identity: bytes) -> str:
     return text if plain and 0 < len(text) <= _NAME_CHARS else _HEX + identity.hex()
 
 
-class Server:
-    """ZeroMQ server on one address; one call at a time, until `stop`."""
+class Server(Listener):
+    """ZeroMQ server on one address; connections under one identity do not disturb each other."""
 
-    def __init__(self, host: Host, address: str, directory: Directory | None = None) -> None:
-        try:
-            import zmq
-        except ImportError as error:
-            raise NotFound(
-                "The socket needs pyzmq, which is not installed.",
-                hint="Install scrubjay[carapace]; `scrubjay tool` works without.",
-            ) from error
+    def __init__(
+        self, host: Host, address: str, clock: Clock, directory: Directory | None = None
+    ) -> None:
         self._host = host
         self._directory = directory or Directory()
-        self._zmq = zmq
-        self._context = self._zmq.Context()
-        self._socket = self._context.socket(self._zmq.ROUTER)
-        self._stopping = threading.Event()
-        try:
-            self._bind(address)
-        except BaseException:  # seam: nothing may stay open when opening fails, whatever it was
-            self.close()
-            raise
+        self._mutex = threading.Lock()
+        self._newest: dict[bytes, RouterConnection] = {}
+        self._kept = defaultdict[bytes, deque[tuple[float, bytes]]](lambda: deque(maxlen=_KEPT))
+        super().__init__(address, clock)
 
-    def _bind(self, address: str) -> None:
-        if address.startswith("ipc://"):
-            # ZeroMQ would take the address over, and the other server would wait for nobody. A
-            # socket file that nobody listens on any more is free to take.
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(OSError):
-                probe.connect(address.removeprefix("ipc://"))
-                served = f"Another process serves {address} already."
-                raise Conflict(served, hint="Stop it, or use another.")
-        self._socket.setsockopt(self._zmq.LINGER, 0)
-        self._socket.setsockopt(self._zmq.MAXMSGSIZE, _SPARE * PAYLOAD_BYTES)
-        # A client connects anew for each call, under the identity of the call before.
-        self._socket.setsockopt(self._zmq.ROUTER_HANDOVER, 1)
-        # What a file system socket may be used by is decided before anybody can use it.
-        before = os.umask(0o177)
-        try:
-            self._socket.bind(address)
-        except self._zmq.ZMQError as error:
-            raise InvalidRequest(
-                f"The address {address} cannot be served: {error.strerror}.",
-                hint="Write it like ipc:///run/carapace.sock; its folder must be there.",
-            ) from error
-        finally:
-            os.umask(before)
+    def serve(self, peer: socket.socket) -> None:
+        """Answer every message; first, what an earlier connection of this identity missed."""
+        with peer.makefile("rb") as stream:
+            peer.settimeout(_HANDSHAKE_SECONDS)
+            connection = RouterConnection(peer, stream, _SPARE * PAYLOAD_BYTES)
+            peer.settimeout(None)
+            identity = connection.identity or b"\0" + self._clock.random(4)
+            with self._mutex:
+                self._newest[identity] = connection
+                missed = self._kept.pop(identity, ())
+            for until, reply in missed:
+                if until > self._clock.monotonic():
+                    connection.send([b"", reply])
+            try:
+                for frames in connection:
+                    self._deliver(identity, connection, self._answer(identity, frames))
+            finally:
+                with self._mutex:
+                    if self._newest.get(identity) is connection:
+                        del self._newest[identity]
 
-    def run(self) -> None:
-        """Answer until stop is called."""
-        while not self._stopping.is_set():
-            if self._socket.poll(_POLL_MILLISECONDS):
-                frames = self._socket.recv_multipart()
-                try:
-                    self._answer(frames)
-                except Exception as error:  # seam: one call must not end the server
-                    _log.warning("carapace.call_failed", extra={"error": type(error)})
+    def _deliver(self, identity: bytes, to: RouterConnection, reply: bytes) -> None:
+        """Send a reply; if its connection has ended, to a newer one of its identity."""
+        with suppress(OSError):
+            to.send([b"", reply])
+            return
+        with self._mutex:
+            if (newer := self._newest.get(identity)) not in (None, to):
+                with suppress(OSError):
+                    newer.send([b"", reply])
+                    return
+            self._kept[identity].append((self._clock.monotonic() + _KEPT_SECONDS, reply))
+            if len(self._kept) > _KEPT:
+                del self._kept[next(iter(self._kept))]
 
-    def _answer(self, frames: list[bytes]) -> None:
-        """Answer one message, whatever its frames are; a reply nobody waits for is dropped."""
-        identity, payload = frames[0], frames[-1] if len(frames) > 1 else b""
-        session = AgentSession(id=session_name(identity), group="")
+    def _answer(self, identity: bytes, frames: list[bytes]) -> bytes:
+        """Answer one message, whatever its frames are."""
+        payload, session = frames[-1], AgentSession(id=session_name(identity), group="")
         try:
             session = self._directory.session(identity)
-            if len(frames) != 3 or frames[1]:
+            if len(frames) != 2 or frames[0]:
                 told = "Send two frames: an empty one and the message."
                 raise ToolError(Code.VALIDATION_FAILED, told, stage=1)
             reply = self._host.answer(payload, session)
         except ToolError as error:
             reply = self._host.pipeline.refuse(payload, session, error)
-        try:
-            sent = [identity, b"", encode(reply).encode()]
-            self._socket.send_multipart(sent, flags=self._zmq.NOBLOCK)
-        except self._zmq.ZMQError as error:
-            _log.warning("carapace.not_sent", extra={"errno": error.errno})
-
-    def stop(self) -> None:
-        """End run soon; may be called from another thread or a signal."""
-        self._stopping.set()
-
-    def close(self) -> None:
-        """Close the socket; idempotent."""
-        self._socket.close(linger=0)
-        self._context.term()
+        except Exception as error:  # seam: one call must not end the others of its connection
+            _log.warning("carapace.call_failed", extra={"error": type(error)})
+            raise ConnectionAbortedError from error
+        return encode(reply).encode()

@@ -1,7 +1,8 @@
 """Translation of the proxy's requests to those of the engine, with the proxy's limits.
 
 Of a history entry two texts are used: the last user message of the original request, and the
-answer of the assistant.
+answer of the assistant. Of an entry that has only the effective request, as older histories do,
+it is the last user message that the proxy did not add itself.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -18,6 +20,7 @@ from scrubjay.conversation.injection import PromptContext
 from scrubjay.conversation.messages import answer_text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.scope import Scope
+from scrubjay.model.text import zone
 from scrubjay.model.turns import Record
 from scrubjay.surfaces.clawdapus.names import scope_of, turn_id
 
@@ -63,10 +66,13 @@ def decode(raw: bytes, operation: str) -> Fields:
 def asked(body: Fields) -> PromptContext:
     """Decode a recall."""
     users = users_said(body)
+    metadata = body.get("metadata")
+    named = metadata.get("timezone") if isinstance(metadata, dict) else None
     return PromptContext(
         scope=_scope(body),
         query=pure(users[-1].strip()[:_QUERY_CHARS]) if users else "",
         present=tuple(pure(one[:_PRESENT_CHARS]) for one in users[-_PRESENT:-1]),
+        timezone=_known_zone(named),
     )
 
 
@@ -140,6 +146,16 @@ def _scrubbed(text: str) -> tuple[str, int]:
     if "bearer" in text.lower():
         text, tokens = _BEARER.subn(r"\1 [redacted]", text)
     return text, secrets + tokens
+
+
+def _known_zone(name: object) -> str | None:
+    """The name of a time zone; None (UTC) for one that is not known."""
+    if not isinstance(name, str):
+        return None
+    with suppress(InvalidRequest):
+        zone(name)
+        return name
+    return None
 
 
 def _time(stamp: object) -> datetime | None:

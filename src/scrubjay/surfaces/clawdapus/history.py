@@ -86,7 +86,7 @@ class HistorySource:
         try:
             with client, client.stream("GET", url, params=asked, headers=headers) as response:
                 if response.status_code != 200:
-                    raise _refusal(response.status_code, agent)
+                    raise _refusal(response.status_code, agent, where.path)
                 framed = {"content-length", "transfer-encoding"} & set(response.headers)
                 yield from lines(response.iter_raw(), framed=bool(framed))
         except (httpx2.HTTPError, EOFError) as error:
@@ -96,7 +96,12 @@ class HistorySource:
             ) from error
 
 
-def _refusal(status: int, agent: str) -> ScrubjayError:
+def _refusal(status: int, agent: str, path: str) -> ScrubjayError:
+    if status in (404, 405) and not path.rstrip("/").endswith("/history"):
+        return NotFound(
+            f"There is no history at this address: its path is {path or '/'}, not /history.",
+            hint=f"Set {URL_VARIABLE} to the address with /history at its end.",
+        )
     if status in (401, 403):
         return Forbidden(f"The history of {agent} is not open to this token.")
     if status == 404:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
@@ -257,8 +256,8 @@ def _fields(block: Block) -> dict[str, Any]:
     found: dict[str, Any] = {"text": block.text, "kind": kind, "source": source}
     if block.score:
         found["score"] = round(block.score, 4)
-    if block.at:
-        found["ts"] = f"{block.at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    if block.at:  # in the zone it is told in
+        found["ts"] = block.at.isoformat(timespec="seconds").replace("+00:00", "Z")
     return found
 
 

@@ -17,7 +17,7 @@ import pytest
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.disk import Disk, Step
 from scrubjay.adapters.stores.sqlite import faults
-from scrubjay.adapters.stores.sqlite.files import FileLock, held
+from scrubjay.adapters.stores.sqlite.database import FileLock, held
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.model.errors import Busy, StoreError
 from scrubjay.model.rows import Collection, Row

@@ -8,8 +8,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from scrubjay.surfaces.evaluation.plot import draw, draw_calibration, wilson
-from scrubjay.surfaces.evaluation.report import Calibration, Estimate
+from scrubjay.surfaces.evaluation.report import (
+    Calibration,
+    Estimate,
+    draw,
+    draw_calibration,
+    wilson,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -84,11 +84,17 @@ class _VfsFile(apsw.VFSFile):
         self.xClose()
 
 
-def inspect(path: Path) -> Exhibit:
-    """Inspect a scope file or the catalog as a thief would, on a copy that leaves no trace."""
+def inspect(path: Path, raw: bytes) -> Exhibit:
+    """Inspect a scope file or the catalog as a thief would, on a copy that leaves no trace.
+
+    Of any other file it shows the bytes.
+    """
     import shutil
     from tempfile import TemporaryDirectory
 
+    if not raw.startswith(MAGIC):
+        facts = (("first bytes", raw[:32].hex()),)
+        return Exhibit(title="a file of bytes", facts=facts, words=readable(raw))
     with TemporaryDirectory(prefix="scrubjay-inspect-") as folder:
         copy, raw = Path(folder) / "copy", b""
         for suffix in ("", "-wal"):  # what is still in the log belongs to the file

@@ -13,8 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from scrubjay.adapters.stores.sqlite import faults
-from scrubjay.adapters.stores.sqlite.database import OpenFiles
-from scrubjay.adapters.stores.sqlite.files import Ballast, FileKind
+from scrubjay.adapters.stores.sqlite.database import Ballast, FileKind, OpenFiles
 from scrubjay.adapters.stores.sqlite.schema import CATALOG, QUERIES, SCOPE, Schema
 from scrubjay.adapters.stores.sqlite.transaction import SqliteTx, SqliteView, Statements
 from scrubjay.model.errors import SchemaTooNew, StoreError

@@ -1,9 +1,13 @@
-"""Counters: how often memories were recalled, and when last.
+"""Sealed values in the file of a scope: counters of recalls, and the retention.
 
-They are counted in memory, and written by the first recall a minute after the last write, and on
-close. A page is a sealed value
+Counters say how often memories were recalled, and when last. They are counted in memory, and
+written by the first recall a minute after the last write, and on close. A page is a sealed value
 with the counters of 512 creation numbers, always of one size. It is sealed under the key of the
 memories: an erasure clears its counter in its own transaction, and a rotation renews the page.
+
+A cap of the retention retires memories without touching their rows: the value has the number
+below which they are retired. So a retain beyond a cap costs one small cell, and the index does not
+change.
 """
 
 from __future__ import annotations
@@ -16,13 +20,17 @@ from itertools import groupby
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.model.errors import KeyMissing, ScrubjayError, SealBroken
 from scrubjay.model.memory import Memory
+from scrubjay.model.retention import Duplicates, RetentionState
 from scrubjay.model.rows import Collection, Freeze, Row
-from scrubjay.ports import Failpoint, Tx, View, patience
+from scrubjay.model.scope import Scope
+from scrubjay.ports import Clock, Failpoint, Tx, View, patience
 from scrubjay.vault import Purpose, Sealer
 
 if TYPE_CHECKING:
@@ -226,3 +234,88 @@ def _pages(view: View) -> dict[int, bytes]:
     last = view.head().memory.seq // PAGE
     cells = ((number, view.value(_name(number))) for number in range(last + 1))
     return {number: cell for number, cell in cells if cell is not None}
+
+
+# -- retention -------------------------------------------------------------------------------------
+
+RETENTION: Final = "retention"
+_PLACE: Final = b"retention"
+
+
+class ScopeLimits:
+    """The retention of one scope; the last state is cached by the bytes of its cell."""
+
+    def __init__(self, lookup: bytes, scope: Scope, clock: Clock) -> None:
+        self._sealer = Sealer(lookup, Purpose.RETENTION, scope, RETENTION)
+        self._clock = clock
+        self._last: tuple[bytes, RetentionState] | None = None
+
+    def read(self, view: View) -> RetentionState | None:
+        """The state; None if no retention is set, or it does not open, which `verify` reports."""
+        cell = view.value(RETENTION)
+        if cell is None:
+            return None
+        if (last := self._last) is not None and last[0] == cell:
+            return last[1]
+        try:
+            state = self.open(cell)
+        except SealBroken as error:
+            _log.warning("retention.damaged", extra={"code": error.code})
+            return None
+        self._last = (cell, state)
+        return state
+
+    def open(self, cell: bytes) -> RetentionState:
+        """The state in a cell; SealBroken if it is damaged."""
+        body = vault.unpad(self._sealer.unseal(cell, row_id=_PLACE, version=0))
+        return msgspec.msgpack.decode(body, type=RetentionState)
+
+    def check(self, view: View) -> list[str]:
+        """What is wrong with the stored retention, a sentence."""
+        try:
+            if (cell := view.value(RETENTION)) is not None:
+                self.open(cell)
+        except SealBroken:
+            return ["The retention of the scope does not open; set it again."]
+        return []
+
+    def write(self, tx: Tx, state: RetentionState | None) -> None:
+        """Replace the state; None removes it."""
+        if state is None:
+            tx.set_value(RETENTION, None)
+            return
+        body, nonce = msgspec.msgpack.encode(state), self._clock.random(vault.NONCE_BYTES)
+        cell = self._sealer.seal(vault.pad(body), row_id=_PLACE, version=0, nonce=nonce)
+        tx.set_value(RETENTION, cell)
+        self._last = (cell, state)
+
+    def follow(
+        self, tx: Tx, memory: Memory, number: int, *, erased: bool = False
+    ) -> RetentionState | None:
+        """Count the memory of a number that was written or erased; retire what is past a cap.
+
+        The state then; None if no retention is set.
+        """
+        state = self.read(tx)
+        if state is None or memory.kind not in state.queues:
+            return state
+        then = state.following(memory, number, erased=erased, now=self._clock.now())
+        if then is not state:
+            self.write(tx, then)
+        return then
+
+    def keeps_latest(self, view: View) -> bool:
+        """Whether a memory takes the place of one that says the same."""
+        state = self.read(view)
+        return state is not None and state.policy.duplicates is Duplicates.LATEST
+
+    def retires(self, view: View, memory: Memory) -> bool:
+        """Whether a memory is past a limit."""
+        state = self.read(view)
+        return state is not None and state.retired(memory, self._clock.now())
+
+    def seen(self, view: View, memory: Memory) -> Memory:
+        """The memory as a reader sees it: retired now, if it is past a limit."""
+        if memory.retired_at is not None or not self.retires(view, memory):
+            return memory
+        return replace(memory, retired_at=self._clock.now())
