@@ -7,7 +7,8 @@ with PersonalMemory("acme/alice") as me:
     me.retrieve(query="What does she drink?")
 """
 
+from scrubjay.surfaces.personal.categories import Category, ContentType
 from scrubjay.surfaces.personal.library import PersonalMemory
-from scrubjay.surfaces.personal.records import Category, ContentType, ForgetTarget, TimeRange
+from scrubjay.surfaces.personal.records import ForgetTarget, TimeRange
 
 __all__ = ["Category", "ContentType", "ForgetTarget", "PersonalMemory", "TimeRange"]

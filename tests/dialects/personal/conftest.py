@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from scrubjay.access import Grant
 from scrubjay.engine import Kernel
 from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
+from scrubjay.service.cursors import Signer
 from scrubjay.surfaces.personal.routes import PersonalPaths
 from tests.serving import Running, serving
 from tests.support.engines import MemoryHome
@@ -32,7 +34,9 @@ class Key:
         """The response."""
         url = path if path.startswith("http") else f"{self.url}{path}"
         sent = None if method == "GET" else (body or {})
-        return httpx2.request(method, url, json=sent, params=query, headers=self._headers)
+        return httpx2.request(
+            method, url, json=sent, params=query, headers=self._headers, timeout=60
+        )
 
     def do(self, operation: str, **body: Any) -> Any:
         """The answer of an operation that must succeed."""
@@ -51,6 +55,17 @@ class Key:
         response = self.send(f"/v1/personal/{operation}", body)
         assert response.status_code >= 400, response.text
         return response.status_code, response.json()["code"]
+
+
+class Anonymous:
+    """Somebody without a key."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def get(self, path: str) -> httpx2.Response:
+        """The response."""
+        return httpx2.get(f"{self._url}{path}", timeout=60)
 
 
 class Person:
@@ -76,6 +91,30 @@ class Person:
     def address(self) -> str:
         """Where the rows of this person are."""
         return self.engine._opened[Scope.parse(self.scope)].address
+
+    @property
+    def signer(self) -> Signer:
+        """The signer of the service."""
+        return Signer(self.running.keys.signing_secret())
+
+    @property
+    def anonymous(self) -> Anonymous:
+        """Somebody without a key."""
+        return Anonymous(self.running.url)
+
+    def living_rows(self) -> Counter[str]:
+        """How many rows are not erased, counted in the store itself."""
+        tables = self.home.rows()[self.address].rows
+        living = {
+            one.value: [row for row in rows.values() if not row.erased]
+            for one, rows in tables.items()
+        }
+        return Counter({name: len(rows) for name, rows in living.items()})
+
+    def blobs(self) -> list[str]:
+        """The sealed files beside the rows."""
+        names = self.home.blobs.names(self.address)
+        return [name for name in names if name.startswith("parcel.")]
 
     def store(self, content: str, **more: Any) -> str:
         """Store a fact; its id."""
@@ -103,7 +142,7 @@ def engine(home: MemoryHome) -> Iterator[Kernel]:
 
 @pytest.fixture(scope="module")
 def service(engine: Kernel, home: MemoryHome) -> Iterator[Running]:
-    with serving(engine, home.clock, planes=[PersonalPaths()]) as running:
+    with serving(engine, home.clock, planes=[PersonalPaths(seconds=1e6)]) as running:
         yield running
 
 

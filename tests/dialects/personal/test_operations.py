@@ -14,7 +14,7 @@ import pytest
 
 from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
-from scrubjay.surfaces.personal.records import (
+from scrubjay.surfaces.personal.categories import (
     Category,
     ContentType,
     kind_of,

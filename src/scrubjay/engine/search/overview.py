@@ -18,7 +18,7 @@ from scrubjay.engine.search.scope_index import moment
 from scrubjay.engine.search.segment import KINDS, ORIGINS, Columns
 from scrubjay.model import block
 from scrubjay.model.clean import one_line
-from scrubjay.model.errors import Frozen, InvalidRequest
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
 from scrubjay.model.memory import PREFIX_CHARS, Kind, Memory, label
 from scrubjay.model.origin import Actor, Origin

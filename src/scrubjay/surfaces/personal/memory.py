@@ -10,6 +10,7 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -28,13 +29,15 @@ from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.overview import RecallCounter
 from scrubjay.model.pages import Page
-from scrubjay.model.requests import COUNTERS_LIMIT, FreezeRequest
-from scrubjay.model.results import Erasure, Hit, Recalled
+from scrubjay.model.requests import COUNTERS_LIMIT, FreezeRequest, Get
+from scrubjay.model.results import Erasure, Hit, Loaded, Recalled
 from scrubjay.model.retention import Duplicates, Retention
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock
+from scrubjay.surfaces.personal import categories, copies
 from scrubjay.surfaces.personal import records as told
+from scrubjay.surfaces.personal.exports import ExportJob, Exports
 from scrubjay.surfaces.personal.notices import Notices, OwnerNotice
 from scrubjay.verbs import VERBS, perform
 
@@ -58,7 +61,14 @@ class Personal:
     """The memory of one person, as the holder of a key may use it."""
 
     def __init__(
-        self, engine: Kernel, access: Access, scope: Scope, clock: Clock, *, ready: Ready
+        self,
+        engine: Kernel,
+        access: Access,
+        scope: Scope,
+        clock: Clock,
+        *,
+        ready: Ready,
+        link_secret: bytes = b"",
     ) -> None:
         self.engine = engine
         self.access = access
@@ -66,6 +76,7 @@ class Personal:
         self.clock = clock
         self._ready = ready
         self.notices = Notices(engine, clock)
+        self._link_secret = link_secret
 
     # -- who may do what -----------------------------------------------------------------
 
@@ -102,8 +113,11 @@ class Personal:
         """Store one memory; one that says the same takes the place of the one before."""
         self.access.check_covered(self.scope, Grant.WRITE)
         self._keep_latest()
-        kind, form = told.kind_of(request.category, request.content_type), request.content_type
-        usual = told.form_of(kind) is form
+        kind, form = (
+            categories.kind_of(request.category, request.content_type),
+            request.content_type,
+        )
+        usual = categories.form_of(kind) is form
         now = self.clock.now()
         retained = self.do(
             "retain",
@@ -117,15 +131,15 @@ class Personal:
             message_id=request.source_msg_id,
             said_at=request.timestamp,
             expires_at=None if request.ttl is None else now + timedelta(seconds=request.ttl),
-            metadata={} if usual else {told.TYPE: form.value},
+            metadata={} if usual else {categories.TYPE: form.value},
         )
         stored: Memory = self.engine.get(
-            self.scope, told.whole(retained.id), self.access.caller
+            self.scope, Get(retained.id), self.access.caller
         )  # what was kept: secrets are left out, and its time is the engine's
         return told.StoredMemory(
             memory_id=stored.id,
             embedding_generated=bool(self.engine.embedding.dimensions) and not retained.degraded,
-            content_hash=told.content_hash(stored.content),
+            content_hash=categories.content_hash(stored.content),
             created_at=stored.recorded_at,
         )
 
@@ -148,7 +162,7 @@ class Personal:
             "recall",
             query=request.query,
             limit=request.max_results,
-            kinds=told.kinds_of(request.category_filter),
+            kinds=categories.kinds_of(request.category_filter),
             min_similarity=least,
             since=within.after,
             before=within.before,
@@ -240,6 +254,49 @@ class Personal:
             receipt=receipt,
         )
 
+    # -- export and import -------------------------------------------------------------------
+
+    @cached_property
+    def exports(self) -> Exports:
+        """The export jobs of the installation."""
+        return Exports(self.engine, self.clock, self._link_secret)
+
+    def export(self, request: told.ExportMemories) -> ExportJob:
+        """Begin an export: a sealed file, behind a link that works once within 24 hours."""
+        self.access.check_covered(self.scope, Grant.EXPORT)
+        self._ready(self.scope, create=False)
+        copies.check_reader(request.recipient, request.passphrase)
+        wanted = copies.Wanted(
+            scope=self.scope,
+            at=self.clock.now(),
+            categories=request.categories,
+            include_metadata=request.include_metadata,
+        )
+        id = self.exports.begin(
+            wanted,
+            request.format,
+            self.access.holder.actor,
+            passphrase=request.passphrase,
+            recipient=request.recipient,
+        )
+        return self.exports.job(self.scope, id)
+
+    def exported(self, request: told.ViewExport) -> ExportJob:
+        """The state of an export, with its link once it is ready."""
+        self.access.check_covered(self.scope, Grant.EXPORT)
+        return self.exports.job(self.scope, request.export_id)
+
+    def load(self, request: told.ImportMemories) -> Loaded:
+        """Import an export, all of it or nothing; a second time it changes nothing."""
+        self.check_right()
+        self.access.check_covered(self.scope, Grant.WRITE)
+        self._ready(self.scope, create=True)
+        raw = copies.opened(request.content, request.passphrase, request.identity)
+        ours = copies.as_ours(raw, self.scope)
+        phrase = request.passphrase if raw is ours else None
+        loaded: Loaded = self.do("load", right=True, content=ours, passphrase=phrase)
+        return loaded
+
     # -- the other rights --------------------------------------------------------------------
 
     def rectify(self, request: told.RectifyMemory) -> told.RectifiedMemory:
@@ -247,12 +304,12 @@ class Personal:
         made = self.do(
             "supersede", id=request.memory_id, content=request.content, reason=request.reason
         )
-        kept: Memory = self.engine.get(self.scope, told.whole(made.id), self.access.caller)
+        kept: Memory = self.engine.get(self.scope, Get(made.id), self.access.caller)
         return told.RectifiedMemory(
             memory_id=made.id,
             replaces=kept.supersedes or request.memory_id,
             hidden=made.hidden,
-            content_hash=told.content_hash(kept.content),
+            content_hash=categories.content_hash(kept.content),
         )
 
     def restrict(self, request: told.RestrictMemory) -> told.Restriction:
@@ -312,7 +369,7 @@ class Personal:
             "browse",
             limit=min(request.limit, COUNTERS_LIMIT),
             cursor=request.cursor,
-            kinds=told.kinds_of(request.categories),
+            kinds=categories.kinds_of(request.categories),
             superseded=True,
             archived=None,
         )
@@ -367,7 +424,7 @@ class Personal:
 
 def _found(hit: Hit) -> told.FoundMemory:
     memory = hit.memory
-    category, form = told.place_of(memory)
+    category, form = categories.place_of(memory)
     return told.FoundMemory(
         memory_id=memory.id,
         category=category,

@@ -56,6 +56,11 @@ OPERATIONS: Final = (
             "min_similarity",
         ),
     ),
+    PersonalOperation("export", Personal.export, told.ExportMemories, "export", status=202),
+    PersonalOperation(
+        "exported", Personal.exported, told.ViewExport, "export", "get /exports/{export_id}"
+    ),
+    PersonalOperation("import", Personal.load, told.ImportMemories, "load"),
     PersonalOperation("forget", Personal.forget, told.ForgetMemories, "forget"),
     PersonalOperation("destroy", Personal.destroy, told.DestroyMemory, "destroy"),
     PersonalOperation(

@@ -1,12 +1,7 @@
-"""Requests and answers of personal memory, and how its categories are told by kinds.
-
-The category of a memory is told by its kind alone, so that a filter by category is one by kinds.
-The content type is that of the kind, unless the memory says another in its metadata.
-"""
+"""Requests and answers of personal memory, in the words of its users."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -15,82 +10,14 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct, field
 
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.memory import Content, Json, Kind, Memory, MemoryId, Result
+from scrubjay.model.memory import Content, Json, Memory, MemoryId, Result
 from scrubjay.model.overview import RecallCounter
 from scrubjay.model.pages import Paged
-from scrubjay.model.requests import Get
 from scrubjay.model.results import Erasure
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import CheckedRequest, Id, Name, Positive, Share, Tag, Time, Words
-
-TYPE: Final = "content_type"
-"""Name in the metadata of a memory whose content type is not that of its kind."""
-
-
-class Category(StrEnum):
-    """What a person's memory is about."""
-
-    CONVERSATION = "conversation"
-    WORK_PATTERN = "work_pattern"
-    PREFERENCE = "preference"
-    LEARNED_CONTEXT = "learned_context"
-
-
-class ContentType(StrEnum):
-    """The form of a memory's content."""
-
-    TRANSCRIPT = "transcript"
-    SUMMARY = "summary"
-    FACT = "fact"
-    PREFERENCE = "preference"
-    PATTERN = "pattern"
-
-
-_PLACES: Final = {
-    Kind.EPISODE: (Category.CONVERSATION, ContentType.TRANSCRIPT),
-    Kind.SUMMARY: (Category.CONVERSATION, ContentType.SUMMARY),
-    Kind.PATTERN: (Category.WORK_PATTERN, ContentType.PATTERN),
-    Kind.PREFERENCE: (Category.PREFERENCE, ContentType.PREFERENCE),
-    Kind.INSTRUCTION: (Category.PREFERENCE, ContentType.PREFERENCE),
-    Kind.CORRECTION: (Category.PREFERENCE, ContentType.PREFERENCE),
-    Kind.PROCEDURE: (Category.PREFERENCE, ContentType.PREFERENCE),
-    Kind.FACT: (Category.LEARNED_CONTEXT, ContentType.FACT),
-    Kind.CONTEXT: (Category.LEARNED_CONTEXT, ContentType.SUMMARY),
-}
-
-
-def kind_of(category: Category, form: ContentType) -> Kind:
-    """The kind a memory of this category and content type is stored as."""
-    kinds = [kind for kind, place in _PLACES.items() if place[0] is category]
-    return next((kind for kind in kinds if _PLACES[kind][1] is form), kinds[0])
-
-
-def kinds_of(categories: tuple[Category, ...]) -> tuple[Kind, ...]:
-    """The kinds that these categories are told by."""
-    return tuple(kind for kind, place in _PLACES.items() if place[0] in categories)
-
-
-def place_of(memory: Memory) -> tuple[Category, ContentType]:
-    """The category and the content type of a memory."""
-    category, form = _PLACES[memory.kind]
-    told = memory.metadata.get(TYPE)
-    return category, ContentType(told) if told in set(ContentType) else form
-
-
-def form_of(kind: Kind) -> ContentType:
-    """The content type of a kind, where a memory does not say another."""
-    return _PLACES[kind][1]
-
-
-def whole(id: str) -> Get:
-    """The request for one memory."""
-    return Get(id)
-
-
-def content_hash(content: str) -> str:
-    """Hash of a text, computed for the answer: only a keyed one is stored."""
-    return f"sha256:{hashlib.sha256(content.encode()).hexdigest()}"
-
+from scrubjay.surfaces.personal.categories import Category, ContentType, content_hash, place_of
+from scrubjay.surfaces.personal.copies import CopyForm
 
 # -- fields that several have ----------------------------------------------------------------------
 
@@ -443,6 +370,44 @@ class DestroyedMemory(Result, frozen=True, kw_only=True):
     ] = None
     expires_at: Annotated[datetime | None, Meta(description="When the token expires.")] = None
     receipt: Annotated[Erasure | None, Meta(description="The receipt.")] = None
+
+
+# -- export and import -----------------------------------------------------------------------------
+
+
+class ExportMemories(OwnedRequest, frozen=True, kw_only=True):
+    """Export everything, or some categories, in a file that is sealed to its reader."""
+
+    format: Annotated[CopyForm, Meta(description="json, markdown, or a bundle of the engine.")] = (
+        CopyForm.JSON
+    )
+    categories: CategoryList = ()
+    include_metadata: Annotated[
+        bool, Meta(description="Whether all that is known is in it; an import needs that.")
+    ] = True
+    passphrase: Annotated[
+        Annotated[str, Meta(min_length=8, max_length=1024)] | None,
+        Meta(description="What opens the file; or a recipient."),
+    ] = None
+    recipient: Annotated[
+        str | None, Meta(description="The age recipient that opens the file, as age1….")
+    ] = None
+
+
+class ViewExport(OwnedRequest, frozen=True, kw_only=True):
+    """Look at the state of an export."""
+
+    export_id: Annotated[str, Meta(description="The id of the export.")]
+
+
+class ImportMemories(OwnedRequest, frozen=True, kw_only=True):
+    """Import an export, all of it or nothing; what was forgotten here stays forgotten."""
+
+    content: Annotated[bytes, Meta(description="The bytes of the file.")]
+    passphrase: Annotated[str | None, Meta(description="What opens a sealed file.")] = None
+    identity: Annotated[
+        str | None, Meta(description="The age identity that opens a sealed file.")
+    ] = None
 
 
 # -- audit and status ------------------------------------------------------------------------------
