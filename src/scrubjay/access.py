@@ -32,6 +32,7 @@ from scrubjay.model.jobs import Work, Worked
 from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.pages import PAGE_LIMIT, Page, Paged, every, paged
+from scrubjay.model.purposes import LawfulBasis, PurposeState, SetPurpose
 from scrubjay.model.requests import (
     SYSTEM,
     BriefRequest,
@@ -477,6 +478,14 @@ class Access:
                 hint="Ask at POST /v1/personal/lift: the owner is informed, and it waits for that.",
             )
         return self._engine.freeze(scope, request, caller)
+
+    def set_purpose(self, scope: Scope, request: SetPurpose, caller: Caller) -> PurposeState:
+        """Switch a purpose on or off; only a person allows one."""
+        if self.holder.actor is Actor.AGENT or (
+            request.on and request.basis is LawfulBasis.CONSENT and caller.actor is not Actor.USER
+        ):
+            raise Forbidden("Consent is given by the person whose memory it is.")
+        return self._engine.set_purpose(scope, request, caller)
 
     def audit(self, scope: Scope, request: Paged, caller: Caller) -> Page[AuditEvent]:
         """The audit trail, oldest first; for people, not for agents."""

@@ -24,6 +24,7 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
 from scrubjay.model.jobs import AllowJobs, Work
 from scrubjay.model.pages import Paged
+from scrubjay.model.purposes import SetPurpose
 from scrubjay.model.requests import Caller, NoFields
 from scrubjay.model.retention import SetRetention
 from scrubjay.model.scope import Scope
@@ -192,6 +193,10 @@ class Verbs:
     retention = Verb(NoFields, Kernel.retention)
     set_retention = Verb(
         SetRetention, Kernel.set_retention, Grant.ADMIN, writes=True, idempotent=True, heavy=True
+    )
+    purposes = Verb(NoFields, Kernel.purposes, Grant.ADMIN)
+    set_purpose = Verb(
+        SetPurpose, Kernel.set_purpose, Grant.ADMIN, writes=True, idempotent=True, creates=True
     )
     rotate = Verb(NoFields, Kernel.rotate, Grant.ADMIN, writes=True, heavy=True)
     extract = Verb(requests.Extract, Kernel.extract, Grant.EXTRACT, writes=True, heavy=True)

@@ -14,6 +14,8 @@ from scrubjay.cli.home import confirm, installed, scope_of, settings
 from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output, say
 from scrubjay.model.pages import Page
+from scrubjay.model.purposes import DataPurpose
+from scrubjay.surfaces.personal import records as told
 from scrubjay.surfaces.personal.library import PersonalMemory
 from scrubjay.surfaces.personal.operations import OPERATIONS, PersonalOperation
 
@@ -42,8 +44,8 @@ def _perform(operation: PersonalOperation, *, scope: str | None = None, **given:
 
 def _show(result: Any) -> None:
     """The fields of an answer, and its entries a line each."""
-    told = codec.answer(result)
-    entries = told.pop("memories", None) if not isinstance(told.get("memories"), int) else None
+    shown = codec.answer(result)
+    entries = shown.pop("memories", None) if not isinstance(shown.get("memories"), int) else None
     entries = list(result) if isinstance(result, Page) else entries
     for one in entries or ():
         plain = codec.plain(one)
@@ -51,7 +53,7 @@ def _show(result: Any) -> None:
         id = next((value for name, value in plain.items() if name.endswith("id")), "")
         render.line(f"{id}  {render.piece(text)}")
     if not isinstance(result, Page):
-        render.facts({name: one for name, one in told.items() if not isinstance(one, dict)})
+        render.facts({name: one for name, one in shown.items() if not isinstance(one, dict)})
 
 
 def _declare(operation: PersonalOperation) -> None:
@@ -69,6 +71,28 @@ for _operation in OPERATIONS:
     if _operation.options:
         _declare(_operation)
 _BY_NAME = {one.name: one for one in OPERATIONS}
+
+
+@command(
+    "personal purpose",
+    Option("PURPOSE", "What is done with the words.", DataPurpose, required=True),
+    Option("--off", "Withdraw it, instead of allowing it."),
+    fields(told.DecidePurpose, "basis", "note"),
+    SCOPE,
+    JSON,
+)
+def purpose(
+    *, purpose: DataPurpose, off: bool = False, scope: str | None = None, **given: Any
+) -> Output:
+    """Allow a purpose, or withdraw it: it holds at once, in every process.
+
+    Example: scrubjay personal purpose patterns --off
+    """
+    with _memory(scope, create=True) as me:
+        result = me.purpose(purpose=purpose, on=not off, **given)
+    notes = [f"Derived for it: {len(result.memory_ids):,}; `personal forget ID…` erases them."]
+    sentence = f"{purpose}: {'off' if off else 'on'}, {result.state.basis}."
+    return Output(result, partial(say, sentence), notes if result.memory_ids else [])
 
 
 @command(
@@ -93,16 +117,16 @@ def forget(*, yes: bool = False, scope: str | None = None, **target: Any) -> Out
     Example: scrubjay personal forget --query "green tea"
     """
     with _memory(scope) as me:
-        told = me.forget(target=target)
-        if told.confirmation_token is not None:
-            for one in told.matches:
+        gone = me.forget(target=target)
+        if gone.confirmation_token is not None:
+            for one in gone.matches:
                 say(f"  {one.memory_id}  {render.piece(one.content)}")
-            number = render.plural(len(told.matches), "memory")
+            number = render.plural(len(gone.matches), "memory")
             confirm(f"This erases {number} for good.", yes=yes)
             target |= {"confirm_matches": True}
-            told = me.forget(target=target, confirmation_token=told.confirmation_token)
-    sentence = f"Erased {render.plural(told.deleted_count, 'memory')}: {told.audit_id}."
-    return Output(told, partial(say, sentence))
+            gone = me.forget(target=target, confirmation_token=gone.confirmation_token)
+    sentence = f"Erased {render.plural(gone.deleted_count, 'memory')}: {gone.audit_id}."
+    return Output(gone, partial(say, sentence))
 
 
 @command("personal destroy", YES, SCOPE, JSON)
@@ -115,5 +139,5 @@ def destroy(*, yes: bool = False, scope: str | None = None) -> Output:
         name = str(me.personal.scope)
         token = me.destroy().confirmation_token
         confirm(f"This destroys everything of {name}, for good.", yes=yes, word=name)
-        told = me.destroy(confirmation_token=token)
-    return Output(told, partial(say, f"Destroyed {told.records_deleted:,} records of {name}."))
+        gone = me.destroy(confirmation_token=token)
+    return Output(gone, partial(say, f"Destroyed {gone.records_deleted:,} records of {name}."))

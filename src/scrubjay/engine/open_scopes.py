@@ -15,6 +15,7 @@ from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import Destroyed, StoreError
 from scrubjay.model.origin import Actor
+from scrubjay.model.purposes import PurposeState, SetPurpose
 from scrubjay.model.requests import NOTHING, USER, Caller, Destroy, NoFields
 from scrubjay.model.results import DestroyToken, Erasure, Holdings, RootRotated, Rotated
 from scrubjay.model.rows import Head
@@ -37,9 +38,11 @@ class LazyModule:
 if TYPE_CHECKING:
     from scrubjay.engine.ledger import jobs
     from scrubjay.engine.scope import due_work, root_key
+    from scrubjay.engine.scope import purposes as asking
     from scrubjay.engine.scope import rotate as rotating
     from scrubjay.engine.search.open_index import OpenIndex
 else:
+    asking = LazyModule("scope.purposes")
     due_work = LazyModule("scope.due_work")
     jobs = LazyModule("ledger.jobs")
     root_key = LazyModule("scope.root_key")
@@ -266,6 +269,16 @@ class OpenScopes:
     ) -> Holdings:
         """Count the rows of the scope by collection; nothing is decrypted for it."""
         return lifecycle.holdings(self._begin(scope, create=False), caller.actor)
+
+    def purposes(
+        self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
+    ) -> tuple[PurposeState, ...]:
+        """What may be done with the words in a scope: each purpose, on or off, and why."""
+        return asking.purposes(self._begin(scope, create=False), caller.actor)
+
+    def set_purpose(self, scope: Scope, request: SetPurpose, caller: Caller = USER) -> PurposeState:
+        """Switch a purpose on or off: it holds from the next transaction on, in every process."""
+        return asking.set_purpose(self._begin(scope), request, caller)
 
     def rotate(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Rotated:
         """Rotate the keys: re-encrypt everything under new ones and delete the old ones."""

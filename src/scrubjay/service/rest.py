@@ -130,6 +130,8 @@ _RESOURCES: Final[Mapping[str, Resource]] = {
     "work": Resource("post /jobs/work", example={"limit": 10, "kinds": ["consolidation"]}),
     "jobs": Resource("get /jobs"),
     "allow_jobs": Resource("post /jobs", example={"kinds": ["extraction", "consolidation"]}),
+    "purposes": Resource("get /purposes"),
+    "set_purpose": Resource("post /purposes", example={"purpose": "patterns", "on": False}),
     "verify_audit": Resource("post /verify/audit"),
     "verify_erased": Resource("post /verify/erased"),
     "receipts": Resource("get /receipts"),

@@ -272,7 +272,7 @@ def opened(raw: bytes, passphrase: str | None, identity: str | None) -> bytes:
 
 def as_ours(raw: bytes, scope: Scope) -> bytes:
     """The file as an export of the engine; what is one already stays as it is."""
-    if raw.lstrip()[:1] != b"{":
+    if raw.lstrip()[:1] != b"{" or b'"scrubjay-bundle"' in raw[:1024].partition(b"\n")[0]:
         return raw
     try:
         told = json.loads(raw)

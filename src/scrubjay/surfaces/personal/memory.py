@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, Final
@@ -25,10 +25,11 @@ from scrubjay.model.errors import (
     NeedsConfirmation,
     NotFound,
 )
-from scrubjay.model.memory import Memory
+from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.overview import RecallCounter
-from scrubjay.model.pages import Page
+from scrubjay.model.pages import PAGE_LIMIT, Page
+from scrubjay.model.purposes import DataPurpose, PurposeState
 from scrubjay.model.requests import COUNTERS_LIMIT, FreezeRequest, Get
 from scrubjay.model.results import Erasure, Hit, Loaded, Recalled
 from scrubjay.model.retention import Duplicates, Retention
@@ -360,6 +361,34 @@ class Personal:
         own = self.access.holder.actor is Actor.USER
         found = self.notices.read(self.scope) if own else self.notices.find(self.scope)
         return Page(data=() if found is None else (found,))
+
+    def purposes(self, _request: told.ViewStatus) -> tuple[PurposeState, ...]:
+        """What may be done with the owner's words: each purpose, on or off, since when and why."""
+        states: tuple[PurposeState, ...] = self.do("purposes", right=True)
+        return states
+
+    def decide(self, request: told.DecidePurpose) -> told.DecidedPurpose:
+        """Allow a purpose or withdraw it; then what was derived for it is offered to erase."""
+        self.check_right()
+        self._ready(self.scope, create=True)
+        fields = {"purpose": request.purpose, "on": request.on}
+        state = self.do("set_purpose", right=True, basis=request.basis, note=request.note, **fields)
+        if request.on or self.access.holder.actor is not Actor.USER:
+            return told.DecidedPurpose(state=state)
+        return told.DecidedPurpose(state=state, memory_ids=tuple(self._derived(request.purpose)))
+
+    def _derived(self, purpose: DataPurpose) -> Iterator[str]:
+        """The ids of what was derived for a purpose."""
+        if purpose is DataPurpose.EMBEDDING:
+            return
+        kinds = (Kind.PATTERN,) if purpose is DataPurpose.PATTERNS else ()
+        page: Page[Memory] = self.do(
+            "browse", kinds=kinds, limit=PAGE_LIMIT, superseded=True, archived=None
+        )
+        for one in page:
+            by_model = one.metadata.get("extracted_by") is not None or one.kind is Kind.SUMMARY
+            if one.sources and (purpose is not DataPurpose.MODEL or by_model):
+                yield one.id
 
     # -- looking -----------------------------------------------------------------------------
 

@@ -78,6 +78,13 @@ OPERATIONS: Final = (
         options=("user_id --user",),
     ),
     PersonalOperation(
+        "purposes", Personal.purposes, told.ViewStatus, "purposes", "get /purposes",
+        options=("user_id --user",),
+    ),
+    PersonalOperation(
+        "purpose", Personal.decide, told.DecidePurpose, "set_purpose", "post /purposes",
+    ),
+    PersonalOperation(
         "memories", Personal.memories, told.ViewMemories, "browse", "get /memories",
         options=("categories --category -c", "limit -n", "cursor"),
     ),

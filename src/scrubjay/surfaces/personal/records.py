@@ -13,6 +13,7 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Content, Json, Memory, MemoryId, Result
 from scrubjay.model.overview import RecallCounter
 from scrubjay.model.pages import Paged
+from scrubjay.model.purposes import DataPurpose, LawfulBasis, PurposeState
 from scrubjay.model.results import Erasure
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import CheckedRequest, Id, Name, Positive, Share, Tag, Time, Words
@@ -408,6 +409,30 @@ class ImportMemories(OwnedRequest, frozen=True, kw_only=True):
     identity: Annotated[
         str | None, Meta(description="The age identity that opens a sealed file.")
     ] = None
+
+
+# -- purposes ------------------------------------------------------------------------------------
+
+
+class DecidePurpose(OwnedRequest, frozen=True, kw_only=True):
+    """Allow a purpose, or withdraw it: it holds at once."""
+
+    purpose: Annotated[
+        DataPurpose, Meta(description="facts, patterns, model or embedding: what is done.")
+    ]
+    on: Annotated[bool, Meta(description="Whether it is allowed.")]
+    basis: Annotated[LawfulBasis, Meta(description="Why it is lawful.")] = LawfulBasis.CONSENT
+    note: Annotated[Name | None, Meta(description="What the person was told.")] = None
+
+
+class DecidedPurpose(Result, frozen=True, kw_only=True):
+    """A purpose as it is now; of one that was withdrawn, what there is to erase."""
+
+    state: Annotated[PurposeState, Meta(description="The purpose as it is now.")]
+    memory_ids: Annotated[
+        tuple[str, ...],
+        Meta(description="What was derived for it, up to 1,000: forget takes these ids."),
+    ] = ()
 
 
 # -- audit and status ------------------------------------------------------------------------------
