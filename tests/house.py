@@ -23,7 +23,7 @@ LONG_FUNCTION_SHARE = 0.05
 MEDIAN_FUNCTION_LINES = 10
 
 EMPTY_WORDS = {"util", "utils", "helper", "helpers", "manager", "common", "data", "info"}
-EMPTY_VERB = re.compile(r"_*(handle|process)_")
+EMPTY_VERB = re.compile(r"_*(handle|process)_(?!async_request\b)")  # that one is what httpx calls
 VERSIONED = re.compile(r".*(_v|[a-z]V)\d+$")
 
 SQL = re.compile(r"\s*((SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|ALTER|DROP)\s|BEGIN\b)")

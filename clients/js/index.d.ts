@@ -171,7 +171,7 @@ export class Scrubjay {
   verifyAudit(request?: t.VerifyAuditRequest, options?: Options): Promise<t.Report>;
   /** The erasure receipts kept for a scope, oldest first, also after destroy. */
   receipts(request?: t.ReceiptsRequest, options?: Options): Promise<t.ErasurePage>;
-  /** The audit trail, oldest first. */
+  /** The audit trail, oldest first; on request its newest events. */
   audit(request?: t.AuditRequest, options?: Options): Promise<t.AuditEventPage>;
   /** Erase the whole scope, its keys first; `confirm` must be its full name. */
   destroy(request?: t.DestroyRequest, options?: Options): Promise<t.Erasure>;

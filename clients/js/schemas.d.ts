@@ -559,6 +559,11 @@ export interface ForgetRequest {
   ids?: string[];
   /** Session (conversation) to erase: all its memories and turns. */
   session?: string | null;
+  /**
+   * Kinds to erase: every memory of one of them, also those out of sight: past a limit, archived or
+   * hidden.
+   */
+  kinds?: Kind[];
   /** Tags to erase by: memories that have all of them. */
   tags?: string[];
   /**
@@ -904,6 +909,11 @@ export interface PreviewRequest {
   ids?: string[];
   /** Session (conversation) to erase: all its memories and turns. */
   session?: string | null;
+  /**
+   * Kinds to erase: every memory of one of them, also those out of sight: past a limit, archived or
+   * hidden.
+   */
+  kinds?: Kind[];
   /** Tags to erase by: memories that have all of them. */
   tags?: string[];
   /**
@@ -1696,6 +1706,8 @@ export interface AuditRequest {
   limit?: number;
   /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
   cursor?: string;
+  /** Return the newest events, instead of those after the cursor. */
+  newest?: boolean;
 }
 
 export interface ScopesRequest {

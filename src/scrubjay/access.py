@@ -31,10 +31,11 @@ from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound, ScrubjayE
 from scrubjay.model.jobs import Work, Worked
 from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
-from scrubjay.model.pages import PAGE_LIMIT, Page, Paged, every, paged
+from scrubjay.model.pages import PAGE_LIMIT, Order, Page, Paged, every, paged
 from scrubjay.model.purposes import LawfulBasis, PurposeState, SetPurpose
 from scrubjay.model.requests import (
     SYSTEM,
+    AuditRequest,
     BriefRequest,
     Browse,
     Caller,
@@ -141,6 +142,10 @@ class Key(Result, frozen=True, kw_only=True):
         date | None,
         Meta(description="Day of its last use with the service, in UTC; None if not for 400 days."),
     ] = None
+
+    def order(self) -> Order:
+        """Where it stands in the list of keys: they are in the order of their creation."""
+        return (str(self.created_at), self.id)
 
     def covers(self, scope: Scope) -> bool:
         """Whether the key covers a scope: it allows something there."""
@@ -254,7 +259,7 @@ class Keys:
         """Every key that is neither revoked nor expired, oldest first, with its last use."""
         self.refresh()
         found = [key for key, _ in self._known.values() if not self._expired(key)]
-        found.sort(key=lambda key: (str(key.created_at), key.id))
+        found.sort(key=Key.order)
         return tuple(replace(key, used_on=self._used_on(key)) for key in found)
 
     def noted(self, key: Key) -> bool:
@@ -487,7 +492,7 @@ class Access:
             raise Forbidden("Consent is given by the person whose memory it is.")
         return self._engine.set_purpose(scope, request, caller)
 
-    def audit(self, scope: Scope, request: Paged, caller: Caller) -> Page[AuditEvent]:
+    def audit(self, scope: Scope, request: AuditRequest, caller: Caller) -> Page[AuditEvent]:
         """The audit trail, oldest first; for people, not for agents."""
         if self.holder.actor is Actor.AGENT:
             raise Forbidden(
@@ -535,7 +540,7 @@ class Access:
     def scopes(self, scope: Scope, request: Paged, caller: Caller) -> Page[Scope]:
         """List the scopes that the key covers."""
         found = tuple(filter(self.holder.covers, self._engine.scopes()))
-        return paged(found, request.limit, request.cursor)
+        return paged(found, request.limit, request.cursor, Scope.order)
 
     def own_key(self, scope: Scope, request: NoFields, caller: Caller) -> Key:
         """The key of the request, without its secret."""
@@ -544,7 +549,7 @@ class Access:
     def list_keys(self, scope: Scope, request: Paged, caller: Caller) -> Page[Key]:
         """List the keys that cover no more than this one."""
         found = tuple(one for one in self._keys.all() if within(one, self.holder))
-        return paged(found, request.limit, request.cursor)
+        return paged(found, request.limit, request.cursor, Key.order)
 
     def create_key(self, scope: Scope, request: CreateKey, caller: Caller) -> Issued:
         """Create a key that allows no more, and no longer, than the key of the request."""

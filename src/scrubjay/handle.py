@@ -80,7 +80,7 @@ class Engine:
     def scopes(self, limit: int = FIRST.limit, *, cursor: str | None = None) -> Page[Scope]:
         """List the scopes that are not destroyed, by name."""
         request = Paged(limit, cursor=cursor)
-        return paged(self._engine.scopes(), request.limit, request.cursor)
+        return paged(self._engine.scopes(), request.limit, request.cursor, Scope.order)
 
     def close(self) -> None:
         """Close every file; idempotent."""

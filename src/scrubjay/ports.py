@@ -606,22 +606,38 @@ class Failpoint(StrEnum):
     STORE_MIGRATING = "store.migrating"
 
 
-_PATIENCE: ContextVar[float] = ContextVar("patience", default=inf)
+_WAITS: ContextVar[tuple[float, float] | None] = ContextVar("waits", default=None)
+"""How long the waits of a verb may take, all together, and how long they have taken."""
 
 
 @contextmanager
-def patience(seconds: float) -> Iterator[None]:
-    """Let no wait for a lock inside take longer than this, whatever a store or keyring allows."""
-    token = _PATIENCE.set(min(seconds, _PATIENCE.get()))
+def patience(seconds: float = inf) -> Iterator[None]:
+    """Let the waits for locks inside take no longer than this, all of them together.
+
+    Together they take no longer than a store or keyring allows for one of them, either: a verb that
+    takes ten locks does not wait ten times as long.
+    """
+    limit, spent = outer = _WAITS.get() or (inf, 0.0)
+    token = _WAITS.set((min(limit, spent + seconds), spent))
     try:
         yield
     finally:
-        _PATIENCE.reset(token)
+        spent = (_WAITS.get() or outer)[1]
+        _WAITS.reset(token)
+        if _WAITS.get():
+            _WAITS.set((limit, spent))
 
 
 def patient(timeout: float) -> float:
-    """How long a wait for a lock may take here: a timeout of its own, or less."""
-    return min(timeout, _PATIENCE.get())
+    """How long a wait may take here: its own timeout, less what was waited before, or less."""
+    limit, spent = _WAITS.get() or (inf, 0.0)
+    return max(0.0, min(timeout, limit) - spent)
+
+
+def waited(seconds: float) -> None:
+    """Note a wait that is over."""
+    if (waits := _WAITS.get()) is not None:
+        _WAITS.set((waits[0], waits[1] + seconds))
 
 
 _TRIES: Final = 8

@@ -5,7 +5,8 @@ from scrubjay.pydantic_ai import AgentMemory
 agent = Agent("openai:gpt-5-mini", capabilities=[AgentMemory("alice")])
 """
 
-from scrubjay.surfaces.initrunner.capability import AgentMemory, reads_web
+from scrubjay.conversation.taint import reads_web
+from scrubjay.surfaces.initrunner.capability import AgentMemory
 from scrubjay.surfaces.initrunner.conversation_store import ScrubjayConversations
 from scrubjay.surfaces.initrunner.memory import LongTermMemory
 from scrubjay.surfaces.initrunner.roles import MemoryConfig, MemoryType

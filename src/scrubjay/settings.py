@@ -219,7 +219,7 @@ KEYS: Final = (
     SettingField("tenant_scopes", 0, "most scopes of a tenant; 0: any number", int, 0, 10**9),
     SettingField("shelf_megabytes", 256, "memory for open indexes", int, 1, 1024 * 1024),
     SettingField("idle_seconds", 3600.0, "how long an unused scope stays open", float, 1, 10**9),
-    SettingField("lock_seconds", 30.0, "how long a writer waits for another", float, 0, 3_600),
+    SettingField("lock_seconds", 30.0, "how long a verb waits for others, in all", float, 0, 3_600),
     SettingField(
         "ballast_megabytes", 4, "space in reserve for erasure on a full disk", int, 0, 1024
     ),

@@ -25,7 +25,7 @@ from scrubjay.model.filters import Filter
 from scrubjay.model.jobs import AllowJobs, Work
 from scrubjay.model.pages import Paged
 from scrubjay.model.purposes import SetPurpose
-from scrubjay.model.requests import Caller, NoFields
+from scrubjay.model.requests import AuditRequest, Caller, NoFields
 from scrubjay.model.retention import SetRetention
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
@@ -213,7 +213,7 @@ class Verbs:
     allow_jobs = Verb(AllowJobs, Kernel.allow_jobs, Grant.ADMIN, writes=True, idempotent=True)
     verify_audit = Verb(NoFields, Kernel.verify_audit, Grant.ADMIN, heavy=True)
     receipts = Verb(Paged, Kernel.receipts, beyond=True)
-    audit = Verb(Paged, Kernel.audit)
+    audit = Verb(AuditRequest, Kernel.audit)
     holdings = Verb(NoFields, Kernel.holdings, Grant.ADMIN)
     destroy_token = Verb(NoFields, Kernel.destroy_token, Grant.ADMIN)
     destroy = Verb(

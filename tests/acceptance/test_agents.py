@@ -136,6 +136,20 @@ def test_ctrl_c_gives_up_the_turn_and_not_the_conversation(
         assert screen.end() == 0
 
 
+def test_the_first_answer_has_no_banner_of_the_library_in_it(
+    tmp_path: Path, model: ChatServer, env: Mapping[str, str]
+) -> None:
+    role = write_role(tmp_path, model)
+    quiet = ("PYTEST", "CI", "PYDANTIC", "GITHUB", "CLAUDE", "CODEX")  # where it shows none anyway
+    plain = {name: value for name, value in env.items() if not name.startswith(quiet)}
+    with showing(*SCRUBJAY, "chat", str(role), folder=tmp_path, env=plain) as screen:
+        screen.until("> ")
+        screen.press(b"Hello\n")
+        assert "ydantic" not in screen.until("Noted.")
+        screen.press(b"exit\n")
+        assert screen.end() == 0
+
+
 WRITER = """
 import sys
 from pathlib import Path

@@ -6,17 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, settings
-from scrubjay.adapters.disk import Disk, Step
+from scrubjay.adapters.disk import Disk, LockWait, Step
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import Busy
 from scrubjay.model.requests import Browse, Destroy, Forget, Get, Recall, Retain
@@ -169,6 +171,53 @@ def test_writing_waits_for_a_bounded_time_and_names_the_process(
     for number in range(3):
         assert engine.get(ALICE, Get(f"mem-{number}")).content == f"tea {number}"
     engine.retain(ALICE, Retain("afterwards"))
+    assert engine.verify(ALICE).problems == ()
+    engine.close()
+
+
+class Crowded:
+    """A store where somebody else is quicker at each lock, and keeps it nearly for too long."""
+
+    def __init__(self, store: Any, folder: Path) -> None:
+        self._store, self._folder = store, folder
+        self.waits = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def write(self, address: str, *args: Any, **named: Any) -> Any:
+        self._take(address)
+        return self._store.write(address, *args, **named)
+
+    def settle(self, address: str) -> None:
+        self._take(address)
+        self._store.settle(address)
+
+    def _take(self, address: str) -> None:
+        lock = LockWait(os.fspath(self._folder / f"{address}.sqlite.lock"))
+        threading.Timer(0.8 * SECONDS, os.close, [lock.wait(0)]).start()
+        self.waits += 1
+
+
+@pytest.mark.parametrize(
+    "write",
+    [lambda e: e.rotate(ALICE), lambda e: e.forget(ALICE, Forget(ids=("mem-1",)))],
+    ids=["rotate", "forget"],
+)
+def test_a_verb_that_takes_many_locks_waits_no_longer_in_all_than_for_one(
+    home: Path, write: Callable[[Kernel], object]
+) -> None:
+    engine = build(home)
+    engine.open(ALICE)
+    store = Crowded(engine._ports.store, settings.at_home(home).data / "scopes")
+    crowded = Kernel(replace(engine._ports, store=store))
+    crowded.open(ALICE)
+    begun = time.monotonic()
+    with suppress(Busy):
+        write(crowded)
+    assert store.waits > 1
+    assert time.monotonic() - begun < SECONDS + SLACK
+    engine.finish_due(ALICE)
     assert engine.verify(ALICE).problems == ()
     engine.close()
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,3 +69,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing: a test prints what it has to say itself."""
+
+
+def lying_resolver(patch: pytest.MonkeyPatch) -> None:
+    """Let every name of this process lead to an address elsewhere, as one that was rebound does."""
+    honest = socket.getaddrinfo
+
+    def resolve(host: Any, *args: Any, **named: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        return honest(name if name in {"127.0.0.1", "::1"} else "192.0.2.1", *args, **named)
+
+    patch.setattr(socket, "getaddrinfo", resolve)

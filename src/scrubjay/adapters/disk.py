@@ -16,12 +16,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from msgspec import Struct
 
 from scrubjay.model.errors import Busy, Full, StoreError
-from scrubjay.ports import patient
+from scrubjay.ports import patient, waited
 
 LEFTOVER: Final = ".new."
 Noise = Callable[[int], bytes]
@@ -194,9 +195,8 @@ class Disk(Struct, frozen=True):
 
         Busy if another process holds it for longer than `lock_seconds`.
         """
-        fd = LockWait(os.fspath(path), fcntl.LOCK_SH if shared else fcntl.LOCK_EX).wait(
-            self.lock_seconds
-        )
+        how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        fd = LockWait(os.fspath(path), how).wait(patient(self.lock_seconds))
         try:
             yield
         finally:
@@ -278,11 +278,14 @@ class LockWait:
 
     def wait(self, timeout: float) -> int:
         """The locked file; Busy if it was not to be had in time."""
+        begun = monotonic()
         try:
-            self._done.wait(max(0.0, patient(timeout)))
+            self._done.wait(max(0.0, timeout))
         except BaseException:  # seam: the lock may come yet, and nobody would give it back
             self._leave()
             raise
+        finally:
+            waited(monotonic() - begun)
         if self._leave(unless_done=True):
             raise busy(self._path)
         if self._failure is not None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from scrubjay.adapters.disk import busy
 from scrubjay.model.errors import Busy, OutcomeUnknown, StoreError
-from scrubjay.ports import patient
+from scrubjay.ports import patient, waited
 
 
 class Request:
@@ -91,8 +91,10 @@ class CommitQueue:
     def _wait(self, request: Request) -> bool:
         """Wait for the outcome; True if this thread becomes the leader instead."""
         assert request.gate is not None
+        begun = monotonic()
         try:
             request.gate.acquire()
+            waited(monotonic() - begun)
         except BaseException:  # seam: who stops waiting must leave the queue, whatever stopped it
             with self._mutex:
                 waits = request in self._waiting

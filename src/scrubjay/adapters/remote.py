@@ -18,7 +18,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
-from scrubjay.model.endpoints import is_loopback
+from scrubjay.model.endpoints import addresses, is_loopback
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.ports import Clock
 
@@ -73,6 +73,21 @@ class _TimedResponse(HTTPResponse):
         super().__init__(sock, *args, **more)
         self.fp.close()
         self.fp = io.BufferedReader(_TimedReader(sock, left))
+
+
+class _PlainConnection(HTTPConnection):
+    """A connection to this machine, which is what was checked: a resolver could say another."""
+
+    def connect(self) -> None:
+        for address in addresses(self.host):
+            try:
+                self.sock = socket.create_connection((address, self.port), self.timeout)
+            except ConnectionError as error:
+                refused = error
+            else:
+                self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return
+        raise refused
 
 
 class Remote:
@@ -154,7 +169,7 @@ class Remote:
     ) -> bytes:
         until = self._clock.monotonic() + self._seconds
         until = until if deadline is None else min(until, deadline)
-        kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
+        kind = HTTPSConnection if self._url.scheme == "https" else _PlainConnection
         connection = kind(self._url.hostname or "", self._url.port, timeout=self._left(until))
         timed = partial(_TimedResponse, left=lambda: self._left(until))
         connection.response_class = cast(type[HTTPResponse], timed)

@@ -17,6 +17,7 @@ from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import confirm_replace, interactive, settings
 from scrubjay.cli.parser import YES, Option, command
 from scrubjay.model.errors import InvalidRequest, NotFound
+from scrubjay.model.origin import Actor
 
 if TYPE_CHECKING:
     from scrubjay.surfaces.initrunner.role_agent import RoleAgent
@@ -83,7 +84,8 @@ def _role(path: Path | None, compose: Path | None = None, service: str | None = 
 
 def _check_installed() -> None:
     try:
-        import_module("pydantic_ai")
+        # Its banner on the first run of a process would stand in the middle of an answer.
+        vars(import_module("pydantic_ai"))["BANNER_ENABLED"] = False
         import_module("yaml")
     except ImportError as error:
         raise InvalidRequest(
@@ -92,10 +94,10 @@ def _check_installed() -> None:
 
 
 @contextmanager
-def _opened(role: Role, *, importing: bool = False) -> Iterator[RoleAgent]:
+def _opened(role: Role, **how: Any) -> Iterator[RoleAgent]:
     from scrubjay.surfaces.initrunner import role_agent
 
-    with role_agent.opened(role, settings(), reading.variable, importing=importing) as agent:
+    with role_agent.opened(role, settings(), reading.variable, **how) as agent:
         yield agent
 
 
@@ -156,7 +158,7 @@ def _memory_command(
                 if type not in tuple(MemoryType):
                     return _wrong(f"Invalid type '{type}'. Use: episodic, semantic, procedural")
                 given["type_"] = MemoryType(type)
-            with _opened(found, importing=importing) as agent:
+            with _opened(found, importing=importing, actor=Actor.USER) as agent:
                 return function(agent, **given)
 
         perform.__doc__ = function.__doc__
@@ -327,6 +329,8 @@ def clear(
     What was derived from an erased memory goes with it.
     Example: scrubjay memory clear role.yaml --type episodic
     """
+    if sum((sessions_only, memories_only or type_ is not None)) > 1:
+        raise InvalidRequest("Name what to erase once: sessions, memories, or a type of them.")
     what = "sessions" if sessions_only else "memories" if memories_only else "all memory data"
     what = f"{type_} memories" if type_ is not None else what
     name = agent.role.name
@@ -339,7 +343,7 @@ def clear(
         render.line(_NO_STORE)
         return Exit.OK
     if not memories_only and type_ is None:
-        sessions.prune(0)
+        sessions.clear()
     if not sessions_only:
         cleared = memory.clear(type_)
         if cleared.derived:

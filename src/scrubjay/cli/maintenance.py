@@ -180,11 +180,13 @@ def _reported(report: Report, things: str) -> Output:
 
 @scoped("audit", PAGING)
 def audit(jay: Jay, **request: Any) -> Output:
-    """Show the audit trail, oldest first; memories are named by pseudonyms.
+    """Show who did what, the newest last; --cursor 0 begins with the oldest.
 
-    Example: scrubjay audit --limit 20
+    It is the audit trail: memories are named by pseudonyms, never by content.
+
+    Example: scrubjay audit -n 20
     """
-    events = jay.audit(**request)
+    events = jay.audit(**request, newest="cursor" not in request)
     rows = (
         (str(one.count), render.local(one.at), one.verb, one.actor, str(one.number))
         for one in events
@@ -221,7 +223,7 @@ def scopes(**request: Any) -> Output:
     """
     with installed() as engine:
         asked = Paged(**request)
-        found = paged(engine.scopes(), asked.limit, asked.cursor)
+        found = paged(engine.scopes(), asked.limit, asked.cursor, Scope.order)
         closed = engine.unreadable_scopes()
 
     def show() -> None:
@@ -352,4 +354,12 @@ def doctor(*, fix: bool = False) -> Output:
     names = ("check", "state", "finding", "advice")
     rows = [dict(zip(names, row, strict=True)) for row in told]
     code = Exit.FAILURE if left else Exit.OK
-    return Output({"findings": rows}, lambda: render.table(names, told), code=code)
+
+    def show() -> None:
+        if render.on_terminal():  # the advice below its finding, however narrow the screen is
+            said = [(check, state, " → ".join(filter(None, rest))) for check, state, *rest in told]
+            render.table(names[:3], said)
+        else:
+            render.table(names, told)
+
+    return Output({"findings": rows}, show, code=code)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scrubjay import bootstrap, codec, files
 from scrubjay import settings as reading
-from scrubjay.access import Grant, Keys
+from scrubjay.access import Grant, Key, Keys
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import confirm, installed, scope_of, settings
@@ -435,7 +435,7 @@ def list_keys(**request: Any) -> Output:
     """
     with _keys() as keys:
         asked = Paged(**request)
-        found = paged(keys.all(), asked.limit, asked.cursor)
+        found = paged(keys.all(), asked.limit, asked.cursor, Key.order)
     columns = ("id", "name", "scopes", "grants", "actor", "expires", "used")
     rows = (
         (

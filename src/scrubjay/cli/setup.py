@@ -148,16 +148,26 @@ def show() -> Output:
     for key, secret in secrets.items():
         source = GivenBy.ENVIRONMENT if secret else GivenBy.DEFAULT
         values.append(Value(key=key, value="set" if secret else "not set", source=source))
-    rows = (
+    rows = [
         (
             one.key,
             "" if one.value is None else str(one.value),
             f"{one.source} ({one.where})" if one.where else one.source.value,
         )
         for one in values
-    )
-    columns = ("key", "value", "from")
-    return Output({"values": values}, lambda: render.table(columns, rows))
+    ]
+
+    def display() -> None:
+        if render.on_terminal():  # most values are defaults, which need no word
+            told = [
+                (key, value + f" ({one.where or one.source})" * (one.source is not GivenBy.DEFAULT))
+                for one, (key, value, _) in zip(values, rows, strict=True)
+            ]
+            render.table(("key", "value"), told, lead=0)
+        else:
+            render.table(("key", "value", "from"), rows)
+
+    return Output({"values": values}, display)
 
 
 class Shell(StrEnum):

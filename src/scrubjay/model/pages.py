@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Final, Generic, TypeVar, overload
 
+import msgspec
 from msgspec import Meta
 
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Result
-from scrubjay.model.text import CheckedRequest, Name
+from scrubjay.model.text import CheckedRequest
 
 One = TypeVar("One")
+Order = tuple[int | str, ...]
+"""Where an entry stands in a list: the list ascends by it, and no two have the same."""
 PAGE_LIMIT: Final = 10_000
 """Maximum number of entries of a page."""
 Cursor = Annotated[
-    Name | None,
+    Annotated[str, Meta(min_length=1, max_length=65_536)] | None,
     Meta(
         description="Pagination cursor: the `next_cursor` of the page before this one; None for "
         "the first page."
@@ -74,7 +77,7 @@ def place(cursor: str | None, parts: int = 1) -> tuple[int, ...]:
     if len(numbers) != parts or not all(
         one.isdecimal() and one.isascii() and len(one) < 19 for one in numbers
     ):
-        raise InvalidRequest("That is not a cursor of this list.", hint="Begin without a cursor.")
+        raise _unknown()
     return tuple(map(int, numbers))
 
 
@@ -83,13 +86,34 @@ def cursor_at(*numbers: int) -> str:
     return ".".join(map(str, numbers))
 
 
-def paged(found: Sequence[One], limit: int, cursor: str | None) -> Page[One]:
-    """The page of a list that is at hand whole."""
-    (begin,) = place(cursor)
-    end = begin + limit
+def paged(
+    found: Sequence[One], limit: int, cursor: str | None, order: Callable[[One], Order]
+) -> Page[One]:
+    """The page of a list that is at hand whole: keyset pagination.
+
+    A cursor says where the last entry stood, so that what comes or goes meanwhile shifts nothing.
+    """
+    if cursor is not None:
+        after = _order(cursor)
+        if found and [*map(type, after)] != [*map(type, order(found[0]))]:
+            raise _unknown()
+        found = [one for one in found if order(one) > after]
+    last = order(found[limit - 1]) if len(found) > limit else None
     return Page(
-        data=tuple(found[begin:end]), next_cursor=cursor_at(end) if len(found) > end else None
+        data=tuple(found[:limit]),
+        next_cursor=None if last is None else msgspec.json.encode(last).decode(),
     )
+
+
+def _order(cursor: str) -> Order:
+    try:
+        return msgspec.json.decode(cursor, type=Order)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise _unknown() from error
+
+
+def _unknown() -> InvalidRequest:
+    return InvalidRequest("That is not a cursor of this list.", hint="Begin without a cursor.")
 
 
 def every(listing: Callable[..., Page[One]], **fields: object) -> Iterator[One]:

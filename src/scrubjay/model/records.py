@@ -105,7 +105,7 @@ def encode(memory: Memory) -> bytes:
 
 def decode(cell: bytes, *, number: int, version: int) -> Memory:
     """The memory a cell holds; the cell is authentic, so its fields are not checked again."""
-    record: dict[str, Any] = json.loads(cell.decode())
+    record: dict[str, Any] = msgspec.json.decode(cell)
     return _build(record, number=number, version=version)
 
 

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
 
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.model.filters import Filter, KindArg, TagSet, Where, metadata_labels
+from scrubjay.model.filters import Filter, KindArg, KindSet, TagSet, Where, metadata_labels
 from scrubjay.model.memory import (
     ChangeReason,
     ChannelName,
@@ -439,12 +439,19 @@ class _WithIds(CheckedRequest, frozen=True):
 
 
 class Forget(_WithIds, frozen=True, kw_only=True):
-    """Erase memories for good: by ids, session, tags, age or words; exactly one of these."""
+    """Erase memories for good: by ids, session, kinds, tags, age or words; exactly one of these."""
 
     session: Annotated[
         Name | None,
         Meta(description="Session (conversation) to erase: all its memories and turns."),
     ] = None
+    kinds: Annotated[
+        KindSet,
+        Meta(
+            description="Kinds to erase: every memory of one of them, also those out of sight: "
+            "past a limit, archived or hidden."
+        ),
+    ] = frozenset()
     tags: Annotated[
         TagSet, Meta(description="Tags to erase by: memories that have all of them.")
     ] = frozenset()
@@ -478,12 +485,15 @@ class Forget(_WithIds, frozen=True, kw_only=True):
     ] = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.kinds, str):
+            force_setattr(self, "kinds", (self.kinds,))
         CheckedRequest.__post_init__(self)
         named = (self.session, self.before, self.query)
-        given = (self.ids, self.tags, metadata_labels(self.where))
+        given = (self.ids, self.kinds, self.tags, metadata_labels(self.where))
         if sum(map(bool, given)) + sum(one is not None for one in named) != 1:
             raise InvalidRequest(
-                "Forget takes exactly one target: ids, session, tags, where, before or a query.",
+                "Forget takes exactly one target: "
+                "ids, session, kinds, tags, where, before or a query.",
                 hint='For example forget(["mem-…"]) or forget(session="…").',
             )
         if self.unseen and not self.ids:
@@ -493,6 +503,8 @@ class Forget(_WithIds, frozen=True, kw_only=True):
         """Whether a target by tags, metadata or age covers a memory or turn."""
         if self.where:
             return metadata_labels(self.where) <= frozenset(found.labels)
+        if self.kinds:
+            return isinstance(found, Memory) and found.kind in self.kinds
         if isinstance(found, Turn):
             return self.before is not None and found.at < self.before
         if self.before is not None:
@@ -552,6 +564,14 @@ class History(_WithId, frozen=True, kw_only=True):
 
 class LineageRequest(_WithId, frozen=True):
     """Read what one memory was derived from, and what was derived from it."""
+
+
+class AuditRequest(Paged, frozen=True, kw_only=True):
+    """Read the audit trail."""
+
+    newest: Annotated[
+        bool, Meta(description="Return the newest events, instead of those after the cursor.")
+    ] = False
 
 
 class StatisticsRequest(CheckedRequest, frozen=True, kw_only=True):

@@ -51,6 +51,10 @@ class Scope(Struct, frozen=True):
         tenant, slash, owner = text.partition("/")
         return cls(tenant, owner) if slash else cls(LOCAL_TENANT, tenant)
 
+    def order(self) -> tuple[str, str]:
+        """Where it stands in a list of scopes."""
+        return (self.tenant, self.owner)
+
     def __str__(self) -> str:
         return f"{self.tenant}/{self.owner}"
 

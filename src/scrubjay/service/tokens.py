@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from scrubjay.access import Grant, Key, own_origin
+from scrubjay.model.endpoints import addresses
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock
@@ -56,6 +57,19 @@ class VerifyingKey:
     algorithms: tuple[str, ...]
 
 
+class _Here(httpx2.AsyncHTTPTransport):
+    """Plain HTTP to this machine, which is what was checked: a resolver could say another."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        *others, last = addresses(request.url.host)
+        for address in others:
+            request.url = request.url.copy_with(host=address)
+            with suppress(httpx2.ConnectError):
+                return await super().handle_async_request(request)
+        request.url = request.url.copy_with(host=last)
+        return await super().handle_async_request(request)
+
+
 class Publisher:
     """Fetches the keys (JWKS) of one issuer."""
 
@@ -69,6 +83,7 @@ class Publisher:
         """Its keys by id; Unreachable if the fetch fails."""
         client = httpx2.AsyncClient(
             verify=self._verify,
+            transport=_Here() if self._trust.on_loopback else None,
             trust_env=False,
             follow_redirects=False,
             timeout=self._seconds,

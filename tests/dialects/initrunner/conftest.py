@@ -27,6 +27,7 @@ def scene(
 ) -> Scene:
     """An agent in a folder of its own."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))  # where InitRunner would have its databases
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     return Scene(tmp_path, model, cli)

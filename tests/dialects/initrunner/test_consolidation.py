@@ -184,6 +184,6 @@ def test_types_that_are_switched_off_can_still_be_consolidated(scene: Scene) -> 
     scene.model.says = every_one()
     with scene.opened() as agent:
         assert agent.consolidate().memories == 1
-        agent.memory.capture("Nothing", "autonomous_run")
+        agent.memory.capture("Nothing", "autonomous_run", session="run-1")
         kinds = [one.kind for one in agent.memory.newest(limit=9)]
         assert kinds == [Kind.FACT, MemoryType.EPISODIC.kind]

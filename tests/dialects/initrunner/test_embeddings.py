@@ -69,10 +69,13 @@ def test_local_needs_no_key_and_no_network(tmp_path: Path) -> None:
     )
 
 
-def test_a_provider_that_cannot_embed_is_refused_with_the_ways_out() -> None:
+@pytest.mark.parametrize(
+    "named", [{"model": "cohere:embed-4"}, {"provider": "cohere"}, {"provider": "Local"}]
+)
+def test_a_provider_that_cannot_embed_is_refused_with_the_ways_out(named: dict[str, str]) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        embeddings.resolve(EmbeddingConfig(model="cohere:embed-4"), "openai")
-    assert "cohere" in caught.value.message
+        embeddings.resolve(EmbeddingConfig(**named), "openai")
+    assert named.get("provider", "cohere") in caught.value.message
     assert "local" in caught.value.hint
 
 

@@ -151,3 +151,17 @@ def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"SQLite format 3\0" + b"x" * 600)
     with pytest.raises(InvalidRequest, match="no memory database of InitRunner"):
         initrunner.read(path)
+
+
+def test_a_database_at_the_default_path_is_refused_until_it_was_imported(scene: Scene) -> None:
+    folder = scene.folder / ".initrunner" / "memory"
+    folder.mkdir(parents=True)
+    path = database(folder)
+    for command in ("chat", "memory list", "memory export"):
+        done = scene.run(command, stdin="exit\n")
+        assert done.code == 2
+        assert f"scrubjay memory import {scene.file} {path.resolve()}" in done.err
+    assert scene.run("memory import", path).code == 0
+    assert "Alice likes tea" in scene.run("memory list").out
+    scene.write(name="other")
+    assert scene.run("memory list").code == 0  # it is the database of one agent

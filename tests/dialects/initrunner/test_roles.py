@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from scrubjay import InvalidRequest, NotFound
 from scrubjay.surfaces.initrunner import roles
@@ -271,3 +274,42 @@ def test_agents_of_a_delegate_tool_share_what_it_says(tmp_path: Path) -> None:
     (delegate,) = found.delegates
     assert (delegate.name, delegate.role_file) == ("cook", tmp_path / "cook.yaml")
     assert delegate.shared == SharedMemory(store_path="/data/all.db", max_memories=12)
+
+
+# -- files that are no role files ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["~nosuchuser/x.db", "a\0b"], ids=["user", "nul"])
+def test_a_store_path_that_is_none_is_said(tmp_path: Path, path: str) -> None:
+    text = yaml.safe_dump({"store_path": path})
+    with pytest.raises(InvalidRequest, match="store_path"):
+        str(load(tmp_path, f"{BARE}  memory:\n    {text}").scope)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("2026-13-45", "2026-01-01", "!!binary x", "[" * 5_000, "&a [*a]", "{? [1] : 2}"),
+        *("{1: 2}", "9" * 5_000, "!!python/object:os.system {}", "{2026-01-01: 1}", "<<"),
+        *("{<<: 3}", ".nan"),
+    ],
+)
+@pytest.mark.parametrize("place", ["  memory: ", "  role: ", "  extra: ", "  tools: "])
+def test_any_value_is_read_or_refused_with_a_sentence(
+    tmp_path: Path, place: str, value: str
+) -> None:
+    with suppress(InvalidRequest):
+        load(tmp_path, f"{BARE.replace('  role: You help.', '  role: You')}{place}{value}\n")
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(text=st.text(st.sampled_from("ab:-[]{}\"'|>&*!#%@?,.0 \n\t~\0é"), max_size=60))
+def test_any_text_is_read_or_refused_with_a_sentence(tmp_path: Path, text: str) -> None:
+    for path in ("role.yaml", "compose.yaml"):
+        (tmp_path / path).write_text(f"kind: {'Agent' if path[0] == 'r' else 'Compose'}\n{text}")
+    with suppress(InvalidRequest, NotFound):
+        roles.load(tmp_path / "role.yaml")
+    with suppress(InvalidRequest, NotFound):
+        roles.load_service(tmp_path / "compose.yaml", "x")

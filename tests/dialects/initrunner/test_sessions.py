@@ -12,6 +12,8 @@ from pydantic_ai.messages import (
     ModelResponse,
     SystemPromptPart,
     TextPart,
+    ToolCallPart,
+    ToolReturnPart,
     UserPromptPart,
 )
 
@@ -125,14 +127,15 @@ def test_pruning_keeps_the_newest_sessions_and_not_turns(sessions: Sessions) -> 
     assert [one.entries for one in sessions.listed()] == [10, 10]
 
 
-def test_a_resumed_session_shares_the_history_it_goes_on_with(sessions: Sessions) -> None:
+def test_a_resumed_session_shares_the_history_it_goes_on_with(sessions: Sessions, jay: Jay) -> None:
     sessions.save("one", turn(0))
-    sessions.save("two", turn(1), after="one")
-    sessions.save("two", turn(2), after="one")
+    assert sessions.go_on("two", "one")
+    sessions.save("two", turn(1))
+    sessions.save("two", turn(2))
     assert texts(sessions.load("two"))[-4:] == ["question 1", "answer 1", "question 2", "answer 2"]
     assert next(one for one in sessions.listed() if one.name == "two").entries == 6
     assert texts(sessions.load("one")) == ["question 0", "answer 0"]
-    sessions.prune(1)
+    jay.delete_conversation("one")
     assert len(sessions.load("two")) == 4  # what it shared is still there
 
 
@@ -141,7 +144,8 @@ def test_agents_on_one_scope_have_sessions_of_their_own(jay: Jay) -> None:
     mine.save("one", turn(0))
     theirs.save("two", turn(1))
     assert [one.name for one in mine.listed()] == ["one"]
-    assert mine.prune(0) == 1
+    mine.clear()
+    assert not mine.listed()
     assert [one.name for one in theirs.listed()] == ["two"]
 
 
@@ -151,3 +155,50 @@ def test_a_store_that_fails_raises_nothing(sessions: Sessions, jay: Jay) -> None
     assert sessions.save("one", turn(1)) is False
     jay.unfreeze()
     assert sessions.save("one", turn(1))
+
+
+def calling(number: int) -> list[ModelMessage]:
+    """A turn in which the model calls a tool this many times, one call after the other."""
+    said: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart("go")])]
+    for place in range(number):
+        said.append(ModelResponse(parts=[ToolCallPart("look", {}, tool_call_id=str(place))]))
+        said.append(ModelRequest(parts=[ToolReturnPart("look", "x", tool_call_id=str(place))]))
+    return [*said, ModelResponse(parts=[TextPart("done")])]
+
+
+def test_no_history_begins_with_the_result_of_a_call_that_is_cut_off(sessions: Sessions) -> None:
+    history = [*calling(3), *turn(1)]
+    assert texts(trimmed(history, 5)) == ["question 1", "answer 1"]
+    sessions.save("one", history)
+    assert texts(sessions.load("one")) == ["question 1", "answer 1"]
+
+
+def test_a_long_chain_of_calls_is_kept_whole_where_nothing_else_could_begin(
+    sessions: Sessions,
+) -> None:
+    history = [*turn(1), *calling(9)]
+    assert trimmed(history, 5) == history[2:]
+    sessions.save("one", history)
+    assert len(sessions.load("one")) == len(history) - 2
+
+
+def test_a_session_that_another_process_goes_on_with_is_not_pruned(jay: Jay) -> None:
+    mine, theirs = (Sessions(jay, "assistant", most=1) for _ in range(2))
+    theirs.save("theirs", turn(0))
+    mine.save("old", turn(0))
+    mine.save("mine", turn(0))
+    assert mine.prune() == 1
+    assert {one.name for one in mine.listed()} == {"mine", "theirs"}
+    theirs.save("theirs", turn(1))
+    assert len(theirs.load("theirs")) == 4
+    assert theirs.prune() == 1
+    assert [one.name for one in theirs.listed()] == ["theirs"]
+
+
+def test_a_session_whose_process_died_is_pruned_after_a_day(jay: Jay, home: MemoryHome) -> None:
+    dead, mine = (Sessions(jay, "assistant", most=1) for _ in range(2))
+    dead.save("dead", turn(0))
+    home.clock.advance(days=1.1)
+    mine.save("mine", turn(0))
+    assert mine.prune() == 1
+    assert [one.name for one in mine.listed()] == ["mine"]

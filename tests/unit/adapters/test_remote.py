@@ -87,6 +87,19 @@ def test_a_name_that_leads_to_this_machine_gets_nothing_without_its_certificate(
     assert heard == []
 
 
+def test_what_was_checked_is_what_is_connected_to_whatever_a_resolver_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Plain HTTP is for this machine, so that no resolver can lead a text elsewhere by its name."""
+    with serve_embeddings() as server:
+        loopback.lying_resolver(monkeypatch)
+        url = server.base_url.replace("127.0.0.1", "localhost")
+        remote(url, seconds=0.5, attempts=1, clock=SystemClock()).post(
+            "/embeddings", b'{"input": ["tea"]}', {}, most_bytes=100_000
+        )
+        assert len(server.requests) == 1
+
+
 @pytest.mark.parametrize("drip", DRIPS)
 def test_an_endpoint_that_drips_is_given_up_at_the_deadline(drip: str) -> None:
     """Whatever it never finishes: each byte in time is no answer in time."""

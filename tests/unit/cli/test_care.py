@@ -214,3 +214,12 @@ def test_a_week_begins_on_monday(cli: CommandLine) -> None:
     cli.remember("tea")
     for monday in cli.good("stats", "--json").json["weeks"]:
         assert date.fromisoformat(monday).weekday() == 0
+
+
+def test_audit_shows_the_newest_events_and_with_a_cursor_the_oldest(cli: CommandLine) -> None:
+    ids = [cli.remember(f"tea {number}") for number in range(6)]
+    cli.good("pin", ids[0][:12])
+    counts = [line.split("\t")[0] for line in cli.good("audit", "-n", 4).out.splitlines()]
+    assert counts == ["4", "5", "6", "7"]
+    assert cli.good("audit", "-n", 4).out.splitlines()[-1].split("\t")[2] == "pin"
+    assert cli.good("audit", "-n", 1, "--cursor", 0).out.startswith("1\t")

@@ -22,6 +22,7 @@ from scrubjay.model.memory import Kind
 from scrubjay.model.requests import (
     Amend,
     BriefRequest,
+    Destroy,
     FreezeRequest,
     Get,
     History,
@@ -250,3 +251,29 @@ def test_a_memory_that_is_past_a_limit_by_now_is_not_taken_back(engine: Kernel) 
         archive(engine, tea, archived=False)
     engine.amend(ALICE, Amend(tea, archived=False, pinned=True))
     assert contents(engine) == ["water", "tea"]
+
+
+def test_an_archived_memory_is_found_by_the_beginning_of_its_id(home: MemoryHome) -> None:
+    """Also after a rotation, a load and a restore, and no more once it is forgotten."""
+    engine = home.engine()
+    public_id = retain(engine, "tea")
+    archive(engine, public_id)
+    begin = public_id[:8]
+    assert engine.get(ALICE, Get(begin)).content == "tea"
+    assert [one.content for one in engine.history(ALICE, History(begin))] == ["tea"]
+    engine.rotate(ALICE)
+    raw, made = engine.backup(ALICE)
+    exported = engine.export(ALICE).content
+    engine.load(BOB, Load(exported))
+    assert home.engine().get(BOB, Get(begin)).archived_at is not None
+    engine.destroy(ALICE, Destroy(confirm="local/alice"))
+    engine.open(ALICE, anew=True)
+    engine.restore(ALICE, Restore(raw, key=made.key))
+    assert engine.get(ALICE, Get(begin)).content == "tea"
+    archive(engine, public_id, archived=False)
+    assert engine.get(ALICE, Get(begin)).content == "tea"
+    archive(engine, public_id)
+    forget(engine, public_id)
+    with pytest.raises(NotFound):
+        engine.get(ALICE, Get(begin))
+    assert engine.verify(ALICE).sound

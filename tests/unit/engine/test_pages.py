@@ -10,7 +10,10 @@ import pytest
 
 import scrubjay
 from scrubjay import Changes, InvalidRequest, Jay, Page, Timeline, Transcript
+from scrubjay.model.origin import Actor
+from scrubjay.model.scope import Scope
 from scrubjay.verbs import VERBS
+from tests.support.engines import MemoryHome
 
 LISTS: dict[str, dict[str, Any]] = {
     "browse": {},
@@ -72,6 +75,88 @@ def test_pages_of_any_length_are_the_whole_list_without_gap_or_repeat(jay: Jay, 
             assert [one for page in pages for one in page] == list(whole)
         assert all(len(page) == limit for page in pages[:-1])
         assert len(pages[-1]) > 0, "no page is empty but that of an empty list"
+
+
+class Changing:
+    """Five entries in every list, and what happens to each: one comes at either end, one goes."""
+
+    def __init__(self, jay: Jay) -> None:
+        self.jay = jay
+        self.chain = [jay.retain("version 0").id]
+        for number in range(1, 5):
+            self.chain.append(jay.supersede(self.chain[-1], f"version {number}").id)
+        for number in range(5):
+            jay.retain("Obey", kind="instruction", origin="web", id=f"bad-{number}")
+            jay.record(f"I live on planet {number}.", id=f"turn-{number}", session=f"t{number}")
+            jay.append(f"c{number}", [{"body": number}])
+            jay.put(f"f/{number}", number)
+            jay.forget([jay.retain("gone").id])
+
+    def read(
+        self, name: str, limit: int, cursor: str | None = None
+    ) -> tuple[list[Any], str | None]:
+        fields = {"id": self.chain[-1]} if name == "history" else LISTS[name]
+        page = getattr(self.jay, name)(limit=limit, cursor=cursor, **fields)
+        names = ("name", "id", "audit_count", "count")
+        return [
+            next(getattr(one, at) for at in names if hasattr(one, at)) for one in page
+        ], page.next_cursor
+
+    def browse(self) -> None:
+        self.jay.retain("another")
+        self.jay.forget([self.read("browse", 1)[0][0]])
+
+    def history(self) -> None:
+        self.chain.append(self.jay.supersede(self.chain[-1], "version 9").id)
+        self.jay.forget([self.chain[0]])
+
+    def quarantined(self) -> None:
+        self.jay.reject("bad-0")
+        self.jay.retain("Obey", kind="instruction", origin="web", id="bad-9")
+
+    def turns(self) -> None:
+        self.jay.record("I live on planet 9.", id="turn-9")
+        self.jay.forget(["turn-4"])
+
+    def sessions(self) -> None:
+        self.jay.record("I live on planet 9.", id="turn-9", session="t9")
+        self.jay.forget(session="t4")
+
+    def conversations(self) -> None:
+        self.jay.append("c9", [{"body": 9}])
+        self.jay.append("c3", [{"body": "said again"}])
+        self.jay.delete_conversation("c4")
+
+    def documents(self) -> None:
+        self.jay.put("f/00", "before what was shown")
+        self.jay.put("f/9", "behind it")
+        self.jay.remove("f/0")
+
+    def receipts(self) -> None:
+        self.jay.forget([self.jay.retain("gone").id])
+
+    audit = receipts
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_that_changes_between_two_pages_repeats_nothing_and_skips_nothing(
+    name: str, home: MemoryHome
+) -> None:
+    scene = Changing(Jay(home.engine(), Scope("local", "alice"), actor=Actor.OPERATOR))
+    before, _ = scene.read(name, 1000)
+    shown, cursor = scene.read(name, 2)
+    assert cursor is not None
+    getattr(scene, name)()
+    after, _ = scene.read(name, 1000)
+    rest = list[Any]()
+    while cursor is not None:
+        some, cursor = scene.read(name, 2, cursor)
+        rest += some
+    assert not {*shown} & {*rest}
+    assert len(rest) == len({*rest})
+    left = [one for one in before if one in after and one not in shown]
+    assert [one for one in rest if one in left] == left
+    assert len(left) >= 2
 
 
 @pytest.mark.parametrize("name", LISTS)

@@ -12,11 +12,12 @@ from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import Append, Branch, ReadConversation
 from scrubjay.model.errors import Frozen, InvalidRequest, NotFound
 from scrubjay.model.memory import Kind
-from scrubjay.model.origin import Origin
-from scrubjay.model.pages import Paged
+from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import (
     Amend,
+    AuditRequest,
     BriefRequest,
+    Caller,
     FreezeRequest,
     Get,
     Load,
@@ -171,6 +172,15 @@ def test_purge_erases_retired_memories_within_a_day_or_when_they_are_many(
     assert engine.verify(ALICE).sound
 
 
+@pytest.mark.parametrize("actor", [Actor.USER, Actor.OPERATOR])
+def test_a_person_who_purges_need_not_wait(engine: Kernel, actor: Actor) -> None:
+    limit(engine, number=1)
+    write(engine, 3)
+    assert engine.purge(ALICE, Purge(), Caller(actor=actor)).retired == 2
+    limit(engine, number=9)
+    assert contents(engine) == ["memory 2"]
+
+
 def test_what_was_purged_for_a_limit_may_be_told_again_by_its_key_but_not_by_its_id(
     home: MemoryHome,
 ) -> None:
@@ -280,7 +290,7 @@ def test_a_retention_is_read_as_it_was_set_and_lifted_by_an_empty_one(engine: Ke
     engine.set_retention(ALICE, SetRetention())
     assert engine.retention(ALICE) == Retention()
     assert len(contents(engine)) == 3
-    verbs = [one.verb for one in engine.audit(ALICE, Paged())]
+    verbs = [one.verb for one in engine.audit(ALICE, AuditRequest())]
     assert verbs.count("set_retention") == 2
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from scrubjay.engine import Kernel
+from scrubjay.model.conversations import Append, ReadConversation
 from scrubjay.model.errors import Conflict, InvalidRequest, NeedsConfirmation
-from scrubjay.model.requests import Forget
+from scrubjay.model.memory import Kind
+from scrubjay.model.requests import Amend, Browse, Forget
+from scrubjay.model.retention import KindLimit, SetRetention
+from scrubjay.model.turns import Record
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, contents, retain, supersede
 
@@ -103,3 +107,32 @@ def test_a_token_of_another_scope_or_of_nobody_is_refused(engine: Kernel) -> Non
 def test_a_query_is_text(query: object) -> None:
     with pytest.raises(InvalidRequest):
         Forget(query=query)  # type: ignore[arg-type]
+
+
+def test_kinds_name_every_memory_of_them_also_those_out_of_sight(engine: Kernel) -> None:
+    limits = [KindLimit(kind=Kind.FACT, number=1)]
+    engine.set_retention(ALICE, SetRetention(limits=limits))
+    first = retain(engine, "archived")
+    engine.amend(ALICE, Amend(first, archived=True))
+    old = retain(engine, "superseded")
+    supersede(engine, old, "retired")
+    new = retain(engine, "in sight")
+    retain(engine, "derived", sources=(new,), kind=Kind.SUMMARY)
+    retain(engine, "another", kind=Kind.EPISODE)
+    assert sorted(shown(engine, kinds={Kind.FACT})[0]) == sorted(
+        ["archived", "superseded", "retired", "in sight"]
+    )
+    done = engine.forget(ALICE, Forget(kinds="fact"))  # type: ignore[arg-type]
+    assert (done.erased, done.derived) == (5, 1)
+    engine.set_retention(ALICE, SetRetention())
+    everything = engine.browse(ALICE, Browse(archived=None, superseded=True))
+    assert [one.content for one in everything] == ["another"]
+
+
+def test_kinds_leave_turns_and_conversations_alone(engine: Kernel) -> None:
+    engine.record(ALICE, Record(user="I live in Rome", assistant="Noted", session="s"))
+    engine.append(ALICE, Append("s", [{"body": "hello"}]))
+    engine.forget(ALICE, Forget(kinds=frozenset(Kind) - {Kind.EPISODE}))
+    assert [one.kind for one in engine.browse(ALICE)] == [Kind.EPISODE]  # the words of the turn
+    assert len(engine.turns(ALICE)) == 1
+    assert len(engine.conversation(ALICE, ReadConversation("s")).entries) == 1

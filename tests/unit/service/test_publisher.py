@@ -23,7 +23,7 @@ from scrubjay.testing.clock import FakeClock
 from tests.certificates import certificate_for_localhost
 from tests.support.dripping import DRIPS, FLOOD, dripping
 from tests.support.issuer import DISCOVERY, KEYS, Issuer, SigningKey, private_key, serve_issuer
-from tests.support.loopback import Failure
+from tests.support.loopback import Failure, lying_resolver
 
 
 @pytest.fixture
@@ -96,6 +96,16 @@ def test_an_issuer_that_takes_too_long_is_given_up(issuer: Issuer) -> None:
     issuer.failures.append(Failure(delay=30))
     with pytest.raises(Unreachable, match="in time"):
         fetched(issuer, seconds=0.05)
+
+
+def test_the_keys_of_an_issuer_on_this_machine_come_from_it_whatever_a_resolver_says(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No certificate is looked at there, so the name must not lead to where others publish keys."""
+    url = issuer.url.replace("127.0.0.1", "localhost")
+    issuer.document |= {"issuer": url, "jwks_uri": f"{url}{KEYS}"}
+    lying_resolver(monkeypatch)
+    assert set(asyncio.run(Publisher(trust(url), seconds=2).keys())) == {issuer.key.kid}
 
 
 @pytest.mark.parametrize("drip", DRIPS)

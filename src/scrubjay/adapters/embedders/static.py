@@ -10,17 +10,19 @@ vocabulary), 32 bytes of SHA-256 over all that follows, the vocabulary as lines 
 
 from __future__ import annotations
 
+import re
 import struct
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
 from scrubjay.model.errors import EmbedderError, Timeout
+from scrubjay.model.words import CACHED_WORDS, WordCache
 from scrubjay.ports import Clock, Floats
 
 if TYPE_CHECKING:
@@ -37,11 +39,14 @@ BATCH_TOKENS = 4096
 UNKNOWN = "[UNK]"
 ENGLISH = frozenset({"english"})
 LONGEST_WORD = 100
-CACHED_WORDS = 50_000
 _CJK = (
     *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2CEAF)),
     *((0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
 )
+
+
+_SPACES = re.compile(r"[^\S\v\f\x1c-\x1f\x85]+")
+"""What separates words; the control characters among white space vanish, and so join them."""
 
 
 class _Folding(dict[int, str]):
@@ -65,32 +70,23 @@ class _Folding(dict[int, str]):
         return folded
 
 
-class _PiecesOf(dict[str, list[int]]):
-    """Cache of the pieces of words; a look costs no call and takes no lock."""
-
-    def __init__(self, split: Callable[[str], list[int]]) -> None:
-        super().__init__()
-        self._split = split
-
-    def __missing__(self, word: str) -> list[int]:
-        if len(self) >= CACHED_WORDS:
-            self.clear()  # the words of a language are soon back
-        found = self[word] = self._split(word)
-        return found
-
-
 class WordPiece:
     """Tokenizer of BERT's uncased models: the longest piece that fits, again and again."""
 
-    def __init__(self, vocabulary: Sequence[str]) -> None:
+    def __init__(self, vocabulary: Sequence[str], cached: int = CACHED_WORDS) -> None:
         self._numbers = {piece: number for number, piece in enumerate(vocabulary)}
         self.unknown = self._numbers[UNKNOWN]
         """The number of an unknown token."""
         self._folding = _Folding()
-        self._known = _PiecesOf(self._split)
+        self._known = WordCache(self._split, cached)
+        self._between_spaces = WordCache(self._fold, cached)
 
     def pieces(self, text: str) -> list[int]:
         """The numbers of the pieces of a text, in order."""
+        found = text.split() if text.isprintable() else _SPACES.split(text)
+        return list(chain.from_iterable(map(self._between_spaces.__getitem__, found)))
+
+    def _fold(self, text: str) -> list[int]:
         folded = unicodedata.normalize("NFD", text.lower()).translate(self._folding)
         return list(chain.from_iterable(map(self._known.__getitem__, folded.split())))
 
@@ -145,14 +141,14 @@ class StaticEmbedder:
         """One row per text, in their order, of length 1; zeros where no token is known."""
         import numpy as np
 
-        rows = np.zeros((len(texts), self.dimensions), np.float32)
+        rows = np.empty((len(texts), self.dimensions), np.float32)
         for start, tokens in _batches(self._table.tokenizer, texts):
             if deadline is not None and self._clock.monotonic() >= deadline:
                 raise Timeout("The texts were not embedded by the deadline.")
-            rows[start : start + len(tokens)] = self._pool(tokens)
-        lengths = np.sqrt((rows * rows).sum(axis=1))
-        lengths[lengths == 0] = 1
-        rows /= lengths[:, None]
+            found = self._pool(tokens)
+            lengths = np.sqrt((found * found).sum(axis=1))
+            lengths[lengths == 0] = 1
+            np.divide(found, lengths[:, None], out=rows[start : start + len(tokens)])
         return rows
 
     def _pool(self, texts: Sequence[Sequence[int]]) -> Floats:
@@ -160,9 +156,13 @@ class StaticEmbedder:
         import numpy as np
 
         table, rows = self._table, np.empty((len(texts), self.dimensions), np.float32)
-        for row, tokens in zip(rows, texts, strict=True):
+        tokens = np.fromiter(chain.from_iterable(texts), np.intp)
+        scale, steps = table.scale.take(tokens), table.steps.take(tokens, axis=0)
+        first = 0
+        for row, last in zip(rows, accumulate(map(len, texts)), strict=True):
             # Not by BLAS: it would wake its threads, in the process of whoever uses this.
-            np.einsum("i,ij->j", table.scale[tokens], table.steps[tokens], out=row)
+            np.einsum("i,ij->j", scale[first:last], steps[first:last], out=row)
+            first = last
         return rows
 
     @cached_property

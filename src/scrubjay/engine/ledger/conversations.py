@@ -44,7 +44,7 @@ from scrubjay.model.errors import (
     Stale,
 )
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.pages import Page, paged, place
+from scrubjay.model.pages import Page, cursor_at, place
 from scrubjay.model.requests import Caller
 from scrubjay.model.results import Outcome
 from scrubjay.model.rows import Collection, Row
@@ -363,15 +363,20 @@ def read(opened: OpenScope, request: ReadConversation, *, actor: Actor) -> Trans
 
 def listed(opened: OpenScope, request: ListConversations, *, actor: Actor) -> Page[Conversation]:
     """Conversations, the last written first; no entry is opened."""
-    (begin,) = place(request.cursor)
+    (before,) = place(request.cursor)
 
-    def look(view: View) -> list[Conversation]:
-        said = (record_of(opened, row) for row in records(opened, view))
-        return list(islice(filter(request.accepts, said), begin + request.limit + 1))
+    def look(view: View) -> list[tuple[Row, Conversation]]:
+        rows = (row for row in records(opened, view) if not before or row.seq < before)
+        said = ((row, record_of(opened, row)) for row in rows)
+        accepted = (one for one in said if request.accepts(one[1]))
+        return list(islice(accepted, request.limit + 1))
 
     found = opened.read(look)
     opened.note_read("conversations", actor)
-    return paged(found, request.limit, request.cursor)
+    return Page(
+        data=tuple(record for _, record in found[: request.limit]),
+        next_cursor=cursor_at(found[-2][0].seq) if len(found) > request.limit else None,
+    )
 
 
 # -- erasing ---------------------------------------------------------------------------------

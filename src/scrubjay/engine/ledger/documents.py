@@ -315,7 +315,7 @@ def listed(opened: OpenScope, request: ListDocuments, *, actor: Actor) -> Page[D
 
     found = opened.read(look)
     opened.note_read("documents", actor)
-    return paged(found, request.limit, request.cursor)
+    return paged(found, request.limit, request.cursor, lambda one: one.name)
 
 
 # -- erasing ---------------------------------------------------------------------------------

@@ -28,15 +28,21 @@ _SHOWN: Final = 500
 def mark_tainted(
     opened: OpenScope, session: str, origin: Origin = Origin.WEB, *, actor: Actor
 ) -> Origin:
-    """Taint a session: it has read text of this origin; returns the least trusted one so far."""
-    return opened.write(lambda tx: taint(opened, tx, session, origin, actor=actor))
+    """Taint a session: it has read text of this origin; returns the least trusted one so far.
+
+    Also in a frozen scope: what the session writes later must not be trusted more.
+    """
+    return opened.write(lambda tx: taint(opened, tx, session, origin, actor=actor), frozen_too=True)
 
 
 def taint(opened: OpenScope, tx: Tx, session: str, origin: Origin, *, actor: Actor) -> Origin:
-    """Taint a session in a transaction; returns the least trusted origin it has read."""
+    """Taint a session in a transaction; returns the least trusted origin it has read.
+
+    Trusted text taints nothing.
+    """
     state = _state(opened, tx, session)
     seen = lowest([origin, Origin(str(state.get("tainted", origin.value)))])
-    if state.get("tainted") != seen.value:
+    if not seen.trusted and state.get("tainted") != seen.value:
         _write(opened, tx, session, {**state, "tainted": seen.value})
         opened.trail.record(tx, f"taint.{seen.value}", actor)
     return seen

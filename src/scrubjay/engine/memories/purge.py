@@ -31,7 +31,10 @@ _FOR_GOOD = frozenset({"expired", "superseded"})
 
 
 def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Purged:
-    """Delete what is past its time, by the policy if no days are given; returns the counts."""
+    """Delete what is past its time, by the policy if no days are given; returns the counts.
+
+    A schedule saves work and waits for a batch of what is past a cap; a person means now.
+    """
     ports, now = opened.ports, opened.ports.clock.now()
     days = ports.policy.superseded_days if superseded_days is None else superseded_days
     limit, today = now - timedelta(days=days), day(now)
@@ -55,7 +58,10 @@ def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Pu
     finders = (
         ("expired", expired),
         ("superseded", superseded),
-        ("retired", partial(retention.past_limits, opened, now=now)),
+        (
+            "retired",
+            partial(retention.past_limits, opened, now=now, at_once=actor is not Actor.SYSTEM),
+        ),
         ("idle", partial(retention.past_use, opened, now=now)),
     )
     counts = {

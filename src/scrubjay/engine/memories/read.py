@@ -7,13 +7,13 @@ from heapq import heappush, heapreplace
 
 from scrubjay.engine.scope.open_scope import OpenScope, living
 from scrubjay.engine.scope.sealed_values import NEVER, Recalls
-from scrubjay.model.errors import NotFound
-from scrubjay.model.memory import Memory
+from scrubjay.model.errors import Frozen, NotFound
+from scrubjay.model.memory import Memory, made_id
 from scrubjay.model.origin import Actor
 from scrubjay.model.overview import Change, Changes, Lineage, RecallCounter, Relative
 from scrubjay.model.pages import Page, Paged, cursor_at, place
 from scrubjay.model.requests import Browse
-from scrubjay.model.rows import Collection
+from scrubjay.model.rows import Collection, Freeze
 from scrubjay.ports import View
 
 _PAGE = 256
@@ -30,6 +30,7 @@ def get(
     """One memory by id, superseded or not; NotFound if it is unknown, forgotten or expired."""
 
     def look(view: View) -> Memory | None:
+        _check_given(opened, view, actor)
         found = opened.peek(view, public_id)
         return None if found is None else opened.limits.seen(view, found)
 
@@ -40,6 +41,12 @@ def get(
     if memory is None or (as_of is None and memory.expired(opened.ports.clock.now())):
         raise not_here(public_id)
     return memory
+
+
+def _check_given(opened: OpenScope, view: View, actor: Actor) -> None:
+    """Frozen if recall is frozen, too: then an agent is given no memory, however it asks."""
+    if actor is Actor.AGENT and view.head().frozen is Freeze.ALL:
+        raise Frozen(f"The scope {opened.scope} is frozen, reading by agents included.")
 
 
 def read_live(opened: OpenScope, view: View, public_id: str) -> Memory:
@@ -77,6 +84,7 @@ def browse(opened: OpenScope, request: Browse, *, actor: Actor = Actor.USER) -> 
         # Walks back through the changes, keeping the youngest matches. A row is never older in
         # the order of changes than in that of creation: as soon as the walk is behind the oldest
         # match kept, nothing that could replace it is left.
+        _check_given(opened, view, actor)
         kept: list[tuple[int, Memory]] = []
         before = _LAST
         while rows := view.latest(Collection.MEMORY, before, _PAGE):
@@ -103,10 +111,25 @@ def browse(opened: OpenScope, request: Browse, *, actor: Actor = Actor.USER) -> 
     )
 
 
+def archived_ids(opened: OpenScope, prefix: str) -> list[str]:
+    """The ids of archived memories that begin so, of those made here; reads every row."""
+
+    def look(view: View) -> set[str]:
+        before, found = _LAST, set[str]()
+        while rows := view.latest(Collection.MEMORY, before, _PAGE):
+            some = (one for one in map(opened.unseal, rows) if one.archived_at is not None)
+            found |= {one.id for one in some if one.id.startswith(prefix) and made_id(one.id)}
+            before = rows[-1].seq
+        return found
+
+    return sorted(opened.read(look))
+
+
 def history(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> tuple[Memory, ...]:
     """All versions of a memory, oldest first, without forgotten ones."""
 
     def look(view: View) -> tuple[Memory, ...]:
+        _check_given(opened, view, actor)
         here = opened.peek(view, public_id)
         chain = [here] if here else []
         while chain and (previous := opened.peek(view, chain[0].supersedes)):

@@ -118,8 +118,10 @@ def same_before(opened: OpenScope, tx: Tx, memory: Memory) -> Memory | None:
     return None
 
 
-def past_limits(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
-    """The retired memories, if there are enough of them, or one has waited for a day."""
+def past_limits(
+    opened: OpenScope, view: View, now: datetime, *, at_once: bool = False
+) -> list[bytes]:
+    """The retired memories, `at_once` or if there are enough of them, or one has waited a day."""
     state = opened.limits.read(view)
     if state is None or not any(one.number or one.days for one in state.policy.limits):
         return []
@@ -128,7 +130,8 @@ def past_limits(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
         for row, memory in opened.memories(view)
         if memory.current and state.retired(memory, now)
     ]
-    if len(found) < BATCH and not any(state.waited(memory, now) for _, memory in found):
+    due = at_once or len(found) >= BATCH
+    if not due and not any(state.waited(memory, now) for _, memory in found):
         return []
     return [row_id for row_id, _ in found]
 

@@ -153,7 +153,7 @@ def scopes(ports: Ports) -> tuple[tuple[Scope, ...], tuple[str, ...]]:
         return (), ()
     key = installation_key(ports)
     names = {one.address: scope_name(key, one) for one in entries}
-    found = sorted((one for one in names.values() if one), key=lambda one: (one.tenant, one.owner))
+    found = sorted((one for one in names.values() if one), key=Scope.order)
     return tuple(found), tuple(address for address, name in names.items() if name is None)
 
 

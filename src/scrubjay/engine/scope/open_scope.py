@@ -36,7 +36,7 @@ from scrubjay.model.errors import (
     SealBroken,
     StoreError,
 )
-from scrubjay.model.memory import Memory
+from scrubjay.model.memory import PREFIX_CHARS, Memory, made_id
 from scrubjay.model.results import ErasedCell
 from scrubjay.model.retention import Duplicates
 from scrubjay.model.rows import Collection, Due, Freeze, Head, Row
@@ -156,6 +156,10 @@ class OpenScope:
         """Keyed hash of what a memory says, in plain words, as copies are compared."""
         # No session has such a name, so that it cannot be taken for one.
         return self._session_mac.short(f"\0said\0{memory.kind}\0{plain_words(memory.content)}")
+
+    def begins_hash(self, public_id: str) -> bytes:
+        """Keyed hash of the beginning of an id, by which it may be asked for."""
+        return self._session_mac.short(f"\0begins\0{public_id[:PREFIX_CHARS]}")
 
     def sign(self, memory: Memory) -> str:
         """Signature of an approval: an HMAC over the text of a memory."""
@@ -436,6 +440,8 @@ class OpenScope:
         state = self.limits.follow(tx, memory, row.born)
         if state is not None and state.policy.duplicates is Duplicates.LATEST and memory.current:
             tx.link(self.said_hash(memory), row.id)
+        if memory.archived_at is not None and made_id(memory.id):  # it is in no index
+            tx.link(self.begins_hash(memory.id), row.id)
         return row
 
     def erase_memory(self, tx: Tx, row: Row, memory: Memory | None) -> None:

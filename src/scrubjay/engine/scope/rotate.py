@@ -54,7 +54,8 @@ def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
 def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
     """Re-encrypt the remaining rows of a rotation and delete the old keys; stop after `seconds`.
 
-    Returns how many rows were re-encrypted. Two processes may finish one rotation together.
+    Returns how many rows were re-encrypted. Two processes may finish one rotation together; one
+    that finds a later rotation begun leaves it to that one, and it stays due in the head.
     """
     clock = opened.ports.clock
     deadline = None if seconds is None else clock.monotonic() + seconds
@@ -99,6 +100,8 @@ def _reseal_batch(
 ) -> tuple[int, int]:
     """Re-encrypt one batch; returns the seq to continue from (-1 at the end) and the count.
 
+    A later rotation that was begun meanwhile ends it: whoever began that has the same rows to do.
+
     It is read and sealed outside of the transaction, which exchanges what is still as it was read:
     a row that was written or erased meanwhile has no need of it.
     """
@@ -125,19 +128,20 @@ def _reseal_batch(
         opened.put_blobs(streams, erasing=True)
         opened.ports.reach(Failpoint.BLOB_WRITTEN)
 
-    def store(tx: Tx) -> frozenset[bytes]:
-        if tx.head().at(collection).epoch != epoch or pending_blobs.claim(tx, streams):
-            return frozenset()  # too late: the next batch begins where this one did
-        return tx.reseal(collection, resealed)
+    def store(tx: Tx) -> tuple[bool, frozenset[bytes]]:
+        late = tx.head().at(collection).epoch != epoch
+        if late or pending_blobs.claim(tx, streams):
+            return late, frozenset()  # the next batch, if any, begins where this one did
+        return late, tx.reseal(collection, resealed)
 
-    done = opened.write(store, frozen_too=True, erasing=True)
+    late, done = opened.write(store, frozen_too=True, erasing=True)
     opened.ports.reach(Failpoint.ROTATE_BATCH_SEALED)
     for row, new in resealed:
         if row.blob is not None and row.blob != new.blob:
             orphan = row.blob if row.id in done else new.blob
             opened.ports.blobs.delete(opened.address, str(orphan))
     if not done:
-        return after, 0
+        return -1 if late else after, 0
     return (resealed[-1][0].seq if more else -1), len(done)
 
 

@@ -20,10 +20,12 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import chain, pairwise, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from scrubjay.model.words import WordCache
 
 if TYPE_CHECKING:
     from Stemmer import Stemmer
@@ -43,7 +45,6 @@ MEMBER_SHARE = 0.5
 """Weight of a hyponym: a dog is a pet, but a question for pets is not one for dogs alone."""
 LONGEST_WORD = 64
 LONGEST_STEMMED = 256
-CACHED_WORDS = 1 << 16
 SAMPLE_WORDS = 200
 """Number of words used for language detection."""
 
@@ -220,21 +221,9 @@ def proper_names(text: str) -> set[str]:
     return {match.casefold() for match in _PROPER_NAME.findall(text)}
 
 
-class _TermsOf(dict[str, tuple[str, ...]]):
-    """Cache of the terms of words in one language; a look costs no call."""
-
-    def __init__(self, language: str) -> None:
-        super().__init__()
-        self._language = language
-
-    def __missing__(self, word: str) -> tuple[str, ...]:
-        if len(self) >= CACHED_WORDS:
-            self.clear()  # the words of a language are soon back
-        found = self[word] = _terms(word, self._language)
-        return found
-
-
-_terms_in = cache(_TermsOf)
+@cache
+def _terms_in(language: str) -> WordCache[tuple[str, ...]]:
+    return WordCache(partial(_terms, language=language))
 
 
 def _terms(word: str, language: str) -> tuple[str, ...]:
@@ -334,6 +323,11 @@ def _speakers() -> dict[str, tuple[str, ...]]:
     return table
 
 
+def heard(word: str) -> tuple[str, ...]:
+    """The languages that have a word as a stop word: it is a vote for each of them."""
+    return _speakers().get(word, ())
+
+
 def recognize(found: list[str], default: str = DEFAULT_LANGUAGE) -> str:
     """Language detection: by the most stop words, or by the script."""
     sample = found[:SAMPLE_WORDS]
@@ -399,29 +393,45 @@ LONGEST_INSTRUCTION = 400
 
 _SIGN_WORD = re.compile(r"\w+")
 _DIGIT = re.compile(r"\d")
+_DIGITS = "digits"
+_HINTS: Final = ("times", "time_hints", "instruction_hints", "preference_hints", _DIGITS)
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
     """Surface features of one text, such as naming a time or being a question."""
 
-    timed: bool
-    asks: bool
-    instructs: bool
-    prefers: bool
+    timed: bool = False
+    asks: bool = False
+    instructs: bool = False
+    prefers: bool = False
 
 
-def read_signs(text: str) -> Signs:
-    """The signs of a text.
+def hints(text: str) -> int:
+    """Which signs the words of a text hint at, as bits: those of its parts are those of them all.
 
-    Most texts have none; a quick test for typical words avoids running the patterns.
+    Most texts hint at none, so that no pattern is tried.
     """
-    seen = text[:SEEN_CHARS].lower().replace("\u2019", "'")
+    seen = _seen(text)
     found = set(_SIGN_WORD.findall(seen))
+    bits = 0 if _DIGIT.search(seen) is None else 1 << _HINTS.index(_DIGITS)
+    for place, name in enumerate(_HINTS[:-1]):
+        bits |= (not found.isdisjoint(_listed("sign_words", name))) << place
+    return bits
+
+
+def _seen(text: str) -> str:
+    return text[:SEEN_CHARS].lower().replace("\u2019", "'")
+
+
+def read_signs(text: str, hinting: int | None = None) -> Signs:
+    """The signs of a text; `hinting` are its hints, if they are known."""
+    seen = _seen(text)
+    bits = hints(text) if hinting is None else hinting
     plain = seen.isascii()
 
     def hinted(name: str) -> bool:
-        return not found.isdisjoint(_listed("sign_words", name))
+        return bool(bits >> _HINTS.index(name) & 1)
 
     def shown(name: str) -> bool:
         return pattern("signs", name).search(seen) is not None
@@ -429,7 +439,7 @@ def read_signs(text: str) -> Signs:
     return Signs(
         timed=hinted("times")
         or (hinted("time_hints") and shown("time_phrase"))
-        or (_DIGIT.search(seen) is not None and shown("time_number"))
+        or (hinted(_DIGITS) and shown("time_number"))
         or (not plain and shown("time_elsewhere")),
         asks=text.rstrip()[-1:] in {"?", "？"},
         instructs=len(text) <= LONGEST_INSTRUCTION

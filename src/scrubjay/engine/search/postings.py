@@ -11,16 +11,16 @@ import math
 import struct
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate, chain, repeat
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrubjay.engine.search.analysis import CACHED_WORDS, Wanted
+from scrubjay.engine.search.analysis import Wanted
 from scrubjay.engine.search.sounds import heard_as
+from scrubjay.model.words import WordCache
 
 Floats: TypeAlias = NDArray[np.float32]
 Keys: TypeAlias = NDArray[np.uint64]
@@ -49,14 +49,16 @@ _MAGIC = b"SJP1"
 _NOTHING = (np.empty(0, np.uint32), np.empty(0, np.uint16))
 
 
-@lru_cache(CACHED_WORDS)
-def _digest(term: str) -> bytes:
-    return blake2b(term.encode(), digest_size=8).digest()
+def _key(term: str) -> int:
+    return int.from_bytes(blake2b(term.encode(), digest_size=8).digest())
 
 
-def keys_of(terms: Iterable[str]) -> Keys:
+_KEYS: Final = WordCache(_key)
+
+
+def keys_of(terms: Collection[str]) -> Keys:
     """The numbers terms are known by; two of a hundred thousand share one in 10^9 scopes."""
-    return np.frombuffer(b"".join(map(_digest, terms)), ">u8").astype(np.uint64)
+    return np.fromiter(map(_KEYS.__getitem__, terms), np.uint64, len(terms))
 
 
 class TermRows(Protocol):
@@ -93,8 +95,13 @@ class Postings:
             lengths.append(len(terms))
             held.append(len(terms) + len(marked))
         rows = np.repeat(np.arange(len(lengths), dtype=np.uint32), held)
-        counts = np.ones(len(rows), np.uint16)
-        return cls._gather(keys_of(found), rows, counts, np.array(lengths, np.uint32))
+        return cls.occurring(keys_of(found), rows, np.array(lengths, np.uint32))
+
+    @classmethod
+    def occurring(cls, keys: Keys, rows: Rows, lengths: Rows) -> Postings:
+        """The postings of these occurrences: each a term's key, in the row beside it."""
+        order = np.argsort(rows, kind="stable")
+        return cls._gather(keys[order], rows[order], np.ones(len(rows), np.uint16), lengths)
 
     @classmethod
     def merge(cls, parts: Sequence[Postings], keep: Sequence[Mask]) -> Postings:

@@ -436,7 +436,7 @@ class ScopeIndex:
         """Columns of every live row in a segment, numbered like the scores."""
         if self._columns is None:
             kept = [part.columns.pick(part.alive) for part in self._parts]
-            self._columns = Columns.join(kept) if kept else Columns.of([], [])
+            self._columns = Columns.join(kept) if kept else Columns.of([])
         return self._columns
 
     def snapshot(self) -> Snapshot:

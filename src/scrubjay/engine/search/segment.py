@@ -19,17 +19,11 @@ import numpy as np
 import simsimd
 from numpy.typing import NDArray
 
-from scrubjay.engine.search.analysis import (
-    ANALYZER_VERSION,
-    SIGNS_VERSION,
-    Signs,
-    analyze,
-    read_signs,
-)
+from scrubjay.engine.search import vocabulary
+from scrubjay.engine.search.analysis import ANALYZER_VERSION, SIGNS_VERSION, Signs
 from scrubjay.engine.search.postings import Floats, Mask, Postings
-from scrubjay.engine.search.sounds import sounds
 from scrubjay.model.filters import Filter
-from scrubjay.model.memory import Kind, Memory, wording
+from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin
 
 Array: TypeAlias = NDArray[Any]
@@ -45,7 +39,8 @@ ORIGINS: Final = (*(one for one in Origin if one is not Origin.QUOTED), Origin.Q
 """By the codes of segments that are written: a new origin gets the next code."""
 TRUST: Final = 1 - np.array([0, 1, 2, 3, 4, 5, 6, 3.5], np.float32) / np.float32(6)
 """The share of trust in a ranking, by code: `quoted` stands between `import` and `other_agent`."""
-SIGNS: Final = tuple(field.name for field in fields(Signs))
+SIGNS: Final = ("timed", "asks", "instructs", "prefers")
+"""By their bits in the columns."""
 _ID_BYTES: Final = 16
 _INSTRUCTING_KINDS: Final = frozenset({Kind.INSTRUCTION, Kind.CORRECTION, Kind.PROCEDURE})
 _CODED: Final = ("session", "speaker", "language")
@@ -141,8 +136,14 @@ class Columns:
     names: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, entries: Sequence[IndexEntry], languages: Sequence[str]) -> Columns:
-        """The columns of these memories, in their order, each with its language."""
+    def of(
+        cls,
+        entries: Sequence[IndexEntry],
+        languages: Sequence[str] | None = None,
+        signs: Sequence[Signs] | None = None,
+    ) -> Columns:
+        """The columns of these memories, in their order; languages and signs are for questions."""
+        unread = len(entries)
         codes: dict[str, int] = {}
         memories = [entry.memory for entry in entries]
         ids = b"".join(entry.row_id for entry in entries)
@@ -160,7 +161,7 @@ class Columns:
             born=np.array([memory.number for memory in memories], np.int64),
             session=np.array(session, np.int32),
             speaker=np.array(speaker, np.int32),
-            language=np.array([_code(codes, language) for language in languages], np.int32),
+            language=np.array([_code(codes, one) for one in languages or [""] * unread], np.int32),
             position=np.array(position, np.int32),
             said=np.array([memory.said_at.timestamp() for memory in memories], np.float64),
             recorded=np.array([memory.recorded_at.timestamp() for memory in memories], np.float64),
@@ -172,7 +173,7 @@ class Columns:
             pinned=np.array([memory.pinned for memory in memories], np.bool_),
             approved=np.array([memory.approved is not None for memory in memories], np.bool_),
             length=np.array([len(memory.content) for memory in memories], np.int32),
-            signs=np.array([_sign_bits(memory) for memory in memories], np.uint8),
+            signs=np.array(list(map(_sign_bits, memories, signs or [Signs()] * unread)), np.uint8),
             tags=np.array([code for some in tags for code in some], np.int32),
             tag_starts=_starts([len(some) for some in tags]),
             labels=np.array([one for some in labels for one in some], np.uint64),
@@ -326,13 +327,11 @@ def _starts(sizes: Sequence[int] | Codes) -> Codes:
     return starts
 
 
-def _sign_bits(memory: Memory) -> int:
+def _sign_bits(memory: Memory, shown: Signs) -> int:
     """Signs of a memory, a bit for each of SIGNS, from its text or its kind."""
-    shown = read_signs(memory.content)
-    bits = {name: getattr(shown, name) for name in SIGNS}
-    bits["instructs"] |= memory.kind in _INSTRUCTING_KINDS
-    bits["prefers"] |= memory.kind is Kind.PREFERENCE
-    return sum(1 << place for place, name in enumerate(SIGNS) if bits[name])
+    instructs = shown.instructs or memory.kind in _INSTRUCTING_KINDS
+    prefers = shown.prefers or memory.kind is Kind.PREFERENCE
+    return shown.timed | shown.asks << 1 | instructs << 2 | prefers << 3
 
 
 # -- vectors ----------------------------------------------------------------------------------
@@ -438,14 +437,10 @@ class Segment:
         The terms of a memory are those of its speaker, its text and its tags, and the sounds of the
         names in it.
         """
-        analyzed, marks = [], []
-        for memory in (entry.memory for entry in entries):
-            said = wording(memory.content, memory.tags)
-            analyzed.append(analyze(f"{memory.speaker}: {said}" if memory.speaker else said))
-            marks.append(sounds(said))
+        analyzed = vocabulary.analyze([entry.memory for entry in entries])
         return cls(
-            columns=Columns.of(entries, [language for _, language in analyzed]),
-            postings=Postings.of((terms for terms, _ in analyzed), marks),
+            columns=Columns.of(entries, analyzed.languages, analyzed.signs),
+            postings=Postings.occurring(analyzed.keys, analyzed.rows, analyzed.lengths),
             vectors=Vectors.quantize(identity, floats),
         )
 

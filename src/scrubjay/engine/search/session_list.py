@@ -21,7 +21,7 @@ from scrubjay.engine.search.open_index import OpenIndex
 from scrubjay.engine.search.scope_index import moment
 from scrubjay.engine.search.segment import NOTHING, Columns
 from scrubjay.model.origin import Actor
-from scrubjay.model.pages import Page, Paged, paged
+from scrubjay.model.pages import Order, Page, Paged, paged
 from scrubjay.model.results import Session
 from scrubjay.model.rows import Collection
 from scrubjay.model.turns import time_of
@@ -51,14 +51,18 @@ def sessions(
 
     def look(view: View) -> Page[Session]:
         known = _joined([*written.values(), *_in_ledger(opened, view, written)])
-        newest = sorted(known.values(), key=lambda one: (one.last, one.name), reverse=True)
-        page = paged(newest, request.limit, request.cursor)
+        newest = sorted(known.values(), key=_order)
+        page = paged(newest, request.limit, request.cursor, _order)
         said = (replace(one, tainted=tainted(opened, view, one.name)) for one in page)
         return replace(page, data=tuple(said))
 
     found = opened.read(look)
     opened.note_read("sessions", actor)
     return found
+
+
+def _order(one: Session) -> Order:
+    return (-round(one.last.timestamp() * 1_000_000), one.name)
 
 
 def _joined(parts: Iterable[Session]) -> Sessions:

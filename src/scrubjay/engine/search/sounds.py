@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from scrubjay.engine.search.analysis import CACHED_WORDS, fold, stop_words
+from scrubjay.engine.search.analysis import fold, stop_words
+from scrubjay.model.words import CACHED_WORDS
 
 MARK: Final = "~"
 """Begins the term of a sound; no word begins with it."""

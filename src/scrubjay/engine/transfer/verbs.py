@@ -10,10 +10,11 @@ from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.pending_blobs import PARCEL
 from scrubjay.engine.search.verbs import SearchVerbs
 from scrubjay.model.origin import Actor
-from scrubjay.model.pages import FIRST, Page, Paged, paged
+from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, place
 from scrubjay.model.requests import (
     NOTHING,
     USER,
+    AuditRequest,
     Backup,
     Caller,
     Export,
@@ -120,12 +121,15 @@ class TransferVerbs(SearchVerbs):
         """The erasure receipts kept for a scope, oldest first, also after destroy."""
         ports = self._check_open()
         address, _ = lifecycle.locate(ports, scope)
-        return paged(receipts.kept(ports, address), request.limit, request.cursor)
+        kept = receipts.kept(ports, address)
+        (begin,) = place(request.cursor)  # receipts are only added, at the end
+        end = begin + request.limit
+        return Page(data=kept[begin:end], next_cursor=cursor_at(end) if kept[end:] else None)
 
     def audit(
-        self, scope: Scope, request: Paged = FIRST, caller: Caller = USER
+        self, scope: Scope, request: AuditRequest = AuditRequest(), caller: Caller = USER
     ) -> Page[AuditEvent]:
-        """The audit trail, oldest first."""
+        """The audit trail, oldest first; on request its newest events."""
         opened = self._open(scope, create=False)
         opened.flush_reads()
         return verifying.audit(opened, request)

@@ -8,20 +8,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, ParamSpec, Self
 
 from pydantic_ai import AgentRunResult, ModelRetry, RunContext, ToolFailed
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelResponse, NativeToolReturnPart, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
 from scrubjay import bootstrap
 from scrubjay import settings as reading
+from scrubjay.conversation.taint import reads_web
 from scrubjay.handle import Jay
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.origin import Actor, Origin
@@ -30,34 +30,9 @@ from scrubjay.surfaces.initrunner.memory import GENERAL, LongTermMemory, WrongTy
 from scrubjay.surfaces.initrunner.roles import MemoryConfig, MemoryType
 
 TOOLS: Final = ("remember", "recall", "list_memories", "learn_procedure", "record_episode")
-_WEB: Final = frozenset(
-    {
-        *("web", "fetch", "browse", "browser", "http", "https", "url", "scrape", "crawl", "rss"),
-        *("duckduckgo", "tavily", "exa", "brave", "serper", "google", "bing", "wikipedia"),
-    }
-)
-_STEMS: Final = (
-    "websearch",
-    "webpage",
-    "fetch",
-    "brows",
-    "http",
-    "scrap",
-    "crawl",
-    "curl",
-    "download",
-    "navigat",
-)
-_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 P = ParamSpec("P")
 
 log = logging.getLogger(__name__)
-
-
-def reads_web(tool: str) -> bool:
-    """Whether a tool by its name reads the web: `web_search`, `fetchPage`, `http_get`."""
-    words = {word.lower() for word in _WORDS.findall(tool)}
-    return not _WEB.isdisjoint(words) or any(stem in tool.lower() for stem in _STEMS)
 
 
 class AgentMemory(AbstractCapability[Any]):
@@ -125,7 +100,7 @@ class AgentMemory(AbstractCapability[Any]):
 
         def remember(ctx: RunContext[Any], content: str, category: str = GENERAL) -> str:
             """Store a piece of information in long-term memory, to be recalled later."""
-            return _answered(memory.remember, content, category, session=_session(ctx))
+            return _answered(memory.remember, content, category, session=session_of(ctx))
 
         def recall(
             ctx: RunContext[Any],
@@ -140,7 +115,7 @@ class AgentMemory(AbstractCapability[Any]):
                 top_k: Maximum number of results.
                 memory_types: Only memories of these types: episodic, semantic, procedural.
             """
-            found = _answered(memory.recall, query, top_k, memory_types, session=_session(ctx))
+            found = _answered(memory.recall, query, top_k, memory_types, session=session_of(ctx))
             self._shown.append(found)
             return found
 
@@ -158,18 +133,18 @@ class AgentMemory(AbstractCapability[Any]):
                 memory_type: Only memories of this type: episodic, semantic or procedural.
             """
             found = _answered(
-                memory.list_memories, category, limit, memory_type, session=_session(ctx)
+                memory.list_memories, category, limit, memory_type, session=session_of(ctx)
             )
             self._shown.append(found)
             return found
 
         def learn_procedure(ctx: RunContext[Any], content: str, category: str = GENERAL) -> str:
             """Store a procedure, policy or pattern to follow from now on."""
-            return _answered(memory.learn_procedure, content, category, session=_session(ctx))
+            return _answered(memory.learn_procedure, content, category, session=session_of(ctx))
 
         def record_episode(ctx: RunContext[Any], content: str, category: str = GENERAL) -> str:
             """Record what happened in a task: its outcome, decisions, errors."""
-            return _answered(memory.record_episode, content, category, session=_session(ctx))
+            return _answered(memory.record_episode, content, category, session=session_of(ctx))
 
         if memory.config.enabled(MemoryType.SEMANTIC):
             toolset.add_function(remember)
@@ -183,34 +158,49 @@ class AgentMemory(AbstractCapability[Any]):
 
     # -- what the run did ------------------------------------------------------------------
 
-    async def after_tool_execute(
+    async def before_run(self, ctx: RunContext[Any]) -> None:
+        """Take over the taint of what the run goes on with: its history, and who spoke there."""
+        if ctx.messages:
+            await asyncio.to_thread(self._go_on, session_of(ctx), tuple(ctx.messages))
+
+    def _go_on(self, session: str | None, history: Sequence[ModelMessage]) -> None:
+        self._note_parts(session, history)
+        named = {one.conversation_id or one.run_id for one in history} - {session, None}
+        if named and self.memory.exists():
+            for other in named:
+                self.memory.taint.note(session, self.memory.taint.of(other))
+
+    def _note_parts(self, session: str | None, messages: Sequence[ModelMessage]) -> None:
+        """Taint the session if a tool that reads the web was called in these messages."""
+        parts = (part for message in messages for part in message.parts)
+        if any(self._brings(getattr(part, "tool_name", None) or "") for part in parts):
+            self.memory.taint.note(session, Origin.WEB)
+
+    def _brings(self, tool: str) -> bool:
+        return tool not in TOOLS and self._reads_web(tool)
+
+    async def before_tool_execute(
         self,
         ctx: RunContext[Any],
         *,
         call: ToolCallPart,
         tool_def: ToolDefinition,
         args: dict[str, Any],
-        result: Any,
-    ) -> Any:
-        """Taint the session if the tool reads the web."""
-        if call.tool_name not in TOOLS and self._reads_web(call.tool_name):
-            await self._taint(ctx)
-        return result
+    ) -> dict[str, Any]:
+        """Taint the session if the server of an MCP tool says that it reaches beyond itself."""
+        if _open_world(tool_def):
+            await asyncio.to_thread(self.memory.taint.note, session_of(ctx), Origin.WEB)
+        return args
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        """Taint the session if the provider searched the web for the model."""
-        if any(
-            isinstance(part, NativeToolReturnPart) and self._reads_web(part.tool_name)
-            for part in response.parts
-        ):
-            await self._taint(ctx)
-        return response
+        """Taint the session if the model calls a tool that reads the web, or the provider's.
 
-    async def _taint(self, ctx: RunContext[Any]) -> None:
-        if session := _session(ctx):
-            await asyncio.to_thread(self.memory.jay.mark_tainted, session, Origin.WEB)
+        Before it runs: its failure may quote the page.
+        """
+        await asyncio.to_thread(self._note_parts, session_of(ctx), (response,))
+        return response
 
     async def after_run(
         self, ctx: RunContext[Any], *, result: AgentRunResult[Any]
@@ -223,17 +213,25 @@ class AgentMemory(AbstractCapability[Any]):
                 user=ctx.prompt,
                 assistant=str(result.output),
                 id=f"run-{ctx.run_id}",
-                session=_session(ctx),
+                session=session_of(ctx),
                 shown=tuple(text for text in shown if text),
             )
             try:
+                await asyncio.to_thread(self.memory.taint.settle, session_of(ctx))
                 await asyncio.to_thread(write)
             except ScrubjayError as error:
                 log.warning("Failed to record the turn", extra={"code": error.code})
         return result
 
 
-def _session(ctx: RunContext[Any]) -> str | None:
+def _open_world(tool: ToolDefinition) -> bool:
+    """Whether a tool has the hint of MCP that it reaches an open world."""
+    annotations = (tool.metadata or {}).get("annotations") or {}
+    return isinstance(annotations, Mapping) and annotations.get("openWorldHint") is True
+
+
+def session_of(ctx: RunContext[Any]) -> str | None:
+    """The session that a run belongs to."""
     return ctx.conversation_id or ctx.run_id
 
 

@@ -93,6 +93,10 @@ class Chat:
         terminal.show("Goodbye!")
 
     def _turn(self, built: Agent[None, str], said: str) -> None:
+        if self._after is not None and self._agent.sessions is not None:
+            # Before the run: what it writes is trusted no more than what the other session read.
+            self._agent.sessions.go_on(self._session, self._after)
+            self._after = None
         try:
             work = built.run(
                 said,
@@ -109,7 +113,7 @@ class Chat:
             return
         self._terminal.show("")
         self._history = trimmed(result.all_messages(), self._most)
-        keep(self._agent, self._session, result.new_messages(), self._terminal, after=self._after)
+        keep(self._agent, self._session, result.new_messages(), self._terminal)
 
     async def _stream(self, _: RunContext[Any], events: AsyncIterable[AgentStreamEvent]) -> None:
         """Print the answer while it comes."""
@@ -179,12 +183,10 @@ def keep(
     session: str,
     messages: Sequence[ModelMessage],
     terminal: Terminal,
-    *,
-    after: str | None = None,
 ) -> None:
     """Store the messages of a turn; one line on stderr where that fails."""
     sessions = agent.sessions
-    if sessions is not None and not sessions.save(session, messages, after=after):
+    if sessions is not None and not sessions.save(session, messages):
         terminal.say("Warning: the session could not be saved; it will not be resumable.")
 
 

@@ -116,18 +116,21 @@ def resolve(config: EmbeddingConfig, agent_provider: str) -> EmbeddingModel:
     owner, colon, name = named.partition(":")
     if not colon:
         owner, name = provider, named
-    if owner not in _ENDPOINTS:
+    if owner not in _ENDPOINTS or (config.provider and config.provider not in _DEFAULTS):
+        owner = config.provider or owner
         raise InvalidRequest(
             f"The provider {owner} has no embeddings that scrubjay knows.",
             hint="Set memory.embeddings.provider to openai, google, ollama or local, or "
             "memory.embeddings.base_url to an endpoint that speaks OpenAI's protocol.",
         )
     hint = " (Anthropic has no embeddings API; OpenAI is used by default)"
+    if provider not in _DEFAULTS:
+        hint = f" (of {provider} scrubjay knows no embeddings; OpenAI's are used by default)"
     return EmbeddingModel(
         provider="openai" if owner == "anthropic" else owner,
         name=name,
         key_variable=config.api_key_env or _KEYS.get(owner, ""),
-        hint=hint if provider == "anthropic" else "",
+        hint=hint if provider not in ("openai", "google") else "",
     )
 
 

@@ -12,11 +12,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from scrubjay.conversation.taint import SessionTaint, tainting
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest, NotFound, ScrubjayError
 from scrubjay.model.jobs import JobKind, Worked
 from scrubjay.model.memory import CATEGORY, Json, Kind, Memory
-from scrubjay.model.origin import lowest
 from scrubjay.model.pages import PAGE_LIMIT, every
 from scrubjay.model.requests import RECALL_LIMIT
 from scrubjay.model.retention import KindLimit
@@ -31,6 +31,8 @@ PROCEDURES: Final = 20
 _HEADING: Final = "## Learned Procedures and Policies"
 _PAGE: Final = 200
 _SECONDS: Final = 120.0
+_MARK: Final = re.compile(r"^(?=---|\[Type:)", re.MULTILINE)
+"""Where a line of a memory would pass for the beginning of another one."""
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +85,7 @@ class LongTermMemory:
         self.config = config or MemoryConfig()
         self._embedded = embedded
         self._capped = False
+        self.taint = SessionTaint(jay.mark_tainted)
 
     # -- the tools -------------------------------------------------------------------------
 
@@ -121,19 +124,14 @@ class LongTermMemory:
             hits = self.jay.recall(query, kinds=kinds, limit=_within(top_k, RECALL_LIMIT)).hits
         except NotFound:
             return "No memories stored yet."
-        self._taint(session, [hit.memory for hit in hits])
+        self.taint.note(session, tainting(hit.memory for hit in hits))
         blocks = (
             f"[Type: {MemoryType.of(hit.memory.kind)} | Category: {category_of(hit.memory)} | "
-            f"Score: {hit.similarity or 0.0:.3f} | {created_at(hit.memory)}]\n{hit.memory.content}"
+            f"Score: {hit.similarity or 0.0:.3f} | {created_at(hit.memory)}]\n"
+            f"{_MARK.sub(' ', hit.memory.content)}"
             for hit in hits
         )
         return "\n\n---\n\n".join(blocks) or "No relevant memories found."
-
-    def _taint(self, session: str | None, shown: Sequence[Memory]) -> None:
-        """Taint a session by the untrusted memories that it is shown."""
-        untrusted = [memory.origin for memory in shown if not memory.trusted]
-        if session is not None and untrusted:
-            self.jay.mark_tainted(session, lowest(untrusted))
 
     def list_memories(
         self,
@@ -149,9 +147,10 @@ class LongTermMemory:
             found = self.newest(limit=limit, category=category, type_=type_)
         except NotFound:
             return "No memories stored yet."
-        self._taint(session, found)
+        self.taint.note(session, tainting(found))
         lines = (
-            f"[{MemoryType.of(one.kind)}:{category_of(one)}] ({created_at(one)}) {one.content}"
+            f"[{MemoryType.of(one.kind)}:{category_of(one)}] ({created_at(one)}) "
+            f"{_line(one.content)}"
             for one in found
         )
         return "\n".join(lines) or "No memories found."
@@ -169,6 +168,7 @@ class LongTermMemory:
     ) -> tuple[int | None, str]:
         """Store a memory and keep to the caps; returns its number and category."""
         self._check_embedded()
+        self.taint.settle(session)
         category = sanitized(category)
         receipt = self.jay.retain(
             content,
@@ -198,13 +198,18 @@ class LongTermMemory:
         self._capped = True
 
     def capture(
-        self, content: str, category: str, metadata: Mapping[str, Json] | None = None
+        self,
+        content: str,
+        category: str,
+        metadata: Mapping[str, Json] | None = None,
+        *,
+        session: str,
     ) -> None:
         """Store what an unattended run did as an episode; a failure is only logged."""
         if not self.config.enabled(MemoryType.EPISODIC):
             return
         try:
-            self.add(MemoryType.EPISODIC, content, category, metadata=metadata)
+            self.add(MemoryType.EPISODIC, content, category, session=session, metadata=metadata)
         except Exception as error:  # seam: a run must not fail over the note of what it did
             code = getattr(error, "code", type(error).__name__)
             log.warning("Failed to capture episodic memory", extra={"code": code})
@@ -212,13 +217,8 @@ class LongTermMemory:
     def clear(self, type_: MemoryType | None = None) -> Cleared:
         """Erase all memories, or those of one type, with everything that was derived from them."""
         with suppress(NotFound):
-            before, chosen, counted = self.jay.count(), 0, None
-            while ids := [one.id for one in self.newest(limit=_PAGE, type_=type_)]:
-                chosen += len(ids)
-                self.jay.forget(ids)
-                counted = self.jay.count()
-            if counted is not None:
-                return Cleared(memories=chosen, derived=before - counted - chosen)
+            done = self.jay.forget(kinds=frozenset(Kind) if type_ is None else type_.kinds)
+            return Cleared(memories=done.erased - done.derived, derived=done.derived)
         return Cleared()
 
     # -- reading ---------------------------------------------------------------------------
@@ -238,6 +238,11 @@ class LongTermMemory:
     def all(self) -> Iterator[Memory]:
         """Every memory, newest first; NotFound if nothing was ever stored."""
         return every(self.jay.browse)
+
+    def present(self) -> Iterator[Memory]:
+        """Every memory; none if nothing was ever stored."""
+        with suppress(NotFound):
+            yield from self.all()
 
     def exists(self) -> bool:
         """Whether anything was ever stored in the scope."""

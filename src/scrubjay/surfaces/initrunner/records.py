@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import CATEGORY, Json, Memory
+from scrubjay.model.origin import Origin, lowest
 from scrubjay.model.requests import Retain
 from scrubjay.surfaces.initrunner.memory import (
     CONSOLIDATED,
@@ -20,6 +21,7 @@ from scrubjay.surfaces.initrunner.memory import (
     LongTermMemory,
     category_of,
     created_at,
+    sanitized,
 )
 from scrubjay.surfaces.initrunner.roles import MemoryType
 
@@ -37,7 +39,10 @@ class Imported(Struct, frozen=True, kw_only=True):
 
 
 def export(memories: Iterable[Memory]) -> list[dict[str, Any]]:
-    """Memories as InitRunner exports them; an episode also says if it was consolidated."""
+    """Memories as InitRunner exports them.
+
+    An episode also says if it was consolidated, and what is not trusted its origin.
+    """
     return [_record(one) for one in memories]
 
 
@@ -54,7 +59,11 @@ def _record(memory: Memory) -> dict[str, Any]:
         "memory_type": str(MemoryType.of(memory.kind)),
         "metadata": told or None,
     }
-    return record if consolidated is None else {**record, "consolidated_at": consolidated}
+    if consolidated is not None:
+        record["consolidated_at"] = consolidated
+    if not memory.trusted:
+        record["origin"] = str(memory.origin)
+    return record
 
 
 def read(raw: bytes) -> list[Mapping[str, Any]]:
@@ -69,21 +78,24 @@ def read(raw: bytes) -> list[Mapping[str, Any]]:
 
 
 def load(memory: LongTermMemory, records: Sequence[Mapping[str, Any]]) -> Imported:
-    """Store records, oldest first; what was imported before is known by its text, type and time."""
+    """Store records, oldest first; what is there is known by its text, type and time."""
     drafts, skipped = [], []
+    here = {_key(MemoryType.of(one.kind), one.said_at, one.content) for one in memory.present()}
     for place, record in enumerate(records):
         draft = _draft(place, record)
         if draft is not None:
             drafts.append(draft)
+    read = len(drafts)
+    drafts = [draft for draft in drafts if draft.key not in here]
     drafts.sort(key=lambda draft: draft.said_at or datetime.max.replace(tzinfo=UTC))
     if not drafts:
-        return Imported()
+        return Imported(known=read)
     batch = memory.jay.retain_many(drafts)
     memory.settle()
     for draft, one in zip(drafts, batch, strict=True):
         if one.refused is not None:
             skipped.append(f"{draft.content[:60]!r}: {one.refused.message}")
-    known = len(drafts) - batch.stored - batch.refused
+    known = read - batch.stored - batch.refused
     return Imported(memories=batch.stored, known=known, skipped=tuple(skipped))
 
 
@@ -100,21 +112,26 @@ def _draft(place: int, record: Mapping[str, Any]) -> Retain | None:
             f"Record {place}: unknown memory type {named!r}.",
             hint="Use: episodic, semantic, procedural.",
         )
-    type_, category = MemoryType(named), str(record.get("category") or GENERAL)[:64]
-    metadata = dict(record.get("metadata") or {})
+    type_, category = MemoryType(named), sanitized(str(record.get("category") or GENERAL))
+    metadata, origin = record.get("metadata") or {}, record.get("origin") or Origin.IMPORT
+    if not isinstance(metadata, dict) or origin not in tuple(Origin):
+        raise InvalidRequest(
+            f"Record {place}: its metadata must be an object, its origin one of scrubjay's."
+        )
+    metadata = dict(metadata)
     if metadata == _SOURCE:
         metadata = {DERIVED_BY: "initrunner"}
     if (consolidated := record.get("consolidated_at")) is not None:
         metadata[CONSOLIDATED] = consolidated
-    time = record.get("created_at")
+    time = _time(place, record.get("created_at"))
     return Retain(
         content,
         kind=type_.kind,
         tags=(f"{CATEGORY}{category}",),
-        said_at=_time(place, time),
+        said_at=time,
         metadata=metadata,
-        origin="import",
-        key=_key(named, str(time), content),
+        origin=lowest((Origin.IMPORT, Origin(origin))),
+        key=_key(type_, time, content),
     )
 
 
@@ -128,6 +145,7 @@ def _time(place: int, given: Json) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _key(*parts: str) -> str:
-    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-    return f"initrunner-{digest[:32]}"
+def _key(type_: MemoryType, time: datetime | None, content: str) -> str:
+    at = "" if time is None else time.astimezone(UTC).isoformat()
+    said = f"{type_}\0{at}\0{content}".encode("utf-8", "surrogatepass")
+    return f"initrunner-{hashlib.sha256(said).hexdigest()[:32]}"

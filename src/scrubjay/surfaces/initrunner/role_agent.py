@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
-from pydantic_ai import Agent
+from pydantic_ai import Agent, RunContext
 from pydantic_ai.models import Model
 from pydantic_ai.tools import Tool
 
 from scrubjay import bootstrap
+from scrubjay.conversation.taint import SessionTaint
 from scrubjay.engine import Kernel
 from scrubjay.handle import Jay
 from scrubjay.model.errors import ExtractorError, InvalidRequest, ScrubjayError
@@ -21,12 +22,12 @@ from scrubjay.model.jobs import Worked
 from scrubjay.model.origin import Actor
 from scrubjay.settings import EmbedderName, Settings
 from scrubjay.surfaces.initrunner import embeddings, models
-from scrubjay.surfaces.initrunner.capability import AgentMemory
+from scrubjay.surfaces.initrunner.capability import AgentMemory, session_of
 from scrubjay.surfaces.initrunner.embeddings import EmbeddingKeyMissing, EmbeddingRecord
 from scrubjay.surfaces.initrunner.memory import LongTermMemory
 from scrubjay.surfaces.initrunner.models import ModelCaller, Variable
 from scrubjay.surfaces.initrunner.roles import Delegate, MemoryConfig, Role, load
-from scrubjay.surfaces.initrunner.sessions import Sessions
+from scrubjay.surfaces.initrunner.sessions import Sessions, new_id
 
 _FAILED: Final = "[DELEGATION ERROR]"
 R = TypeVar("R")
@@ -59,7 +60,7 @@ class RoleAgent:
         embedded: EmbeddingRecord | None,
         runner: asyncio.Runner,
         variable: Variable,
-        delegate: Callable[[Delegate], Tool[Any]],
+        delegate: Callable[[Delegate, SessionTaint], Tool[Any]],
     ) -> None:
         self.role = role
         self.embedded = embedded
@@ -68,6 +69,7 @@ class RoleAgent:
         self._delegate = delegate
         config = role.memory or MemoryConfig()
         self._memory = None if jay is None else LongTermMemory(jay, config, embedded)
+        self.taint = SessionTaint() if self._memory is None else self._memory.taint
         self.sessions = None
         if jay is not None:
             most, resumed = config.max_sessions, config.max_resume_messages
@@ -88,7 +90,7 @@ class RoleAgent:
     def build(self, *tools: Tool[Any]) -> Agent[None, str]:
         """The PydanticAI agent, with tools of its run besides those of its memory."""
         capabilities = [] if self._memory is None else [AgentMemory(self._memory)]
-        delegates = [self._delegate(one) for one in self.role.delegates]
+        delegates = [self._delegate(one, self.taint) for one in self.role.delegates]
         return Agent(
             self.model(),
             name=self.role.name,
@@ -146,18 +148,19 @@ def opened(
     settings: Settings,
     variable: Variable,
     *,
+    actor: Actor = Actor.AGENT,
     importing: bool = False,
     depth: int = 0,
 ) -> Iterator[RoleAgent]:
     """The agent of a role on the home of these settings.
 
-    A store path with a database of InitRunner is refused until that was imported.
+    Where InitRunner keeps a database for it, it is refused until that was imported.
     """
     with asyncio.Runner() as runner:
         kernel, jay, embedded = None, None, None
         try:
             if role.memory is not None:
-                kernel, embedded, jay = _memory_of(role, settings, variable, runner)
+                kernel, embedded, jay = _memory_of(role, settings, variable, runner, actor)
                 if not importing:
                     _check_imported(role, kernel)
             delegate = _delegating(settings, variable, depth + 1)
@@ -175,7 +178,7 @@ def opened(
 
 
 def _memory_of(
-    role: Role, settings: Settings, variable: Variable, runner: asyncio.Runner
+    role: Role, settings: Settings, variable: Variable, runner: asyncio.Runner, actor: Actor
 ) -> tuple[Kernel, EmbeddingRecord, Jay]:
     """The engine with the embedder and the consolidating model of the role."""
     config = role.memory or MemoryConfig()
@@ -191,14 +194,14 @@ def _memory_of(
     extractor = bootstrap.called_extractor(caller, f"{asked.provider}:{asked.name}")
     embedder = bootstrap.make_embedder(settings, bootstrap.clock())
     kernel = bootstrap.build(settings, embedder=embedder, extractor=extractor)
-    jay = Jay(kernel, role.scope, actor=Actor.AGENT, shared=True)
+    jay = Jay(kernel, role.scope, actor=actor, shared=True)
     record = EmbeddingRecord(jay, chosen, embedder)
     return kernel, MissingEmbeddings(missing) if missing else record, jay
 
 
 def _check_imported(role: Role, kernel: Kernel) -> None:
-    path = role.store_path
-    if path is not None and path.exists() and role.scope not in kernel.scopes():
+    path = role.store_path or role.default_path
+    if path.exists() and role.scope not in kernel.scopes():
         raise InvalidRequest(
             f"There is a database of InitRunner at {path}, which scrubjay does not write to.",
             hint=f"Take it over: `scrubjay memory import {role.path} {path}`.",
@@ -207,11 +210,14 @@ def _check_imported(role: Role, kernel: Kernel) -> None:
 
 def _delegating(
     settings: Settings, variable: Variable, depth: int
-) -> Callable[[Delegate], Tool[Any]]:
-    """Tools that hand a task to another role, each run on a memory it may share."""
+) -> Callable[[Delegate, SessionTaint], Tool[Any]]:
+    """Tools that hand a task to another role, each run on a memory it may share.
 
-    def tool(delegate: Delegate) -> Tool[Any]:
-        def hand_over(prompt: str) -> str:
+    What one of the two has read may stand in what it tells the other: taint goes both ways.
+    """
+
+    def tool(delegate: Delegate, taint: SessionTaint) -> Tool[Any]:
+        def hand_over(ctx: RunContext[Any], prompt: str) -> str:
             if depth > delegate.max_depth:
                 return f"{_FAILED} Maximum delegation depth ({delegate.max_depth}) exceeded."
             try:
@@ -219,7 +225,12 @@ def _delegating(
                 if delegate.shared is not None:
                     role = role.sharing(delegate.shared, "")
                 with opened(role, settings, variable, depth=depth) as agent:
-                    return agent.run(agent.build().run(prompt)).output
+                    here, there = session_of(ctx), new_id()
+                    agent.taint.note(there, taint.of(here))
+                    try:
+                        return agent.run(agent.build().run(prompt, conversation_id=there)).output
+                    finally:
+                        taint.note(here, agent.taint.of(there))
             except Exception as error:  # seam: the agent is told, and its run goes on
                 log.warning("delegation.failed", extra={"code": type(error).__name__})
                 return f"{_FAILED} Agent '{delegate.name}' failed: {error}"

@@ -27,6 +27,7 @@ from scrubjay.model.scope import Scope
 TENANT: Final = "agents"
 _AGENT_NAME: Final = r"^[a-z0-9][a-z0-9-]*[a-z0-9]$"
 _MEMORIES: Final = 1_000
+_FOLDER: Final = "~/.initrunner/memory"
 _USED: Final = ("role", "model", "memory")
 _NOT_IN_A_SCOPE: Final = re.compile(r"[^A-Za-z0-9._@-]+")
 _Cap = Annotated[int, Meta(ge=1, le=NUMBER_LIMIT)]
@@ -199,7 +200,12 @@ class Role(Struct, frozen=True, kw_only=True):
     def store_path(self) -> Path | None:
         """The path of the database that InitRunner would use, made absolute; None by default."""
         named = None if self.memory is None else self.memory.store_path
-        return None if named is None else Path(named).expanduser().resolve()
+        return None if named is None else _absolute(named)
+
+    @property
+    def default_path(self) -> Path:
+        """The path of the database that InitRunner uses where none is named."""
+        return _absolute(f"{_FOLDER}/{self.name}.db")
 
     @property
     def scope(self) -> Scope:
@@ -219,6 +225,13 @@ class Role(Struct, frozen=True, kw_only=True):
         return replace(
             self, memory=replace(own, store_path=path, max_memories=most, semantic=semantic)
         )
+
+
+def _absolute(path: str) -> Path:
+    try:
+        return Path(path).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InvalidRequest(f"spec.memory.store_path: {path!r} is no path: {error}.") from error
 
 
 # -- reading -------------------------------------------------------------------------------------
@@ -252,7 +265,7 @@ def load_service(path: Path, service: str) -> Role:
         )
     role = load(path.parent / document.read(("spec", "services", service, "role"), str))
     shared = document.read(("spec", "shared_memory"), SharedMemory, SharedMemory())
-    default = f"~/.initrunner/memory/{name}-shared.db"
+    default = f"{_FOLDER}/{name}-shared.db"
     return role.sharing(shared, default) if shared.enabled else role
 
 
@@ -294,7 +307,8 @@ class _Document:
             raise NotFound(f"There is no file {path}.", hint="Check the path.") from error
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidRequest(f"{path} cannot be read.") from error
-        except yaml.YAMLError as error:
+        # What is no date or number after all is a ValueError of the constructor.
+        except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
             line = "" if mark is None else f":{mark.line + 1}"
             why = getattr(error, "problem", None) or "it is not YAML"

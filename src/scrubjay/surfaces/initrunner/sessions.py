@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, Final
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
 
 from pydantic import ValidationError
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest
 
 from scrubjay import bootstrap
 from scrubjay.handle import Jay
 from scrubjay.model.conversations import APPEND_LIMIT, Conversation, NewEntry
 from scrubjay.model.errors import NotFound
+from scrubjay.model.memory import Json
+from scrubjay.model.pages import PAGE_LIMIT, every
 
 UNTITLED: Final = "Untitled"
 _TITLE_CHARS: Final = 80
 _ID_CHARS: Final = 12
+_OPEN: Final = "open"
+"""Metadata key of a session that a process goes on with."""
+_ABANDONED: Final = timedelta(days=1)
+"""How long after its last turn an open session is taken for one whose process has died."""
 _SYSTEM: Final = ("system-prompt", "instruction")
 """Kinds of parts, by their beginning, that come from the role and not from the conversation."""
 
@@ -34,17 +40,21 @@ def new_id() -> str:
 
 
 def trimmed(messages: Sequence[ModelMessage], most: int) -> list[ModelMessage]:
-    """The last messages, beginning with a request."""
-    if len(messages) <= most:
-        return list(messages)
-    return _from_request(messages[-most:])
+    """The last messages, beginning with a request that answers no tool call.
+
+    A provider refuses a history that begins with the result of a call it does not show. So a turn
+    of more messages than that, whose calls are all one chain, is kept whole.
+    """
+    first = max(0, len(messages) - most)
+    asked = [at for at, one in enumerate(messages) if isinstance(one, ModelRequest)]
+    begins = [at for at in asked if not any(map(_is_result, messages[at].parts))]
+    if not begins or asked[-1] < first:
+        return []
+    return list(messages[next((at for at in begins if at >= first), begins[-1]) :])
 
 
-def _from_request(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    place = next(
-        (at for at, one in enumerate(messages) if not isinstance(one, ModelResponse)), None
-    )
-    return [] if place is None else list(messages[place:])
+def _is_result(part: object) -> bool:
+    return getattr(part, "tool_name", None) is not None
 
 
 class Sessions:
@@ -55,39 +65,53 @@ class Sessions:
         self._agent = agent
         self._most = most
         self._resumed = resumed
+        self._open: dict[str, None] = {}
+        """The sessions that this process writes to, the one last written to at the end."""
 
-    def save(
-        self, session: str, messages: Sequence[ModelMessage], *, after: str | None = None
-    ) -> bool:
-        """Add the messages of a turn to a session; returns whether it could be stored.
+    def go_on(self, session: str, after: str) -> bool:
+        """Begin a session with the history of another one, and with its taint. Never raises."""
+        try:
+            if self._found(session) is None:
+                self._jay.branch(after, into=session, metadata=self._about(is_open=True))
+                self._open[session] = None
+        except Exception as error:  # seam: a store that fails must not end the conversation
+            return _failed("Failed to go on with a session", error)
+        return True
 
-        A new session may go on `after` another one, whose history it then shares. Never raises.
-        """
+    def save(self, session: str, messages: Sequence[ModelMessage]) -> bool:
+        """Add the messages of a turn; returns whether they could be stored. Never raises."""
         try:
             entries = [NewEntry(body=one) for one in map(stored, messages) if one is not None]
-            if after is not None and self._found(session) is None:
-                self._jay.branch(after, into=session, metadata={"agent": self._agent})
+            self._open.pop(session, None)
+            self._open[session] = None
             for at in range(0, len(entries), APPEND_LIMIT):
                 self._jay.append(
                     session,
                     entries[at : at + APPEND_LIMIT],
                     title=None if self._title(session) else _title(entries),
-                    metadata={"agent": self._agent},
+                    metadata=self._about(is_open=True),
                 )
         except Exception as error:  # seam: a store that fails must not end the conversation
-            code = getattr(error, "code", type(error).__name__)
-            log.warning("Failed to save session", extra={"code": code})
-            return False
+            return _failed("Failed to save session", error)
         return True
+
+    def _about(self, *, is_open: bool) -> dict[str, Json]:
+        return {"agent": self._agent} | ({_OPEN: True} if is_open else {})
 
     def load(self, session: str) -> list[ModelMessage]:
         """The last messages of a session, beginning with a request; none if it is not there."""
+        most, messages = self._resumed, list[ModelMessage]()
         try:
-            found = self._jay.conversation(session, limit=self._resumed)
+            while not messages:
+                found = self._jay.conversation(session, limit=min(most, PAGE_LIMIT))
+                told = [one for entry in found.entries for one in _readable(entry.body)]
+                messages = trimmed(told, self._resumed)
+                if most >= PAGE_LIMIT or len(found.entries) < most:
+                    break
+                most *= 4  # the last ones are results of tools, all of one long turn
         except NotFound:
             return []
-        messages = [one for entry in found.entries for one in _readable(entry.body)]
-        return _from_request(messages)
+        return messages
 
     def latest(self) -> Conversation | None:
         """The session that was written to last."""
@@ -96,24 +120,36 @@ class Sessions:
     def listed(self, limit: int = 20) -> Sequence[Conversation]:
         """The sessions of the agent, the last written first, with title, time and count."""
         try:
-            where = {"agent": self._agent}
-            return self._jay.conversations(where=where, limit=limit).data
+            return self._jay.conversations(where=self._where, limit=limit).data
         except NotFound:
             return ()
 
-    def prune(self, most: int | None = None) -> int:
-        """Erase all but the newest sessions; returns how many there were to erase. Never raises."""
-        kept = self._most if most is None else most
+    def prune(self) -> int:
+        """On leaving: erase all but the newest sessions; returns how many. Never raises.
+
+        Those that other processes go on with stay.
+        """
         erased = 0
         try:
-            while over := self.listed(kept + 100)[kept:]:
-                for one in over:
+            for session in [*self._open]:
+                if self._found(session) is not None:
+                    self._jay.append(session, metadata=self._about(is_open=False))
+                del self._open[session]
+            known = [*every(self._jay.conversations, where=self._where)]  # last written first
+            for one in known[self._most :]:
+                if _OPEN not in one.metadata or one.updated_at < known[0].updated_at - _ABANDONED:
                     self._jay.delete_conversation(one.name)
                     erased += 1
+        except NotFound:  # nothing was ever stored
+            pass
         except Exception as error:  # seam: what could not be erased now is erased next time
-            code = getattr(error, "code", type(error).__name__)
-            log.warning("Failed to prune sessions", extra={"code": code})
+            _failed("Failed to prune sessions", error)
         return erased
+
+    def clear(self) -> None:
+        """Erase all sessions of the agent, whoever goes on with them."""
+        for one in [*every(self._jay.conversations, where=self._where)]:
+            self._jay.delete_conversation(one.name)
 
     def restore(
         self, session: str, bodies: Sequence[Mapping[str, Any]], at: datetime, *, agent: str
@@ -129,6 +165,10 @@ class Sessions:
             self._jay.append(session, part, title=title, metadata={"agent": agent})
         return bool(entries)
 
+    @property
+    def _where(self) -> dict[str, Json]:
+        return {"agent": self._agent}
+
     def _title(self, session: str) -> str | None:
         found = self._found(session)
         return None if found is None else found.title
@@ -138,6 +178,11 @@ class Sessions:
             return self._jay.conversation(session, limit=0).conversation
         except NotFound:
             return None
+
+
+def _failed(event: str, error: Exception) -> Literal[False]:
+    log.warning(event, extra={"code": getattr(error, "code", type(error).__name__)})
+    return False
 
 
 def stored(message: ModelMessage) -> dict[str, Any] | None:

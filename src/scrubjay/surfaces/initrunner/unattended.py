@@ -71,7 +71,7 @@ def work_on(agent: RoleAgent, task: str, terminal: Terminal, *, most: int = TURN
     if finish.summary:
         terminal.say(f"{finish.status}: {finish.summary}")
         if agent.remembers:
-            agent.memory.capture(finish.summary, "autonomous_run")
+            agent.memory.capture(finish.summary, "autonomous_run", session=session)
     memory = agent.role.memory
     config = None if memory is None else memory.consolidation
     due = config is not None and config.enabled and config.interval is not Interval.MANUAL
@@ -87,7 +87,7 @@ def triggered(agent: RoleAgent, task: str, trigger: str, terminal: Terminal) -> 
     keep(agent, session, result.new_messages(), terminal)
     if agent.remembers:
         told = f"Daemon trigger ({trigger}): {result.output[:_SUMMARY_CHARS]}"
-        agent.memory.capture(told, "daemon_run", {"trigger_type": trigger})
+        agent.memory.capture(told, "daemon_run", {"trigger_type": trigger}, session=session)
     agent.tidy(consolidate=False)
 
 

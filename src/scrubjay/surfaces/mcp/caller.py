@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from scrubjay.access import Access, Grant, Key
+from scrubjay.conversation.taint import shown, tainting
 from scrubjay.model.clean import clean
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor, Origin, lowest
-from scrubjay.model.pages import Page
-from scrubjay.model.results import Brief, Preview, Recalled
 from scrubjay.model.scope import Scope
 from scrubjay.verbs import VERBS, perform
 
@@ -46,19 +45,6 @@ def _statements(content: str) -> Iterator[str]:
     for one in _BETWEEN.split(unicodedata.normalize("NFKC", clean(content))):
         if statement := _MARKS.sub("", one):
             yield statement
-
-
-def _shown(result: Any) -> Iterator[Memory]:
-    """The memories that a result puts before the model."""
-    match result:
-        case Recalled():
-            yield from (hit.memory for hit in result)
-        case Page() | Brief():
-            yield from (one for one in result if isinstance(one, Memory))
-        case Preview():
-            yield from result.memories
-        case Memory():
-            yield result
 
 
 def session_of(meta: Mapping[str, Any] | None) -> str | None:
@@ -106,15 +92,11 @@ class AgentCaller:
             self.scope_missing = True
             raise
         result = perform(self._access, verb, self._scope, fields)
-        self._taint(_shown(result))
+        # A session is tainted by the untrusted memories that its model is given, by whatever verb.
+        origin = None if self.session is None else tainting(shown(result))
+        if origin is not None and Grant.WRITE in self._access.holder.granted(self._scope):
+            self.do("mark_tainted", session=self.session, origin=origin)
         return result
-
-    def _taint(self, shown: Iterable[Memory]) -> None:
-        """Taint a session by the untrusted memories that its model is given, by whatever verb."""
-        given = [memory.origin for memory in shown if not memory.trusted]
-        may_write = Grant.WRITE in self._access.holder.granted(self._scope)
-        if given and self.session is not None and may_write:
-            self.do("mark_tainted", session=self.session, origin=lowest(given))
 
     def store(self, **fields: Any) -> Any:
         """Store a memory of an agent in its session; without one no order is trusted."""

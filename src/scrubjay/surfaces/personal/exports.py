@@ -22,8 +22,8 @@ from scrubjay.engine import Kernel
 from scrubjay.model.errors import Conflict, NotFound, ScrubjayError
 from scrubjay.model.memory import Result
 from scrubjay.model.origin import Actor
-from scrubjay.model.pages import Paged, every
-from scrubjay.model.requests import Caller, Export
+from scrubjay.model.pages import every
+from scrubjay.model.requests import AuditRequest, Caller, Export
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock, Progress, no_progress
 from scrubjay.surfaces.personal import copies
@@ -113,7 +113,7 @@ def written(
     if form is CopyForm.BUNDLE:
         request = Export(sealed=True, passphrase=passphrase)
         return engine.export(wanted.scope, request, caller, deliver=deliver).memories
-    trail = every(lambda cursor: engine.audit(wanted.scope, Paged(cursor=cursor), caller))
+    trail = every(lambda cursor: engine.audit(wanted.scope, AuditRequest(cursor=cursor), caller))
     events = [[one.count, one.at.isoformat(), one.verb, one.actor, one.number] for one in trail]
     beside = {**wanted.beside, "audit": events} if wanted.whole else {}
     asked, counted = replace(wanted, beside=beside), list[int]()

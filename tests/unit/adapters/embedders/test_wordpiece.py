@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from scrubjay.adapters.embedders import static
-from scrubjay.adapters.embedders.static import HEAD, TABLE, WordPiece
+from scrubjay.adapters.embedders.static import HEAD, TABLE, UNKNOWN, WordPiece
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +41,19 @@ def test_a_text_falls_into_known_pieces(
     assert [vocabulary[number] for number in found] == pieces
 
 
-def test_a_full_cache_changes_no_answer(
-    vocabulary: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@given(
+    st.text(
+        st.sampled_from("ab, \t\n\v\f\x1c\x85\u00a0\u2003\u2028\u200b\u0301\u03a3\u00c9\u4e2d"),
+        max_size=12,
+    )
+)
+def test_a_text_is_folded_as_if_as_a_whole(text: str) -> None:
+    words = WordPiece([UNKNOWN, "a", "##a", "b", "##b", ",", "e", "\u4e2d"])
+    assert words.pieces(text) == words._fold(text)
+
+
+def test_a_full_cache_changes_no_answer(vocabulary: list[str]) -> None:
     text = " ".join(vocabulary[2000:2100])
     expected = WordPiece(vocabulary).pieces(text)
-    monkeypatch.setattr(static, "CACHED_WORDS", 7)
-    small = WordPiece(vocabulary)
+    small = WordPiece(vocabulary, cached=7)
     assert [small.pieces(text) for _ in range(3)] == [expected] * 3

@@ -197,13 +197,13 @@ def test_a_merge_leaves_no_trace_of_what_was_left_out() -> None:
 
 def test_tags_are_and_ed() -> None:
     entries = [_entry(number, number, "tea") for number in range(6)]
-    held = Columns.of(entries, ["english"] * 6)
+    held = Columns.of(entries)
     assert held.tagged(["tea", "all"]).tolist() == [False, False, True, False, False, True]
     assert not held.tagged(["no such tag"]).any()
 
 
 def test_a_name_nobody_has_has_no_code() -> None:
-    assert Columns.of([], []).code("Ann") == NOTHING
+    assert Columns.of([]).code("Ann") == NOTHING
 
 
 def test_bytes_that_are_no_arrays_are_refused() -> None:

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Final, TypeVar
 
 import apsw
@@ -27,7 +27,7 @@ from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.schema import Schema
 from scrubjay.adapters.stores.sqlite.transaction import SqliteView, Statements
 from scrubjay.model.errors import Full, NotFound, StoreError
-from scrubjay.ports import Failpoint, Reach, patient
+from scrubjay.ports import Failpoint, Reach, patient, waited
 
 LOCK: Final = ".lock"
 _NEW: Final = ".new"
@@ -38,6 +38,7 @@ _FILES: Final = (*_SIDES, *(_NEW + side for side in _SIDES), LOCK + _NEW)
 _ADDRESS: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _CHUNK: Final = 1 << 20
 _RECHECK_SECONDS: Final = 1.0
+_PAUSE_SECONDS: Final = 0.01
 _CACHE_KIB: Final = 2048
 _CHECKPOINT_PAGES: Final = 1000
 _LOG_BYTES: Final = 8 << 20
@@ -95,10 +96,10 @@ class FileLock:
 @contextmanager
 def held(path: str, timeout: float) -> Iterator[None]:
     """Context manager: hold the lock of `path`, which exists while it is held."""
-    deadline = monotonic() + timeout
+    deadline = monotonic() + patient(timeout)
     lock = FileLock(path)
     try:
-        lock.acquire(timeout)
+        lock.acquire(deadline - monotonic())
         while not lock.is_named():  # its last holder removed the file together with the scope
             lock.close()
             lock.acquire(deadline - monotonic())
@@ -261,6 +262,18 @@ class FileKind(Struct, frozen=True, kw_only=True):
                 raise
             return self._connect(path)
 
+    def be_patient(self, connection: apsw.Connection) -> None:
+        """Let SQLite wait for its own locks, too, only as long as the verb may still wait."""
+
+        def again(tries: int) -> bool:
+            if tries * _PAUSE_SECONDS >= self.timeout or patient(self.timeout) <= 0:
+                return False
+            sleep(_PAUSE_SECONDS)
+            waited(_PAUSE_SECONDS)
+            return True
+
+        connection.set_busy_handler(again)
+
     def _connect(self, path: str) -> apsw.Connection:
         try:
             # Without SQLITE_OPEN_CREATE: a scope that was removed is never made again by accident.
@@ -270,7 +283,7 @@ class FileKind(Struct, frozen=True, kw_only=True):
                 raise faults.absent() from error
             raise faults.fault(error) from error
         try:
-            connection.set_busy_timeout(int(self.timeout * 1000))
+            self.be_patient(connection)
             connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
             connection.execute(_PRAGMAS)
             # The first read opens the side files, so that all three are of one moment.
@@ -333,10 +346,13 @@ class Database:
 
     def take(self) -> apsw.Connection:
         """Borrow a connection to read with; Busy if all are in use for too long."""
+        begun = monotonic()
         with self._changed:
-            if not self._idle and not self._changed.wait_for(
+            found = self._changed.wait_for(
                 lambda: self._idle or self._count < _MAX_READERS, patient(self._kind.timeout)
-            ):
+            )
+            waited(monotonic() - begun)
+            if not found:
                 raise busy()
             if self._idle:
                 connection = self._idle.pop()
@@ -419,7 +435,7 @@ class Database:
                 raise
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
-            connection.set_busy_timeout(int(self._kind.timeout * 1000))
+            self._kind.be_patient(connection)
 
     def close(self, *, checkpoint: bool = True) -> None:
         """Close every idle connection; borrowed ones are closed when they are returned."""
@@ -650,7 +666,7 @@ class FileWriter:
                     self._kind.ballast.lend()
                     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
-            connection.set_busy_timeout(int(self._kind.timeout * 1000))
+            self._kind.be_patient(connection)
 
     def _attempt(self, batch: Sequence[Request]) -> None:
         if not batch:
