@@ -196,7 +196,7 @@ def _token(opened: OpenScope, view: View, count: int, until: int) -> str:
     mac = events[0].mac if events else b""
     seqs = [getattr(head, one.value).seq for one in Collection if one is not Collection.SESSION]
     body = vault.join("destroy", opened.address, count, mac, until, *seqs)
-    return f"{until}.{count}.{opened.confirmation(body)}"
+    return f"{until}.{count}.{opened.token([body])}"
 
 
 def _check_token(opened: OpenScope, view: View, token: str) -> None:

@@ -43,13 +43,7 @@ from scrubjay.model.rows import Collection, Due, Freeze, Head, Row
 from scrubjay.model.scope import Quota, Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
-from scrubjay.ports import (
-    Failpoint,
-    Tx,
-    View,
-    commit,
-    patience,
-)
+from scrubjay.ports import Failpoint, Tx, View, commit, patience
 from scrubjay.vault import Mac, Purpose, Sealer
 
 Result = TypeVar("Result")
@@ -170,10 +164,6 @@ class OpenScope:
         """Confirmation token: an HMAC over exactly these row ids."""
         return self._approval_mac.digest(vault.join(*sorted(ids))).hex()[:32]
 
-    def confirmation(self, body: bytes) -> str:
-        """HMAC of what a confirmation token confirms."""
-        return self._approval_mac.digest(body).hex()
-
     def sealer(self, collection: Collection, purpose: Purpose, epoch: int) -> Sealer:
         """The sealer for one purpose and epoch; KeyMissing if the epoch's key is gone."""
         if (found := self.keys.sealers.get((collection, purpose, epoch))) is not None:
@@ -231,10 +221,12 @@ class OpenScope:
         """The freeze level, as last seen."""
         return self._seen.frozen
 
-    def check_free(self, head: Head | None = None) -> None:
-        """Raise Restricted while the scope is frozen whole; by the head given, or as last seen."""
-        if (head or self._seen).frozen is Freeze.ALL:
+    def check_free(self, head: Head | None = None, *, writing: bool = False) -> None:
+        """Raise Restricted while it is frozen whole, Frozen while writes are; as last seen."""
+        if (level := (head or self._seen).frozen) is Freeze.ALL:
             raise Restricted(f"Processing of {self.scope} is restricted: it is only stored.")
+        if writing and level is not Freeze.NONE:
+            raise Frozen(f"The scope {self.scope} is frozen.")
 
     def resume_at(self, collection: Collection) -> int:
         """Seq up to which this process has re-encrypted rows for the present epoch."""
@@ -645,10 +637,8 @@ class OpenScope:
             if self._doubtful(head) and not ahead.examined:
                 raise Need(partial(self._examine_ahead, ahead))
             self._note(head)
-            if head.frozen is Freeze.WRITES and not frozen_too:
-                raise Frozen(f"The scope {self.scope} is frozen.")
             if not frozen_too:
-                self.check_free(head)
+                self.check_free(head, writing=True)
             ahead.wanted.clear()
             ahead.fresh = 0
             ahead.keys.clear()

@@ -48,7 +48,7 @@ class CopyForm(StrEnum):
     BUNDLE = "bundle"
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class CopyOrder(Struct, frozen=True, kw_only=True):
     """What an export holds."""
 
     scope: Scope
@@ -68,7 +68,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 # -- out -------------------------------------------------------------------------------------------
 
 
-def json_pieces(content: Any, wanted: Wanted) -> Iterator[bytes]:
+def json_pieces(content: Any, wanted: CopyOrder) -> Iterator[bytes]:
     """The memories by category, then the other collections; one record at a time is held."""
     chosen, number = _sorted(content.memories, wanted), 0
     total, before = sum(map(len, chosen.values())), b""
@@ -107,7 +107,7 @@ def json_pieces(content: Any, wanted: Wanted) -> Iterator[bytes]:
     yield b"}\n"
 
 
-def _sorted(memories: Sequence[Memory], wanted: Wanted) -> dict[Category, array[int]]:
+def _sorted(memories: Sequence[Memory], wanted: CopyOrder) -> dict[Category, array[int]]:
     """The places of the memories of each category, so that no memory is held for it."""
     found = {one: array("q") for one in wanted.categories or Category}
     for at, memory in enumerate(memories):
@@ -117,7 +117,7 @@ def _sorted(memories: Sequence[Memory], wanted: Wanted) -> dict[Category, array[
     return found
 
 
-def _record(memory: Memory, wanted: Wanted) -> dict[str, Any]:
+def _record(memory: Memory, wanted: CopyOrder) -> dict[str, Any]:
     category, form = place_of(memory)
     where = memory.provenance
     told: dict[str, Any] = {
@@ -141,7 +141,7 @@ def _dumped(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def markdown_pieces(content: Any, wanted: Wanted) -> Iterator[bytes]:
+def markdown_pieces(content: Any, wanted: CopyOrder) -> Iterator[bytes]:
     """The same for people to read: a heading for each category, a line for each memory."""
     yield f"# Memory of {wanted.scope}\n\nExported at {wanted.at.isoformat()}.\n".encode()
     for category, places in _sorted(content.memories, wanted).items():
@@ -168,7 +168,7 @@ def markdown_pieces(content: Any, wanted: Wanted) -> Iterator[bytes]:
         yield f"\n## {name.capitalize()}\n\n```json\n".encode() + _dumped(told) + b"\n```\n"
 
 
-FORMS: Final[Mapping[CopyForm, Callable[[Any, Wanted], Iterator[bytes]]]] = {
+FORMS: Final[Mapping[CopyForm, Callable[[Any, CopyOrder], Iterator[bytes]]]] = {
     CopyForm.JSON: json_pieces,
     CopyForm.MARKDOWN: markdown_pieces,
 }

@@ -29,7 +29,7 @@ from scrubjay.ports import Clock, Progress, no_progress
 from scrubjay.surfaces.personal import copies
 from scrubjay.surfaces.personal.book import Book
 from scrubjay.surfaces.personal.categories import Category
-from scrubjay.surfaces.personal.copies import CopyForm, Wanted
+from scrubjay.surfaces.personal.copies import CopyForm, CopyOrder
 
 KEPT: Final = timedelta(hours=24)
 _FOLDER: Final = "exports"
@@ -46,7 +46,7 @@ class ExportState(StrEnum):
     FAILED = "failed"
 
 
-class Step(StrEnum):
+class ExportStep(StrEnum):
     """Steps of a job, between which a process may be killed."""
 
     NOTED = "noted"
@@ -57,7 +57,7 @@ class Step(StrEnum):
     DROPPED = "dropped"
 
 
-Reach = Callable[[Step], object]
+Reach = Callable[[ExportStep], object]
 
 
 class ExportSheet(Struct, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ class ExportJob(Result, frozen=True, kw_only=True):
 
 def written(
     engine: Kernel,
-    wanted: Wanted,
+    wanted: CopyOrder,
     form: CopyForm,
     caller: Caller,
     deliver: Callable[[Iterator[bytes]], None],
@@ -138,7 +138,7 @@ class Exports:
         self._secret = secret
         self._reach = reach
 
-    def begin(self, wanted: Wanted, form: CopyForm, actor: Actor, **reader: str | None) -> str:
+    def begin(self, wanted: CopyOrder, form: CopyForm, actor: Actor, **reader: str | None) -> str:
         """Note an export that is to be made; returns its id."""
         secret = (reader.get("passphrase") or "").encode()
         sheet = ExportSheet(
@@ -153,7 +153,7 @@ class Exports:
             secret=tuple(secret),
         )
         self._book.write(sheet, _FOLDER, sheet.id)
-        self._reach(Step.NOTED)
+        self._reach(ExportStep.NOTED)
         return sheet.id
 
     def job(self, scope: Scope, id: str) -> ExportJob:
@@ -193,9 +193,9 @@ class Exports:
             self._write(replace(sheet, state=ExportState.TAKEN), revision)
         except Conflict as error:
             raise NotFound("The file is gone.", hint="Somebody else has just taken it.") from error
-        self._reach(Step.TAKEN)
+        self._reach(ExportStep.TAKEN)
         self._engine.drop_parcel(scope, id)
-        self._reach(Step.DROPPED)
+        self._reach(ExportStep.DROPPED)
         return content
 
     def work(self, *, progress: Progress = no_progress) -> int:
@@ -224,12 +224,12 @@ class Exports:
         except NotFound as error:  # the scope is gone, and so is what was asked for
             made = replace(sheet, state=ExportState.FAILED, secret=(), why=error.code)
         self._write(made, revision)
-        self._reach(Step.READY)
+        self._reach(ExportStep.READY)
         return 1
 
     def _made(self, sheet: ExportSheet, scope: Scope, progress: Progress) -> ExportSheet:
         phrase = bytes(sheet.secret).decode() or None
-        wanted = Wanted(
+        wanted = CopyOrder(
             scope=scope,
             at=sheet.asked_at,
             categories=sheet.categories,
@@ -250,9 +250,9 @@ class Exports:
         number = written(
             self._engine, wanted, form, Caller(actor=sheet.actor), deliver, passphrase=phrase
         )
-        self._reach(Step.SEALED)
+        self._reach(ExportStep.SEALED)
         self._engine.keep_parcel(scope, sheet.id, kept[0])
-        self._reach(Step.KEPT)
+        self._reach(ExportStep.KEPT)
         return replace(
             sheet,
             state=ExportState.READY,

@@ -267,7 +267,7 @@ class Personal:
         self.access.check_covered(self.scope, Grant.EXPORT)
         self._ready(self.scope, create=False)
         copies.check_reader(request.recipient, request.passphrase)
-        wanted = copies.Wanted(
+        wanted = copies.CopyOrder(
             scope=self.scope,
             at=self.clock.now(),
             categories=request.categories,
