@@ -316,9 +316,6 @@ export interface CreateKeyRequest {
   quota?: Quota;
 }
 
-/** What is done with a person's words, beyond keeping them. */
-export type DataPurpose = "embedding" | "facts" | "model" | "patterns";
-
 export interface DeleteConversationRequest {
   /** The name of the conversation, which is also that of its session. */
   conversation: string;
@@ -1048,7 +1045,7 @@ export interface Purged {
 /** Whether one purpose is on, since when, and why. */
 export interface PurposeState {
   /** The purpose. */
-  purpose: DataPurpose;
+  purpose: UsePurpose;
   /** Whether it is allowed. */
   on: boolean;
   /** Why it is lawful. */
@@ -1471,7 +1468,7 @@ export interface SessionPage {
 
 export interface SetPurposeRequest {
   /** The purpose: what is done with the words. */
-  purpose: DataPurpose;
+  purpose: UsePurpose;
   /** Whether it is allowed. */
   on: boolean;
   /** Why it is lawful. */
@@ -1611,6 +1608,9 @@ export interface TurnPage {
   /** Pagination cursor of the next page; None on the last page. */
   next_cursor: string | null;
 }
+
+/** What is done with a person's words, beyond keeping them. */
+export type UsePurpose = "embedding" | "facts" | "model" | "patterns";
 
 export interface VerifyAuditRequest {
 }

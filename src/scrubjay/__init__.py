@@ -76,6 +76,8 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.overview import Statistics as Statistics
     from scrubjay.model.pages import Page as Page
     from scrubjay.model.pages import every as every
+    from scrubjay.model.purposes import PurposeState as PurposeState
+    from scrubjay.model.purposes import UsePurpose as UsePurpose
     from scrubjay.model.results import AuditEvent as AuditEvent
     from scrubjay.model.results import BackedUp as BackedUp
     from scrubjay.model.results import BackupNote as BackupNote
@@ -130,6 +132,7 @@ _HOMES = {
     "scrubjay.model.origin": "Actor Origin",
     "scrubjay.model.overview": "Change Changes Lineage Relative Statistics",
     "scrubjay.model.pages": "Page every",
+    "scrubjay.model.purposes": "PurposeState UsePurpose",
     "scrubjay.model.results": (
         "AuditEvent BackedUp BackupNote Brief DestroyToken ErasedCell Erasure Exhibit Exported "
         "Extraction ExtractionStatus Hit Holdings Loaded Outcome Preview Purged Recalled Reindexed "

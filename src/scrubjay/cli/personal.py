@@ -14,7 +14,7 @@ from scrubjay.cli.home import confirm, installed, scope_of, settings
 from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output, say
 from scrubjay.model.pages import Page
-from scrubjay.model.purposes import DataPurpose
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.surfaces.personal import records as told
 from scrubjay.surfaces.personal.library import PersonalMemory
 from scrubjay.surfaces.personal.operations import OPERATIONS, PersonalOperation
@@ -75,14 +75,14 @@ _BY_NAME = {one.name: one for one in OPERATIONS}
 
 @command(
     "personal purpose",
-    Option("PURPOSE", "What is done with the words.", DataPurpose, required=True),
+    Option("PURPOSE", "What is done with the words.", UsePurpose, required=True),
     Option("--off", "Withdraw it, instead of allowing it."),
     fields(told.DecidePurpose, "basis", "note"),
     SCOPE,
     JSON,
 )
 def purpose(
-    *, purpose: DataPurpose, off: bool = False, scope: str | None = None, **given: Any
+    *, purpose: UsePurpose, off: bool = False, scope: str | None = None, **given: Any
 ) -> Output:
     """Allow a purpose, or withdraw it: it holds at once, in every process.
 

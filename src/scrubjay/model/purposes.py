@@ -13,7 +13,7 @@ from scrubjay.model.origin import Actor
 from scrubjay.model.text import CheckedRequest, Name
 
 
-class DataPurpose(StrEnum):
+class UsePurpose(StrEnum):
     """What is done with a person's words, beyond keeping them."""
 
     FACTS = "facts"
@@ -35,10 +35,10 @@ class LawfulBasis(StrEnum):
 
 
 if TYPE_CHECKING:
-    PurposeArg = DataPurpose | Literal["facts", "patterns", "model", "embedding"]
+    PurposeArg = UsePurpose | Literal["facts", "patterns", "model", "embedding"]
     BasisArg = LawfulBasis | Literal["consent", "contract", "legitimate_interest"]
 else:
-    PurposeArg, BasisArg = DataPurpose, LawfulBasis
+    PurposeArg, BasisArg = UsePurpose, LawfulBasis
 
 
 class SetPurpose(CheckedRequest, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class SetPurpose(CheckedRequest, frozen=True, kw_only=True):
 class PurposeState(Result, frozen=True, kw_only=True):
     """Whether one purpose is on, since when, and why."""
 
-    purpose: Annotated[DataPurpose, Meta(description="The purpose.")]
+    purpose: Annotated[UsePurpose, Meta(description="The purpose.")]
     on: Annotated[bool, Meta(description="Whether it is allowed.")]
     basis: Annotated[LawfulBasis, Meta(description="Why it is lawful.")]
     at: Annotated[

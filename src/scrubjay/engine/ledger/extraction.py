@@ -36,7 +36,7 @@ from scrubjay.model.errors import (
 from scrubjay.model.jobs import JobKind
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor
-from scrubjay.model.purposes import DataPurpose
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.results import Extraction, ExtractionStatus, Stopped
 from scrubjay.model.rows import Collection, Row
 from scrubjay.model.turns import (
@@ -197,7 +197,7 @@ class _Round:
             _change(opened, lambda *_: True)
         for _ in range(limit):
             backlog = self._backlog()
-            if backlog.paused or not purposes.may(opened, DataPurpose.MODEL):
+            if backlog.paused or not purposes.may(opened, UsePurpose.MODEL):
                 stopped = Stopped.PAUSED
             elif most and backlog.spent_on(day(clock.now())) >= most:
                 stopped = Stopped.SPENT
@@ -292,7 +292,7 @@ class _Round:
             notes = Notes(self._opened, tx)
             queue, backlog = JobQueue.of(notes), Backlog.of(notes)
             free = queue.is_free(job, self._opened.ports.clock.now())
-            may = purposes.is_on(self._opened, notes, DataPurpose.MODEL)
+            may = purposes.is_on(self._opened, notes, UsePurpose.MODEL)
             if not free or not may or not backlog.waits(chosen.seq, turn_id):
                 return None
             backlog.cursor = max(backlog.cursor, chosen.seq)
@@ -374,7 +374,7 @@ class _Round:
             waits = queue.give_back(self._job(turn.id), holder) and turn.id in backlog.again
             queue.put(ledger.notes)
             written: list[bytes] = []
-            if not purposes.is_on(opened, ledger.notes, DataPurpose.MODEL):
+            if not purposes.is_on(opened, ledger.notes, UsePurpose.MODEL):
                 pass  # withdrawn while the model thought: nothing of the answer is kept
             elif waits and answer.usable:
                 if _may_read(opened, tx, turn) and not tx.buried([opened.row_id(turn.id)]):

@@ -24,7 +24,7 @@ from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.model.errors import ExtractorError, Frozen, ScrubjayError
 from scrubjay.model.jobs import ATTEMPTS, JobKind, JobStatus, RunningJob, Work, Worked
 from scrubjay.model.origin import Actor
-from scrubjay.model.purposes import DataPurpose
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.results import Stopped
 from scrubjay.model.rows import Freeze
 from scrubjay.ports import Failpoint, Tx, View, patience
@@ -186,7 +186,7 @@ def check_writable(opened: OpenScope) -> None:
 
 def _may_ask(opened: OpenScope, notes: Notes) -> bool:
     """Whether what derives may be given texts: rules always, a model if that is allowed."""
-    return opened.ports.extractor is None or purposes.is_on(opened, notes, DataPurpose.MODEL)
+    return opened.ports.extractor is None or purposes.is_on(opened, notes, UsePurpose.MODEL)
 
 
 def derived_by(opened: OpenScope) -> str:
@@ -301,7 +301,7 @@ class _Round:
         derived_by_rules = opened.ports.extractor is None
         while self._counts.total() < self._limit and clock.monotonic() < self._until:
             backlog = opened.read(lambda view: Backlog.of(Notes(opened, view)))
-            if backlog.paused or not (derived_by_rules or purposes.may(opened, DataPurpose.MODEL)):
+            if backlog.paused or not (derived_by_rules or purposes.may(opened, UsePurpose.MODEL)):
                 self._worked = replace(self._worked, stopped=Stopped.PAUSED)
             elif most and backlog.spent_on(day(clock.now())) >= most:
                 self._worked = replace(self._worked, stopped=Stopped.SPENT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from scrubjay.model.purposes import DataPurpose
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.scope import Quota
 
 
@@ -44,7 +44,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     """The same for all memories of a turn: callers of record wait at most 2 s."""
     extract_seconds: float = 30.0
     """Timeout of the language model for one turn."""
-    consent: frozenset[DataPurpose] = frozenset()
+    consent: frozenset[UsePurpose] = frozenset()
     """Purposes that are off until a person allows them."""
     quota: Quota = Quota()
     """Most that a scope and a tenant may hold; a write beyond it is refused."""

@@ -14,7 +14,7 @@ from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.model.memory import Json, Kind
 from scrubjay.model.origin import Actor
-from scrubjay.model.purposes import DataPurpose, LawfulBasis, PurposeState, SetPurpose
+from scrubjay.model.purposes import LawfulBasis, PurposeState, SetPurpose, UsePurpose
 from scrubjay.model.requests import Caller
 from scrubjay.model.turns import Piece
 from scrubjay.ports import Tx
@@ -22,21 +22,21 @@ from scrubjay.ports import Tx
 _NAME = "purposes"
 
 
-def is_on(opened: OpenScope, notes: Notes, purpose: DataPurpose) -> bool:
+def is_on(opened: OpenScope, notes: Notes, purpose: UsePurpose) -> bool:
     """Whether a purpose is allowed, in a transaction."""
     return _state(opened, notes, purpose).on
 
 
-def may(opened: OpenScope, purpose: DataPurpose) -> bool:
+def may(opened: OpenScope, purpose: UsePurpose) -> bool:
     """Whether a purpose is allowed now; asked before a text is sent."""
     return opened.read(lambda view: is_on(opened, Notes(opened, view), purpose))
 
 
 def permitted(opened: OpenScope, notes: Notes, pieces: Sequence[Piece]) -> Sequence[Piece]:
     """The pieces that may be kept of what a turn yields."""
-    if not pieces or not is_on(opened, notes, DataPurpose.FACTS):
+    if not pieces or not is_on(opened, notes, UsePurpose.FACTS):
         return ()
-    if is_on(opened, notes, DataPurpose.PATTERNS):
+    if is_on(opened, notes, UsePurpose.PATTERNS):
         return pieces
     return [one for one in pieces if one.kind is not Kind.PATTERN]
 
@@ -45,7 +45,7 @@ def purposes(opened: OpenScope, actor: Actor) -> tuple[PurposeState, ...]:
     """The state of every purpose."""
     found = opened.read(
         lambda view: tuple(
-            _state(opened, notes, one) for notes in [Notes(opened, view)] for one in DataPurpose
+            _state(opened, notes, one) for notes in [Notes(opened, view)] for one in UsePurpose
         )
     )
     opened.note_read("purposes", actor)
@@ -54,7 +54,7 @@ def purposes(opened: OpenScope, actor: Actor) -> tuple[PurposeState, ...]:
 
 def set_purpose(opened: OpenScope, request: SetPurpose, caller: Caller) -> PurposeState:
     """Switch a purpose on or off, also while the scope is frozen."""
-    purpose = DataPurpose(request.purpose)
+    purpose = UsePurpose(request.purpose)
 
     def store(tx: Tx) -> PurposeState:
         notes = Notes(opened, tx)
@@ -75,7 +75,7 @@ def set_purpose(opened: OpenScope, request: SetPurpose, caller: Caller) -> Purpo
     return opened.write(store, frozen_too=True)
 
 
-def _state(opened: OpenScope, notes: Notes, purpose: DataPurpose) -> PurposeState:
+def _state(opened: OpenScope, notes: Notes, purpose: UsePurpose) -> PurposeState:
     kept = cast(Mapping[str, Any], notes.get(_NAME) or {}).get(purpose.value)
     if kept is None:
         asked_first = purpose in opened.ports.policy.consent

@@ -13,7 +13,7 @@ from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import EmbedderError
 from scrubjay.model.memory import wording
-from scrubjay.model.purposes import DataPurpose
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.turns import Piece
 from scrubjay.ports import Floats
 
@@ -37,7 +37,7 @@ def vectors_of(
     embedder = opened.ports.embedder
     if not embedder.costly or not texts:
         return [None] * len(texts), ()
-    if not purposes.may(opened, DataPurpose.EMBEDDING):
+    if not purposes.may(opened, UsePurpose.EMBEDDING):
         return [None] * len(texts), ("Found by words alone: the embedder is not allowed.",)
     deadline = opened.ports.clock.monotonic() + seconds
     try:

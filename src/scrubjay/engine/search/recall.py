@@ -35,7 +35,7 @@ from scrubjay.engine.search.segment import Columns
 from scrubjay.model.errors import EmbedderError
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import excess
-from scrubjay.model.purposes import DataPurpose
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.requests import INJECTED, Caller, Recall
 from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.text import tokens
@@ -166,7 +166,7 @@ def recall(
     understood = embedder.languages is None or recognize(words(asked)) in embedder.languages
     embeds = understood and not (local and embedder.costly)
     if embeds and embedder.costly:  # it is elsewhere, and the question would be sent there
-        allowed = (purposes.may(one.opened, DataPurpose.EMBEDDING) for one in scopes)
+        allowed = (purposes.may(one.opened, UsePurpose.EMBEDDING) for one in scopes)
         if not (embeds := all(allowed)):
             degraded.append("By words alone: the embedder is not allowed.")
     if embeds and embedder.costly and not embedder.dimensions:

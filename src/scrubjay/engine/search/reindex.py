@@ -15,7 +15,7 @@ from scrubjay.engine.search.open_index import OpenIndex, kept_vector
 from scrubjay.model.errors import Changed, SealBroken
 from scrubjay.model.memory import Memory, wording
 from scrubjay.model.origin import Actor
-from scrubjay.model.purposes import DataPurpose
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.results import Reindexed
 from scrubjay.model.rows import Collection, Freeze, Row
 from scrubjay.ports import Progress, View
@@ -40,7 +40,7 @@ def reindex(
     def batch(view: View) -> Sequence[Row]:
         return view.changes(Collection.MEMORY, after, _BATCH)
 
-    sends = opened.ports.embedder.costly and purposes.may(opened, DataPurpose.EMBEDDING)
+    sends = opened.ports.embedder.costly and purposes.may(opened, UsePurpose.EMBEDDING)
     while sends and (rows := opened.read(batch)):
         after = rows[-1].seq
         embedded += _embed(opened, [row.id for row in rows if not row.erased])

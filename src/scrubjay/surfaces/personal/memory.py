@@ -29,7 +29,7 @@ from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.overview import RecallCounter
 from scrubjay.model.pages import PAGE_LIMIT, Page
-from scrubjay.model.purposes import DataPurpose, PurposeState
+from scrubjay.model.purposes import PurposeState, UsePurpose
 from scrubjay.model.requests import COUNTERS_LIMIT, FreezeRequest, Get
 from scrubjay.model.results import Erasure, Hit, Loaded, Recalled
 from scrubjay.model.retention import Duplicates, Retention
@@ -377,17 +377,17 @@ class Personal:
             return told.DecidedPurpose(state=state)
         return told.DecidedPurpose(state=state, memory_ids=tuple(self._derived(request.purpose)))
 
-    def _derived(self, purpose: DataPurpose) -> Iterator[str]:
+    def _derived(self, purpose: UsePurpose) -> Iterator[str]:
         """The ids of what was derived for a purpose."""
-        if purpose is DataPurpose.EMBEDDING:
+        if purpose is UsePurpose.EMBEDDING:
             return
-        kinds = (Kind.PATTERN,) if purpose is DataPurpose.PATTERNS else ()
+        kinds = (Kind.PATTERN,) if purpose is UsePurpose.PATTERNS else ()
         page: Page[Memory] = self.do(
             "browse", kinds=kinds, limit=PAGE_LIMIT, superseded=True, archived=None
         )
         for one in page:
             by_model = one.metadata.get("extracted_by") is not None or one.kind is Kind.SUMMARY
-            if one.sources and (purpose is not DataPurpose.MODEL or by_model):
+            if one.sources and (purpose is not UsePurpose.MODEL or by_model):
                 yield one.id
 
     # -- looking -----------------------------------------------------------------------------

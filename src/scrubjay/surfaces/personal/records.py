@@ -13,7 +13,7 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Content, Json, Memory, MemoryId, Result
 from scrubjay.model.overview import RecallCounter
 from scrubjay.model.pages import Paged
-from scrubjay.model.purposes import DataPurpose, LawfulBasis, PurposeState
+from scrubjay.model.purposes import LawfulBasis, PurposeState, UsePurpose
 from scrubjay.model.results import Erasure
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import CheckedRequest, Id, Name, Positive, Share, Tag, Time, Words
@@ -418,7 +418,7 @@ class DecidePurpose(OwnedRequest, frozen=True, kw_only=True):
     """Allow a purpose, or withdraw it: it holds at once."""
 
     purpose: Annotated[
-        DataPurpose, Meta(description="facts, patterns, model or embedding: what is done.")
+        UsePurpose, Meta(description="facts, patterns, model or embedding: what is done.")
     ]
     on: Annotated[bool, Meta(description="Whether it is allowed.")]
     basis: Annotated[LawfulBasis, Meta(description="Why it is lawful.")] = LawfulBasis.CONSENT
