@@ -193,6 +193,8 @@ export class Scrubjay {
   restore(request: t.RestoreRequest, options?: Options): Promise<t.Loaded>;
   /** Rebuild the index from the rows, and distill the turns that failed before. */
   reindex(request?: t.ReindexRequest, options?: Options): Promise<t.Reindexed>;
+  /** Compact older episodes into summaries and archive them, if recall does not suffer. */
+  compact(request?: t.CompactRequest, options?: Options): Promise<t.Compacted>;
   /** Check the integrity of the scope: decrypt everything, and check every invariant. */
   verify(request?: t.VerifyRequest, options?: Options): Promise<t.Report>;
   /** Prove an erasure of this scope by its receipt. */

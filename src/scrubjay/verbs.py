@@ -20,6 +20,7 @@ from scrubjay.model import conversations as talks
 from scrubjay.model import documents as papers
 from scrubjay.model import requests
 from scrubjay.model.batches import RetainMany
+from scrubjay.model.compaction import Compact
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
 from scrubjay.model.jobs import AllowJobs, Work
@@ -251,6 +252,7 @@ class FileVerbs:
         beyond=True,
     )
     reindex = Verb(NoFields, Kernel.reindex, Grant.ADMIN, writes=True, idempotent=True, heavy=True)
+    compact = Verb(Compact, Kernel.compact, Grant.EXTRACT, writes=True, heavy=True)
     verify = Verb(NoFields, Kernel.verify, Grant.ADMIN, heavy=True)
     verify_erased = Verb(
         access.VerifyErased, Access.verify_erased, Grant.FORGET, heavy=True, beyond=True

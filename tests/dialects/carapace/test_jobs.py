@@ -13,6 +13,7 @@ def every_job(engine: Kernel) -> None:
     """Whatever a process does without being asked by an agent."""
     engine.purge(MAIN, Purge(superseded_days=90))
     engine.finish_due(MAIN)
+    engine.work(MAIN)
     engine.recall(MAIN, Recall("tea"))
     engine.brief(MAIN, BriefRequest())
     engine.close()

@@ -22,6 +22,8 @@ _REST: Final = 4 * len(Collection)
 """Where the columns after the positions begin."""
 _AUDIT_COUNT: Final = _REST + 2
 _AUDIT_MAC: Final = _REST + 3
+_CACHED_VALUES: Final = 8
+"""How many values a view keeps, and a writing connection from one transaction to the next."""
 _FREEZE: Final = {level.value: level for level in Freeze}
 _DUE: Final = {value: Due(value) for value in range(8)}
 
@@ -187,11 +189,13 @@ class Statements:
 class SqliteView(Statements):
     """Read view of a scope: a consistent snapshot as of its first read."""
 
-    __slots__ = ("_head",)
+    __slots__ = ("_head", "_values")
 
     def __init__(self, connection: apsw.Connection) -> None:
         super().__init__(connection)
         self._head: HeadColumns | None = None
+        self._values: dict[str, bytes | None] = {}
+        """Values that were read: a recall asks for the retention once per hit."""
 
     def _columns(self) -> HeadColumns:
         if self._head is None:
@@ -263,8 +267,12 @@ class SqliteView(Statements):
         return [found for (found,) in self.all(QUERIES["tombstones"])]
 
     def value(self, name: str) -> bytes | None:
-        found = self.all(QUERIES["value"], (name,))
-        return found[0][0] if found else None
+        if name not in self._values:
+            if len(self._values) >= _CACHED_VALUES:
+                self._values.clear()
+            found = self.all(QUERIES["value"], (name,))
+            self._values[name] = found[0][0] if found else None
+        return self._values[name]
 
     def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
         found = self.all(QUERIES["audit"], (after, limit))
@@ -272,20 +280,21 @@ class SqliteView(Statements):
 
 
 class SqliteTx(SqliteView):
-    """Write transaction on a scope; the head is read once and written once."""
+    """Write transaction on a scope; the head is read once and written once, a value read once."""
 
     __slots__ = ("_head_of",)
 
     def __init__(self, connection: apsw.Connection) -> None:
         super().__init__(connection)
         self._head_of: int | None = None
-        """Data version of the head that is cached from the last transaction."""
+        """Data version of the head and the values that are cached from the last transaction."""
 
     def begin(self) -> None:
         super().begin()
         # By this number SQLite itself knows whether what it has cached is still true.
-        if self._head is not None and self.connection.data_version() != self._head_of:
+        if self.connection.data_version() != self._head_of:
             self._head = None
+            self._values.clear()
 
     def flush(self) -> None:
         """Write the head if it was moved."""
@@ -299,6 +308,7 @@ class SqliteTx(SqliteView):
 
     def rollback(self) -> None:
         self._head = None
+        self._values.clear()
         super().rollback()
 
     def save(self) -> object:
@@ -308,6 +318,7 @@ class SqliteTx(SqliteView):
     def restore(self, saved: object) -> None:
         super().restore(saved)
         self._head = None
+        self._values.clear()
         if isinstance(saved, tuple):
             self._head = HeadColumns(saved[0])
             self._head.moved = saved[1]
@@ -391,6 +402,7 @@ class SqliteTx(SqliteView):
         self.run(QUERIES["link"], (source, derived))
 
     def set_value(self, name: str, cell: bytes | None) -> None:
+        self._values.pop(name, None)
         if cell is None:
             self.run(QUERIES["remove_value"], (name,))
         else:
@@ -407,6 +419,7 @@ class SqliteTx(SqliteView):
         self.run(_APPEND_AUDIT, (self._columns().next_audit(mac), cell, mac))
 
     def truncate(self) -> None:
+        self._values.clear()
         for queries in TABLES.values():
             self.run(queries["clear"])
         for table in ("clear_tombstones", "clear_lineage", "clear_values", "clear_audit"):
