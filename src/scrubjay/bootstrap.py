@@ -13,7 +13,7 @@ from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.distillers.kinds import LazyRules
-from scrubjay.adapters.keyrings.file import KEY_FILE, FileWrapper
+from scrubjay.adapters.keyrings.file import KEY_FILE, KEYCHAIN_FILE, FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
@@ -154,18 +154,31 @@ def called_extractor(ask: AskModel, name: str) -> Extractor:
 
 
 def keyring(settings: Settings, clock: Clock) -> Keyring:
-    """The keyring of the keys folder: by passphrase if it has one, else by key file."""
+    """The keyring of the keys folder: by passphrase or the system's keyring, else by key file."""
     folder = keys_folder(settings, clock)
+    if in_keychain(settings):
+        from scrubjay.adapters.keyrings.keychain import KeychainWrapper, system_backend
+
+        return _moved(settings, Keyring(folder, KeychainWrapper(folder, system_backend()), clock))
     if not has_passphrase(settings):
         return Keyring(folder, FileWrapper(folder), clock)
     if settings.passphrase is None:
         raise Locked("The keyring is locked by a passphrase, and none was given.")
     wrapper = PassphraseWrapper(folder)
     wrapper.unlock(settings.passphrase)
-    opened = Keyring(folder, wrapper, clock)
-    if has_key_file(settings):  # it was put under the passphrase, and that was cut off
+    return _moved(settings, Keyring(folder, wrapper, clock))
+
+
+def _moved(settings: Settings, opened: Keyring) -> Keyring:
+    """The keyring that took the place of a key file; a move that was cut off is ended."""
+    if has_key_file(settings):
         opened.retire()
     return opened
+
+
+def in_keychain(settings: Settings) -> bool:
+    """Whether the root key is in the keyring of the operating system."""
+    return (settings.keys / KEYCHAIN_FILE).exists()
 
 
 def has_passphrase(settings: Settings) -> bool:
@@ -191,16 +204,30 @@ def keys_folder(settings: Settings, clock: Clock) -> KeysFolder:
 def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> str:
     """Lock the keys, those of a key file or none yet, by a passphrase; the recovery key."""
     adopting = has_key_file(settings)
-    store = make_store(settings)
-    if not adopting and store.catalog.entries(limit=1):
-        raise KeyMissing(f"The keys of this home are not in {settings.keys}; none were made.")
-    store.close()
-    folder = keys_folder(settings, clock)
-    if adopting:
-        Keyring(folder, FileWrapper(folder), clock).prove()
+    folder = _to_be_moved(settings, clock)
     wrapper, recovery = PassphraseWrapper.create(folder, passphrase, adopt=adopting)
     Keyring(folder, wrapper, clock).retire()
     return recovery
+
+
+def put_in_keychain(settings: Settings, clock: Clock) -> None:
+    """Keep the root key, that of a key file or none yet, in the keyring of the system."""
+    from scrubjay.adapters.keyrings.keychain import KeychainWrapper, system_backend
+
+    backend, folder = system_backend(), _to_be_moved(settings, clock)
+    Keyring(folder, KeychainWrapper.create(folder, backend), clock).retire()
+
+
+def _to_be_moved(settings: Settings, clock: Clock) -> KeysFolder:
+    """A keys folder whose root key may be moved: its key file opens every slot, or nothing is."""
+    folder = keys_folder(settings, clock)
+    if has_key_file(settings):
+        Keyring(folder, FileWrapper(folder), clock).prove()
+        return folder
+    with closing(make_store(settings)) as store:
+        if store.catalog.entries(limit=1):
+            raise KeyMissing(f"The keys of this home are not in {settings.keys}; none were made.")
+    return folder
 
 
 # -- looking at files ------------------------------------------------------------------------
