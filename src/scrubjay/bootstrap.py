@@ -22,7 +22,16 @@ from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.results import Exhibit
 from scrubjay.model.scope import Quota
-from scrubjay.ports import AskModel, Clock, Embedder, Extractor, Reach, Store, pass_by
+from scrubjay.ports import (
+    AskModel,
+    Clock,
+    Embedder,
+    Extractor,
+    Reach,
+    Slots,
+    Store,
+    pass_by,
+)
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
 ASKED_FIRST: Final = frozenset(UsePurpose) - {UsePurpose.FACTS}
@@ -40,13 +49,13 @@ def build(
     extractor: Extractor | None = None,
     vfs: str | None = None,
 ) -> Kernel:
-    """The engine on the embedded default: SQLite, files, and the keyring the keys folder has."""
+    """The engine on what the settings name: by default SQLite, files and a folder of keys."""
     clock = clock or SystemClock()
-    keys = keyring(settings, clock)
+    store = make_store(settings, reach=reach, vfs=vfs)
     ports = Ports(
-        store=make_store(settings, reach=reach, vfs=vfs),
+        store=store,
         blobs=FileBlobs(settings.data / "blobs"),
-        keyring=keys,
+        keyring=keyring(settings, clock, store),
         clock=clock,
         embedder=embedder or make_embedder(settings, clock),
         distiller=LazyRules(),
@@ -58,13 +67,29 @@ def build(
 
 
 def make_store(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = None) -> Store:
-    """The store the settings name; nothing is made before the first write."""
-    return SqliteStore(
-        settings.data,
+    """The store the settings name: a database, or files in the data folder."""
+    if not settings.store:
+        return SqliteStore(
+            settings.data,
+            reach=reach,
+            vfs=vfs,
+            lock_timeout=settings.lock_seconds,
+            ballast_bytes=settings.ballast_bytes,
+        )
+    try:
+        from scrubjay.adapters.stores.postgres.store import PostgresStore
+    except ModuleNotFoundError as error:
+        raise InvalidRequest(
+            "A store in PostgreSQL needs a package that is not installed.",
+            hint="pip install 'scrubjay[postgres]'",
+        ) from error
+    return PostgresStore(
+        settings.store,
         reach=reach,
-        vfs=vfs,
         lock_timeout=settings.lock_seconds,
-        ballast_bytes=settings.ballast_bytes,
+        connections=settings.postgres.connections,
+        pooler=settings.postgres.pooler,
+        keep_seconds=settings.postgres.keep_seconds,
     )
 
 
@@ -153,20 +178,24 @@ def called_extractor(ask: AskModel, name: str) -> Extractor:
 # -- keys ----------------------------------------------------------------------------------
 
 
-def keyring(settings: Settings, clock: Clock) -> Keyring:
-    """The keyring of the keys folder: by passphrase or the system's keyring, else by key file."""
+def keyring(settings: Settings, clock: Clock, store: Store | None = None) -> Keyring:
+    """The keyring: by passphrase or the system's keyring, else by the key file of the folder.
+
+    The slots lie beside the rows where the store has a place for them, else in the keys folder.
+    """
     folder = keys_folder(settings, clock)
+    slots = _slots(settings, folder, store)
     if in_keychain(settings):
         from scrubjay.adapters.keyrings.keychain import KeychainWrapper, system_backend
 
-        return _moved(settings, Keyring(folder, KeychainWrapper(folder, system_backend()), clock))
+        return _moved(settings, Keyring(slots, KeychainWrapper(folder, system_backend()), clock))
     if not has_passphrase(settings):
-        return Keyring(folder, FileWrapper(folder), clock)
+        return Keyring(slots, FileWrapper(folder), clock)
     if settings.passphrase is None:
         raise Locked("The keyring is locked by a passphrase, and none was given.")
     wrapper = PassphraseWrapper(folder)
     wrapper.unlock(settings.passphrase)
-    return _moved(settings, Keyring(folder, wrapper, clock))
+    return _moved(settings, Keyring(slots, wrapper, clock))
 
 
 def _moved(settings: Settings, opened: Keyring) -> Keyring:
@@ -174,6 +203,12 @@ def _moved(settings: Settings, opened: Keyring) -> Keyring:
     if has_key_file(settings):
         opened.retire()
     return opened
+
+
+def _slots(settings: Settings, folder: KeysFolder, store: Store | None = None) -> Slots:
+    if store is None and settings.store:
+        store = make_store(settings)
+    return folder if store is None or store.slots is None else store.slots
 
 
 def in_keychain(settings: Settings) -> bool:
@@ -206,7 +241,7 @@ def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> s
     adopting = has_key_file(settings)
     folder = _to_be_moved(settings, clock)
     wrapper, recovery = PassphraseWrapper.create(folder, passphrase, adopt=adopting)
-    Keyring(folder, wrapper, clock).retire()
+    Keyring(_slots(settings, folder), wrapper, clock).retire()
     return recovery
 
 
@@ -215,14 +250,15 @@ def put_in_keychain(settings: Settings, clock: Clock) -> None:
     from scrubjay.adapters.keyrings.keychain import KeychainWrapper, system_backend
 
     backend, folder = system_backend(), _to_be_moved(settings, clock)
-    Keyring(folder, KeychainWrapper.create(folder, backend), clock).retire()
+    wrapper = KeychainWrapper.create(folder, backend)
+    Keyring(_slots(settings, folder), wrapper, clock).retire()
 
 
 def _to_be_moved(settings: Settings, clock: Clock) -> KeysFolder:
     """A keys folder whose root key may be moved: its key file opens every slot, or nothing is."""
     folder = keys_folder(settings, clock)
     if has_key_file(settings):
-        Keyring(folder, FileWrapper(folder), clock).prove()
+        Keyring(_slots(settings, folder), FileWrapper(folder), clock).prove()
         return folder
     with closing(make_store(settings)) as store:
         if store.catalog.entries(limit=1):

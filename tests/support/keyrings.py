@@ -11,6 +11,7 @@ from scrubjay.adapters.keyrings.file import KEY_FILE, FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.keychain import Backend, KeychainWrapper
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
+from scrubjay.adapters.stores.postgres.store import PostgresStore
 from scrubjay.engine import Keyring
 from scrubjay.ports import Clock
 from scrubjay.vault import Cost
@@ -22,6 +23,12 @@ def file_keyring(keys: Path, clock: Clock, disk: Disk | None = None) -> Keyring:
     """The keyring of a key file."""
     folder = KeysFolder(keys, clock, disk)
     return Keyring(folder, FileWrapper(folder), clock)
+
+
+def postgres_keyring(url: str, keys: Path) -> Keyring:
+    """The keyring of a key file whose slots lie in a database."""
+    wrapper = FileWrapper(KeysFolder(keys, SystemClock()))
+    return Keyring(PostgresStore(url).slots, wrapper, SystemClock())
 
 
 def file_backend(path: Path) -> Backend:
