@@ -171,7 +171,7 @@ export class Scrubjay {
   verifyAudit(request?: t.VerifyAuditRequest, options?: Options): Promise<t.Report>;
   /** The erasure receipts kept for a scope, oldest first, also after destroy. */
   receipts(request?: t.ReceiptsRequest, options?: Options): Promise<t.ErasurePage>;
-  /** The audit trail, oldest first. */
+  /** The audit trail, oldest first; on request its newest events. */
   audit(request?: t.AuditRequest, options?: Options): Promise<t.AuditEventPage>;
   /** Erase the whole scope, its keys first; `confirm` must be its full name. */
   destroy(request?: t.DestroyRequest, options?: Options): Promise<t.Erasure>;
@@ -185,6 +185,8 @@ export class Scrubjay {
   restore(request: t.RestoreRequest, options?: Options): Promise<t.Loaded>;
   /** Rebuild the index from the rows, and distill the turns that failed before. */
   reindex(request?: t.ReindexRequest, options?: Options): Promise<t.Reindexed>;
+  /** Compact older episodes into summaries and archive them, if recall does not suffer. */
+  compact(request?: t.CompactRequest, options?: Options): Promise<t.Compacted>;
   /** Check the integrity of the scope: decrypt everything, and check every invariant. */
   verify(request?: t.VerifyRequest, options?: Options): Promise<t.Report>;
   /** Prove an erasure of this scope by its receipt. */

@@ -58,6 +58,7 @@ export const OPERATIONS = {
   backup: { method: "POST", path: "/v1/backup" },
   restore: { method: "POST", path: "/v1/restore", repeatable: true },
   reindex: { method: "POST", path: "/v1/reindex", repeatable: true },
+  compact: { method: "POST", path: "/v1/compact" },
   verify: { method: "POST", path: "/v1/verify", repeatable: true },
   verifyErased: { method: "POST", path: "/v1/verify/erased", repeatable: true },
   scopes: { method: "GET", path: "/v1/scopes", inQuery: true, repeatable: true },

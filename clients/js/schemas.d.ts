@@ -179,6 +179,64 @@ export interface Changes {
   anew: boolean;
 }
 
+export interface CompactRequest {
+  /** Threshold: tokens of all memories in sight beyond which it compacts. */
+  tokens?: number;
+  /** Share of these tokens, the oldest, whose episodes are compacted. */
+  share?: number;
+  /** Threshold: episodes of one session beyond which it compacts. */
+  session_messages?: number;
+  /** How many of the last episodes of such a session stay as they are. */
+  keep_messages?: number;
+  /** Episodes neither written nor recalled for so many days are compacted. */
+  idle_days?: number;
+  /** Only prove it and report; nothing is written. */
+  dry_run?: boolean;
+}
+
+/** Report of a compaction: what was gained in tokens and lost in recall. */
+export interface Compacted {
+  /** What became of it. */
+  outcome: CompactionOutcome;
+  /** How many episodes were to be compacted. */
+  episodes: number;
+  /** How many of them only for not having been used for long. */
+  idle: number;
+  /** How many memories say the same as a later one. */
+  duplicates: number;
+  /** How many memories were archived. */
+  archived: number;
+  /** How many memories were written for them. */
+  derived: number;
+  /** Tokens of all memories in sight before. */
+  tokens_before: number;
+  /** Tokens of all memories in sight after. */
+  tokens_after: number;
+  /** How many questions were asked before and after. */
+  questions: number;
+  /** Percent of the questions answered before, in 2,000 characters. */
+  recall_before: number;
+  /** Percent of the questions answered after, in 2,000 characters. */
+  recall_after: number;
+  /** Every attempt, the strongest first. */
+  trials: CompactionTrial[];
+  /** What derives: the model, or the rules where there is none; empty if neither */
+  derived_by: string;
+}
+
+/** What became of a compaction. */
+export type CompactionOutcome = "applied" | "loses_recall" | "nothing_due" | "proven" | "unproven";
+
+/** One attempt: how much of the text was kept, and what recall would be. */
+export interface CompactionTrial {
+  /** Share of the compacted text the summaries may keep. */
+  kept: number;
+  /** Tokens of all memories in sight afterwards. */
+  tokens: number;
+  /** Percent of the questions answered afterwards. */
+  recall: number;
+}
+
 /** A conversation without its entries: where its history ends, and what is listed of it. */
 export interface Conversation {
   /** The id of this generation: a name may be used again. */
@@ -630,7 +688,7 @@ export interface Issued {
 }
 
 /** The kind of a job; each has one worker in the engine. */
-export type JobKind = "consolidation" | "derivation" | "extraction";
+export type JobKind = "compaction" | "consolidation" | "derivation" | "extraction";
 
 /** State of the jobs of a scope: policy, queue and budget. */
 export interface JobStatus {
@@ -1706,6 +1764,8 @@ export interface AuditRequest {
   limit?: number;
   /** Pagination cursor: the `next_cursor` of the page before this one; None for the first page. */
   cursor?: string;
+  /** Return the newest events, instead of those after the cursor. */
+  newest?: boolean;
 }
 
 export interface ScopesRequest {

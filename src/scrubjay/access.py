@@ -34,6 +34,7 @@ from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.pages import PAGE_LIMIT, Order, Page, Paged, every, paged
 from scrubjay.model.requests import (
     SYSTEM,
+    AuditRequest,
     BriefRequest,
     Browse,
     Caller,
@@ -465,7 +466,7 @@ class Access:
             self.check_covered(other, Grant.READ)
             self._engine.open(other, create=False)
 
-    def audit(self, scope: Scope, request: Paged, caller: Caller) -> Page[AuditEvent]:
+    def audit(self, scope: Scope, request: AuditRequest, caller: Caller) -> Page[AuditEvent]:
         """The audit trail, oldest first; for people, not for agents."""
         if self.holder.actor is Actor.AGENT:
             raise Forbidden(

@@ -34,6 +34,7 @@ from scrubjay.engine.transfer import bundle
 from scrubjay.handle import Jay
 from scrubjay.model import errors
 from scrubjay.model.batches import BatchReceipt, RetainedMany, RetainMany
+from scrubjay.model.compaction import Compact, Compacted
 from scrubjay.model.errors import (
     Busy,
     Conflict,
@@ -148,6 +149,11 @@ class RemoteEngine:
         asked = VerifyErased(receipt)
         report: Report = self._send(BY_NAME["verify_erased"], self.scope, asked)
         return report
+
+    def compact(self, scope: Scope, request: Compact, _caller: Caller, **_: Progress) -> Compacted:
+        """Compact older episodes into summaries; there is no progress to see."""
+        compacted: Compacted = self._send(BY_NAME["compact"], scope, request)
+        return compacted
 
     def reindex(self, scope: Scope, request: NoFields, _caller: Caller, **_: Progress) -> Reindexed:
         """Make the index again; how far it has come is not told over HTTP."""

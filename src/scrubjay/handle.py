@@ -14,9 +14,10 @@ from typing import IO, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrubjay import bootstrap, files, settings
+from scrubjay import bootstrap, codec, files, settings
 from scrubjay.engine import Kernel
 from scrubjay.engine.memories import receipts
+from scrubjay.model.compaction import Compact, Compacted
 from scrubjay.model.memory import Json, Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.pages import FIRST, Page, Paged, paged
@@ -227,6 +228,14 @@ class Jay(Verbs, Handle):
         """Rebuild the index from the memories, with a vector for each."""
         return self._engine.reindex(self.scope, NOTHING, self._caller, progress=progress)
 
+    def compact(self, /, *, progress: Progress = no_progress, **fields: object) -> Compacted:
+        """Compact older episodes into summaries and archive them, if recall does not suffer.
+
+        The fields are those of `Compact`; with `dry_run` it only proves and reports.
+        """
+        request = codec.request(Compact, fields)
+        return self._engine.compact(self.scope, request, self._caller, progress=progress)
+
     def verify(self, erased: Erasure | str | os.PathLike[str] | None = None) -> Report:
         """Check the integrity of the scope; with a receipt, or its file, prove that erasure."""
         if erased is None:
@@ -302,6 +311,7 @@ class AsyncJay(Verbs, AsyncHandle):
     backup = _Awaited(Jay.backup)
     restore = _Awaited(Jay.restore)
     reindex = _Awaited(Jay.reindex)
+    compact = _Awaited(Jay.compact)
     verify = _Awaited(Jay.verify)
 
     @property

@@ -588,6 +588,8 @@ class Failpoint(StrEnum):
     EXTRACT_ANSWERED = "extract.answered"
     JOB_LEASED = "job.leased"
     JOB_ANSWERED = "job.answered"
+    COMPACTION_NOTED = "compaction.noted"
+    COMPACTION_APPLIED = "compaction.applied"
     PURGE_COMMITTED = "purge.committed"
     DESTROY_MARKED = "destroy.marked"
     DESTROY_KEYS_DELETED = "destroy.keys-deleted"

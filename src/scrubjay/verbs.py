@@ -20,11 +20,12 @@ from scrubjay.model import conversations as talks
 from scrubjay.model import documents as papers
 from scrubjay.model import requests
 from scrubjay.model.batches import RetainMany
+from scrubjay.model.compaction import Compact
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
 from scrubjay.model.jobs import AllowJobs, Work
 from scrubjay.model.pages import Paged
-from scrubjay.model.requests import Caller, NoFields
+from scrubjay.model.requests import AuditRequest, Caller, NoFields
 from scrubjay.model.retention import SetRetention
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
@@ -208,7 +209,7 @@ class Verbs:
     allow_jobs = Verb(AllowJobs, Kernel.allow_jobs, Grant.ADMIN, writes=True, idempotent=True)
     verify_audit = Verb(NoFields, Kernel.verify_audit, Grant.ADMIN, heavy=True)
     receipts = Verb(Paged, Kernel.receipts, beyond=True)
-    audit = Verb(Paged, Kernel.audit)
+    audit = Verb(AuditRequest, Kernel.audit)
     destroy = Verb(
         requests.Destroy,
         Kernel.destroy,
@@ -244,6 +245,7 @@ class FileVerbs:
         beyond=True,
     )
     reindex = Verb(NoFields, Kernel.reindex, Grant.ADMIN, writes=True, idempotent=True, heavy=True)
+    compact = Verb(Compact, Kernel.compact, Grant.EXTRACT, writes=True, heavy=True)
     verify = Verb(NoFields, Kernel.verify, Grant.ADMIN, heavy=True)
     verify_erased = Verb(
         access.VerifyErased, Access.verify_erased, Grant.FORGET, heavy=True, beyond=True

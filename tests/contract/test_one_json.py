@@ -88,6 +88,7 @@ CASES: dict[str, Fields] = {
     "verify": lambda _: {},
     "verify_erased": lambda _: {},
     "reindex": lambda _: {},
+    "compact": lambda _: {"dry_run": True},
 }
 APART = {
     "extract": "it needs a model",
@@ -133,6 +134,7 @@ COMMANDS: dict[str, list[str]] = {
     "amend": ["pin", "ID"],
     "revoke": ["revoke", "--session", "s", "--yes"],
     "reindex": ["reindex"],
+    "compact": ["compact", "--dry-run"],
     "document": ["documents", "show", "f/a"],
     "conversation": ["conversations", "show", "c"],
     "conversations": ["conversations", "list"],

@@ -159,20 +159,21 @@ def waiting(jay: Jay, **request: Any) -> Output:
 def approve(jay: Jay, id: str, *, yes: bool = False) -> Output:
     """Release a memory from quarantine, after its exact text was shown.
 
-    Example: scrubjay quarantine approve mem-3f0c
+    Example: scrubjay quarantine approve mem-3f0c9a1b
     """
     memory = jay.get(id)
     say(memory.content)
-    confirm(f"This lets {id}, of origin {memory.origin}, steer agents.", yes=yes)
-    return Output(jay.approve(id, memory.content), lambda: say("Approved."))
+    confirm(f"This lets {memory.id}, of origin {memory.origin}, steer agents.", yes=yes)
+    return Output(jay.approve(memory.id, memory.content), lambda: say("Approved."))
 
 
 @scoped("quarantine reject", ID, RECEIPT, YES)
 def reject(jay: Jay, id: str, *, receipt: Path | None = None, yes: bool = False) -> Output:
     """Erase a memory that is in quarantine, for good.
 
-    Example: scrubjay quarantine reject mem-3f0c --yes
+    Example: scrubjay quarantine reject mem-3f0c9a1b --yes
     """
+    id = jay.get(id).id
     confirm(f"This erases {id} for good.", yes=yes)
     return erased(jay.reject(id), receipt)
 

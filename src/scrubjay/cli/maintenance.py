@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -17,13 +18,15 @@ from scrubjay import __version__, bootstrap, files
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import installed, opened, scoped, settings
-from scrubjay.cli.parser import JSON, PAGING, SCOPE, Option, command
+from scrubjay.cli.parser import JSON, PAGING, SCOPE, Option, command, fields
 from scrubjay.cli.render import Output, say
 from scrubjay.engine import Kernel
 from scrubjay.engine.memories import receipts
 from scrubjay.handle import Jay
+from scrubjay.model.compaction import Compact, Compacted, CompactionOutcome
 from scrubjay.model.errors import EmbedderError, Frozen, InvalidRequest, ScrubjayError
-from scrubjay.model.pages import Paged, paged
+from scrubjay.model.pages import PAGE_LIMIT, Paged, paged
+from scrubjay.model.requests import AuditRequest
 from scrubjay.model.results import Report
 from scrubjay.model.retention import Duplicates, Limit
 from scrubjay.model.rows import Due
@@ -142,6 +145,44 @@ def reindex(jay: Jay) -> Output:
     return Output(done, lambda: say(sentence))
 
 
+@scoped(
+    "compact",
+    fields(Compact, "tokens", "share", "session_messages", "keep_messages", "idle_days", "dry_run"),
+    Option("--plot", "File for a picture of the proof, as SVG.", Path),
+)
+def compact(jay: Jay, *, plot: Path | None = None, **asked: Any) -> Output:
+    """Compact a scope: older episodes become summaries, if what they tell is still found.
+
+    Questions made of the memories are asked before and after; a fall of more than two points is
+    not applied. The originals are archived: out of search, but in export and history.
+
+    Example: scrubjay compact --dry-run
+    """
+    with render.progress("compact") as bar:
+        done = jay.compact(progress=bar, **asked)
+    if plot is not None:
+        from scrubjay.surfaces.evaluation.report import draw_compaction
+
+        files.write(plot, draw_compaction(done).encode())
+    return Output(done, lambda: say(_compacted(done)))
+
+
+def _compacted(done: Compacted) -> str:
+    due = render.plural(done.episodes + done.duplicates, "memory")
+    gained = f"{done.tokens_before:,} → {done.tokens_after:,} tokens"
+    recall = f"recall {done.recall_before:.1f} → {done.recall_after:.1f} %"
+    proof = f"{gained}, {recall} of {done.questions:,} questions, by {done.derived_by}"
+    made = render.plural(done.derived, "memory")
+    return {
+        CompactionOutcome.APPLIED: f"Archived {done.archived:,}, wrote {made}: {proof}.",
+        CompactionOutcome.PROVEN: f"Would compact {due}: {proof}.",
+        CompactionOutcome.NOTHING_DUE: f"Nothing is due: {done.tokens_before:,} tokens.",
+        CompactionOutcome.UNPROVEN: f"Not compacted: of {due} only {done.questions:,} questions "
+        "can be made, and a hundred are needed to prove that nothing is lost.",
+        CompactionOutcome.LOSES_RECALL: f"Not compacted: it would cost too much recall. {proof}.",
+    }[done.outcome]
+
+
 @command(
     "verify",
     Option(
@@ -180,11 +221,13 @@ def _reported(report: Report, things: str) -> Output:
 
 @scoped("audit", PAGING)
 def audit(jay: Jay, **request: Any) -> Output:
-    """Show the audit trail, oldest first; memories are named by pseudonyms.
+    """Show who did what, the newest last; --cursor 0 begins with the oldest.
 
-    Example: scrubjay audit --limit 20
+    It is the audit trail: memories are named by pseudonyms, never by content.
+
+    Example: scrubjay audit -n 20
     """
-    events = jay.audit(**request)
+    events = jay.audit(**request, newest="cursor" not in request)
     rows = (
         (str(one.count), render.local(one.at), one.verb, one.actor, str(one.number))
         for one in events
@@ -237,6 +280,12 @@ def scopes(**request: Any) -> Output:
 _LARGELY = 0.5
 """Share of memories in other languages from which on another embedder is suggested."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_FREE = 500
+"""Megabytes of free disk below which there is a problem."""
+_APART = 30.0
+"""Seconds that two clocks may be apart."""
+_SECONDS = 5.0
+"""How long a service may take to answer."""
 
 
 class Finding(Struct, frozen=True):
@@ -255,10 +304,14 @@ class Finding(Struct, frozen=True):
         return not self.advice
 
 
-def examine(settings: Settings, now: datetime) -> Iterator[Finding]:
+def examine(
+    settings: Settings, now: datetime, service: str | None = None, backup_days: int | None = None
+) -> Iterator[Finding]:
     """Check everything that goes wrong in practice."""
     versions = {"scrubjay": __version__, **bootstrap.versions()}
     yield Finding("versions", ", ".join(f"{name} {one}" for name, one in versions.items()))
+    if service is not None:
+        yield _service(service, now)
     yield from _folders(settings)
     clock = bootstrap.clock()
     try:
@@ -268,9 +321,12 @@ def examine(settings: Settings, now: datetime) -> Iterator[Finding]:
     except EmbedderError as error:
         advice = f"{error.hint} Check {settings.embedder} in `scrubjay config show`."
         yield Finding("embedder", error.message, advice)
-    if not settings.data.exists():
+    if settings.unused:
         yield Finding("data", "Nothing was remembered here yet.")
         return
+    free = shutil.disk_usage(settings.data).free // 1_000_000
+    advice = "Make room: a full disk stops all writes but those that erase." * (free < _FREE)
+    yield Finding("disk", f"{free:,} MB are free for the data.", advice)
     try:
         for sentence in bootstrap.strays(settings):
             advice = "Put the missing half back, from a backup; nothing reads it as it is."
@@ -283,10 +339,51 @@ def examine(settings: Settings, now: datetime) -> Iterator[Finding]:
             for scope in engine.scopes():
                 try:
                     yield from _scope(engine, scope, now)
+                    yield from _times(engine, scope, now, backup_days)
                 except ScrubjayError as error:
                     yield Finding(str(scope), error.message, error.hint)
     except ScrubjayError as error:
         yield Finding("data", error.message, error.hint)
+
+
+def _service(url: str, now: datetime) -> Finding:
+    """Check that the service is reached, is ready, and has the time that it is here."""
+    from email.utils import parsedate_to_datetime
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+
+    if not url.startswith(("http://", "https://")):
+        raise InvalidRequest("The address of the service needs a scheme.", hint=f"http://{url}")
+    try:
+        with urlopen(f"{url.rstrip('/')}/readyz", timeout=_SECONDS) as answer:  # noqa: S310
+            date = answer.headers["Date"]
+    except HTTPError as error:
+        advice = "Its log says more; /readyz lists each check."
+        return Finding("service", f"{url} answers with status {error.code}.", advice)
+    except OSError as error:
+        told = getattr(error, "reason", error)
+        return Finding("service", f"{url} is not reached: {told}.", "Start it, or open its port.")
+    apart = abs((parsedate_to_datetime(date) - now).total_seconds()) if date else 0.0
+    if apart > _APART:
+        advice = "Set the clocks by NTP: keys and tokens expire by them."
+        return Finding("service", f"Its clock is {apart:,.0f} s from the one here.", advice)
+    return Finding("service", f"{url} is ready.")
+
+
+def _times(
+    engine: Kernel, scope: Scope, now: datetime, backup_days: int | None
+) -> Iterator[Finding]:
+    """Check the clock by the newest event of the trail, and the age of the last backup."""
+    events = engine.audit(scope, AuditRequest(PAGE_LIMIT, newest=True)).data
+    if events and (events[-1].at - now).total_seconds() > _APART:
+        told = f"The clock is before the last change of it, {render.local(events[-1].at)}."
+        yield Finding(str(scope), told, "Set the clock by NTP: ages and expiry count by it.")
+    made = next((one.at for one in reversed(events) if one.verb == "backup"), None)
+    told = f"Its last backup: {render.local(made) or 'none is known'}."
+    if backup_days is not None and (made is None or (now - made).days >= backup_days):
+        yield Finding(str(scope), told, f"Back it up: scrubjay backup FILE --scope {scope}")
+    elif made is not None:
+        yield Finding(str(scope), told)
 
 
 def _folders(settings: Settings) -> Iterator[Finding]:
@@ -334,15 +431,21 @@ def _scope(engine: Kernel, scope: Scope, now: datetime) -> Iterator[Finding]:
 
 
 @command(
-    "doctor", Option("--fix", "Repair what needs no decision, such as file permissions."), JSON
+    "doctor",
+    Option("--fix", "Repair what needs no decision, such as file permissions."),
+    Option("--service", "Address of a service to check, too.", str, metavar="URL"),
+    Option("--backup-days", "Report scopes without a backup of so many days.", int, least=1),
+    JSON,
 )
-def doctor(*, fix: bool = False) -> Output:
+def doctor(
+    *, fix: bool = False, service: str | None = None, backup_days: int | None = None
+) -> Output:
     """Check the installation; each finding says what to do. Exit code 1 if there is a problem.
 
-    Example: scrubjay doctor --fix
+    Example: scrubjay doctor --service http://127.0.0.1:8377 --backup-days 2
     """
     told, left = [], 0
-    for finding in examine(settings(), bootstrap.clock().now()):
+    for finding in examine(settings(), bootstrap.clock().now(), service, backup_days):
         state, advice = ("ok" if finding.well else "problem"), finding.advice
         if fix and finding.repair is not None:
             finding.repair()
@@ -352,4 +455,12 @@ def doctor(*, fix: bool = False) -> Output:
     names = ("check", "state", "finding", "advice")
     rows = [dict(zip(names, row, strict=True)) for row in told]
     code = Exit.FAILURE if left else Exit.OK
-    return Output({"findings": rows}, lambda: render.table(names, told), code=code)
+
+    def show() -> None:
+        if render.on_terminal():  # the advice below its finding, however narrow the screen is
+            said = [(check, state, " → ".join(filter(None, rest))) for check, state, *rest in told]
+            render.table(names[:3], said)
+        else:
+            render.table(names, told)
+
+    return Output({"findings": rows}, show, code=code)

@@ -12,7 +12,7 @@ from typing import Any
 from scrubjay.cli import render
 from scrubjay.cli.home import said, scoped, text_of
 from scrubjay.cli.parser import ID, PAGING, Option, fields
-from scrubjay.cli.render import Output, line, local, piece, say
+from scrubjay.cli.render import Output, line, local, piece, say, short
 from scrubjay.handle import Jay
 from scrubjay.model.filters import Filter
 from scrubjay.model.requests import BriefRequest, Browse, Recall, Retain, Supersede
@@ -76,7 +76,7 @@ def _written(receipt: Retained) -> Output:
     if receipt.inferred is not None:
         notes.append(f"Stored as {receipt.inferred}; --kind says otherwise.")
     notes += receipt.degraded
-    return Output(receipt, lambda: line(receipt.id), notes)
+    return Output(receipt, lambda: line(render.short(receipt.id)), notes)
 
 
 @scoped("pin", ID)
@@ -176,10 +176,10 @@ def history(jay: Jay, id: str, **request: Any) -> Output:
     """
     chain = jay.history(id, **request)
     rows = (
-        (one.id, local(one.recorded_at), piece(one.content), piece(one.provenance.reason))
+        (short(one.id), local(one.recorded_at), piece(one.content), piece(one.provenance.reason))
         for one in chain
     )
-    return Output(chain, lambda: render.table(("id", "when", "memory", "why"), rows))
+    return Output(chain, lambda: render.table(("id", "when", "memory", "why"), rows, lead=2))
 
 
 @scoped(
@@ -192,7 +192,7 @@ def counters(jay: Jay, ids: list[str]) -> Output:
     Example: scrubjay counters mem-…
     """
     found = jay.counters(tuple(ids))
-    rows = [(one.id, f"{one.recalls:,}", local(one.recalled_at)) for one in found]
+    rows = [(short(one.id), f"{one.recalls:,}", local(one.recalled_at)) for one in found]
     return Output(found, lambda: render.table(("id", "recalls", "last"), rows))
 
 
@@ -200,14 +200,14 @@ def counters(jay: Jay, ids: list[str]) -> Output:
 def lineage(jay: Jay, id: str) -> Output:
     """Show what a memory was derived from, and what was derived from it.
 
-    Example: scrubjay lineage mem-3f0c
+    Example: scrubjay lineage mem-3f0c9a1b
     """
     found = jay.lineage(id)
     rows = list[tuple[str, str, str, str]]()
     for relation, some in (("source", found.sources), ("derived", found.derived)):
         for one in some:
             if one.memory is not None:
-                told = (one.memory.id, piece(one.memory.content))
+                told = (short(one.memory.id), piece(one.memory.content))
             else:
                 told = (one.turn.id, piece(one.turn.user)) if one.turn else ("", "")
             rows.append((relation, str(one.steps), *told))
@@ -223,7 +223,9 @@ def follow(jay: Jay, **request: Any) -> Output:
     """
     found = jay.follow(**request)
     rows = [
-        (str(one.seq), memory.id, piece(memory.content)) if memory else (str(one.seq), "", "erased")
+        (str(one.seq), short(memory.id), piece(memory.content))
+        if memory
+        else (str(one.seq), "", "erased")
         for one in found.changes
         for memory in [one.memory]
     ]

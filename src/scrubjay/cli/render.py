@@ -10,13 +10,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from scrubjay.model.memory import Memory
+from scrubjay.model.memory import Memory, made_id
 from scrubjay.model.pages import Page
 from scrubjay.model.results import Hit
 from scrubjay.ports import Progress, no_progress
 
 PIECE = 100
 """Characters of a memory in a line."""
+_ROOM = 36
+"""Columns that a text needs beside others; with less it stands above them."""
+_UUID_REST = 28
+"""Characters of a UUID after the first eight."""
 
 
 # -- the two streams ---------------------------------------------------------------------------
@@ -98,24 +102,52 @@ def plural(number: int, thing: str) -> str:
 # -- tables ------------------------------------------------------------------------------------
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> None:
-    """A table on a terminal; elsewhere one line per row, with tabs, and no heading."""
-    cells = ([" ".join((cell or "").split()) for cell in row] for row in rows)
-    if not sys.stdout.isatty():
+def on_terminal() -> bool:
+    """Whether a person reads the data, rather than a program."""
+    return sys.stdout.isatty()
+
+
+def short(id: str) -> str:
+    """An id as people see it: of the UUID at its end, the first eight characters."""
+    return id[:-_UUID_REST] if on_terminal() and made_id(id) else id
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | None]], lead: int = -1) -> None:
+    """A table on a terminal; elsewhere one line per row, with tabs, and no heading.
+
+    The last column has what room is left. If that is too little for a text, each row is a record:
+    the cell of the `lead` column, and below it the others.
+    """
+    cells = [[" ".join((cell or "").split()) for cell in row] for row in rows]
+    if not on_terminal():
         for row in cells:
             line("\t".join(row))
         return
+    from rich.cells import cell_len
     from rich.console import Console
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
+    *others, last = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
+    if sum(others) + 2 * len(others) + min(last, _ROOM) > console.width:
+        for row in cells:
+            first = row.pop(lead)
+            rest = "  ".join(filter(None, row))
+            if lead == 0 and cell_len(first) + 2 + cell_len(rest) <= console.width:
+                first, rest = f"{first}  {rest}", ""
+            console.print(Text(first))
+            if rest:
+                console.print(Padding(Text(rest, style="dim"), (0, 0, 0, 2)))
+        return
     drawn = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns[:-1]:
         drawn.add_column(column, no_wrap=True)
     drawn.add_column(columns[-1], overflow="fold")
     for row in cells:
         drawn.add_row(*map(Text, row))
-    Console().print(drawn)
+    console.print(drawn)
 
 
 def facts(pairs: Mapping[str, Any]) -> None:
@@ -144,7 +176,7 @@ def memories(found: Iterable[Memory]) -> None:
         marks = "★ " * one.pinned + "(superseded) " * (not one.current)
         marks += "(archived) " * (one.archived_at is not None)
         tags = "".join(f" #{piece(tag)}" for tag in one.tags)
-        return one.id, _day(one.said_at), one.kind.value, marks + piece(one.content) + tags
+        return short(one.id), _day(one.said_at), one.kind.value, marks + piece(one.content) + tags
 
     table(("id", "when", "kind", "memory"), map(row, found))
 
@@ -167,7 +199,7 @@ def hits(found: Iterable[Hit]) -> None:
     def row(hit: Hit) -> tuple[str, ...]:
         one = hit.memory
         told = f"[{one.kind}, {one.origin}] {piece(one.content)}"
-        return f"{hit.score:.3f}", one.id, _day(one.said_at), told
+        return f"{hit.score:.3f}", short(one.id), _day(one.said_at), told
 
     table(("score", "id", "when", "memory"), map(row, found))
 
@@ -175,7 +207,7 @@ def hits(found: Iterable[Hit]) -> None:
 def arithmetic(found: Iterable[Hit]) -> None:
     """For every hit the parts of its score, the largest first, and their sum."""
     for number, hit in enumerate(found, start=1):
-        line(f"{number}. {piece(hit.memory.content)}  ({hit.memory.id})")
+        line(f"{number}. {piece(hit.memory.content)}  ({short(hit.memory.id)})")
         for name, part in sorted(hit.why.items(), key=lambda part: -abs(part[1])):
             line(f"   {part:+8.4f}  {name}")
         line(f"   {'─' * 8}")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from scrubjay import codec, files
 from scrubjay.cli import render
@@ -18,7 +19,6 @@ from scrubjay.cli.home import (
     new_passphrase,
     opened,
     scope_of,
-    scoped,
     secret_line,
     settings,
 )
@@ -164,26 +164,56 @@ def _loaded(loaded: Loaded) -> Output:
     return Output(loaded, lambda: say(sentence))
 
 
-@scoped(
+@command(
     "backup",
-    Option("FILE", "File to write.", Path, required=True),
+    Option("FILE", "File to write; with --all, a folder.", Path, required=True),
+    Option("--all", "Back up every scope, each to a file of its own in the folder.", name="whole"),
     Option(
         "--days", "Retention: days the keyring keeps the key of the backup.", int, least=1,
         default=str(Backup().days),
     ),
     YES,
+    SCOPE,
+    JSON,
 )  # fmt: skip
-def backup(jay: Jay, file: Path, *, days: int = Backup().days, yes: bool = False) -> Output:
+def backup(
+    file: Path,
+    *,
+    whole: bool = False,
+    days: int = Backup().days,
+    yes: bool = False,
+    scope: str | None = None,
+) -> Output:
     """Back up a scope: a sealed copy under a key of its own, which is printed and expires.
 
-    Example: scrubjay backup alice.backup --days 90
+    With --all, every line is a scope, its file and its key.
+
+    Example: scrubjay backup --all backups > keys.tsv
     """
+    if whole:
+        return _backup_all(file, days, yes=yes)
     confirm_replace(file, yes=yes)
-    made = jay.backup(file, days=days)
+    with opened(scope) as jay:
+        made = jay.backup(file, days=days)
     number = render.plural(made.memories, "memory")
     notes = [f"Backed up {number}. Keep the key; here it is known until {made.expires}."]
     told = codec.plain(made) | {"file": str(file)}
     return Output(told, lambda: render.line(made.key), notes)
+
+
+def _backup_all(folder: Path, days: int, *, yes: bool) -> Output:
+    made = list[dict[str, Any]]()
+    with installed() as engine:
+        named = [(one, folder / one.tenant / f"{one.owner}.backup") for one in engine.scopes()]
+        if any(path.exists() for _, path in named):
+            confirm(f"Backups in {folder} would be replaced.", yes=yes)
+        for one, path in named:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            done = Jay(engine, one).backup(path, days=days)
+            made.append({"scope": str(one), "file": str(path)} | codec.plain(done))
+    rows = [f"{one['scope']}\t{one['file']}\t{one['key']}\n" for one in made]
+    notes = [f"Backed up {render.plural(len(made), 'scope')}. Keep the keys apart from the files."]
+    return Output(made, lambda: sys.stdout.write("".join(rows)), notes)
 
 
 @command(
@@ -205,7 +235,9 @@ def restore(
 ) -> Output:
     """Merge a backup into its scope; what was forgotten since stays forgotten.
 
-    Example: scrubjay restore alice.backup --scope alice
+    In another home than that it was made in, --key opens it.
+
+    Example: scrubjay restore alice.backup --scope alice --key KEY
     """
     raw = files.read(file)
     bundle.sealed_name(raw)

@@ -6,7 +6,6 @@ origin alone: see `model/origin.py`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
@@ -72,12 +71,13 @@ def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Ma
     Every text in it is cleaned, but for `IDENTIFIERS`; InvalidRequest if no content is left.
     """
     clean, redact = _filters()
-    found: Counter[str] = Counter()
+    found = dict[str, int]()
 
     def pure(text: str) -> str:
         redacted = redact(clean(text), placeholder)
         if redacted.found:
-            found.update(redacted.found)
+            for kind, number in redacted.found.items():
+                found[kind] = found.get(kind, 0) + number
         return redacted.text
 
     cleaned: Written = _cleaned(written, pure)
@@ -86,7 +86,7 @@ def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Ma
             "Nothing is left of the content without its invisible characters.",
             hint="Say what is to be remembered.",
         )
-    return cleaned, dict(found)
+    return cleaned, found
 
 
 @cache

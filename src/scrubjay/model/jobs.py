@@ -28,6 +28,8 @@ class JobKind(StrEnum):
     """The oldest episodes → facts."""
     DERIVATION = "derivation"
     """A text whose source was corrected or forgotten, again from its sources."""
+    COMPACTION = "compaction"
+    """Older episodes → summaries, and the episodes archived."""
 
 
 if TYPE_CHECKING:

@@ -566,6 +566,14 @@ class LineageRequest(_WithId, frozen=True):
     """Read what one memory was derived from, and what was derived from it."""
 
 
+class AuditRequest(Paged, frozen=True, kw_only=True):
+    """Read the audit trail."""
+
+    newest: Annotated[
+        bool, Meta(description="Return the newest events, instead of those after the cursor.")
+    ] = False
+
+
 class StatisticsRequest(CheckedRequest, frozen=True, kw_only=True):
     """Count the memories by kind, origin, tag and week."""
 

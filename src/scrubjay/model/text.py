@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct, ValidationError
-from msgspec.structs import fields, force_setattr
+from msgspec.structs import astuple, fields, force_setattr
 
 from scrubjay.model.errors import InvalidRequest
 
@@ -76,9 +76,8 @@ class CheckedRequest(Struct, frozen=True):
         # A default needs no check: what the caller left out costs a look at its name.
         given = {
             name: value
-            for name, default in _defaults(type(self))
-            if (value := getattr(self, name)) is not default
-            and (default is not _NONE or value != {})
+            for (name, default), value in zip(_defaults(type(self)), astuple(self), strict=True)
+            if value is not default and (default is not _NONE or value != {})
         }
         for name, value in checked(type(self), given).items() if given else ():
             if value is not given[name]:

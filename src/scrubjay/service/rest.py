@@ -127,6 +127,7 @@ _RESOURCES: Final[Mapping[str, Resource]] = {
     "extract": Resource(example={"limit": 10}),
     "extraction": Resource("get /extraction"),
     "pause_extraction": Resource("post /extraction", example={"paused": True}),
+    "compact": Resource(example={"dry_run": True}),
     "work": Resource("post /jobs/work", example={"limit": 10, "kinds": ["consolidation"]}),
     "jobs": Resource("get /jobs"),
     "allow_jobs": Resource("post /jobs", example={"kinds": ["extraction", "consolidation"]}),

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from operator import methodcaller
 from typing import Final, Protocol
 
 import pytest
@@ -570,6 +571,16 @@ class DurableStoreContract(StoreContract):
                 put(writer, a_row(f"row {turn} {writer is store}"))
                 assert head(reader) == head(writer)
         assert head(store).memory.seq == 10
+        other.close()
+
+    def test_a_write_finds_the_value_that_another_store_left(
+        self, store: Store, open_store: OpenStore
+    ) -> None:
+        other = open_store()
+        for writer, reader in ((store, other), (other, store)):
+            for cell in (b"1", b"2"):
+                writer.write(ALICE, methodcaller("set_value", "one", cell))
+                assert reader.write(ALICE, methodcaller("value", "one")) == cell
         other.close()
 
     def test_writers_of_two_stores_take_turns(self, store: Store, open_store: OpenStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from operator import methodcaller
 from typing import Any, Final, TypeVar
@@ -271,6 +272,25 @@ class RowContract:
         found = look(store, lambda view: [view.value(name) for name in ("one", "two", "three")])
         assert found == [b"new", None, None]
         assert head(store) == Head()
+
+    def test_a_write_finds_the_value_that_the_last_one_left(self, store: Store) -> None:
+        def read_then_set(cell: bytes | None, tx: Tx) -> bytes | None:
+            found = tx.value("one")
+            tx.set_value("one", cell)
+            assert tx.value("one") == cell
+            return found
+
+        def undone(tx: Tx) -> None:
+            read_then_set(b"undone", tx)
+            raise ValueError("undone")
+
+        for cell, before in ((b"1", None), (b"2", b"1"), (None, b"2"), (b"3", None)):
+            assert store.write(ALICE, partial(read_then_set, cell)) == before
+            with pytest.raises(ValueError, match="undone"):
+                store.write(ALICE, undone)
+            assert store.write(ALICE, lambda tx: tx.value("one")) == cell
+        store.write(ALICE, lambda tx: tx.truncate(), erasing=True)
+        assert store.write(ALICE, lambda tx: tx.value("one")) is None
 
     def test_audit_rows_are_appended_and_move_the_head(self, store: Store) -> None:
         for number in range(1, 4):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from scrubjay.engine import Kernel
 from scrubjay.model.memory import Kind
-from scrubjay.model.pages import Paged
-from scrubjay.model.requests import BriefRequest, Browse, Purge, Recall
+from scrubjay.model.requests import AuditRequest, BriefRequest, Browse, Purge, Recall
 from scrubjay.model.retention import Retention
 from tests.dialects.carapace.scene import MAIN, Stage
 
@@ -14,6 +13,7 @@ def every_job(engine: Kernel) -> None:
     """Whatever a process does without being asked by an agent."""
     engine.purge(MAIN, Purge(superseded_days=90))
     engine.finish_due(MAIN)
+    engine.work(MAIN)
     engine.recall(MAIN, Recall("tea"))
     engine.brief(MAIN, BriefRequest())
     engine.close()
@@ -24,7 +24,7 @@ def test_no_job_writes_into_a_group_on_its_own(stage: Stage) -> None:
         stage.call("memory_store", type="fact", content=f"tea number {number % 5}", tags=[])
         stage.session = type(stage.session)(id=f"s{number}", group="main")
     kept = stage.engine.browse(MAIN, Browse(limit=10_000, kinds=frozenset({Kind.FACT})))
-    events = len(stage.engine.audit(MAIN, Paged(limit=10_000)))
+    events = len(stage.engine.audit(MAIN, AuditRequest(limit=10_000)))
     before = stage.engine.head(MAIN)
     stage.home.clock.advance(days=89)
     every_job(stage.home.engine())
@@ -34,5 +34,5 @@ def test_no_job_writes_into_a_group_on_its_own(stage: Stage) -> None:
     assert after.memory.seq == before.memory.seq, "a row was written that no agent asked for"
     assert after.session.seq == before.session.seq
     assert engine.browse(MAIN, Browse(limit=10_000, kinds=frozenset({Kind.FACT}))) == kept
-    later = engine.audit(MAIN, Paged(cursor=str(events)))
+    later = engine.audit(MAIN, AuditRequest(cursor=str(events)))
     assert {one.verb for one in later} <= {"recall", "brief", "browse", "retention"}

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+import socket
+import threading
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -214,3 +220,80 @@ def test_a_week_begins_on_monday(cli: CommandLine) -> None:
     cli.remember("tea")
     for monday in cli.good("stats", "--json").json["weeks"]:
         assert date.fromisoformat(monday).weekday() == 0
+
+
+def test_audit_shows_the_newest_events_and_with_a_cursor_the_oldest(cli: CommandLine) -> None:
+    ids = [cli.remember(f"tea {number}") for number in range(6)]
+    cli.good("pin", ids[0][:12])
+    counts = [line.split("\t")[0] for line in cli.good("audit", "-n", 4).out.splitlines()]
+    assert counts == ["4", "5", "6", "7"]
+    assert cli.good("audit", "-n", 4).out.splitlines()[-1].split("\t")[2] == "pin"
+    assert cli.good("audit", "-n", 1, "--cursor", 0).out.startswith("1\t")
+
+
+# -- doctor and what runs beside it ----------------------------------------------------------------
+
+
+class Probed(BaseHTTPRequestHandler):
+    """A service that answers its readiness probe as the path of its address says."""
+
+    def do_GET(self) -> None:
+        late = timedelta(hours=1) if self.path.startswith("/late") else timedelta()
+        self.send_response_only(503 if self.path.startswith("/busy") else 200)
+        self.send_header("Date", format_datetime(datetime.now(UTC) - late, usegmt=True))
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def probed() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Probed) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "says"),
+    [
+        ("", 0, "is ready"),
+        ("/busy", 1, "answers with status 503"),
+        ("/late", 1, "s from the one here"),
+    ],
+)
+def test_doctor_asks_the_service(
+    cli: CommandLine, probed: str, path: str, code: int, says: str
+) -> None:
+    cli.remember("tea")
+    done = cli("doctor", "--service", f"{probed}{path}")
+    assert done.code == code
+    assert says in next(line for line in done.out.splitlines() if line.startswith("service"))
+
+
+def test_doctor_says_that_a_service_is_not_reached(cli: CommandLine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    done = cli("doctor", "--service", f"http://127.0.0.1:{port}")
+    assert done.code == 1
+    assert "is not reached" in done.out
+    assert cli("doctor", "--service", "memory.example").code == 2
+
+
+def test_doctor_reports_backups_that_are_overdue(cli: CommandLine, tmp_path: Path) -> None:
+    cli.remember("tea")
+    assert "last backup" not in cli.good("doctor").out
+    assert "none is known" in cli("doctor", "--backup-days", 2).out
+    cli.good("backup", tmp_path / "copy")
+    assert "Its last backup: 2" in cli.good("doctor", "--backup-days", 2).out
+
+
+def test_doctor_reports_a_disk_that_is_nearly_full(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.remember("tea")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=9_000_000))
+    done = cli("doctor")
+    assert done.code == 1
+    assert "9 MB are free" in done.out

@@ -161,3 +161,24 @@ def test_an_export_is_no_backup(full: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "copy"
     full.good("export", "-o", file)
     assert full("restore", file, "--yes").code == 2
+
+
+def test_a_backup_of_all_scopes_makes_another_home_with_what_the_first_had(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for scope in ("local/alice", "acme/bob"):
+        cli.remember(f"tea of {scope}", "--scope", scope)
+    cli.good("keys", "create", "agent", "--scope", "acme/bob")
+    told = cli.good("backup", "--all", tmp_path / "copies")
+    assert cli("backup", "--all", tmp_path / "copies").code == 2  # nobody there to confirm it
+    lines = [line.split("\t") for line in told.out.splitlines()]
+    assert {scope for scope, _, _ in lines} == {"local/alice", "acme/bob", "system/keys"}
+    monkeypatch.setenv("SCRUBJAY_HOME", str(tmp_path / "elsewhere"))
+    for scope, file, key in lines:
+        done = cli("restore", file, "--scope", scope)
+        assert done.code != 0
+        assert "--key" in done.err
+        cli.good("restore", file, "--scope", scope, "--key", key)
+    for scope in ("local/alice", "acme/bob"):
+        assert f"tea of {scope}" in cli.good("list", "--scope", scope).out
+    assert [line.split("\t")[1] for line in cli.good("keys", "list").out.splitlines()] == ["agent"]

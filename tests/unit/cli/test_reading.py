@@ -117,3 +117,17 @@ def test_the_brief_is_markdown_and_as_json_has_its_entries(cli: CommandLine) -> 
     assert told["markdown"] == text
     assert [entry["content"] for entry in told["entries"]] == ["Alice prefers green tea"]
     assert told["omitted"] == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["get"], ["history"], ["lineage"], ["counters"], ["pin"], ["unpin"], ["archive"],
+     ["unarchive"], ["correct", "white tea"], ["forget", "--yes"]],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_a_command_takes_the_beginning_of_an_id(cli: CommandLine, words: list[str]) -> None:
+    id = cli.remember("Alice prefers green tea")
+    if words == ["unarchive"]:
+        cli.good("archive", id)
+    name, *rest = words
+    cli.good(name, id[:12], *rest)

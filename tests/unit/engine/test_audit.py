@@ -10,9 +10,9 @@ import pytest
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import NotFound
 from scrubjay.model.origin import Actor
-from scrubjay.model.pages import Paged
 from scrubjay.model.requests import (
     Amend,
+    AuditRequest,
     Browse,
     Caller,
     Forget,
@@ -124,8 +124,8 @@ def test_the_trail_is_read_in_pieces(engine: Kernel) -> None:
     for content in "abcde":
         retain(engine, content)
     whole = engine.audit(ALICE)
-    assert engine.audit(ALICE, Paged(2, cursor="1")).data == whole[1:3]
-    assert engine.audit(ALICE, Paged(cursor="5")).data == ()
+    assert engine.audit(ALICE, AuditRequest(2, cursor="1")).data == whole[1:3]
+    assert engine.audit(ALICE, AuditRequest(cursor="5")).data == ()
 
 
 def test_a_scope_has_a_trail_of_its_own(engine: Kernel) -> None:
@@ -253,3 +253,13 @@ def test_every_request_says_who_acts(engine: Kernel) -> None:
     engine.load(ALICE, Load(raw), Caller(actor=agent))
     engine.forget(ALICE, Forget(ids=(second,)), Caller(actor=agent))
     assert {event.actor for event in engine.audit(ALICE)} == {"agent"}
+
+
+def test_the_newest_events_can_be_asked_for(engine: Kernel) -> None:
+    for number in range(6):
+        retain(engine, f"tea {number}")
+    whole = engine.audit(ALICE).data
+    for most in (1, 4, 6, 100):
+        page = engine.audit(ALICE, AuditRequest(most, newest=True))
+        assert page.data == whole[-most:]
+        assert page.next_cursor is None

@@ -11,11 +11,11 @@ from scrubjay.model import batches
 from scrubjay.model.batches import RetainedMany, RetainMany
 from scrubjay.model.errors import Frozen, InvalidRequest, LimitReached
 from scrubjay.model.origin import Origin
-from scrubjay.model.pages import Paged
 from scrubjay.model.requests import (
     AGENT,
     USER,
     Allowance,
+    AuditRequest,
     Caller,
     FreezeRequest,
     Get,
@@ -124,7 +124,7 @@ def test_an_item_that_is_nothing_like_a_memory_is_refused_by_itself(engine: Kern
 
 def test_the_trail_names_every_memory_of_a_batch(engine: Kernel) -> None:
     done = write(engine, *(f"memory {number}" for number in range(SUBJECTS + 3)))
-    events = [one for one in engine.audit(ALICE, Paged()) if one.verb == "retain"]
+    events = [one for one in engine.audit(ALICE, AuditRequest()) if one.verb == "retain"]
     assert [one.number for one in events] == [SUBJECTS, 3]
     assert sum(len(one.subjects) for one in events) == done.stored == SUBJECTS + 3
 

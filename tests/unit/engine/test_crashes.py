@@ -159,6 +159,8 @@ ELSEWHERE = {
     Failpoint.EXTRACT_ANSWERED,  # test_extract.py
     Failpoint.JOB_LEASED,  # test_jobs.py
     Failpoint.JOB_ANSWERED,
+    Failpoint.COMPACTION_NOTED,  # test_compaction.py
+    Failpoint.COMPACTION_APPLIED,
     Failpoint.STORE_MIGRATING,  # the contract of stores
     Failpoint.COLLECTION_KEY_ADDED,  # test_collections.py
 }

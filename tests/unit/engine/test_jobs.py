@@ -216,6 +216,11 @@ def test_nothing_is_asked_twice_before_a_full_lease_is_over(
     if kind is JobKind.DERIVATION:
         retain(engine, "A summary of alpha", kind=Kind.SUMMARY, sources=(source,))
         supersede(engine, source, "We met at omega")
+    if kind is JobKind.COMPACTION:  # of many episodes that nobody used for long
+        for number in range(120):
+            episode(engine, f"We met at alpha{number} and talked of beta{number}, gamma and delta")
+        home.clock.advance(days=91)
+        at, model.says = Failpoint.JOB_LEASED, " ".join
     home.crashes.at(at)
     with pytest.raises(SimulatedCrash):
         engine.work(ALICE, asking)

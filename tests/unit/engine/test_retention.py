@@ -13,9 +13,9 @@ from scrubjay.model.conversations import Append, Branch, ReadConversation
 from scrubjay.model.errors import Frozen, InvalidRequest, NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.pages import Paged
 from scrubjay.model.requests import (
     Amend,
+    AuditRequest,
     BriefRequest,
     Caller,
     FreezeRequest,
@@ -290,7 +290,7 @@ def test_a_retention_is_read_as_it_was_set_and_lifted_by_an_empty_one(engine: Ke
     engine.set_retention(ALICE, SetRetention())
     assert engine.retention(ALICE) == Retention()
     assert len(contents(engine)) == 3
-    verbs = [one.verb for one in engine.audit(ALICE, Paged())]
+    verbs = [one.verb for one in engine.audit(ALICE, AuditRequest())]
     assert verbs.count("set_retention") == 2
 
 

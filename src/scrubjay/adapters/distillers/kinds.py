@@ -24,27 +24,32 @@ def kind_of(text: str) -> Kind:
     begin = text[:_READ_CHARS].replace("\u2019", "'").strip(_MARKS)
     if begin.endswith(("?", "\uff1f")):
         return Kind.FACT
-    return next((kind for pattern, kind in _patterns() if pattern.match(begin)), Kind.FACT)
+    found = _pattern().match(begin)
+    return Kind.FACT if found is None else Kind(str(found.lastgroup).partition("_")[0])
 
 
 @cache
-def _patterns() -> Sequence[tuple[re.Pattern[str], Kind]]:
-    """The patterns of all languages, those that settle a text first."""
+def _pattern() -> re.Pattern[str]:
+    """The patterns of all languages as one: a group for each, named by its kind.
+
+    Of each language those that settle a text come first. One match takes half as long as one for
+    each group.
+    """
     import tomllib
 
     tables = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))
-    found = []
-    for table in tables.values():
+    groups = []
+    for language, table in tables.items():
         fragments = table.get("fragments", {})
 
         def whole(name: re.Match[str], fragments: dict[str, str] = fragments) -> str:
             return _WRAP.sub("", fragments[name[1]])
 
         for name in _TABLES:
+            kind = Kind.FACT if name == "passing" else Kind(name)
             joined = "|".join(_WRAP.sub("", one) for one in table[name])
-            pattern = re.compile(_FRAGMENT.sub(whole, joined), re.IGNORECASE)
-            found.append((pattern, Kind.FACT if name == "passing" else Kind(name)))
-    return found
+            groups.append(f"(?P<{kind.value}_{language}>{_FRAGMENT.sub(whole, joined)})")
+    return re.compile("|".join(groups), re.IGNORECASE)
 
 
 class LazyRules:

@@ -77,8 +77,7 @@ def _all_wait(opened: OpenScope, tx: Tx, batch: Sequence[Memory]) -> bool:
 def _ask(opened: OpenScope, batch: Sequence[Memory]) -> Done:
     model, policy = opened.ports.extractor, opened.ports.policy
     if model is None:
-        found = [one for n, episode in enumerate(batch, 1) for one in _by_rules(opened, episode, n)]
-        return _done(opened, batch, found, usable=True)
+        return _done(opened, batch, list(by_rules(opened, batch)), usable=True)
     deadline = opened.ports.clock.monotonic() + policy.extract_seconds
     texts = [f"({one.said_at:%Y-%m-%d}) {one.content}" for one in batch]
     answer = model.consolidate(texts, deadline=deadline)
@@ -86,9 +85,11 @@ def _ask(opened: OpenScope, batch: Sequence[Memory]) -> Done:
     return replace(done, tokens_in=answer.tokens_in, tokens_out=answer.tokens_out)
 
 
-def _by_rules(opened: OpenScope, episode: Memory, number: int) -> Iterator[Insight]:
-    """What rules find in an episode; from one of a turn they were derived with it."""
-    if episode.provenance.message_id is None and episode.origin is not Origin.QUOTED:
+def by_rules(opened: OpenScope, batch: Sequence[Memory]) -> Iterator[Insight]:
+    """What rules find in episodes; from one of a turn they were derived with it."""
+    for number, episode in enumerate(batch, 1):
+        if episode.provenance.message_id is not None or episode.origin is Origin.QUOTED:
+            continue
         said = Turn(id=episode.id, at=episode.said_at, user=episode.content)
         for piece in turns.distill(opened, said) or ():
             if piece.kind is not Kind.EPISODE:
@@ -98,9 +99,9 @@ def _by_rules(opened: OpenScope, episode: Memory, number: int) -> Iterator[Insig
 def _done(
     opened: OpenScope, batch: Sequence[Memory], insights: Sequence[Insight], *, usable: bool
 ) -> Done:
-    facts = list(_facts(opened, batch, insights))
+    found = list(facts(opened, batch, insights))
     pieces = [
-        Piece(part=one.id, kind=one.kind, content=one.content, tags=one.tags) for one in facts
+        Piece(part=one.id, kind=one.kind, content=one.content, tags=one.tags) for one in found
     ]
     vectors = embedding.vectors_of_pieces(opened, pieces, seconds=opened.ports.policy.embed_seconds)
 
@@ -108,7 +109,7 @@ def _done(
         if not _all_wait(opened, tx, batch):
             return 0  # of one that is gone, no fact may stay: the others are asked again
         written = 0
-        for fact in facts:
+        for fact in found:
             row_id = opened.row_id(fact.id)
             if tx.buried([row_id]) or living(tx, Collection.MEMORY, row_id):
                 continue
@@ -128,7 +129,7 @@ def _done(
     return Done(usable=usable, keep=keep, drop=lambda tx: mark(tx, None))
 
 
-def _facts(
+def facts(
     opened: OpenScope, batch: Sequence[Memory], insights: Sequence[Insight]
 ) -> Iterator[Memory]:
     """The facts as memories, without duplicates; the same batch and text give the same id."""

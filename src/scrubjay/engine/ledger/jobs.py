@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.scope.open_scope import OpenScope, day
 from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.model.compaction import Compact, CompactionOutcome
 from scrubjay.model.errors import ExtractorError, Frozen, ScrubjayError
 from scrubjay.model.jobs import ATTEMPTS, JobKind, JobStatus, RunningJob, Work, Worked
 from scrubjay.model.origin import Actor
@@ -83,6 +84,14 @@ class JobQueue(Struct, kw_only=True):
         self.leases[job] = Lease(holder=holder, since=now, until=until)
         opened.leased[job] = holder
         return holder
+
+    def renew(self, opened: OpenScope, job: str, holder: str) -> bool:
+        """Extend a lease before it is over; returns whether that was due, and it still held."""
+        lease, now = self.leases.get(job), opened.ports.clock.now()
+        if lease is None or lease.holder != holder or now - lease.since < (lease.until - now):
+            return False
+        self.leases[job] = replace(lease, since=now, until=now + (lease.until - lease.since))
+        return True
 
     def give_back(self, job: str, holder: str) -> bool:
         """End a lease; returns whether it was still the holder's."""
@@ -234,10 +243,12 @@ def status(opened: OpenScope) -> JobStatus:
 
 
 def _waiting(opened: OpenScope, view: View, kind: JobKind) -> int:
-    from scrubjay.engine.ledger import consolidation, derivation, extraction
+    from scrubjay.engine.ledger import compaction, consolidation, derivation, extraction
 
     if kind is JobKind.EXTRACTION:
         return extraction.waiting(opened, view) if opened.ports.extractor else 0
+    if kind is JobKind.COMPACTION:
+        return compaction.waiting(opened, view)
     if kind is JobKind.CONSOLIDATION:
         return consolidation.waiting(opened, view)
     return len(derivation.due(Notes(opened, view)))
@@ -285,7 +296,47 @@ class _Round:
                 self._repeat(partial(consolidation.choose, most=self._batch))
             elif kind is JobKind.DERIVATION and model is not None:
                 self._repeat(derivation.choose)
+            elif kind is JobKind.COMPACTION:
+                self._compact()
         return replace(self._worked, done=dict(self._counts))
+
+    def _compact(self) -> None:
+        """Compact the scope if it is due.
+
+        Two processes at it would write the same: a lease that ends too early only costs time.
+        """
+        from scrubjay.engine.ledger import compaction
+
+        opened, job = self._opened, job_name(self._opened, JobKind.COMPACTION)
+        if not opened.read(lambda view: compaction.waiting(opened, view)):
+            return
+
+        def lease(tx: Tx) -> str | None:
+            notes = Notes(opened, tx)
+            queue = JobQueue.of(notes)
+            if not queue.is_free(job, opened.ports.clock.now()):
+                return None
+            holder = queue.take(opened, job)
+            queue.put(notes)
+            notes.write(tx)
+            return holder
+
+        if (holder := opened.write(lease)) is None:
+            return
+
+        def renew(_done: int, _total: int) -> None:
+            """Hold the lease for as long as the model is asked about one group after the other."""
+            change(opened, lambda _, queue: queue.renew(opened, job, holder))
+
+        opened.ports.reach(Failpoint.JOB_LEASED)
+        try:
+            done = compaction.compact(opened, Compact(), progress=renew, actor=self._actor)
+        except ExtractorError:
+            done = None
+            self._worked = replace(self._worked, stopped=Stopped.UNAVAILABLE)
+        applied = done is not None and done.outcome is CompactionOutcome.APPLIED
+        finish(opened, job, holder, Done(), self._actor)
+        self._count(JobKind.COMPACTION, applied, done.derived if done else 0, done is None)
 
     def _repeat(self, choose: Choose) -> None:
         """Take, do and finish one job after the other."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from scrubjay.engine.open_scopes import LazyModule, OpenScopes
+from scrubjay.model.compaction import Compact, Compacted
 from scrubjay.model.conversations import (
     Append,
     Appended,
@@ -45,11 +46,21 @@ from scrubjay.model.requests import (
 from scrubjay.model.results import Erasure, Extraction, ExtractionStatus, Outcome, Session
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record, Recorded, Timeline, Turn
+from scrubjay.ports import Progress, no_progress
 
 if TYPE_CHECKING:
-    from scrubjay.engine.ledger import conversations, documents, extraction, jobs, sessions, turns
+    from scrubjay.engine.ledger import (
+        compaction,
+        conversations,
+        documents,
+        extraction,
+        jobs,
+        sessions,
+        turns,
+    )
     from scrubjay.engine.memories import forget as forgetting
 else:
+    compaction = LazyModule("ledger.compaction")
     conversations = LazyModule("ledger.conversations")
     documents = LazyModule("ledger.documents")
     forgetting = LazyModule("memories.forget")
@@ -237,6 +248,23 @@ class LedgerVerbs(OpenScopes):
         Without a model, rules consolidate what they can; `derived_by` says so.
         """
         return jobs.work(self._begin(scope), request, actor=caller.actor)
+
+    def compact(
+        self,
+        scope: Scope,
+        request: Compact = Compact(),
+        caller: Caller = USER,
+        *,
+        progress: Progress = no_progress,
+    ) -> Compacted:
+        """Compact older episodes into summaries and archive them, if recall does not suffer.
+
+        Questions made of the memories are asked before and after; a fall of more than two points
+        is not applied. Originals stay in export and history.
+        """
+        return compaction.compact(
+            self._begin(scope, create=False), request, progress=progress, actor=caller.actor
+        )
 
     def jobs(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> JobStatus:
         """State of the jobs: what is allowed, waits and runs, and the tokens of the day."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,9 +11,9 @@ from msgspec.structs import replace
 
 from scrubjay.engine.memories import read
 from scrubjay.engine.open_scopes import LazyModule
-from scrubjay.engine.search.verbs import SearchVerbs
+from scrubjay.engine.search.verbs import Found, SearchVerbs
 from scrubjay.model.batches import RetainedMany, RetainMany
-from scrubjay.model.errors import Frozen, NeedsConfirmation, NotFound
+from scrubjay.model.errors import Frozen, InvalidRequest, NeedsConfirmation, NotFound
 from scrubjay.model.memory import Edition, Kind, Memory, abbreviated
 from scrubjay.model.overview import Changes, Lineage, RecallCounter
 from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, paged, place
@@ -49,9 +50,11 @@ if TYPE_CHECKING:
     from scrubjay.engine.memories import retain as retaining
     from scrubjay.engine.memories import retention as limiting
     from scrubjay.engine.memories import trust
+    from scrubjay.engine.search import overview
 else:
     forgetting = LazyModule("memories.forget")
     limiting = LazyModule("memories.retention")
+    overview = LazyModule("search.overview")
     purging = LazyModule("memories.purge")
     retaining = LazyModule("memories.retain")
     trust = LazyModule("memories.trust")
@@ -60,6 +63,8 @@ _NEAR = 5
 """Maximum number of paraphrases in a preview."""
 _NEAR_TARGETS = 3
 """Number of memories to be forgotten whose paraphrases a preview searches for."""
+_SHOWN = 10
+"""Number of ids that an ambiguous beginning is refused with."""
 _NEAR_CHARS = 1_000
 """Length of the query made from each of them, in characters."""
 
@@ -89,7 +94,12 @@ class MemoryVerbs(SearchVerbs):
 
     def supersede(self, scope: Scope, request: Supersede, caller: Caller = USER) -> Retained:
         """Replace a memory; fields left out are taken from the old one, which stays as history."""
-        return retaining.supersede(self._begin(scope), request, caller)
+        opened = self._begin(scope)
+        return self._by_id(
+            scope,
+            request.id,
+            lambda id: retaining.supersede(opened, replace(request, id=id), caller),
+        )
 
     def amend(
         self,
@@ -103,7 +113,35 @@ class MemoryVerbs(SearchVerbs):
 
         `expected` is an optimistic lock: Stale if the memory is in none of these editions.
         """
-        return retaining.amend(self._begin(scope), request, caller, expected)
+        opened = self._begin(scope)
+        return self._by_id(
+            scope,
+            request.id,
+            lambda id: retaining.amend(opened, replace(request, id=id), caller, expected),
+        )
+
+    def _by_id(self, scope: Scope, id: str, look: Callable[[str], Found]) -> Found:
+        """What is found under an id, or under the only id made here that begins so."""
+        try:
+            return look(id)
+        except NotFound:
+            whole = self._whole_id(scope, id) if abbreviated(id) else None
+            if whole is None:
+                raise
+            return look(whole)
+
+    def _whole_id(self, scope: Scope, prefix: str) -> str | None:
+        """The id that begins so: of the memories in the index, or else of the archived ones."""
+        found = self._with_index(scope, lambda one: overview.ids(one, prefix))
+        found = found or read.archived_ids(self._look(scope), prefix)
+        if len(found) > 1:
+            more = f" and {len(found) - _SHOWN:,} more" * (len(found) > _SHOWN)
+            raise InvalidRequest(
+                f"{prefix} is the beginning of {len(found):,} ids: "
+                f"{', '.join(found[:_SHOWN])}{more}.",
+                hint="Give more characters of the one you mean.",
+            )
+        return found[0] if found else None
 
     def freeze(
         self, scope: Scope, request: FreezeRequest = FreezeRequest(), caller: Caller = USER
@@ -234,7 +272,10 @@ class MemoryVerbs(SearchVerbs):
 
     def approve(self, scope: Scope, request: Approve, caller: Caller = USER) -> Memory:
         """Release a memory from quarantine, given the exact text that was shown."""
-        return trust.approve(self._begin(scope), request.id, request.content, actor=caller.actor)
+        opened, text, actor = self._begin(scope), request.content, caller.actor
+        return self._by_id(
+            scope, request.id, lambda id: trust.approve(opened, id, text, actor=actor)
+        )
 
     def reject(self, scope: Scope, request: Reject, caller: Caller = USER) -> Erasure:
         """Erase a memory that is in quarantine."""

@@ -128,15 +128,8 @@ class OpenIndex:
         """An index of the segments; an empty one if none can be used."""
         self.reset()
         self.opened.kept.clear()  # what has changed since is not told row by row
-        embedder = self.opened.ports.embedder
         min_seq = view.head().memory.min_seq
-        index = ScopeIndex(
-            identity=embedder.identity,
-            dimensions=embedder.dimensions,
-            known=embedder.languages,
-            vectorize=self._vectorize,
-            min_seq=min_seq,
-        )
+        index = self._empty(min_seq)
         base = self.base = manifest.read(self.opened, view)
         # What changed since the segments were written must still be told.
         usable = base is not None and base.analyzer == segment.VERSION and base.known >= min_seq
@@ -145,6 +138,24 @@ class OpenIndex:
         self.index = index
         self.opened.kept.follow(index.seq, ())
         return index
+
+    def _empty(self, min_seq: int = 0) -> ScopeIndex:
+        embedder = self.opened.ports.embedder
+        return ScopeIndex(
+            identity=embedder.identity,
+            dimensions=embedder.dimensions,
+            known=embedder.languages,
+            vectorize=self._vectorize,
+            min_seq=min_seq,
+        )
+
+    @classmethod
+    def imagined(cls, opened: OpenScope, entries: Iterable[IndexEntry]) -> OpenIndex:
+        """An index of memories as they might be, in no store: it is not caught up."""
+        made = cls(opened)
+        made.index = made._empty()
+        made.index.add(entries)
+        return made
 
     def _take_in(self, index: ScopeIndex, rows: Sequence[Row], *, lenient: bool) -> None:
         """Index changed rows; archived ones are in no index."""

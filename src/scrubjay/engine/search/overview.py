@@ -18,7 +18,7 @@ from scrubjay.engine.search.scope_index import moment
 from scrubjay.engine.search.segment import KINDS, ORIGINS, Columns
 from scrubjay.model import block
 from scrubjay.model.clean import one_line
-from scrubjay.model.errors import Frozen, InvalidRequest
+from scrubjay.model.errors import Frozen
 from scrubjay.model.filters import Filter
 from scrubjay.model.memory import PREFIX_CHARS, Kind, Memory, label
 from scrubjay.model.origin import Actor, Origin
@@ -145,8 +145,6 @@ def _shown(peek: Peek, candidates: Iterable[Candidate], now: datetime) -> Iterat
 
 WEEKS: Final = 12
 TOP: Final = 10
-_CANDIDATES: Final = 10
-"""How many ids an error names that begin alike."""
 
 
 def columns(indexed: OpenIndex) -> Columns:
@@ -213,11 +211,11 @@ def _most(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
     return {name: -number for number, name in some[:TOP]}
 
 
-def whole_id(indexed: OpenIndex, prefix: str) -> str | None:
-    """The id that begins so, of those made here; None if none does.
+def ids(indexed: OpenIndex, prefix: str) -> list[str]:
+    """The ids that begin so, of those made here.
 
-    InvalidRequest if several do, with the first of them. An id that its writer brought is only
-    found whole: programs compare such ids, and one may well be the beginning of another.
+    An id that its writer brought is only found whole: programs compare such ids, and one may well
+    be the beginning of another.
     """
     held = columns(indexed)
     opened = indexed.opened
@@ -230,11 +228,4 @@ def whole_id(indexed: OpenIndex, prefix: str) -> str | None:
         found = map(peek, dict.fromkeys(rows))
         return sorted(one.id for one in found if one is not None and one.id.startswith(prefix))
 
-    ids = indexed.read(look)
-    if len(ids) > 1:
-        more = f" and {len(ids) - _CANDIDATES:,} more" * (len(ids) > _CANDIDATES)
-        raise InvalidRequest(
-            f"{prefix} is the beginning of {len(ids):,} ids: {', '.join(ids[:_CANDIDATES])}{more}.",
-            hint="Give more characters of the one you mean.",
-        )
-    return ids[0] if ids else None
+    return indexed.read(look)

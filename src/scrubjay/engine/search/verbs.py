@@ -14,9 +14,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from scrubjay.engine.open_scopes import LazyModule, OpenScopes
-from scrubjay.model.errors import NotFound, ScrubjayError
+from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.filters import Filter
-from scrubjay.model.memory import abbreviated
 from scrubjay.model.overview import Statistics
 from scrubjay.model.requests import (
     NOTHING,
@@ -182,19 +181,6 @@ class SearchVerbs(OpenScopes):
         """Counts of the memories by kind, origin, tag and week; nothing is decrypted for it."""
         days = zone(request.timezone)
         return self._with_index(scope, lambda one: overview.statistics(one, days, caller.actor))
-
-    def _by_id(self, scope: Scope, id: str, look: Callable[[str], Found]) -> Found:
-        """What is found under an id, or under the only id made here that begins so."""
-        try:
-            return look(id)
-        except NotFound:
-            whole = self._whole_id(scope, id) if abbreviated(id) else None
-            if whole is None:
-                raise
-            return look(whole)
-
-    def _whole_id(self, scope: Scope, prefix: str) -> str | None:
-        return self._with_index(scope, lambda one: overview.whole_id(one, prefix))
 
     def _with_index(self, scope: Scope, look: Callable[[OpenIndex], Found]) -> Found:
         """Run `look` on the index of a scope; the cache of indexes is trimmed afterwards."""

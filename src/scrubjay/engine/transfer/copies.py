@@ -359,7 +359,7 @@ def restore(ports: Ports, scope: Scope, request: Restore, caller: Caller) -> Loa
         known = any(one.name == name for one in ports.store.catalog.backups(address))
         raise (KeyMissing if known else WrongKey)(
             "The key of this backup is not in the keyring.",
-            hint="Give the key printed when the backup was made.",
+            hint="Give the key printed when the backup was made (--key).",
         ) from error
     content = bundle.unseal(raw, secret or bundle.secret_of(raw, key, passphrase))
     if (lookup := content.lookup) is None:

@@ -13,6 +13,7 @@ from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, place
 from scrubjay.model.requests import (
     NOTHING,
     USER,
+    AuditRequest,
     Backup,
     Caller,
     Export,
@@ -107,9 +108,9 @@ class TransferVerbs(SearchVerbs):
         return Page(data=kept[begin:end], next_cursor=cursor_at(end) if kept[end:] else None)
 
     def audit(
-        self, scope: Scope, request: Paged = FIRST, caller: Caller = USER
+        self, scope: Scope, request: AuditRequest = AuditRequest(), caller: Caller = USER
     ) -> Page[AuditEvent]:
-        """The audit trail, oldest first."""
+        """The audit trail, oldest first; on request its newest events."""
         opened = self._open(scope, create=False)
         opened.flush_reads()
         return verifying.audit(opened, request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, product
 from typing import Any, Final
 
@@ -16,18 +16,24 @@ from scrubjay.engine.search import manifest
 from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
-from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, place
+from scrubjay.model.pages import Page, cursor_at, place
+from scrubjay.model.requests import AuditRequest
 from scrubjay.model.results import AuditEvent, Erasure, Report
-from scrubjay.model.rows import Collection, Row
+from scrubjay.model.rows import AuditRow, Collection, Row
 from scrubjay.ports import View
 
 _VERB = re.compile(r"[a-z0-9._-]{1,64}")
 
 
-def audit(opened: OpenScope, request: Paged = FIRST) -> Page[AuditEvent]:
+def audit(opened: OpenScope, request: AuditRequest) -> Page[AuditEvent]:
     """The events, oldest first."""
     (after,) = place(request.cursor)
-    rows = opened.read(lambda view: view.audit(after, request.limit + 1))
+
+    def look(view: View) -> Sequence[AuditRow]:
+        newest = max(view.head().audit_count - request.limit, 0)
+        return view.audit(newest if request.newest else after, request.limit + 1)
+
+    rows = opened.read(look)
     events = tuple(map(opened.trail.event, rows[: request.limit]))
     more = len(rows) > len(events)
     return Page(data=events, next_cursor=cursor_at(events[-1].count) if more else None)

@@ -18,7 +18,8 @@ from scrubjay.engine import Kernel
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Actor
-from scrubjay.model.pages import Paged, every
+from scrubjay.model.pages import every
+from scrubjay.model.requests import AuditRequest
 from scrubjay.surfaces.carapace.manifest import TOPIC
 from scrubjay.surfaces.carapace.wire import Code, scope_of, stamp
 
@@ -97,7 +98,7 @@ def lines(engine: Kernel, group: str) -> Iterator[dict[str, Json]]:
     `source` is a pseudonym of the session: the same one has the same.
     """
     scope, seq = scope_of(group), 0
-    for event in every(lambda cursor: engine.audit(scope, Paged(_PAGE, cursor=cursor))):
+    for event in every(lambda cursor: engine.audit(scope, AuditRequest(_PAGE, cursor=cursor))):
         if not event.verb.startswith(_PREFIX):
             continue
         seq += 1

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from scrubjay.model.compaction import TOLERATED, Compacted
 from scrubjay.model.memory import Json
 from scrubjay.model.requests import INJECTED
 from scrubjay.surfaces.evaluation.trial import RankedAnswer, Trial
@@ -574,6 +575,29 @@ def wilson(share: float, count: int) -> tuple[float, float]:
 
 def _shortened(name: str) -> str:
     return name if len(name) <= _NAME_CHARS else name[: _NAME_CHARS - 1] + "…"
+
+
+def draw_compaction(found: Compacted) -> str:
+    """What a compaction gains and costs: recall against the tokens that are left, by attempt."""
+    most = max(found.tokens_before, 1)
+    points = [
+        _exact(100 * one.tokens / most, one.recall, f"{one.tokens:,} tokens: {one.recall:.1f} %")
+        for one in sorted(found.trials, key=lambda one: one.tokens)
+    ]
+    whole = [_exact(x, found.recall_before) for x in (0, 100)]
+    floor = [_exact(x, found.recall_before - TOLERATED) for x in (0, 100)]
+    return chart(
+        "What compaction gains and costs",
+        f"Percent of {found.questions:,} questions that are answered, against the tokens left",
+        x_label="percent of the tokens left",
+        x_ticks=range(0, 101, 20),
+        y_ticks=range(0, 101, 20),
+        lines=[("before", whole), ("tolerated", floor), ("after", points)],
+    )
+
+
+def _exact(x: float, y: float, note: str = "") -> ChartPoint:
+    return ChartPoint(x, y, y, y, note)
 
 
 def chart(
