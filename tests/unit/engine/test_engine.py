@@ -112,6 +112,7 @@ VERBS: dict[str, Callable[[Kernel], object]] = {
     "rotate": lambda engine: engine.rotate(ALICE),
     "rotate_root": lambda engine: engine.rotate_root(),
     "warm_up": lambda engine: engine.warm_up(ALICE),
+    "warm_up_distiller": lambda engine: engine.warm_up_distiller(),
     "destroy": lambda engine: engine.destroy(ALICE, Destroy(confirm="local/alice")),
     "finish_due": lambda engine: engine.finish_due(ALICE),
     "export": lambda engine: engine.export(ALICE),
@@ -128,6 +129,7 @@ VERBS: dict[str, Callable[[Kernel], object]] = {
     "extract": lambda engine: engine.extract(ALICE),
     "extraction": lambda engine: engine.extraction(ALICE),
     "pause_extraction": lambda engine: engine.pause_extraction(ALICE),
+    "compact": lambda engine: engine.compact(ALICE),
     "upkeep": lambda engine: engine.upkeep(),
     "shared": lambda engine: engine.shared,
 }

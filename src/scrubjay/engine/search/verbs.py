@@ -29,6 +29,7 @@ from scrubjay.model.requests import (
 from scrubjay.model.results import Brief, Recalled, Reindexed
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import zone
+from scrubjay.model.turns import Turn
 from scrubjay.ports import Progress, no_progress
 
 _log = logging.getLogger(__name__)
@@ -222,6 +223,18 @@ class SearchVerbs(OpenScopes):
         embedder = self._check_open().embedder
         if not embedder.costly:
             embedder.embed([""])
+
+    def warm_up_distiller(self) -> None:
+        """Load what the first turn would: meanwhile no recall would be answered in time."""
+        ports = self._check_open()
+        turn = Turn(id="warm-up", at=ports.clock.now(), user="I live in Rome. I like tea.")
+        try:
+            if ports.distiller is not None:
+                ports.distiller.distill(turn)
+        except Exception:  # seam: whatever a distiller trips over, the service starts
+            _log.warning(
+                "distill.failed", extra={"distiller": getattr(ports.distiller, "identity", None)}
+            )
 
     def _take_in(self, scope: Scope, *, last: bool = True) -> None:
         """Let the index follow many writes; after the `last` of them it is written to disk.
