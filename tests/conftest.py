@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from scrubjay.engine import Kernel
 from tests.support.engines import MemoryHome, SqliteHome
+from tests.support.postgres import PostgresServer
 
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("more", max_examples=2_000, deadline=None, print_blob=True)
@@ -77,3 +78,19 @@ def engine(home: MemoryHome) -> Iterator[Kernel]:
 def sqlite_home(tmp_path: Path) -> SqliteHome:
     """An empty installation in a folder."""
     return SqliteHome(tmp_path / "home")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for all tests of this process."""
+    server = PostgresServer()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> Iterator[str]:
+    """The address of an empty database."""
+    url = postgres.database()
+    yield url
+    postgres.drop(url)

@@ -79,3 +79,25 @@ install_package() {
 
 is_current environment requirements/dev.txt pip pytest 2>/dev/null || make_environment
 is_current package pyproject.toml scrubjay 2>/dev/null || install_package
+
+# The servers that tests run against, from Debian's packages. One that cannot be installed is said,
+# with what the package manager said, and its tests skip for that reason alone.
+readonly REFUSED=$VENV/not-installable
+
+install_server() {
+    local name=$1 present=$2 said as_root=()
+    if compgen -G "$present" >/dev/null || [ -f "$REFUSED/$name" ]; then return; fi
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
+    say "installing $name"
+    mkdir -p "$REFUSED"
+    if said=$({ "${as_root[@]}" apt-get update -qq &&
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -y -qq --no-install-recommends "$name"; } 2>&1); then
+        say "$name: ran"
+    else
+        say "$name: not installable: $said"
+        echo "$said" >"$REFUSED/$name"
+    fi
+}
+
+install_server postgresql "/usr/lib/postgresql/*/bin/initdb"

@@ -13,7 +13,7 @@ from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.distillers.kinds import LazyRules
-from scrubjay.adapters.keyrings.file import KEY_FILE, FileWrapper
+from scrubjay.adapters.keyrings.file import KEY_FILE, KEYCHAIN_FILE, FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
@@ -21,7 +21,16 @@ from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.results import Exhibit
 from scrubjay.model.scope import Quota
-from scrubjay.ports import AskModel, Clock, Embedder, Extractor, Reach, Store, pass_by
+from scrubjay.ports import (
+    AskModel,
+    Clock,
+    Embedder,
+    Extractor,
+    Reach,
+    Slots,
+    Store,
+    pass_by,
+)
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE of prctl(2)
@@ -37,13 +46,13 @@ def build(
     extractor: Extractor | None = None,
     vfs: str | None = None,
 ) -> Kernel:
-    """The engine on the embedded default: SQLite, files, and the keyring the keys folder has."""
+    """The engine on what the settings name: by default SQLite, files and a folder of keys."""
     clock = clock or SystemClock()
-    keys = keyring(settings, clock)
+    store = make_store(settings, reach=reach, vfs=vfs)
     ports = Ports(
-        store=make_store(settings, reach=reach, vfs=vfs),
+        store=store,
         blobs=FileBlobs(settings.data / "blobs"),
-        keyring=keys,
+        keyring=keyring(settings, clock, store),
         clock=clock,
         embedder=embedder or make_embedder(settings, clock),
         distiller=LazyRules(),
@@ -55,13 +64,29 @@ def build(
 
 
 def make_store(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = None) -> Store:
-    """The store the settings name; nothing is made before the first write."""
-    return SqliteStore(
-        settings.data,
+    """The store the settings name: a database, or files in the data folder."""
+    if not settings.store:
+        return SqliteStore(
+            settings.data,
+            reach=reach,
+            vfs=vfs,
+            lock_timeout=settings.lock_seconds,
+            ballast_bytes=settings.ballast_bytes,
+        )
+    try:
+        from scrubjay.adapters.stores.postgres.store import PostgresStore
+    except ModuleNotFoundError as error:
+        raise InvalidRequest(
+            "A store in PostgreSQL needs a package that is not installed.",
+            hint="pip install 'scrubjay[postgres]'",
+        ) from error
+    return PostgresStore(
+        settings.store,
         reach=reach,
-        vfs=vfs,
         lock_timeout=settings.lock_seconds,
-        ballast_bytes=settings.ballast_bytes,
+        connections=settings.postgres.connections,
+        pooler=settings.postgres.pooler,
+        keep_seconds=settings.postgres.keep_seconds,
     )
 
 
@@ -146,19 +171,42 @@ def called_extractor(ask: AskModel, name: str) -> Extractor:
 # -- keys ----------------------------------------------------------------------------------
 
 
-def keyring(settings: Settings, clock: Clock) -> Keyring:
-    """The keyring of the keys folder: by passphrase if it has one, else by key file."""
+def keyring(settings: Settings, clock: Clock, store: Store | None = None) -> Keyring:
+    """The keyring: by passphrase or the system's keyring, else by the key file of the folder.
+
+    The slots lie beside the rows where the store has a place for them, else in the keys folder.
+    """
     folder = keys_folder(settings, clock)
+    slots = _slots(settings, folder, store)
+    if in_keychain(settings):
+        from scrubjay.adapters.keyrings.keychain import KeychainWrapper, system_backend
+
+        return _moved(settings, Keyring(slots, KeychainWrapper(folder, system_backend()), clock))
     if not has_passphrase(settings):
-        return Keyring(folder, FileWrapper(folder), clock)
+        return Keyring(slots, FileWrapper(folder), clock)
     if settings.passphrase is None:
         raise Locked("The keyring is locked by a passphrase, and none was given.")
     wrapper = PassphraseWrapper(folder)
     wrapper.unlock(settings.passphrase)
-    opened = Keyring(folder, wrapper, clock)
-    if has_key_file(settings):  # it was put under the passphrase, and that was cut off
+    return _moved(settings, Keyring(slots, wrapper, clock))
+
+
+def _moved(settings: Settings, opened: Keyring) -> Keyring:
+    """The keyring that took the place of a key file; a move that was cut off is ended."""
+    if has_key_file(settings):
         opened.retire()
     return opened
+
+
+def _slots(settings: Settings, folder: KeysFolder, store: Store | None = None) -> Slots:
+    if store is None and settings.store:
+        store = make_store(settings)
+    return folder if store is None or store.slots is None else store.slots
+
+
+def in_keychain(settings: Settings) -> bool:
+    """Whether the root key is in the keyring of the operating system."""
+    return (settings.keys / KEYCHAIN_FILE).exists()
 
 
 def has_passphrase(settings: Settings) -> bool:
@@ -184,16 +232,31 @@ def keys_folder(settings: Settings, clock: Clock) -> KeysFolder:
 def put_under_passphrase(settings: Settings, clock: Clock, passphrase: str) -> str:
     """Lock the keys, those of a key file or none yet, by a passphrase; the recovery key."""
     adopting = has_key_file(settings)
-    store = make_store(settings)
-    if not adopting and store.catalog.entries(limit=1):
-        raise KeyMissing(f"The keys of this home are not in {settings.keys}; none were made.")
-    store.close()
-    folder = keys_folder(settings, clock)
-    if adopting:
-        Keyring(folder, FileWrapper(folder), clock).prove()
+    folder = _to_be_moved(settings, clock)
     wrapper, recovery = PassphraseWrapper.create(folder, passphrase, adopt=adopting)
-    Keyring(folder, wrapper, clock).retire()
+    Keyring(_slots(settings, folder), wrapper, clock).retire()
     return recovery
+
+
+def put_in_keychain(settings: Settings, clock: Clock) -> None:
+    """Keep the root key, that of a key file or none yet, in the keyring of the system."""
+    from scrubjay.adapters.keyrings.keychain import KeychainWrapper, system_backend
+
+    backend, folder = system_backend(), _to_be_moved(settings, clock)
+    wrapper = KeychainWrapper.create(folder, backend)
+    Keyring(_slots(settings, folder), wrapper, clock).retire()
+
+
+def _to_be_moved(settings: Settings, clock: Clock) -> KeysFolder:
+    """A keys folder whose root key may be moved: its key file opens every slot, or nothing is."""
+    folder = keys_folder(settings, clock)
+    if has_key_file(settings):
+        Keyring(_slots(settings, folder), FileWrapper(folder), clock).prove()
+        return folder
+    with closing(make_store(settings)) as store:
+        if store.catalog.entries(limit=1):
+            raise KeyMissing(f"The keys of this home are not in {settings.keys}; none were made.")
+    return folder
 
 
 # -- looking at files ------------------------------------------------------------------------

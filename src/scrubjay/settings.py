@@ -79,6 +79,17 @@ class ExtractionSettings(Struct, frozen=True, kw_only=True):
         return f"{type(self).__name__}(url={self.url!r}, model={self.model!r})"
 
 
+class PostgresSettings(Struct, frozen=True, kw_only=True):
+    """How a store in PostgreSQL is used."""
+
+    connections: int = 20
+    """Most connections of a process."""
+    pooler: bool = False
+    """Whether a pooler in transaction mode stands before it: statements are not prepared."""
+    keep_seconds: float = 0.0
+    """How long old key slots are kept where no standby is synchronous."""
+
+
 class Value(Struct, frozen=True, kw_only=True):
     """One value, as `config show` prints it."""
 
@@ -96,6 +107,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     keys: Path
     scope: str = "local/default"
     """Default scope of commands."""
+    store: str = ""
+    """URL of the database that keeps the rows; nothing for files in the data folder."""
+    postgres: PostgresSettings = PostgresSettings()
     lock_seconds: float = 30.0
     """Lock timeout of a writer, after which it raises Busy."""
     ballast_bytes: int = 4 * MEGABYTE
@@ -125,6 +139,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     passphrase: str | None = None
     values: tuple[Value, ...] = ()
     """Every value with its source."""
+
+    @property
+    def unused(self) -> bool:
+        """Whether nothing was ever stored: there is no data folder, and no database is named."""
+        return not self.store and not self.data.exists()
 
     def __repr__(self) -> str:
         return f"Settings(data={str(self.data)!r}, keys={str(self.keys)!r})"
@@ -174,6 +193,13 @@ class SettingField(Struct, frozen=True):
 
 KEYS: Final = (
     SettingField("scope", "local/default", "the scope of a command that names none", Scope),
+    SettingField("store", None, "the database: postgres://user@host/name; files without it"),
+    SettingField("postgres.connections", 20, "most connections of a process", int, 2, 1_000),
+    SettingField("postgres.pooler", False, "a pooler in transaction mode is in between", bool),
+    SettingField(
+        "postgres.keep_seconds", 0.0, "how long old keys are kept without a synchronous standby",
+        float, 0, 10**7,
+    ),
     SettingField("embedder", "static", "what gives memories their vectors", EmbedderName),
     SettingField(
         "on_embedder_change", "degrade", "what to do with another one's vectors", OnEmbedderChange
@@ -254,6 +280,7 @@ def read(
         "ballast_bytes": values["ballast_megabytes"] * MEGABYTE,
         "shelf_bytes": values["shelf_megabytes"] * MEGABYTE,
         "openai": {"api_key": env.get(variable) if variable else None},
+        "postgres": {},
         "extraction": {"api_key": env.get(f"{PREFIX}EXTRACTION_API_KEY")},
         "passphrase": env.get(f"{PREFIX}PASSPHRASE"),
         "values": (*places.values(), *found.values()),

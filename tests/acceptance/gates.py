@@ -7,13 +7,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from scrubjay import bootstrap, settings
+from scrubjay import bootstrap
 from scrubjay.engine import Kernel, Keyring, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.pages import Paged
 from scrubjay.ports import Blobs, Result, SlotPlace, Store, Tx
 from tests.acceptance.peers import ALICE
-from tests.support.engines import SqliteHome
+from tests.support.engines import SqliteHome, home_settings
 
 
 class Gate:
@@ -32,7 +32,7 @@ class Gate:
 
 def gated(home: SqliteHome, gate: Gate, policy: Policy | None = None) -> Kernel:
     """An engine of the home with a gate on its way."""
-    found = settings.at_home(home.folder)
+    found = home_settings(home.folder)
     return bootstrap.build(found, clock=home.clock, reach=gate, policy=policy)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from scrubjay import bootstrap, settings
+from scrubjay import bootstrap
 from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.requests import (
@@ -33,6 +33,7 @@ from scrubjay.model.requests import (
 )
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint
+from tests.support.engines import home_settings
 
 ALICE: Final = Scope("local", "alice")
 PATIENCE: Final = 120.0
@@ -126,7 +127,7 @@ def live(channel: int) -> None:
         if order.home is not None:
             if engine is not None:
                 engine.close()
-            place = settings.at_home(order.home)
+            place = home_settings(order.home)
             engine = bootstrap.build(place, reach=reach, policy=order.policy)
         assert engine is not None
         stops |= order.stops

@@ -10,7 +10,7 @@ from threading import Barrier, Thread
 import httpx2
 import pytest
 
-from scrubjay import bootstrap, settings
+from scrubjay import bootstrap
 from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.errors import Conflict, Destroyed, NotFound, ScrubjayError, StoreError
@@ -41,7 +41,7 @@ from tests.acceptance.gates import (
 from tests.acceptance.opening import count_segments, left_over, words_left
 from tests.acceptance.peers import ALICE, Peer, Reached
 from tests.serving import serving
-from tests.support.engines import SqliteHome
+from tests.support.engines import SqliteHome, home_settings
 
 WRITERS = 16
 SECRET = "the spare key is under the third pot"
@@ -55,6 +55,15 @@ def processes() -> Iterator[tuple[Peer, Peer]]:
     """Two processes for all tests of a module; each test gives them a home of its own."""
     with Peer() as first, Peer() as second:
         yield first, second
+
+
+@pytest.fixture(params=["files", "postgresql"])
+def ram(request: pytest.FixtureRequest, ram: Path) -> Path:
+    """A home on files, and one whose rows and keys are in a database."""
+    if request.param == "postgresql":
+        # Not dropped before the server ends: the processes still close what they had open.
+        (ram / "store").write_text(request.getfixturevalue("postgres").database())
+    return ram
 
 
 @pytest.fixture
@@ -242,7 +251,7 @@ def test_of_sixteen_processes_that_supersede_one_memory_exactly_one_wins(ram: Pa
 
 
 def test_of_sixteen_threads_that_supersede_one_memory_exactly_one_wins(ram: Path) -> None:
-    engine = bootstrap.build(settings.at_home(ram))
+    engine = bootstrap.build(home_settings(ram))
     first = engine.retain(ALICE, Retain(content="version 0")).id
     outcomes: list[str | ScrubjayError] = []
     together = Barrier(WRITERS)
@@ -354,10 +363,14 @@ def lose(home: SqliteHome, *, file: bool, slot: str | None) -> None:
     engine = home.engine()
     ports = engine._ports
     address, _ = locate(ports, ALICE)
-    engine.close()
     if slot is not None:
         ports.keyring.delete(address, slot)
-    if file:
+    engine.close()
+    if file and (home.folder / "store").exists():
+        store = bootstrap.make_store(home_settings(home.folder))
+        store.remove(address)
+        store.close()
+    elif file:
         for path in (home.folder / "data" / "scopes").glob(f"{address}*"):
             path.unlink()
 
@@ -558,7 +571,7 @@ def expect_clean(home: Path, segments: int | None = None) -> None:
 @contextmanager
 def opened(home: Path) -> Iterator[Kernel]:
     """An engine of this process on a home."""
-    engine = bootstrap.build(settings.at_home(home))
+    engine = bootstrap.build(home_settings(home))
     try:
         yield engine
     finally:

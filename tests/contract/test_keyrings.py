@@ -12,12 +12,18 @@ from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.keyrings.derived import DerivedWrapper
 from scrubjay.adapters.keyrings.file import FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
+from scrubjay.adapters.keyrings.keychain import KeychainWrapper
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.engine import Keyring
 from scrubjay.ports import Slots, Wrapper
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.keyring_contract import KeyringContract, OpenKeyring, SharedKeyringContract
-from tests.support.keyrings import PhraseKeyring, file_keyring
+from tests.support.keyrings import (
+    PhraseKeyring,
+    file_keyring,
+    keychain_keyring,
+    postgres_keyring,
+)
 from tests.support.memory_keyring import memory_keyring
 from tests.support.registry import implementations
 
@@ -72,7 +78,31 @@ class TestPassphraseKeyring(SharedKeyringContract):
         return opened
 
 
-SUITES = (TestFileKeyring, TestDerivedKeyring, TestPassphraseKeyring)
+class TestPostgresKeyring(SharedKeyringContract):
+    """Slots in a database, wrapped by a key file."""
+
+    tested = frozenset({FileWrapper})
+
+    @pytest.fixture
+    def open_keyring(self, database: str, tmp_path: Path) -> OpenKeyring:
+        return partial(postgres_keyring, database, tmp_path / "keys")
+
+
+class TestKeychainKeyring(SharedKeyringContract):
+    tested = frozenset({KeysFolder, KeychainWrapper})
+
+    @pytest.fixture
+    def open_keyring(self, tmp_path: Path) -> OpenKeyring:
+        return partial(keychain_keyring, tmp_path / "keys")
+
+
+SUITES = (
+    TestFileKeyring,
+    TestDerivedKeyring,
+    TestPassphraseKeyring,
+    TestKeychainKeyring,
+    TestPostgresKeyring,
+)
 
 
 def test_every_place_of_slots_and_every_wrapper_runs_the_contract() -> None:

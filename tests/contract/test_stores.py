@@ -10,6 +10,7 @@ import pytest
 from scrubjay.adapters import stores
 from scrubjay.adapters.stores.memory import MemoryStore
 from scrubjay.adapters.stores.memory_cluster import MemoryCluster, MemoryNode
+from scrubjay.adapters.stores.postgres.store import PostgresStore
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.ports import Reach, Store, pass_by
 from scrubjay.testing.store_contract import (
@@ -55,7 +56,15 @@ class TestSqliteStore(DurableStoreContract):
         return partial(SqliteStore, tmp_path / "store", lock_timeout=10.0)
 
 
+class TestPostgresStore(SlotsBesideContract, DurableStoreContract):
+    tested = PostgresStore
+
+    @pytest.fixture
+    def open_store(self, database: str) -> OpenStore:
+        return partial(PostgresStore, database, lock_timeout=10.0)
+
+
 def test_every_implementation_runs_the_contract() -> None:
     """One added to the package without a suite here fails this test."""
-    suites = (TestMemoryStore, TestMemoryNode, TestSqliteStore)
+    suites = (TestMemoryStore, TestMemoryNode, TestSqliteStore, TestPostgresStore)
     assert implementations(stores, Store) == {suite.tested for suite in suites}

@@ -41,7 +41,8 @@ from scrubjay.model.turns import Record
 from scrubjay.ports import Failpoint
 from tests.properties.ledger import REPEATED, Verb
 from tests.properties.stage import ALICE, BOB, Stage, expect_hits
-from tests.properties.worlds import MemoryWorld, RemoteWorld, World
+from tests.properties.worlds import MemoryWorld, PostgresWorld, RemoteWorld, World
+from tests.support.postgres import PostgresServer
 
 engines = st.integers(0, 1)
 scopes = st.sampled_from((ALICE, ALICE, ALICE, BOB))
@@ -480,6 +481,25 @@ class RemoteSimulation(Simulation):
 
     def make_worlds(self, seed: int, policy: Policy) -> list[World]:
         return [MemoryWorld(seed, policy, with_slots=True), RemoteWorld(seed, policy)]
+
+
+def test_two_nodes_on_postgresql_do_what_the_specification_does(
+    more: bool, postgres: PostgresServer
+) -> None:
+    """The same on a real server: every row, head, slot and tombstone as in the memory store."""
+
+    class OnPostgres(Simulation):
+        def make_worlds(self, seed: int, policy: Policy) -> list[World]:
+            specified = MemoryWorld(seed, policy, with_slots=True)
+            return [specified, PostgresWorld(seed, policy, postgres)]
+
+    steps = settings(
+        max_examples=500 if more else 10,
+        stateful_step_count=60 if more else 30,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(OnPostgres, settings=steps)
 
 
 def test_two_nodes_of_a_remote_store_do_what_the_specification_does(more: bool) -> None:

@@ -20,6 +20,7 @@ from typing import Final
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.stores.memory_cluster import Fate, MemoryCluster, MemoryNode, Network
+from scrubjay.adapters.stores.postgres.store import PostgresStore
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.engine.ledger import conversations, documents
@@ -40,6 +41,7 @@ from tests.support.keyrings import file_keyring
 from tests.support.memory_blobs import MemoryBlobs
 from tests.support.memory_keyring import MemoryWrapper, memory_keyring
 from tests.support.networks import lossy
+from tests.support.postgres import PostgresServer
 from tests.support.watched import Watch
 
 RAM_DISK: Final = Path("/dev/shm")
@@ -387,6 +389,52 @@ class FileWorld(World):
         for engine in (*self.engines, self.observer):
             _abandon(engine)
         shutil.rmtree(self._home)
+
+
+class FusedPostgres(PostgresStore):
+    """The PostgreSQL store, with failpoints that blow the fuse."""
+
+    def __init__(self, url: str, fuse: Fuse) -> None:
+        super().__init__(url, reach=fuse, connections=4, lock_timeout=10.0)
+        self._fuse = fuse
+
+    def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
+        with self._fuse.writing(scope=True):
+            return super().write(address, self._fuse.inside(work), erasing=erasing)
+
+
+class PostgresWorld(World):
+    """Two nodes on a real PostgreSQL server, with slots beside the rows."""
+
+    def __init__(self, seed: int, policy: Policy, server: PostgresServer) -> None:
+        super().__init__(seed, policy)
+        self._server = server
+        self._url = server.database()
+        self._blobs = MemoryBlobs()
+        self._wrapper = MemoryWrapper(FakeClock("keyring").random)
+        self._wrapper.found()
+        self._stores = list[Store]()
+
+    def keyring(self) -> Keyring:
+        slots = self.store().slots
+        assert slots is not None
+        return Keyring(slots, self._wrapper, FakeClock("keyring"))
+
+    def blobs(self) -> Blobs:
+        return self._blobs
+
+    def store(self) -> Store:
+        self._stores.append(FusedPostgres(self._url, self.fuse))
+        return self._stores[-1]
+
+    def kill(self, which: int) -> None:
+        """Its connections break: the server undoes what was not committed."""
+        self.engines[which]._ports.store.close()
+
+    def end(self) -> None:
+        for store in self._stores:
+            store.close()
+        self._server.drop(self._url)
 
 
 def _abandon(engine: Kernel) -> None:

@@ -135,6 +135,13 @@ class RemoteHome(MemoryHome):
         return replace(super().ports(policy), store=node, keyring=keyring)
 
 
+def home_settings(folder: Path) -> settings.Settings:
+    """The settings of a home; a file named `store` in it says which database has its rows."""
+    named = folder / "store"
+    found = settings.at_home(folder)
+    return replace(found, store=named.read_text()) if named.exists() else found
+
+
 class SqliteHome:
     """An installation in a folder: the embedded default, but for the clock."""
 
@@ -145,5 +152,5 @@ class SqliteHome:
 
     def engine(self, policy: Policy | None = None) -> Kernel:
         """A fresh engine on this home, as a new process would make it."""
-        found = settings.at_home(self.folder)
+        found = home_settings(self.folder)
         return bootstrap.build(found, clock=self.clock, reach=self.crashes, policy=policy)

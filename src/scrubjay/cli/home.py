@@ -54,7 +54,7 @@ def opened(name: str | None, *, create: bool = False, anew: bool = False) -> Ite
     """The handle on a scope; only a command that writes creates one that is not there."""
     found = settings()
     scope = str(scope_of(name, found))
-    if not create and not found.data.exists():
+    if not create and found.unused:
         # Asking the library would make the keys folder of an installation nobody wanted.
         raise NotFound(f"There is no scope {scope}.", hint="The first write creates it.")
     with handle.open(scope, passphrase=found.passphrase, create=create, anew=anew) as jay:
@@ -65,7 +65,7 @@ def opened(name: str | None, *, create: bool = False, anew: bool = False) -> Ite
 def installed(found: Settings | None = None, *, create: bool = False) -> Iterator[Kernel]:
     """The engine of the whole home; only a command that writes creates one that is not there."""
     found = settings() if found is None else found
-    if not create and not found.data.exists():
+    if not create and found.unused:
         raise NotFound(
             "Nothing was ever remembered here.",
             hint=f"The data would be in {found.data}; the first write makes it.",

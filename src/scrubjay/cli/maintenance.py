@@ -321,7 +321,7 @@ def examine(
     except EmbedderError as error:
         advice = f"{error.hint} Check {settings.embedder} in `scrubjay config show`."
         yield Finding("embedder", error.message, advice)
-    if not settings.data.exists():
+    if settings.unused:
         yield Finding("data", "Nothing was remembered here yet.")
         return
     free = shutil.disk_usage(settings.data).free // 1_000_000

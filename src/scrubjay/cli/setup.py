@@ -38,7 +38,9 @@ def status() -> Output:
     Example: scrubjay vault status
     """
     found = reading.read()
-    if bootstrap.has_passphrase(found):
+    if bootstrap.in_keychain(found):
+        kind = "keyring of the system"
+    elif bootstrap.has_passphrase(found):
         kind = "passphrase"
     else:
         kind = "key file" if bootstrap.has_key_file(found) else "none yet"
@@ -73,6 +75,22 @@ def passphrase(*, renew: bool = False, yes: bool = False) -> Output:
     confirm("The present passphrase will open nothing any more.", yes=yes)
     wrapper.change_passphrase(new_passphrase())
     return _changed(wrapper.renew_recovery() if renew else None)
+
+
+@command("vault keychain", YES, JSON)
+def keychain(*, yes: bool = False) -> Output:
+    """Move the root key into the keyring of the operating system (Secret Service, Keychain).
+
+    Every slot is wrapped under a new root key, and the key file is destroyed. Running services have
+    to be started again. Another machine or user opens nothing of it: keep a backup.
+
+    Example: scrubjay vault keychain
+    """
+    found = settings()
+    confirm("From now on the keys open only where this system's keyring is open.", yes=yes)
+    bootstrap.put_in_keychain(found, bootstrap.clock())
+    told = {"changed": True}
+    return Output(told, lambda: render.say("The root key is in the keyring of the system."))
 
 
 @command("vault recover", _RENEW, YES, JSON)

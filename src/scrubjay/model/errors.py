@@ -44,7 +44,7 @@ class ScrubjayError(Exception):
         self.hint = hint or self.default_hint
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.message, self.hint))
+        return (_rebuild, (type(self), self.message, self.hint), self.__dict__)
 
 
 def _rebuild(kind: type[ScrubjayError], message: str, hint: str) -> ScrubjayError:

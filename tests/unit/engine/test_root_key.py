@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from scrubjay.adapters.keyrings.derived import DerivedWrapper
 from scrubjay.adapters.keyrings.file import FileWrapper, LocalWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
+from scrubjay.adapters.keyrings.keychain import KeychainWrapper
 from scrubjay.engine import Kernel, Keyring, Policy
 from scrubjay.model.errors import InvalidRequest, SealBroken
 from scrubjay.model.requests import Browse, Forget, Retain
@@ -18,7 +19,7 @@ from scrubjay.model.results import Erasure
 from scrubjay.model.scope import Scope
 from scrubjay.testing.clock import FakeClock
 from tests.support.engines import MemoryHome, RemoteHome
-from tests.support.keyrings import PhraseKeyring
+from tests.support.keyrings import PhraseKeyring, file_backend
 from tests.support.memory_keyring import MemoryWrapper
 from tests.unit.engine.scene import ALICE, BOB
 
@@ -34,11 +35,13 @@ def phrase_keyring(keys: Path) -> PhraseKeyring:
 def wrapper(kind: str, folder: KeysFolder) -> LocalWrapper:
     if kind == "passphrase":
         return phrase_keyring(folder.directory).phrase
+    if kind == "keychain":
+        return KeychainWrapper.create(folder, file_backend(folder.directory / "system"))
     made = {"file": FileWrapper(folder), "memory": MemoryWrapper(folder.clock.random)}
     return DerivedWrapper(FileWrapper(folder)) if kind == "derived" else made[kind]
 
 
-KINDS = ["memory", "file", "passphrase", "derived"]
+KINDS = ["memory", "file", "passphrase", "derived", "keychain"]
 
 
 @pytest.fixture(params=KINDS)

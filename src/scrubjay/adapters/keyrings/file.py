@@ -19,6 +19,7 @@ from scrubjay.ports import SlotPlace
 
 KEY_FILE: Final = "key"
 PHRASE_FILE: Final = "passphrase"
+KEYCHAIN_FILE: Final = "keychain"
 
 
 class LocalWrapper(ABC):
@@ -123,6 +124,11 @@ class FileWrapper(LocalWrapper):
     def admit(self) -> None:
         if self._folder.file(PHRASE_FILE) is not None:
             raise Locked("These keys are locked by a passphrase.")
+        if self._folder.file(KEYCHAIN_FILE) is not None:
+            raise Locked(
+                "The root key of these keys is in the keyring of the operating system.",
+                hint="Start this process again: it began before the key was moved there.",
+            )
 
     def roots(self) -> Mapping[int, bytes]:
         # Asked and read anew each time: a passphrase may take the key file's place meanwhile.

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
 import apsw
 from msgspec import Struct
 
+from scrubjay.adapters.stores.sql import sections
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.model.errors import SchemaTooNew
 from scrubjay.model.rows import Collection
 from scrubjay.ports import Failpoint, Reach
 
 _COLUMNS: Final = "seq, id, born, version, epoch, expiry, erased, session, key, cell, vector, blob"
-_HEADING: Final = re.compile(r"^-- ([a-z_]+(?: \d+)?) --\n", re.MULTILINE)
 
-
-def _sections(name: str) -> Mapping[str, str]:
-    """The named texts of one SQL file of this package."""
-    # Beside this module: importlib.resources takes longer to import than the rest together.
-    _, *parts = _HEADING.split(Path(__file__).with_name(name).read_text("utf-8"))
-    pairs = zip(parts[::2], parts[1::2], strict=True)
-    return MappingProxyType({heading: text.strip() for heading, text in pairs})
-
-
-QUERIES: Final = _sections("queries.sql")
+QUERIES: Final = sections(__file__, "queries.sql")
 TABLES: Final = MappingProxyType(
     {
         table: {
@@ -87,11 +76,11 @@ class Schema(Struct, frozen=True, kw_only=True):
 
 
 def _schema(kind: str, mark: bytes) -> Schema:
-    steps = _sections("migrations.sql")
+    steps = sections(__file__, "migrations.sql")
     count = sum(heading.split()[0] == kind for heading in steps)
     return Schema(
         mark=int.from_bytes(mark),
-        newest=_sections("schema.sql")[kind],
+        newest=sections(__file__, "schema.sql")[kind],
         steps=tuple(steps[f"{kind} {number}"] for number in range(1, count + 1)),
     )
 
