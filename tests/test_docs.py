@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
 from scrubjay import settings
+from scrubjay.service.telemetry import Metrics
+from tests.support.chat_server import ChatServer, serve_chat
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -31,15 +38,32 @@ def _commands(session: str) -> list[str]:
     return re.findall(r"^\$ (.+)$", session, re.MULTILINE)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def model() -> Iterator[ChatServer]:
+    """A model for the pages that ask one, by the variables that its clients read."""
+    with serve_chat() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        patch.setenv("ANTHROPIC_BASE_URL", server.url.removesuffix("/v1"))
+        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+            patch.setenv(name, "none")
+        yield server
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """What a new user has, and the model."""
+    given = {name: os.environ[name] for name in os.environ if name.startswith(("OPENAI_", "ANTH"))}
+    return given | {
+        "SCRUBJAY_HOME": str(folder / "home"),
+        "HOME": str(folder),
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+    }
+
+
 def _run(command: list[str], folder: Path) -> None:
     done = subprocess.run(
         command,
         cwd=folder,
-        env={
-            "SCRUBJAY_HOME": str(folder / "home"),
-            "HOME": str(folder),
-            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
-        },
+        env=_environment(folder),
         capture_output=True,
         text=True,
         check=False,
@@ -51,6 +75,65 @@ def _run(command: list[str], folder: Path) -> None:
 @pytest.mark.parametrize(("name", "block"), _blocks(), ids=[name for name, _ in _blocks()])
 def test_every_python_example_runs_as_it_stands(name: str, block: str, tmp_path: Path) -> None:
     _run([sys.executable, "-c", block], tmp_path)
+
+
+def test_the_chat_agents_put_what_was_said_before_into_the_next_request(
+    model: ChatServer, tmp_path: Path
+) -> None:
+    wanted = ("dentist is Dr. Wu in Lyon", "prefers trains to planes", "lives in Lyon")
+    programs = [block for name, block in _blocks() if name.startswith("docs/chat.md")][:3]
+    for program, fact in zip(programs, wanted, strict=True):
+        for _ in range(2):  # another process, too
+            _run([sys.executable, "-c", program], tmp_path)
+            assert fact in json.dumps(model.requests[-1])
+        assert fact in json.dumps(model.requests[-2])  # of the process before
+
+
+def _refused(port: int) -> bool:
+    with socket.socket() as peer:
+        return peer.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_the_web_app_of_two_workers_remembers_each_user(model: ChatServer, tmp_path: Path) -> None:
+    *_, program = [block for name, block in _blocks() if name.startswith("docs/chat.md")]
+    (tmp_path / "app.py").write_text(program)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "uvicorn", "app:app", "--workers", "2", "--port", str(port)]
+    environment = _environment(tmp_path)
+
+    def ask(user: str, said: str) -> str:
+        raw = json.dumps({"said": said}).encode()
+        url = f"http://127.0.0.1:{port}/chat/{user}"
+        with urlopen(Request(url, raw), timeout=60) as response:
+            assert json.load(response) == {"answer": "Noted."}
+        return json.dumps(model.requests[-1])
+
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+    ) as running:
+        try:
+            assert running.stderr is not None
+            while "startup complete" not in running.stderr.readline():
+                assert running.poll() is None
+            while _refused(port):  # it is said a moment before
+                assert running.poll() is None
+            ask("ann", "I prefer trains to planes.")
+            for _ in range(6):  # whichever worker answers
+                assert "prefers trains" in ask("ann", "How should I travel to Rome?")
+                assert "trains" not in ask("ben", "How should I travel to Rome?")
+        finally:
+            running.terminate()
+
+
+def test_the_alerts_look_at_metrics_that_there_are() -> None:
+    metrics = Metrics()
+    metrics.ended("recall", 200, 0.1)
+    there = set(re.findall(r"[a-z_]+", metrics.render(depth=0, age=0)))
+    rules = (ROOT / "examples" / "service" / "alerts.yml").read_text()
+    asked = set(re.findall(r"\bmemory_[a-z_]+", rules))
+    assert asked
+    assert asked <= there
 
 
 def _sessions() -> list[tuple[str, str]]:

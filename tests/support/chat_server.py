@@ -1,6 +1,7 @@
 """A language model on this machine that speaks OpenAI's protocol: answers, tool calls, streams.
 
-It says what a test tells it to say, and keeps what it was asked; it embeds, too.
+In Anthropic's, it answers with texts. It says what a test tells it to say, and keeps what it was
+asked; it embeds, too.
 """
 
 from __future__ import annotations
@@ -64,6 +65,14 @@ class ChatServer:
             message["tool_calls"] = [_call(said, len(self.requests))]
         choice = {"index": 0, "message": message, "finish_reason": _reason(said)}
         return json.dumps({**_HEAD, "object": "chat.completion", "choices": [choice]}).encode()
+
+    def message(self, asked: Asked) -> bytes:
+        """The answer in Anthropic's form, a text."""
+        self.requests.append(asked)
+        content = [{"type": "text", "text": self.says(asked)}]
+        usage = {"input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT}
+        told = {"id": "msg-1", "type": "message", "role": "assistant", "model": "m"}
+        return json.dumps({**told, "content": content, "usage": usage}).encode()
 
 
 def results(asked: Asked) -> list[str]:
@@ -147,6 +156,9 @@ class _Handler(loopback.Handler):
             if failure.delay:
                 state.closing.wait(failure.delay)
             self.answer(failure, failure.body or b"{}")
+            return
+        if self.path.endswith("/v1/messages"):
+            self.answer(_as("application/json"), state.message(asked))
             return
         kind = "text/event-stream" if asked.get("stream") else "application/json"
         self.answer(_as(kind), state.answer(asked))

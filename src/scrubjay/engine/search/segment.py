@@ -85,7 +85,7 @@ def unpack_arrays(raw: bytes) -> tuple[dict[str, Array], dict[str, Any]]:
 # -- columns ----------------------------------------------------------------------------------
 
 
-class IndexEntry(Struct, frozen=True, kw_only=True):
+class IndexEntry(Struct, frozen=True, kw_only=True, gc=False):
     """One memory, as it is added to an index."""
 
     row_id: bytes

@@ -151,9 +151,7 @@ def test_any_order_of_changes_leaves_what_a_fresh_index_has(
         else:
             born.setdefault(number, seq)
             entry = _entry(number, seq, word)
-            _add(
-                index, replace(entry, memory=replace(entry.memory, number=born[number]))
-            )
+            _add(index, replace(entry, memory=replace(entry.memory, number=born[number])))
             model[number] = word
         if seq % 7 == 0:
             index.settle()
