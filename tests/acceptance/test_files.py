@@ -81,15 +81,15 @@ def test_watch_syncs_what_changes_until_it_is_interrupted(owner: Owner) -> None:
     watching = subprocess.Popen(
         owner.command("files", "sync", str(owner.root), "--watch"),
         env=owner.env,
-        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     )
     try:
-        assert watching.stdout is not None
-        assert watching.stdout.readline().startswith("Learned 1")
+        assert watching.stderr is not None
+        assert watching.stderr.readline().startswith("Learned 1")
         owner.notes.write_text("- one\n- two\n")
-        assert watching.stdout.readline().startswith("Learned 1")
+        assert watching.stderr.readline().startswith("Learned 1")
     finally:
         watching.send_signal(signal.SIGINT)
         watching.communicate(timeout=60)

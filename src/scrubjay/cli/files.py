@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,7 +63,6 @@ def sync(
         while watch:
             if done != Synced():
                 say(_told(done))
-                sys.stdout.flush()  # whoever reads a pipe wants it now
             threading.Event().wait(_SECONDS)
             done = once(confirmed=False)
     return Output(done, lambda: say(_told(done)), [*done.conflicts, *done.skipped, *_asks(done)])
