@@ -42,9 +42,12 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
     "recall": recalling.run,
     "carapace": carapace.run,
     "serving": serving.run,
+    "pod": serving.pod,
+    "long-pod": serving.long_pod,
     "mix": serving.mix,
+    "agents": serving.agents,
 }
-LONG: Final = frozenset({"mix"})
+LONG: Final = frozenset({"long-pod", "mix", "agents"})
 """Run only when named: ten minutes each."""
 RESULTS: Final = Path(__file__).parent / "results.md"
 

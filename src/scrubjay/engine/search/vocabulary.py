@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from scrubjay.engine.search import analysis
@@ -39,8 +39,7 @@ _LONG: Final = 0
 """The number of every piece that is too long to be kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Analyzed:
+class Analyzed(Struct, frozen=True, kw_only=True):
     """What is found in the texts of some memories: each occurrence of a term, with its row."""
 
     keys: Keys
@@ -64,11 +63,15 @@ class _Ragged:
     def of(self, numbers: Array) -> tuple[Array, Array]:
         """All values of these numbers in order, and the place of the number each belongs to."""
         starts, values = np.array(self._starts), np.array(self._values)
-        first = starts[numbers]
-        counts = starts[numbers + 1] - first
-        owners = np.repeat(np.arange(len(numbers)), counts)
-        moved = first - np.cumsum(counts) + counts
-        return values[np.arange(len(owners)) + moved[owners]], owners
+        first, counts = starts[:-1].take(numbers), np.diff(starts).take(numbers)
+        # Most numbers have one value, or none: the others are few.
+        owners = np.flatnonzero(counts)
+        found, several = values.take(first.take(owners)), counts.take(owners)
+        if not len(several) or several.max() == 1:
+            return found, owners
+        owners = np.repeat(owners, several)
+        offsets = np.arange(len(owners)) - np.repeat(np.cumsum(several) - several, several)
+        return values.take(first.take(owners) + offsets), owners
 
 
 class _Vocabulary(dict[str, int]):
@@ -171,8 +174,7 @@ class _Text:
         self.whole = self.before + self.said
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plain:
+class _Plain(Struct, frozen=True, kw_only=True):
     """What numpy finds in texts of ASCII; there are keys of those in English."""
 
     keys: Keys
@@ -188,7 +190,8 @@ class _Plain:
         sizes = np.array(list(map(len, pieces)), np.intp)
         starts = np.cumsum(sizes) - sizes
         with (held := _usable()).lock:
-            numbers = np.array(list(map(held.__getitem__, chain.from_iterable(pieces))), np.intp)
+            each = map(held.__getitem__, chain.from_iterable(pieces))
+            numbers = np.fromiter(each, np.intp, int(sizes.sum()))
             keys, key_owners = held.terms.of(numbers)
             marks, mark_owners = held.marks.of(numbers)
             votes, vote_owners = held.votes.of(numbers)
