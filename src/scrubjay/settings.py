@@ -109,6 +109,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Default scope of commands."""
     store: str = ""
     """URL of the database that keeps the rows; nothing for files in the data folder."""
+    blobs: str = ""
+    """URL of the object store for index segments and long texts; nothing for the data folder."""
     postgres: PostgresSettings = PostgresSettings()
     lock_seconds: float = 30.0
     """Lock timeout of a writer, after which it raises Busy."""
@@ -132,6 +134,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Days after which a root key is replaced; 0 for only when asked."""
     root_keep_days: int = 0
     """Days for which a past root key is kept."""
+    consent: bool = False
+    """Whether patterns, and what is sent to a model or an embedder, wait for the person's yes."""
+    min_similarity: float = -1.0
+    """Least similarity of personal memory by default; below 0 for that of the embedder."""
     embedder: EmbedderName = EmbedderName.STATIC
     on_embedder_change: OnEmbedderChange = OnEmbedderChange.DEGRADE
     openai: OpenAISettings = OpenAISettings()
@@ -194,6 +200,7 @@ class SettingField(Struct, frozen=True):
 KEYS: Final = (
     SettingField("scope", "local/default", "the scope of a command that names none", Scope),
     SettingField("store", None, "the database: postgres://user@host/name; files without it"),
+    SettingField("blobs", None, "the object store: s3://bucket/prefix; files without it"),
     SettingField("postgres.connections", 20, "most connections of a process", int, 2, 1_000),
     SettingField("postgres.pooler", False, "a pooler in transaction mode is in between", bool),
     SettingField(
@@ -203,6 +210,11 @@ KEYS: Final = (
     SettingField("embedder", "static", "what gives memories their vectors", EmbedderName),
     SettingField(
         "on_embedder_change", "degrade", "what to do with another one's vectors", OnEmbedderChange
+    ),
+    SettingField("consent", False, "derive patterns and send text only once it is allowed", bool),
+    SettingField(
+        "min_similarity", -1.0, "least cosine personal memory shows; -1: the embedder's", float,
+        -1, 1,
     ),
     SettingField(
         "openai.url", None, "the endpoint with its version, as in https://api.example.com/v1"

@@ -8,13 +8,14 @@ costs its part of the score.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 
 import numpy as np
-from msgspec import structs
+from msgspec import Struct
+from msgspec.structs import replace
 
+from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import question, ranking
 from scrubjay.engine.search.analysis import (
@@ -31,12 +32,12 @@ from scrubjay.engine.search.question import ParsedQuery
 from scrubjay.engine.search.ranking import Evidence, Ranked, Scored
 from scrubjay.engine.search.scope_index import Snapshot
 from scrubjay.engine.search.segment import Columns
-from scrubjay.model.errors import EmbedderError, Frozen
+from scrubjay.model.errors import EmbedderError
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import excess
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.requests import INJECTED, Caller, Recall
 from scrubjay.model.results import Hit, Recalled
-from scrubjay.model.rows import Freeze
 from scrubjay.model.text import tokens
 
 
@@ -93,8 +94,7 @@ _READ = 10
 """How many of the first hits are read for statements that end what an earlier one told."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeSearch:
+class ScopeSearch(Struct, frozen=True, kw_only=True):
     """One scope of a recall: its snapshot, and the offset of its rows among all."""
 
     indexed: OpenIndex
@@ -112,8 +112,7 @@ class ScopeSearch:
         return self.snapshot.columns
 
 
-@dataclass
-class Candidates:
+class Candidates(Struct, dict=True):
     """Candidates of a recall: all rows of all scopes, with their scores."""
 
     query: ParsedQuery
@@ -164,6 +163,10 @@ def recall(
     asked = request.query[:QUERY_CHARS]
     understood = embedder.languages is None or recognize(words(asked)) in embedder.languages
     embeds = understood and not (local and embedder.costly)
+    if embeds and embedder.costly:  # it is elsewhere, and the question would be sent there
+        allowed = (purposes.may(one.opened, UsePurpose.EMBEDDING) for one in scopes)
+        if not (embeds := all(allowed)):
+            degraded.append("By words alone: the embedder is not allowed.")
     if embeds and embedder.costly and not embedder.dimensions:
         try:
             embedder.embed([_PROBE], deadline=deadline)
@@ -207,8 +210,7 @@ def catch_up(indexed: OpenIndex, told: list[str], deadline: float | None = None)
     """
     with indexed.lock:
         left = indexed.catch_up(deadline=deadline)
-        if indexed.opened.frozen is Freeze.ALL:
-            raise Frozen(f"The scope {indexed.opened.scope} is frozen, recall included.")
+        indexed.opened.check_free()
         indexed.settle(write=not left)
         if left:
             told.append(f"{left:,} changes were not looked at in the time allowed.")
@@ -430,4 +432,4 @@ def latest_first(hits: list[Hit], query: str) -> list[Hit]:
 def _lifted(hit: Hit, score: float) -> Hit:
     """The hit with a higher score, because it is the later statement."""
     why = {**hit.why, "newest": hit.why.get("newest", 0.0) + score - hit.score}
-    return structs.replace(hit, score=score, why=why)
+    return replace(hit, score=score, why=why)

@@ -1,0 +1,114 @@
+"""Personal memory in this process: every operation is a method, with its fields over HTTP."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from msgspec.structs import replace
+
+from scrubjay import bootstrap, codec, files, settings
+from scrubjay.access import Access, Grant, Keys, everything
+from scrubjay.engine import Kernel
+from scrubjay.model.origin import Actor
+from scrubjay.model.scope import Scope
+from scrubjay.ports import Progress, no_progress
+from scrubjay.surfaces.personal import copies
+from scrubjay.surfaces.personal.categories import Category
+from scrubjay.surfaces.personal.copies import CopyForm
+from scrubjay.surfaces.personal.exports import written
+from scrubjay.surfaces.personal.memory import Personal
+from scrubjay.surfaces.personal.operations import OPERATIONS, PersonalOperation
+
+_BY_NAME = {one.name: one for one in OPERATIONS}
+
+
+class PersonalMemory:
+    """The memory of one person, in a home of this machine.
+
+    Each operation is a method that takes its fields by name: `me.store(category=…, …)`.
+    """
+
+    def __init__(
+        self,
+        scope: str,
+        home: str | os.PathLike[str] | None = None,
+        *,
+        passphrase: str | None = None,
+        actor: Actor = Actor.USER,
+        engine: Kernel | None = None,
+    ) -> None:
+        found = settings.read(home=home)
+        if passphrase is not None:
+            found = replace(found, passphrase=passphrase)
+        self._own = engine is None
+        self._engine = engine or bootstrap.build(found)
+        clock = bootstrap.clock()
+        access = Access(self._engine, Keys(self._engine, clock), everything(actor))
+        self.personal = Personal(
+            self._engine, access, Scope.parse(scope), clock, ready=self._engine.open
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every file, unless the engine is another's; idempotent."""
+        if self._own:
+            self._engine.close()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        operation = _BY_NAME.get(name.removesuffix("_"))
+        if operation is None:
+            raise AttributeError(f"{type(self).__name__} has no operation {name!r}")
+        return partial(self.do, operation)
+
+    def export(
+        self,
+        to: str | os.PathLike[str],
+        *,
+        format: CopyForm = CopyForm.JSON,
+        categories: tuple[Category, ...] = (),
+        include_metadata: bool = True,
+        passphrase: str | None = None,
+        recipient: str | None = None,
+        progress: Progress = no_progress,
+    ) -> int:
+        """Write an export to a file, sealed if it has a reader; returns how many memories it has.
+
+        A bundle needs a passphrase, and is sealed by it.
+        """
+        me = self.personal
+        me.access.check_covered(me.scope, Grant.EXPORT)
+        sealed = passphrase is not None or recipient is not None
+        if sealed or format is CopyForm.BUNDLE:
+            copies.check_reader(recipient, passphrase)
+        order = copies.CopyOrder(
+            scope=me.scope,
+            at=me.clock.now(),
+            categories=categories,
+            include_metadata=include_metadata,
+            progress=progress,
+        )
+
+        def deliver(pieces: Iterator[bytes]) -> None:
+            if sealed and format is not CopyForm.BUNDLE:
+                files.write(Path(to), copies.sealed(pieces, recipient, passphrase))
+            else:
+                files.write(Path(to), pieces)
+
+        return written(
+            self._engine, order, format, me.access.caller, deliver, passphrase=passphrase
+        )
+
+    def do(self, operation: PersonalOperation, **fields: Any) -> Any:
+        """Perform an operation; what it takes is checked as over HTTP."""
+        asked: Any = codec.request(operation.request, fields)
+        self.personal.check_owner(asked)
+        return operation.method(self.personal, asked)
