@@ -146,9 +146,7 @@ class PostgresStore:
                 " back what was forgotten."
             ]
         if not standbys:
-            return [
-                "No synchronous standby is seen: it is away, or pg_monitor is not granted."
-            ]
+            return ["No synchronous standby is seen: it is away, or pg_monitor is not granted."]
         return []
 
     def make_room(self) -> None:
