@@ -15,6 +15,7 @@ from bench import (
     cold,
     growth,
     guarding,
+    installed,
     machine,
     reading,
     recalling,
@@ -43,9 +44,10 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
     "carapace": carapace.run,
     "serving": serving.run,
     "mix": serving.mix,
+    "installed": installed.run,
 }
-LONG: Final = frozenset({"mix"})
-"""Run only when named: ten minutes each."""
+LONG: Final = frozenset({"installed", "mix"})
+"""Run only when named: minutes each, and one installs packages."""
 RESULTS: Final = Path(__file__).parent / "results.md"
 
 
