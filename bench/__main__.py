@@ -43,10 +43,13 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
     "recall": recalling.run,
     "carapace": carapace.run,
     "serving": serving.run,
+    "pod": serving.pod,
+    "long-pod": serving.long_pod,
     "mix": serving.mix,
+    "agents": serving.agents,
     "installed": installed.run,
 }
-LONG: Final = frozenset({"installed", "mix"})
+LONG: Final = frozenset({"installed", "long-pod", "mix", "agents"})
 """Run only when named: minutes each, and one installs packages."""
 RESULTS: Final = Path(__file__).parent / "results.md"
 

@@ -16,6 +16,7 @@ _LENGTH: Final = 90
 _KEPT: Final = 500
 _BATCH: Final = 50
 LEAST_GAIN: Final = 5.0
+LEAST_RATE: Final = 10_000.0
 MOST_FIRST: Final = 2.0
 MOST_RETAIN: Final = 1.3
 MOST_RECALL: Final = 1.2
@@ -58,6 +59,15 @@ def many(*, quick: bool) -> Section:
             ratio=f"{first / warm:.2f}x",
             target=f"≤ {MOST_FIRST:g}x a warm one",
             reached=first <= MOST_FIRST * warm,
+        )
+    )
+    section.lines.append(
+        Line(
+            what="memories a second",
+            figure=f"{1 / batch:,.0f}/s",
+            floor=f"{1 / single:,.0f}/s one by one",
+            target=f"≥ {LEAST_RATE:,.0f}/s",
+            reached=1 / batch >= LEAST_RATE,
         )
     )
     with_index = single + waited / len(singles)

@@ -1,57 +1,45 @@
 """The service under load: recalls and durable retains a second, beside the cheapest answer it has.
 
-Server and client share the cores, as on a developer's machine. The client is wrk, which costs next
-to nothing beside the server; the mixes, which count each retain, are asked by Python.
+Server and client share the cores, as on a developer's machine.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import random
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median, quantiles
-from tempfile import NamedTemporaryFile
-from time import perf_counter
+from statistics import median
 from typing import Final
-from urllib.parse import urlsplit
 
-from bench.conversation import Conversation
-from bench.report import Line, Section
+from bench.measure import Spread
+from bench.report import Line, Section, duration
+from bench.service import CONNECTIONS, SCOPE, SIZE, TURNS, Asking, Service, Taken, serving
 from bench.subject import scratch
 from scrubjay import bootstrap, settings
-from scrubjay.access import Keys
-from scrubjay.engine.transfer import bundle
-from scrubjay.model.requests import Load, Recall
-from scrubjay.model.scope import Scope
-from scrubjay.model.turns import Record
-from scrubjay.surfaces.clawdapus.descriptor import TOKEN_VARIABLE
-from scrubjay.surfaces.clawdapus.names import scope_of
+from scrubjay.model.requests import Recall
 
-SIZE: Final = 5_000
-CONNECTIONS: Final = 16
-RECALLS: Final = 1_000.0
-SHARE: Final = 0.15
+RECALLS: Final = 800.0
+RECALL_P99: Final = 0.060
+IN_TIME: Final = 0.300
+"""How long the proxy of a pod waits for a recall."""
+PLANE_RATE: Final = 100.0
+"""Turns a second that a pod reports."""
+PLANE_SECONDS: Final = 600.0
+PLANE_QUICK: Final = 20.0
+BESIDE: Final = 10.0
+"""Recalls a second beside them."""
+WAVES: Final = 6
+DRAINED: Final = 5.0
 MIX_SECONDS: Final = 600.0
-TURNS: Final = 200
+MIX_SHARE: Final = 0.7
+"""The share of the highest rate at which the mix is asked."""
+AGENTS: Final = 64
+EVERY: Final = 5.0
 _STRETCHES: Final = 10
-_SCOPE: Final = Scope.parse("acme/bench")
-_WRITTEN: Final = Scope.parse("acme/written")
-"""As large at first; retains go here, so that recalls are measured at one size."""
-_AGENT: Final = {"agent_id": "bench", "pod": "bench"}
-_POD: Final = scope_of("bench", "bench")
-_TOKEN: Final = "a-token-for-the-bench"  # it opens nothing that lasts
+_PATIENT: Final = ("--recall-ms", "30000")
+"""No recall is given up, so that the highest rate can be seen."""
 _REASON: Final = (
-    "a recall scores every memory of the scope in one Python process: half of its time is numpy "
-    "and Python over all rows, a quarter is HTTP, the rest opens and renders ten hits. The client "
-    "takes its part of the same cores."
+    "two thirds of the processor time of a recall are the recall itself, a third is HTTP: "
+    "`bench/profiles.md` has both. The client takes its part of the same cores."
 )
 
 
@@ -64,24 +52,139 @@ def run(*, quick: bool) -> Section:
         f"has as many memories and {TURNS:,} turns. Retains go to other scopes."
     )
     rounds, seconds = (2, 1.0) if quick else (6, 3.0)
-    with scratch() as folder, _service(folder) as service:
-        service.ask(1.0, service.recalls())  # the first one makes the index
-        service.ask(1.0, service.plane_recalls())
-        names = ("healthz", "recall", "retain", "plane recall", "plane retain")
-        taken: dict[str, list[Taken]] = {name: [] for name in names}
-        for _ in range(rounds):
-            taken["healthz"].append(service.press(seconds, service.healthz()))
-            taken["recall"].append(service.press(seconds, service.recalls()))
-            taken["retain"].append(service.press(seconds, service.retains()))
-            taken["plane recall"].append(service.press(seconds, service.plane_recalls()))
-            taken["plane retain"].append(service.press(seconds, service.plane_retains()))
-    floors = [one.rate for one in taken["healthz"]]
-    section.lines.append(_line("healthz", taken["healthz"], None))
-    section.lines.append(_line("recall", taken["recall"], floors, wanted=True))
-    section.lines.append(_line("durable retain", taken["retain"], floors))
-    section.lines.append(_line("plane recall", taken["plane recall"], floors))
-    section.lines.append(_line("plane durable retain", taken["plane retain"], floors))
+    names = ("healthz", "recalls", "retains", "plane_recalls", "plane_retains")
+    with scratch() as folder, serving(folder, *_PATIENT) as service:
+        _lines(section, "", _pressed(service, names, rounds, seconds))
+    with scratch() as folder, serving(folder, *_PATIENT, "--workers", "2") as service:
+        pressed = _pressed(service, ("healthz", "recalls"), rounds, seconds)
+        _lines(section, ", two workers", pressed)
     return section
+
+
+def _pressed(
+    service: Service, names: tuple[str, ...], rounds: int, seconds: float
+) -> dict[str, list[Taken]]:
+    asked: dict[str, Asking] = {name: getattr(service, name)() for name in names}
+    for name in names:
+        service.ask(1.0, asked[name])  # the first one makes the index
+    taken: dict[str, list[Taken]] = {name: [] for name in names}
+    for _ in range(rounds):
+        for name in names:
+            taken[name].append(service.press(seconds, asked[name]))
+    return taken
+
+
+def _lines(section: Section, of: str, taken: dict[str, list[Taken]]) -> None:
+    floors = [one.rate for one in taken["healthz"]]
+    for name, found in taken.items():
+        wanted = name == "recalls"
+        what = name.replace("_", " ").removesuffix("s")
+        line = _line(f"{what}{of}", found, None if name == "healthz" else floors, wanted=wanted)
+        section.lines.append(line)
+    errors = sum(one.errors for found in taken.values() for one in found)
+    section.lines.append(_errors(f"errors{of}", errors))
+
+
+def _errors(what: str, errors: int) -> Line:
+    return Line(what=what, figure=f"{errors:,}", target="0", reached=errors == 0)
+
+
+def _line(
+    what: str, taken: list[Taken], floors: list[float] | None, *, wanted: bool = False
+) -> Line:
+    rate = Spread.of([one.rate for one in taken])
+    p99 = Spread.of([one.p99 for one in taken])
+    cpu = median(one.cpu / max(1, one.answers) for one in taken)
+    share = (
+        None
+        if floors is None
+        else median(one.rate / floor for one, floor in zip(taken, floors, strict=True))
+    )
+    return Line(
+        what=what,
+        figure=f"{rate.median:,.0f}/s ({rate.low:,.0f} - {rate.high:,.0f}), "
+        f"p99 {duration(p99, 'ms')}, {cpu * 1e3:.2f} ms of processor each",
+        floor="-" if floors is None else f"{median(floors):,.0f}/s",
+        ratio="-" if share is None else f"{share:.0%}",
+        target=f"≥ {RECALLS:,.0f}/s, p99 ≤ {RECALL_P99 * 1e3:.0f} ms" if wanted else "-",
+        reached=(rate.median >= RECALLS and p99.median <= RECALL_P99) if wanted else None,
+    )
+
+
+# -- a pod ---------------------------------------------------------------------------------------
+
+
+def pod(*, quick: bool) -> Section:
+    """Sixteen turns of a pod at once, and a hundred turns a second beside its recalls."""
+    return _pod(PLANE_QUICK / 4 if quick else PLANE_QUICK)
+
+
+def long_pod(*, quick: bool) -> Section:
+    """The same for ten minutes."""
+    return _pod(30.0 if quick else PLANE_SECONDS)
+
+
+def _pod(seconds: float) -> Section:
+    section = Section("The memory plane of a pod")
+    section.notes.append(
+        f"As installed, with its own time limit: {WAVES} times {CONNECTIONS} recalls at one "
+        f"moment, a second apart. Then {PLANE_RATE:g} turns a second for {seconds:g} s and beside "
+        f"them {BESIDE:g} recalls a second; a time counts from when its request was due."
+    )
+    with scratch() as folder, serving(folder) as service:
+        recalls = service.plane_recalls()
+        service.take(lambda: service.wake(CONNECTIONS, 1, 1.0, recalls))
+        waves = service.take(lambda: service.wake(CONNECTIONS, WAVES, 1.0, recalls))
+        before = service.take(lambda: _paced(service, min(seconds, 20.0), BESIDE, recalls))
+        retained, beside = Taken(seconds), Taken(seconds)
+
+        async def both() -> Taken:
+            turns = service.pace(seconds, PLANE_RATE, service.plane_retains(), retained)
+            asked = service.pace(seconds, BESIDE, recalls, beside)
+            await asyncio.gather(turns, asked)
+            return beside
+
+        service.take(both)
+        after = service.take(lambda: service.wake(1, 1, 1.0, service.plane_recalls("other")))
+    section.lines += [
+        _in_time(f"{CONNECTIONS} recalls at once", waves, CONNECTIONS * WAVES),
+        _in_time("recalls, alone", before, len(before.times) + before.errors),
+        _in_time("recalls beside the turns", beside, len(beside.times) + beside.errors),
+        Line(
+            what=f"turns at {PLANE_RATE:g}/s",
+            figure=f"{len(retained.times):,} kept, {duration(Spread.of(retained.times), 'ms')}",
+            target="0 refused",
+            reached=retained.errors == 0,
+            floor=f"{retained.errors:,} refused",
+        ),
+        Line(
+            what="first recall in their scope after the last of them",
+            figure=duration(Spread.of(after.times or [after.seconds]), "ms"),
+            target=f"≤ {DRAINED:g} s",
+            reached=after.errors == 0 and max(after.times, default=DRAINED + 1) <= DRAINED,
+        ),
+    ]
+    return section
+
+
+async def _paced(service: Service, seconds: float, rate: float, request: Asking) -> Taken:
+    taken = Taken(seconds)
+    await service.pace(seconds, rate, request, taken)
+    return taken
+
+
+def _in_time(what: str, taken: Taken, asked: int) -> Line:
+    timely = sum(time <= IN_TIME for time in taken.times)
+    return Line(
+        what=what,
+        figure=f"{timely} of {asked} within {IN_TIME * 1e3:.0f} ms, "
+        f"{duration(Spread.of(taken.times or [0.0]), 'ms')}, p99 {taken.p99 * 1e3:.0f} ms",
+        target="all",
+        reached=timely == asked,
+    )
+
+
+# -- for ten minutes -----------------------------------------------------------------------------
 
 
 def mix(*, quick: bool) -> Section:
@@ -93,33 +196,68 @@ def mix(*, quick: bool) -> Section:
     seconds = 30.0 if quick else MIX_SECONDS
     section = Section("Service, mixed load")
     with scratch() as folder:
-        with _service(folder) as service:
-            service.ask(seconds / _STRETCHES, service.mixed())
+        with serving(folder, *_PATIENT) as service:
+            highest = service.ask(seconds / _STRETCHES, service.mixed())
+            rate = MIX_SHARE * highest.rate
             seen, taken = [service.footprint()], list[Taken]()
             for _ in range(_STRETCHES):
-                taken.append(service.ask(seconds / _STRETCHES, service.mixed()))
+                part = seconds / _STRETCHES
+                taken.append(
+                    service.take(lambda: _paced(service, part, rate, service.mixed()))  # noqa: B023
+                )
                 seen.append(service.footprint())
         index = _index_bytes(folder)
     section.notes.append(
         f"{seconds:g} s of 80 % recalls and 20 % retains in one scope that grew to {index[0]:,} "
-        f"memories, after {seconds / _STRETCHES:g} s of the same. Resident memory after each "
+        f"memories, at {rate:,.0f}/s: {MIX_SHARE:.0%} of the highest rate, which was asked for "
+        f"{seconds / _STRETCHES:g} s before. Resident memory after each "
         f"{seconds / _STRETCHES:g} s: {', '.join(f'{one[0] / 1e6:.0f}' for one in seen)} MB."
     )
-    section.lines += _mixed_lines(taken, seen, index)
+    section.lines += [_line("80/20 mix", taken, None), *_flat(taken, seen, index)]
     return section
 
 
-def _mixed_lines(
+def agents(*, quick: bool) -> Section:
+    """Ten minutes of 64 agents that all wake every five seconds and ask at once."""
+    seconds = 20.0 if quick else MIX_SECONDS
+    section = Section("Service, 64 agents at once")
+    with scratch() as folder:
+        with serving(folder, *_PATIENT) as service:
+            asked, times = service.mixed(), max(2, round(seconds / EVERY / _STRETCHES))
+            service.take(lambda: service.wake(AGENTS, 2, EVERY, asked))
+            seen, taken = [service.footprint()], list[Taken]()
+            while sum(one.seconds for one in taken) < seconds:
+                taken.append(service.take(lambda: service.wake(AGENTS, times, EVERY, asked)))
+                seen.append(service.footprint())
+        index = _index_bytes(folder)
+    waking = [time for one in taken for time in one.times]
+    section.notes.append(
+        f"{AGENTS} connections, each of which asks every {EVERY:g} s at the same moment as all "
+        f"others, for {seconds:g} s: 80 % recalls and 20 % retains. Resident memory: "
+        f"{', '.join(f'{one[0] / 1e6:.0f}' for one in seen)} MB."
+    )
+    section.lines += [
+        Line(
+            what=f"an answer to one of {AGENTS}",
+            figure=f"{duration(Spread.of(waking), 'ms')}, "
+            f"p99 {median(one.p99 for one in taken) * 1e3:.0f} ms",
+        ),
+        *_flat(taken, seen, index),
+    ]
+    return section
+
+
+def _flat(
     taken: list[Taken], seen: list[tuple[int, int, int]], index: tuple[int, int]
 ) -> list[Line]:
+    """No errors, and neither memory nor descriptors that grow."""
     errors = sum(one.errors for one in taken)
     (before, _, held), (after, open_files, now) = seen[0], seen[-1]
     grown = index[1] * (1 - held / now)
     beyond = (after - before - grown) / before
     descriptors = [one[1] for one in seen]
     return [
-        _line("80/20 mix", taken, None),
-        Line(what="errors", figure=f"{errors:,}", target="0", reached=errors == 0),
+        _errors("errors", errors),
         Line(
             what="growth of resident memory, beside the index",
             figure=f"{(after - before) / 1e6:.0f} MB",
@@ -142,233 +280,8 @@ def _index_bytes(folder: Path) -> tuple[int, int]:
     """How many memories the scope holds, and how many bytes its index takes in memory."""
     engine = bootstrap.build(settings.at_home(folder))
     try:
-        engine.recall(_SCOPE, Recall(query="anything"))
-        indexed = engine._indexed(_SCOPE)
+        engine.recall(SCOPE, Recall(query="anything"))
+        indexed = engine._indexed(SCOPE)
         return len(indexed.ready), indexed.size
     finally:
         engine.close()
-
-
-def _line(
-    what: str, taken: list[Taken], floors: list[float] | None, *, wanted: bool = False
-) -> Line:
-    rate = median(one.rate for one in taken)
-    p99 = median(one.p99 for one in taken)
-    cpu = median(one.cpu / max(1, one.answers) for one in taken)
-    share = (
-        None
-        if floors is None
-        else median(one.rate / floor for one, floor in zip(taken, floors, strict=True))
-    )
-    return Line(
-        what=what,
-        figure=f"{rate:,.0f}/s, p99 {p99 * 1e3:.0f} ms, {cpu * 1e3:.2f} ms of processor each",
-        floor="-" if floors is None else f"{median(floors):,.0f}/s",
-        ratio="-" if share is None else f"{share:.0%}",
-        target=f"≥ {RECALLS:,.0f}/s or ≥ {SHARE:.0%}" if wanted else "-",
-        reached=(rate >= RECALLS or (share or 0) >= SHARE) if wanted else None,
-    )
-
-
-# -- the service ---------------------------------------------------------------------------------
-
-
-@contextmanager
-def _service(folder: Path) -> Iterator[Service]:
-    engine, talk = bootstrap.build(settings.at_home(folder)), Conversation()
-    memories = tuple(talk.memories(SIZE))
-    for scope in (_SCOPE, _WRITTEN, _POD):
-        content = bundle.Content(scope=scope, made_at="", memories=memories)
-        engine.load(scope, Load(bundle.to_json(content)))
-    for number in range(TURNS):
-        engine.record(_POD, Record(id=f"turn-{number}", user=talk.question(), assistant="Noted."))
-    keys = Keys(engine, bootstrap.clock())
-    key, other = (keys.create(name="bench", scopes=[str(one)]).token for one in (_SCOPE, _WRITTEN))
-    engine.close()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scrubjay", "serve", "--port", "0", "--reads", "0", "--writes", "0",
-         "--recall-ms", "30000", "--json"],
-        env={**os.environ, "SCRUBJAY_HOME": str(folder), TOKEN_VARIABLE: _TOKEN},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    try:
-        url = json.loads(process.stdout.readline())["url"]
-        yield Service(process.pid, url, key, other, talk)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate()
-
-
-@dataclass
-class Taken:
-    """What some seconds of asking took."""
-
-    seconds: float
-    cpu: float = 0.0
-    """Processor time of the server, in seconds."""
-    times: list[float] = field(default_factory=list)
-    answers: int = 0
-    p99: float = 0.0
-    errors: int = 0
-
-    @property
-    def rate(self) -> float:
-        """Answers a second."""
-        return self.answers / self.seconds
-
-
-Asking = Callable[[], bytes]
-_TELL: Final = b"""
-done = function(summary, latency)
-  local e = summary.errors
-  local errors = e.connect + e.read + e.write + e.status + e.timeout
-  io.write(string.format('{"seconds": %f, "answers": %d, "p99": %f, "errors": %d}\\n',
-    summary.duration / 1e6, summary.requests, latency:percentile(99) / 1e6, errors))
-end
-"""
-
-
-def _lua(request: bytes) -> bytes:
-    """A request as a string of Lua."""
-    return b'"' + b"".join(b"\\%03d" % byte for byte in request) + b'"'
-
-
-class Service:
-    """The running service, and requests for it."""
-
-    def __init__(self, pid: int, url: str, key: str, other: str, talk: Conversation) -> None:
-        self._pid = pid
-        self._where = urlsplit(url)
-        self._key = key
-        self._other = other
-        self._talk = talk
-        self._chance = random.Random(1)
-        self._retained = 0
-
-    def healthz(self) -> Asking:
-        """The cheapest request there is."""
-        request = self._request("GET", "/healthz", None)
-        return lambda: request
-
-    def recalls(self) -> Asking:
-        """Questions, no two alike."""
-        return lambda: self._request("POST", "/v1/recall", {"query": self._talk.question()})
-
-    def retains(self) -> Asking:
-        """Memories for the other scope, no two alike."""
-        return lambda: self._retain(self._other)
-
-    def _retain(self, key: str) -> bytes:
-        return self._request("POST", "/v1/memories", {"content": self._talk.question()}, key)
-
-    def plane_recalls(self) -> Asking:
-        """What the proxy of a pod asks before a turn."""
-
-        def ask() -> bytes:
-            messages = [{"role": "user", "content": self._talk.question()}]
-            return self._request("POST", "/recall", {**_AGENT, "messages": messages}, _TOKEN)
-
-        return ask
-
-    def plane_retains(self) -> Asking:
-        """What it reports after one; no two turns alike."""
-
-        def ask() -> bytes:
-            said = self._talk.question()
-            entry = {
-                "id": f"hist1_{self._chance.getrandbits(128):032x}",
-                "request_original": {"messages": [{"role": "user", "content": said}]},
-                "response": {"format": "json", "json": {"content": "I will look into it."}},
-            }
-            other = {**_AGENT, "agent_id": "other"}
-            return self._request("POST", "/retain", {**other, "entry": entry}, _TOKEN)
-
-        return ask
-
-    def mixed(self) -> Asking:
-        """Four recalls to one retain, in the same scope."""
-        recall = self.recalls()
-
-        def ask() -> bytes:
-            if self._chance.random() >= 0.2:
-                return recall()
-            self._retained += 1
-            return self._retain(self._key)
-
-        return ask
-
-    def ask(self, seconds: float, request: Asking) -> Taken:
-        """Ask over all connections until the time is up."""
-        before = self._cpu()
-        taken = asyncio.run(self._ask(seconds, request))
-        taken.cpu, taken.answers = self._cpu() - before, len(taken.times)
-        taken.p99 = quantiles(taken.times, n=100)[-1]
-        return taken
-
-    def press(self, seconds: float, request: Asking) -> Taken:
-        """Ask by wrk, over all connections, until the time is up."""
-        requests = [request() for _ in range(max(500, int(3_000 * seconds)))]
-        with NamedTemporaryFile("wb", suffix=".lua") as script:
-            script.write(b"local r = {" + b",".join(map(_lua, requests)) + b"}\nlocal i = 0\n")
-            script.write(b"request = function() i = i % #r + 1; return r[i] end\n" + _TELL)
-            script.flush()
-            command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", "-s", script.name]
-            before = self._cpu()
-            told = subprocess.run(
-                [*command, f"http://{self._where.netloc}"],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-        found = json.loads(told.stdout.splitlines()[-1])
-        return Taken(
-            found["seconds"],
-            cpu=self._cpu() - before,
-            answers=found["answers"],
-            p99=found["p99"],
-            errors=found["errors"],
-        )
-
-    def _cpu(self) -> float:
-        fields = (Path("/proc") / str(self._pid) / "stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def footprint(self) -> tuple[int, int, int]:
-        """Resident bytes and open descriptors of the service, and how many memories it has."""
-        process = Path("/proc") / str(self._pid)
-        pages = int((process / "statm").read_text().split()[1])
-        return pages * 4096, len(list((process / "fd").iterdir())), SIZE + self._retained
-
-    def _request(
-        self, method: str, path: str, body: Mapping[str, object] | None, token: str | None = None
-    ) -> bytes:
-        content = b"" if body is None else json.dumps(body).encode()
-        head = (
-            f"{method} {path} HTTP/1.1\r\nHost: {self._where.netloc}\r\n"
-            f"Authorization: Bearer {token or self._key}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(content)}\r\n\r\n"
-        )
-        return head.encode() + content
-
-    async def _ask(self, seconds: float, request: Asking) -> Taken:
-        taken = Taken(seconds)
-        end = perf_counter() + seconds
-        await asyncio.gather(*(self._connection(end, request, taken) for _ in range(CONNECTIONS)))
-        return taken
-
-    async def _connection(self, end: float, request: Asking, taken: Taken) -> None:
-        reader, writer = await asyncio.open_connection(self._where.hostname, self._where.port)
-        while (begun := perf_counter()) < end:
-            writer.write(request())
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
-            await reader.readexactly(int(length or b"0"))
-            if head[9:10] == b"2":
-                taken.times.append(perf_counter() - begun)
-            else:
-                taken.errors += 1
-        writer.close()
-        await writer.wait_closed()

@@ -153,6 +153,10 @@ export class Scrubjay {
   retention(request?: {}, options?: Options): Promise<t.Retention>;
   /** Set the retention, in place of what was set; without fields nothing is limited. */
   setRetention(request?: t.SetRetentionRequest, options?: Options): Promise<t.Retention>;
+  /** What may be done with the words in a scope: each purpose, on or off, and why. */
+  purposes(request?: {}, options?: Options): Promise<t.PurposesAnswer>;
+  /** Switch a purpose on or off: it holds from the next transaction on, in every process. */
+  setPurpose(request: t.SetPurposeRequest, options?: Options): Promise<t.PurposeState>;
   /** Rotate the keys: re-encrypt everything under new ones and delete the old ones. */
   rotate(request?: t.RotateRequest, options?: Options): Promise<t.Rotated>;
   /** Send waiting turns to the model; with `again`, also those it has read before. */
@@ -173,7 +177,11 @@ export class Scrubjay {
   receipts(request?: t.ReceiptsRequest, options?: Options): Promise<t.ErasurePage>;
   /** The audit trail, oldest first; on request its newest events. */
   audit(request?: t.AuditRequest, options?: Options): Promise<t.AuditEventPage>;
-  /** Erase the whole scope, its keys first; `confirm` must be its full name. */
+  /** Count the rows of the scope by collection; nothing is decrypted for it. */
+  holdings(request?: {}, options?: Options): Promise<t.Holdings>;
+  /** A token that confirms the destroy of the scope as it is now, for an hour. */
+  destroyToken(request?: t.DestroyTokenRequest, options?: Options): Promise<t.DestroyToken>;
+  /** Erase the whole scope, its keys first; confirmed by its full name or by a token. */
   destroy(request?: t.DestroyRequest, options?: Options): Promise<t.Erasure>;
   /** Every memory as JSON, or as a sealed bundle with a key of its own or a passphrase. */
   export(request?: t.ExportRequest, options?: Options): Promise<{ content: Uint8Array; memories: number }>;

@@ -384,6 +384,24 @@ export interface DeleteConversationRequest {
 export interface DestroyRequest {
   /** The full name of the scope. */
   confirm?: string | null;
+  /**
+   * Confirmation token of `destroy_token`, instead of the name: it holds for an hour, and until
+   * something is written.
+   */
+  token?: string | null;
+}
+
+/** What a destroy would erase, and the token that confirms it. */
+export interface DestroyToken {
+  /** The confirmation token, bound to the scope and its audit head. */
+  token: string;
+  /** The time it expires, in UTC. */
+  expires_at: string;
+  /** How many rows the destroy would erase. */
+  rows: number;
+}
+
+export interface DestroyTokenRequest {
 }
 
 /** A document: a value under a name, in its present version. */
@@ -516,6 +534,10 @@ export interface Erasure {
    * on, destroys that root key; null without a schedule.
    */
   noise_from: string | null;
+  /** Of a destroy: how many of the erased rows were memories. */
+  memories: number;
+  /** Of a destroy: how many blobs were deleted. */
+  blobs: number;
   /** Length of the audit chain after the erasure. */
   audit_count: number;
   /** MAC of the audit chain at that length, in hexadecimal. */
@@ -679,6 +701,22 @@ export interface Hit {
   similarity: number | null;
 }
 
+/** How much a scope holds, and its state: nothing of its content. */
+export interface Holdings {
+  /** Rows of memories, superseded ones too. */
+  memories: number;
+  /** Rows of turns. */
+  turns: number;
+  /** Rows of conversations and their entries. */
+  conversations: number;
+  /** Rows of documents. */
+  documents: number;
+  /** The freeze level: none, writes or all. */
+  frozen: Freeze;
+  /** Length of the audit chain. */
+  audit_events: number;
+}
+
 /** A new API key with its token, which is shown only here. */
 export interface Issued {
   /** The key and its permissions. */
@@ -761,6 +799,9 @@ export interface KindLimit {
   /** The kind of memory the limits are for. */
   kind: Kind;
 }
+
+/** Why a purpose is lawful (Art. 6 (1) GDPR). */
+export type LawfulBasis = "consent" | "contract" | "legitimate_interest";
 
 /** Limits of one kind of thing; each that is None does not apply. */
 export interface Limit {
@@ -1057,6 +1098,27 @@ export interface Purged {
   dropped: number;
   /** How many expired backups had their key deleted. */
   backups: number;
+}
+
+/** Whether one purpose is on, since when, and why. */
+export interface PurposeState {
+  /** The purpose. */
+  purpose: UsePurpose;
+  /** Whether it is allowed. */
+  on: boolean;
+  /** Why it is lawful. */
+  basis: LawfulBasis;
+  /** The time it was decided; None for the default. */
+  at: string | null;
+  /** The actor who decided. */
+  by: Actor | null;
+  /** What the person was told. */
+  note: string | null;
+}
+
+export interface PurposesAnswer {
+  /** What may be done with the words in a scope: each purpose, on or off, and why. */
+  data: PurposeState[];
 }
 
 export interface PutRequest {
@@ -1462,6 +1524,17 @@ export interface SessionPage {
   next_cursor: string | null;
 }
 
+export interface SetPurposeRequest {
+  /** The purpose: what is done with the words. */
+  purpose: UsePurpose;
+  /** Whether it is allowed. */
+  on: boolean;
+  /** Why it is lawful. */
+  basis?: LawfulBasis;
+  /** What the person was told, such as a version of the text. */
+  note?: string | null;
+}
+
 export interface SetRetentionRequest {
   /** Limits by kind, at most one entry for each. */
   limits?: KindLimit[];
@@ -1593,6 +1666,9 @@ export interface TurnPage {
   /** Pagination cursor of the next page; None on the last page. */
   next_cursor: string | null;
 }
+
+/** What is done with a person's words, beyond keeping them. */
+export type UsePurpose = "embedding" | "facts" | "model" | "patterns";
 
 export interface VerifyAuditRequest {
 }

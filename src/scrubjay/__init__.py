@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.errors import NeedsConfirmation as NeedsConfirmation
     from scrubjay.model.errors import NotFound as NotFound
     from scrubjay.model.errors import OutcomeUnknown as OutcomeUnknown
+    from scrubjay.model.errors import Restricted as Restricted
     from scrubjay.model.errors import SchemaTooNew as SchemaTooNew
     from scrubjay.model.errors import ScrubjayError as ScrubjayError
     from scrubjay.model.errors import SealBroken as SealBroken
@@ -75,10 +76,13 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.overview import Statistics as Statistics
     from scrubjay.model.pages import Page as Page
     from scrubjay.model.pages import every as every
+    from scrubjay.model.purposes import PurposeState as PurposeState
+    from scrubjay.model.purposes import UsePurpose as UsePurpose
     from scrubjay.model.results import AuditEvent as AuditEvent
     from scrubjay.model.results import BackedUp as BackedUp
     from scrubjay.model.results import BackupNote as BackupNote
     from scrubjay.model.results import Brief as Brief
+    from scrubjay.model.results import DestroyToken as DestroyToken
     from scrubjay.model.results import ErasedCell as ErasedCell
     from scrubjay.model.results import Erasure as Erasure
     from scrubjay.model.results import Exhibit as Exhibit
@@ -86,6 +90,7 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.results import Extraction as Extraction
     from scrubjay.model.results import ExtractionStatus as ExtractionStatus
     from scrubjay.model.results import Hit as Hit
+    from scrubjay.model.results import Holdings as Holdings
     from scrubjay.model.results import Loaded as Loaded
     from scrubjay.model.results import Outcome as Outcome
     from scrubjay.model.results import Preview as Preview
@@ -119,17 +124,18 @@ _HOMES = {
     "scrubjay.model.errors": (
         "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "
         "Full InvalidRequest KeyMissing KeyUnavailable LimitReached Locked NeedsConfirmation "
-        "NotFound OutcomeUnknown SchemaTooNew ScrubjayError SealBroken Stale StoreError Timeout "
-        "WrongKey"
+        "NotFound OutcomeUnknown Restricted SchemaTooNew ScrubjayError SealBroken Stale "
+        "StoreError Timeout WrongKey"
     ),
     "scrubjay.model.jobs": "JobKind JobStatus RunningJob Worked",
     "scrubjay.model.memory": "Kind Memory Provenance",
     "scrubjay.model.origin": "Actor Origin",
     "scrubjay.model.overview": "Change Changes Lineage Relative Statistics",
     "scrubjay.model.pages": "Page every",
+    "scrubjay.model.purposes": "PurposeState UsePurpose",
     "scrubjay.model.results": (
-        "AuditEvent BackedUp BackupNote Brief ErasedCell Erasure Exhibit Exported Extraction "
-        "ExtractionStatus Hit Loaded Outcome Preview Purged Recalled Reindexed "
+        "AuditEvent BackedUp BackupNote Brief DestroyToken ErasedCell Erasure Exhibit Exported "
+        "Extraction ExtractionStatus Hit Holdings Loaded Outcome Preview Purged Recalled Reindexed "
         "Report Retained Rotated Session Stopped"
     ),
     "scrubjay.model.retention": "Duplicates KindLimit Limit Retention",

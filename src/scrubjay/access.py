@@ -32,6 +32,7 @@ from scrubjay.model.jobs import Work, Worked
 from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.pages import PAGE_LIMIT, Order, Page, Paged, every, paged
+from scrubjay.model.purposes import LawfulBasis, PurposeState, SetPurpose
 from scrubjay.model.requests import (
     SYSTEM,
     AuditRequest,
@@ -40,6 +41,7 @@ from scrubjay.model.requests import (
     Caller,
     Extract,
     Forget,
+    FreezeRequest,
     Get,
     NoFields,
     Recall,
@@ -48,6 +50,7 @@ from scrubjay.model.requests import (
     Supersede,
 )
 from scrubjay.model.results import AuditEvent, Brief, Erasure, Extraction, Recalled, Report
+from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Quota, Scope
 from scrubjay.model.turns import Record
 from scrubjay.ports import Clock
@@ -466,6 +469,29 @@ class Access:
             self.check_covered(other, Grant.READ)
             self._engine.open(other, create=False)
 
+    def freeze(
+        self, scope: Scope, request: FreezeRequest, caller: Caller, *, informed: bool = False
+    ) -> Freeze:
+        """Block writes, or writes and recall; a restriction is lifted by its owner alone.
+
+        `informed` says that its owner was told before (Art. 18 (3) GDPR): then others may, too.
+        """
+        own = informed or self.holder.actor is Actor.USER
+        if not own and self._engine.head(scope).frozen is Freeze.ALL:
+            raise Forbidden(
+                "A restriction is lifted by its owner.",
+                hint="Ask at POST /v1/personal/lift: the owner is informed, and it waits for that.",
+            )
+        return self._engine.freeze(scope, request, caller)
+
+    def set_purpose(self, scope: Scope, request: SetPurpose, caller: Caller) -> PurposeState:
+        """Switch a purpose on or off; only a person allows one."""
+        if self.holder.actor is Actor.AGENT or (
+            request.on and request.basis is LawfulBasis.CONSENT and caller.actor is not Actor.USER
+        ):
+            raise Forbidden("Consent is given by the person whose memory it is.")
+        return self._engine.set_purpose(scope, request, caller)
+
     def audit(self, scope: Scope, request: AuditRequest, caller: Caller) -> Page[AuditEvent]:
         """The audit trail, oldest first; for people, not for agents."""
         if self.holder.actor is Actor.AGENT:
@@ -552,6 +578,11 @@ class Access:
         found = next((one for one in self._keys.all() if one.id == request.key_id), None)
         if found is None or not within(found, self.holder):
             raise NotFound("There is no such key.", hint="GET /v1/keys lists them.")
+        if found.actor is Actor.USER and self.holder.actor is not Actor.USER:
+            raise Forbidden(
+                "The key of a person is revoked by a person.",
+                hint="Its owner revokes it; nobody else can take the owner's rights away.",
+            )
         return self._keys.revoke(request.key_id)
 
 

@@ -19,6 +19,7 @@ from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.results import Exhibit
 from scrubjay.model.scope import Quota
 from scrubjay.ports import (
@@ -33,6 +34,8 @@ from scrubjay.ports import (
 )
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
+ASKED_FIRST: Final = frozenset(UsePurpose) - {UsePurpose.FACTS}
+"""Purposes that need consent where settings ask for it first."""
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE of prctl(2)
 
 
@@ -111,6 +114,10 @@ def make_policy(settings: Settings) -> Policy:
         ),
         extract_seconds=settings.extraction.seconds,
         daily_tokens=settings.extraction.daily_tokens,
+        consent=frozenset(set(UsePurpose) - {UsePurpose.FACTS})
+        if settings.consent
+        else frozenset(),
+        min_similarity=settings.min_similarity if settings.min_similarity >= 0 else None,
         raise_on_embedder_change=settings.on_embedder_change is OnEmbedderChange.RAISE,
     )
 

@@ -132,6 +132,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Days after which a root key is replaced; 0 for only when asked."""
     root_keep_days: int = 0
     """Days for which a past root key is kept."""
+    consent: bool = False
+    """Whether patterns, and what is sent to a model or an embedder, wait for the person's yes."""
+    min_similarity: float = -1.0
+    """Least similarity of personal memory by default; below 0 for that of the embedder."""
     embedder: EmbedderName = EmbedderName.STATIC
     on_embedder_change: OnEmbedderChange = OnEmbedderChange.DEGRADE
     openai: OpenAISettings = OpenAISettings()
@@ -203,6 +207,11 @@ KEYS: Final = (
     SettingField("embedder", "static", "what gives memories their vectors", EmbedderName),
     SettingField(
         "on_embedder_change", "degrade", "what to do with another one's vectors", OnEmbedderChange
+    ),
+    SettingField("consent", False, "derive patterns and send text only once it is allowed", bool),
+    SettingField(
+        "min_similarity", -1.0, "least cosine personal memory shows; -1: the embedder's", float,
+        -1, 1,
     ),
     SettingField(
         "openai.url", None, "the endpoint with its version, as in https://api.example.com/v1"

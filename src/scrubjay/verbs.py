@@ -25,6 +25,7 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
 from scrubjay.model.jobs import AllowJobs, Work
 from scrubjay.model.pages import Paged
+from scrubjay.model.purposes import SetPurpose
 from scrubjay.model.requests import AuditRequest, Caller, NoFields
 from scrubjay.model.retention import SetRetention
 from scrubjay.model.scope import Scope
@@ -194,6 +195,10 @@ class Verbs:
     set_retention = Verb(
         SetRetention, Kernel.set_retention, Grant.ADMIN, writes=True, idempotent=True, heavy=True
     )
+    purposes = Verb(NoFields, Kernel.purposes, Grant.ADMIN)
+    set_purpose = Verb(
+        SetPurpose, Kernel.set_purpose, Grant.ADMIN, writes=True, idempotent=True, creates=True
+    )
     rotate = Verb(NoFields, Kernel.rotate, Grant.ADMIN, writes=True, heavy=True)
     extract = Verb(requests.Extract, Kernel.extract, Grant.EXTRACT, writes=True, heavy=True)
     extraction = Verb(NoFields, Kernel.extraction, Grant.ADMIN)
@@ -210,6 +215,8 @@ class Verbs:
     verify_audit = Verb(NoFields, Kernel.verify_audit, Grant.ADMIN, heavy=True)
     receipts = Verb(Paged, Kernel.receipts, beyond=True)
     audit = Verb(AuditRequest, Kernel.audit)
+    holdings = Verb(NoFields, Kernel.holdings, Grant.ADMIN)
+    destroy_token = Verb(NoFields, Kernel.destroy_token, Grant.ADMIN)
     destroy = Verb(
         requests.Destroy,
         Kernel.destroy,

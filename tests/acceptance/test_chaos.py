@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -116,8 +117,10 @@ class Crowd:
         (self.home / "keys").rename(self._disk / "aside")
         self.wait_for(PROCESSES)
         assert not (self.home / "keys" / "key").exists(), "keys were made up"
-        shutil.rmtree(self.home / "keys", ignore_errors=True)
-        (self._disk / "aside").rename(self.home / "keys")
+        while (self._disk / "aside").exists():  # a writer may make an empty folder meanwhile
+            shutil.rmtree(self.home / "keys", ignore_errors=True)
+            with suppress(OSError):
+                (self._disk / "aside").rename(self.home / "keys")
 
     def _fill(self) -> None:
         self._filling.fill()

@@ -76,6 +76,9 @@ CASES: dict[str, Fields] = {
         "duplicates": "latest",
     },
     "rotate": lambda _: {},
+    "holdings": lambda _: {},
+    "purposes": lambda _: {},
+    "set_purpose": lambda _: {"purpose": "patterns", "on": False},
     "extraction": lambda _: {},
     "pause_extraction": lambda _: {},
     "jobs": lambda _: {},
@@ -94,6 +97,7 @@ APART = {
     "extract": "it needs a model",
     "destroy": "it is the last of all",
     "inspect": "it shows random bytes",
+    "destroy_token": "it is another one each time",
 }
 """Scope verbs with a test of their own."""
 COMMANDS: dict[str, list[str]] = {
@@ -127,6 +131,7 @@ COMMANDS: dict[str, list[str]] = {
         "latest",
     ],
     "rotate": ["rotate"],
+    "purposes": ["personal", "purposes"],
     "audit": ["audit"],
     "forget": ["forget", "ID", "--yes"],
     "verify": ["verify"],
@@ -164,6 +169,9 @@ NO_COMMAND = {
     "rewind": "a program keeps its history; a person looks at it",
     "documents": "its command leaves the values out",
     "put": "its command writes text, no JSON",
+    "holdings": "its command, `personal status`, says whose they are",
+    "destroy_token": "its command, `personal destroy`, asks for both steps",
+    "set_purpose": "its command, `personal purpose`, says what there is to erase",
 }
 
 

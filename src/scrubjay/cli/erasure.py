@@ -27,6 +27,7 @@ from scrubjay.cli.render import Output, line, say
 from scrubjay.engine.memories import receipts
 from scrubjay.handle import Jay
 from scrubjay.model.errors import NeedsConfirmation
+from scrubjay.model.memory import abbreviated
 from scrubjay.model.requests import Destroy, Forget, MarkTainted, Revoke
 from scrubjay.model.results import Erasure, RootRotated
 
@@ -173,7 +174,8 @@ def reject(jay: Jay, id: str, *, receipt: Path | None = None, yes: bool = False)
 
     Example: scrubjay quarantine reject mem-3f0c9a1b --yes
     """
-    id = jay.get(id).id
+    if abbreviated(id):
+        id = jay.get(id).id
     confirm(f"This erases {id} for good.", yes=yes)
     return erased(jay.reject(id), receipt)
 

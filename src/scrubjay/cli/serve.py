@@ -297,6 +297,7 @@ def serve(
     from scrubjay.service.telemetry import CONTENT_VARIABLE
     from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
     from scrubjay.surfaces.mcp.routes import McpPaths
+    from scrubjay.surfaces.personal.routes import PersonalPaths
 
     whose = scope_of(scope, reading.read())
     oidc = {name: given.pop(name) for name in [*given] if name.startswith("oidc_")}
@@ -322,6 +323,7 @@ def serve(
 
     # Without a token the plane would ask nobody for one.
     planes: list[MountedPaths] = [ClawdapusPlane(offer)] if offer.token else []
+    planes.append(PersonalPaths())
     if find_spec("mcp"):
         planes.append(McpPaths())
     _serve(announce, planes, port=port, no_auth=no_auth, options=options, **given)

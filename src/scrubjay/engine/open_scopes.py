@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.model.errors import StoreError
+from scrubjay.model.errors import Destroyed, StoreError
+from scrubjay.model.origin import Actor
+from scrubjay.model.purposes import PurposeState, SetPurpose
 from scrubjay.model.requests import NOTHING, USER, Caller, Destroy, NoFields
-from scrubjay.model.results import Erasure, RootRotated, Rotated
+from scrubjay.model.results import DestroyToken, Erasure, Holdings, RootRotated, Rotated
 from scrubjay.model.rows import Head
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Progress, Shared, no_progress
@@ -35,9 +38,11 @@ class LazyModule:
 if TYPE_CHECKING:
     from scrubjay.engine.ledger import jobs
     from scrubjay.engine.scope import due_work, root_key
+    from scrubjay.engine.scope import purposes as asking
     from scrubjay.engine.scope import rotate as rotating
     from scrubjay.engine.search.open_index import OpenIndex
 else:
+    asking = LazyModule("scope.purposes")
     due_work = LazyModule("scope.due_work")
     jobs = LazyModule("ledger.jobs")
     root_key = LazyModule("scope.root_key")
@@ -231,9 +236,15 @@ class OpenScopes:
                 self._kept_on = today
                 root_key.keep_schedule(self._ports)
 
-    def _look(self, scope: Scope) -> OpenScope:
-        """The open scope for a verb that only reads: it makes none."""
-        return self._begin(scope, create=False)
+    def _look(self, scope: Scope, caller: Caller = USER) -> OpenScope:
+        """The open scope for a verb that only reads: it makes none.
+
+        While the scope is frozen whole, its owner and operators may look, and no agent.
+        """
+        opened = self._begin(scope, create=False)
+        if caller.actor is Actor.AGENT:
+            opened.check_free(opened.head())
+        return opened
 
     def _indexed(self, scope: Scope) -> OpenIndex:
         from scrubjay.engine.search.open_index import OpenIndex
@@ -253,6 +264,22 @@ class OpenScopes:
         """The scope's head: sequence numbers, freeze level, due work."""
         return self._open(scope, create=False).head()
 
+    def holdings(
+        self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
+    ) -> Holdings:
+        """Count the rows of the scope by collection; nothing is decrypted for it."""
+        return lifecycle.holdings(self._begin(scope, create=False), caller.actor)
+
+    def purposes(
+        self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
+    ) -> tuple[PurposeState, ...]:
+        """What may be done with the words in a scope: each purpose, on or off, and why."""
+        return asking.purposes(self._begin(scope, create=False), caller.actor)
+
+    def set_purpose(self, scope: Scope, request: SetPurpose, caller: Caller = USER) -> PurposeState:
+        """Switch a purpose on or off: it holds from the next transaction on, in every process."""
+        return asking.set_purpose(self._begin(scope), request, caller)
+
     def rotate(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Rotated:
         """Rotate the keys: re-encrypt everything under new ones and delete the old ones."""
         return rotating.rotate(self._begin(scope), actor=caller.actor)
@@ -261,10 +288,20 @@ class OpenScopes:
         """Rotate the root key of the installation: wrap every slot anew, destroy the old one."""
         return root_key.rotate(self._check_open(), progress=progress)
 
+    def destroy_token(
+        self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
+    ) -> DestroyToken:
+        """A token that confirms the destroy of the scope as it is now, for an hour."""
+        return lifecycle.destroy_token(self._begin(scope, create=False), caller.actor)
+
     def destroy(self, scope: Scope, request: Destroy = Destroy(), caller: Caller = USER) -> Erasure:
-        """Erase the whole scope, its keys first; `confirm` must be its full name."""
+        """Erase the whole scope, its keys first; confirmed by its full name or by a token."""
         with self._mutex:
-            receipt = lifecycle.destroy(self._check_open(), scope, request.confirm)
+            ports, opened = self._check_open(), None
+            if request.token is not None:
+                with suppress(Destroyed):  # by this token or by another: the receipt is the same
+                    opened = self._begin(scope, create=False)
+            receipt = lifecycle.destroy(ports, scope, request, opened)
             self._shelf.drop(receipt.address)
             self._opened.pop(scope, None)
             return receipt

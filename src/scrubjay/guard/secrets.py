@@ -13,7 +13,9 @@ Run it on cleaned text: a token with invisible characters in it is none any more
 
 from __future__ import annotations
 
+import itertools
 import re
+import string
 import unicodedata
 from base64 import b64decode
 from bisect import bisect_right
@@ -289,7 +291,7 @@ class Rule:
     allowed: tuple[str, ...] = ()
     whole: bool = False
     wraps: bool = True
-    columns: bool = False
+    parts: Literal["", "cells", "tokens"] = ""
     examples: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
 
@@ -470,8 +472,8 @@ def _within(view: _View, rule: int, start: int, end: int) -> Iterator[_Span]:
             (kind.edges != "none" and text[first - 1 : first].isalnum())
             or (kind.edges == "both" and text[last : last + 1].isalnum())
         )
-        if kind.columns:
-            for low, high in _cells(text[first:last]):
+        if kind.parts:
+            for low, high in _PARTS[kind.parts](text[first:last]):
                 if _judged(kind, text[first + low : first + high]):
                     yield _Span(*view.original(first + low, first + high), rule)
             at = max(last, match.start() + 1)
@@ -494,28 +496,73 @@ _FIELDS: Final[Mapping[bytes, re.Pattern[bytes]]] = {
     b" ": re.compile(rb"(\S+)"),
 }
 """How a line falls into fields, by what separates them; the first separator of the head counts."""
-_SECRET_FIELD: Final = re.compile(
-    rb"(?i)[\s\"']*(?:[\w .-]*[_ .-])?(?:password|passwd|pwd|passwort|passphrase|passcode|secret"
-    rb"|token|api[_ -]?key|access[_ -]?key|secret[_ -]?key|credential|pin)[\s\"']*"
+_NAME: Final = (
+    r"(?:[\w .-]{0,40}[_ .-])?(?:password|passwd|pwd|passwort|passphrase|passcode|secret|token"
+    r"|api[_ -]?key|access[_ -]?key|secret[_ -]?key|credential|pin|authentication_string)"
+)
+_SECRET_FIELD: Final = re.compile(rf"(?i)[\s\"']*{_NAME}[\s\"']*".encode())
+_HEAD: Final = (
+    rf"""(?im)^(?:[^\n]*(?:[|,;\t]|  ))?[ "']*{_NAME}[ "']*(?:(?:[|,;\t]|  )[^\n]*|\r?$)"""
+    rf"|^(?:\w+ )*{_NAME}(?: \w+)*\r?$"
+)
+"""A line that may be the head of a table: a field of it is the name of a secret."""
+
+
+_TOKEN: Final = re.compile(rb"""[^\x00-\x20"'`<>()\[\]{},;|\x7f-\xff]{8,}""")
+_PUBLIC: Final = re.compile(rb"(?i)public|certificate|fingerprint|checksum|integrity")
+_NO_CHANCE: Final = re.compile(
+    rb"(?i)(?:0x)?[0-9a-f.:_-]*|[~./$%\\@#&*!?-].*"
+    rb"|.*(?:\.\w{1,5}$|@[a-z0-9-]+\.[a-z]|\*{3}|%20).*"
+    rb"|\d{4}-\d\d.*|\w{3,5}-[0-9].*|[a-z]+(?:[-_./][a-z]+)*[-_.]?\d{0,4}"
+)
+_SIGNS: Final = bytes(sign for sign in range(256) if not chr(sign).isalnum() or sign > 126)
+_KINDS: Final = bytes.maketrans(
+    (string.digits + string.ascii_letters).encode(), b"0" * 10 + b"a" * 26 + b"A" * 26
 )
 
 
+def _by_chance(token: bytes) -> bool:
+    """Whether letters, digits and symbols follow each other as chance has them, and no name."""
+    if _NO_CHANCE.fullmatch(token):
+        return False
+    if b"/" not in token and strong(token.decode("latin-1")):
+        return True
+    kinds = token.translate(_KINDS, _SIGNS)
+    changes = sum(a != b for a, b in itertools.pairwise(kinds))
+    enough = len(kinds) >= 10 and kinds.count(b"0") > 1 and len(set(kinds)) == 3
+    return enough and changes >= 0.35 * len(kinds)
+
+
+def _tokens(phrase: bytes) -> Iterator[tuple[int, int]]:
+    """The places of the tokens of chance in a phrase that names a secret."""
+    for found in () if _PUBLIC.search(phrase) else _TOKEN.finditer(phrase):
+        end = len(found[0].rstrip(b".,:;?"))
+        start = max(found[0].rfind(b":", 0, end - 8), found[0].find(b"=", 0, end - 8)) + 1
+        if b"://" not in found[0] and _by_chance(found[0][start:end]):
+            yield found.start() + start, found.start() + end
+
+
 def _cells(table: bytes) -> Iterator[tuple[int, int]]:
-    """The places of the cells of a table below the names of secrets in its first line."""
-    head, _, rows = table.partition(b"\n")
-    split = next(fields for mark, fields in _FIELDS.items() if mark in head.strip())
-    names = [field[1] for field in split.finditer(head)]
-    columns = [at for at, name in enumerate(names) if _SECRET_FIELD.fullmatch(name)]
-    start = len(head) + 1
-    for row in rows.splitlines(keepends=True):
-        fields = list(split.finditer(row.rstrip(b"\r\n")))
-        for column in columns if len(fields) == len(names) else ():
-            cell = fields[column][1]
-            bare = cell.strip(b" \t\"'")
-            if chosen(bare.decode("latin-1")) or opaque(bare.decode("latin-1")):
-                low = start + fields[column].start(1) + cell.index(bare)
-                yield low, low + len(bare)
-        start += len(row)
+    """The places of the cells of a table below the names of secrets in the nearest head above."""
+    heads = [head.start() for head in _compiled(_HEAD).finditer(table)]
+    for start, end in itertools.pairwise([*heads, len(table)]):
+        head, *rows = re.finditer(rb"[^\n]+", table[start:end])
+        split = next(
+            (one for mark, one in _FIELDS.items() if mark in head[0].strip()), _FIELDS[b" "]
+        )
+        names = [field[1] for field in split.finditer(head[0].rstrip())]
+        columns = [at for at, name in enumerate(names) if _SECRET_FIELD.fullmatch(name)]
+        for row in rows if columns else ():
+            fields = list(split.finditer(row[0].rstrip()))
+            for column in columns if len(fields) == len(names) else ():
+                cell = fields[column][1]
+                bare = cell.strip(b" \t\"'")
+                if chosen(bare.decode("latin-1")) or opaque(bare.decode("latin-1")):
+                    low = start + row.start() + fields[column].start(1) + cell.index(bare)
+                    yield low, low + len(bare)
+
+
+_PARTS: Final = {"cells": _cells, "tokens": _tokens}
 
 
 def _judged(rule: Rule, secret: bytes) -> int:

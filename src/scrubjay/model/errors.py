@@ -7,6 +7,7 @@ ScrubjayError
 ├── Forbidden             this credential or origin may not do that
 ├── LimitReached          a budget or a size limit is used up
 ├── Frozen                the scope is frozen for this verb
+│   └── Restricted        it is frozen whole: processing is restricted (Art. 18 GDPR)
 ├── NeedsConfirmation     a destructive verb was not confirmed
 ├── Conflict              another writer changed it first
 │   └── Stale             optimistic lock: the memory has changed since it was read
@@ -91,6 +92,13 @@ class Frozen(ScrubjayError):
 
     code = "frozen"
     default_hint = "Unfreeze the scope first; forget, destroy and export work while it is frozen."
+
+
+class Restricted(Frozen):
+    """Processing of the scope is restricted: it is only stored (Art. 18 GDPR)."""
+
+    code = "restricted"
+    default_hint = "Its owner can look at it, export, forget and destroy it, or lift this."
 
 
 class NeedsConfirmation(ScrubjayError):

@@ -176,7 +176,7 @@ class Result(Struct, frozen=True):
         return found
 
 
-class Provenance(Result, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Provenance(Result, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """Provenance of a memory: who wrote it, and where and when it was said."""
 
     actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.USER
@@ -188,7 +188,7 @@ class Provenance(Result, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: ChangeReason = None
 
 
-class Memory(Result, frozen=True, kw_only=True):
+class Memory(Result, frozen=True, kw_only=True, gc=False):
     """A memory: one stored unit, decrypted, as its owner sees it."""
 
     id: MemoryId

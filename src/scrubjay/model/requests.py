@@ -702,3 +702,10 @@ class Destroy(Struct, frozen=True, kw_only=True):
     """Erase the whole scope, its keys first."""
 
     confirm: Annotated[str | None, Meta(description="The full name of the scope.")] = None
+    token: Annotated[
+        str | None,
+        Meta(
+            description="Confirmation token of `destroy_token`, instead of the name: it holds for "
+            "an hour, and until something is written."
+        ),
+    ] = None

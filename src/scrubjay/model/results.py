@@ -12,6 +12,7 @@ from msgspec.structs import force_setattr
 
 from scrubjay.model.memory import Kind, Memory, MemoryId, Result
 from scrubjay.model.origin import Origin
+from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 
 
@@ -348,12 +349,37 @@ class Erasure(Result, frozen=True, kw_only=True):
             "first write from then on, destroys that root key; null without a schedule."
         ),
     ] = None
+    memories: Annotated[
+        int, Meta(description="Of a destroy: how many of the erased rows were memories.")
+    ] = 0
+    blobs: Annotated[int, Meta(description="Of a destroy: how many blobs were deleted.")] = 0
     audit_count: Annotated[
         int, Meta(description="Length of the audit chain after the erasure.")
     ] = 0
     audit_mac: Annotated[
         str, Meta(description="MAC of the audit chain at that length, in hexadecimal.")
     ] = ""
+
+
+class Holdings(Result, frozen=True, kw_only=True):
+    """How much a scope holds, and its state: nothing of its content."""
+
+    memories: Annotated[int, Meta(description="Rows of memories, superseded ones too.")]
+    turns: Annotated[int, Meta(description="Rows of turns.")]
+    conversations: Annotated[int, Meta(description="Rows of conversations and their entries.")]
+    documents: Annotated[int, Meta(description="Rows of documents.")]
+    frozen: Annotated[Freeze, Meta(description="The freeze level: none, writes or all.")]
+    audit_events: Annotated[int, Meta(description="Length of the audit chain.")]
+
+
+class DestroyToken(Result, frozen=True, kw_only=True):
+    """What a destroy would erase, and the token that confirms it."""
+
+    token: Annotated[
+        str, Meta(description="The confirmation token, bound to the scope and its audit head.")
+    ]
+    expires_at: Annotated[datetime, Meta(description="The time it expires, in UTC.")]
+    rows: Annotated[int, Meta(description="How many rows the destroy would erase.")]
 
 
 class CopiedSentence(Result, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ class Due(IntFlag):
     """Blobs may be left that no row points to."""
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class Row(Struct, frozen=True, kw_only=True, gc=False):
     """One sealed row. Nothing in it can be read without the scope's keys."""
 
     id: bytes

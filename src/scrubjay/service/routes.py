@@ -185,6 +185,33 @@ HEADER: Final = "idempotency-key"
 Values = dict[str, Any]
 
 
+async def read_json(request: Request, most: int, take: Take) -> bytes:
+    """The body of a request that is JSON; Problem 415 if it is something else."""
+    body = await read_body(request, most, take)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and kind != "application/json":
+        raise Problem(415, "unsupported_media_type", "Send the body as application/json.")
+    return body
+
+
+def values_of(
+    visit: Visit, form: type[msgspec.Struct], wanted: codec.Wanted, *, in_query: bool
+) -> Values:
+    """The fields of a request, from its body or its query; a Problem names the one at fault."""
+    try:
+        if in_query:
+            given = msgspec.convert(_query(visit.request, wanted), form, strict=False)
+        else:
+            given = msgspec.json.decode(visit.body or b"{}", type=form)
+        return codec.chosen(given, wanted)
+    except msgspec.ValidationError as error:
+        raise of_field(error, refusal(form, error)) from error
+    except RecursionError as error:
+        raise Problem(400, "malformed", "The body is nested too deep.") from error
+    except UnicodeDecodeError as error:
+        raise Problem(400, "malformed", "The body is not UTF-8.") from error
+
+
 def routes(service: Service) -> list[Route]:
     """A route for every operation."""
     return [
@@ -227,11 +254,7 @@ class RestEndpoint(HttpEndpoint[Response]):
         """The body, if it is JSON; a query has none."""
         if self.operation.in_query:
             return b""
-        body = await read_body(request, self.operation.most_bytes, take)
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if body and kind != "application/json":
-            raise Problem(415, "unsupported_media_type", "Send the body as application/json.")
-        return body
+        return await read_json(request, self.operation.most_bytes, take)
 
     def at_once(self, visit: Visit, span: Span) -> Response | None:
         """Answer a short recall of an open scope on the event loop."""
@@ -300,18 +323,7 @@ class RestEndpoint(HttpEndpoint[Response]):
 
     def _values(self, visit: Visit) -> Values:
         operation, request = self.operation, visit.request
-        try:
-            if operation.in_query:
-                given = msgspec.convert(_query(request, self._wanted), self._form, strict=False)
-            else:
-                given = msgspec.json.decode(visit.body or b"{}", type=self._form)
-            values = codec.chosen(given, self._wanted)
-        except msgspec.ValidationError as error:
-            raise of_field(error, refusal(self._form, error)) from error
-        except RecursionError as error:
-            raise Problem(400, "malformed", "The body is nested too deep.") from error
-        except UnicodeDecodeError as error:
-            raise Problem(400, "malformed", "The body is not UTF-8.") from error
+        values = values_of(visit, self._form, self._wanted, in_query=operation.in_query)
         values |= {name: request.path_params[name] for name in operation.path_names}
         last = request.headers.get("last-event-id") if operation.name == "follow" else None
         if last is not None:

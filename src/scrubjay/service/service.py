@@ -403,8 +403,9 @@ class Service:
             self._open.add(scope)
 
     def warm_up(self) -> None:
-        """Load the indexes of the scopes there are, as far as the time for it goes."""
+        """Load rules, and the indexes of the scopes there are, as far as the time for it goes."""
         until = self.clock.monotonic() + WARM_SECONDS
+        self.engine.warm_up_distiller()
         with suppress(ScrubjayError):
             for scope in self.engine.scopes()[:WARM_SCOPES]:
                 if self.clock.monotonic() >= until:

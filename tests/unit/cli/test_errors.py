@@ -28,6 +28,7 @@ CODES = {
     errors.Destroyed: 5,
     errors.Changed: 5,
     errors.Frozen: 6,
+    errors.Restricted: 6,
     errors.Busy: 7,
     errors.Full: 7,
     errors.EmbedderError: 7,

@@ -10,6 +10,7 @@ import pytest
 
 from scrubjay.guard.secrets import redact
 from scrubjay.model.clean import clean
+from tests.unit.guard.fourth_outputs import FOURTH_OUTPUTS
 from tests.unit.guard.ordinary import ordinary
 from tests.unit.guard.outputs import OUTPUTS, outputs
 from tests.unit.guard.second_outputs import SECOND_OUTPUTS
@@ -35,17 +36,22 @@ def test_nineteen_of_twenty_secrets_in_what_tools_print_are_found(
     assert len(missed) <= 0.05 * count, Counter(tool for tool, _ in missed)
 
 
-def test_of_tools_that_no_rule_was_made_for_more_than_half_the_secrets_are_found(
+@pytest.mark.parametrize(
+    ("templates", "share"), [(THIRD_OUTPUTS, 0.82), (FOURTH_OUTPUTS, 0.88)], ids=["third", "fourth"]
+)
+def test_of_tools_that_no_rule_was_made_for_most_secrets_are_found(
+    templates: dict[str, tuple[str, ...]],
+    share: float,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """The third set was committed before the rules ran on it: this is what they found then."""
+    """Both sets were committed before rules ran on them, and no rule was made after the fourth."""
     found = count = 0
-    for output in outputs(THIRD_OUTPUTS):
+    for output in outputs(templates):
         left = re.sub(r"\s+", "", redact(clean(output.text)).text)
         count += len(output.secrets)
         found += sum(secret not in left for secret in output.secrets)
     record_property("recall", f"{found / count:.4f} of {count}")
-    assert found >= 0.59 * count
+    assert found >= share * count
 
 
 def test_at_most_one_in_a_thousand_ordinary_messages_is_touched(

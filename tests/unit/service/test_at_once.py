@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 import httpx2
 import pytest
 
+from scrubjay.model.memory import Kind
 from scrubjay.model.requests import Retain
 from scrubjay.model.scope import Scope
+from scrubjay.model.turns import Piece, Turn
 from scrubjay.ports import Floats
 from scrubjay.surfaces.clawdapus.descriptor import RECALL, PlaneOffer
 from scrubjay.surfaces.clawdapus.names import scope_of
@@ -49,6 +51,32 @@ def http(home: MemoryHome, noting: _Noting) -> Iterator[httpx2.Client]:
             client.post("/v1/memories", json={"content": "green tea"})
             yield client
     engine.close()
+
+
+class _Told:
+    """A distiller that notes the turns it was given, and trips over each."""
+
+    identity = "told"
+
+    def __init__(self) -> None:
+        self.turns: list[str] = []
+
+    def distill(self, turn: Turn) -> Sequence[Piece]:
+        self.turns.append(turn.user)
+        raise RuntimeError(turn.id)
+
+    def words(self, _turn: Turn) -> frozenset[str]:
+        return frozenset()
+
+    def kind(self, _text: str) -> Kind:
+        return Kind.FACT
+
+
+def test_a_service_has_loaded_its_rules_before_it_is_ready(home: MemoryHome) -> None:
+    home.distiller = told = _Told()
+    with serving(home.engine(), home.clock) as running:
+        assert httpx2.get(f"{running.url}/readyz").status_code == 200  # though they failed
+        assert len(told.turns) == 1
 
 
 def _ask(http: httpx2.Client, query: str, **more: object) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import apsw
@@ -11,8 +12,10 @@ import pytest
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.surfaces.imports import carapace, sqlite
+from scrubjay.vault import Purpose, Sealer
 from tests.dialects.carapace.old_database import DOCUMENTED, row, write
 
+SCOPE = '{"type": "scope", "scope": "a/b", "made_at": "2026-05-01T10:00:00Z", "lookup": null}'
 NESTED = "[" * 1_000_000 + "]" * 1_000_000
 FOR_EVER = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
 ABOUT = """
@@ -119,3 +122,32 @@ def test_an_entry_nested_too_deep_is_skipped(tmp_path: Path) -> None:
 def test_a_document_that_is_nested_or_boasts_is_refused(document: str) -> None:
     with pytest.raises(InvalidRequest):
         bundle.from_json(document.encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        NESTED,
+        "[]",
+        "{}",
+        "",
+        "9" * 100_000,
+        '{"scope": "a/b", "made_at": ' + NESTED + ', "lookup": null}',
+        '{"scope": "a/b", "made_at": 1, "lookup": 5}',
+        SCOPE + '\n{"type": []}',
+        SCOPE + '\n{"type": "memory", "memory": ' + NESTED + "}",
+        SCOPE + '\n{"type": "tombstone", "id": "zz"}',
+        SCOPE + '\n{"type": "audit", "cell": 1e999, "mac": null}',
+        SCOPE + '\n{"type": "counter", "id": "x", "counter": {"times": 1e400}}',
+        SCOPE + '\n{"type": "retention", "retention": [[]]}',
+        SCOPE + '\n{"type": "entries", "record": {"id": -1}}',
+    ],
+    ids=range(14),
+)
+def test_a_bundle_that_opens_and_holds_something_else_is_refused(body: str) -> None:
+    """Whoever made it chose the key, too; that it opens is no reason to believe what is inside."""
+    header = json.dumps({"format": bundle.BUNDLE, "version": 1, "name": "b"}).encode()
+    sealer = Sealer(bytes(32), Purpose.BUNDLE, None, "bundle")
+    sealed = sealer.seal_pieces([body.encode()], row_id=b"b", version=1, random=os.urandom)
+    with pytest.raises(InvalidRequest):
+        bundle.unseal(header + b"\n" + b"".join(sealed), bytes(32))

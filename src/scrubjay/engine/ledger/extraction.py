@@ -19,6 +19,7 @@ from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.ledger.jobs import JobQueue
 from scrubjay.engine.ledger.timeline import Line
 from scrubjay.engine.ledger.turns import TurnLedger, distill
+from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope, changes, day, derived, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
@@ -35,6 +36,7 @@ from scrubjay.model.errors import (
 from scrubjay.model.jobs import JobKind
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.results import Extraction, ExtractionStatus, Stopped
 from scrubjay.model.rows import Collection, Row
 from scrubjay.model.turns import (
@@ -195,7 +197,7 @@ class _Round:
             _change(opened, lambda *_: True)
         for _ in range(limit):
             backlog = self._backlog()
-            if backlog.paused:
+            if backlog.paused or not purposes.may(opened, UsePurpose.MODEL):
                 stopped = Stopped.PAUSED
             elif most and backlog.spent_on(day(clock.now())) >= most:
                 stopped = Stopped.SPENT
@@ -290,7 +292,8 @@ class _Round:
             notes = Notes(self._opened, tx)
             queue, backlog = JobQueue.of(notes), Backlog.of(notes)
             free = queue.is_free(job, self._opened.ports.clock.now())
-            if not free or not backlog.waits(chosen.seq, turn_id):
+            may = purposes.is_on(self._opened, notes, UsePurpose.MODEL)
+            if not free or not may or not backlog.waits(chosen.seq, turn_id):
                 return None
             backlog.cursor = max(backlog.cursor, chosen.seq)
             backlog.again.setdefault(turn_id, 0)
@@ -371,7 +374,9 @@ class _Round:
             waits = queue.give_back(self._job(turn.id), holder) and turn.id in backlog.again
             queue.put(ledger.notes)
             written: list[bytes] = []
-            if waits and answer.usable:
+            if not purposes.is_on(opened, ledger.notes, UsePurpose.MODEL):
+                pass  # withdrawn while the model thought: nothing of the answer is kept
+            elif waits and answer.usable:
                 if _may_read(opened, tx, turn) and not tx.buried([opened.row_id(turn.id)]):
                     if chosen.seq <= backlog.redo:  # in place of what was found earlier
                         ledger.withdraw(turn, model_ids(turn.id))

@@ -18,12 +18,14 @@ from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger.backlog import Backlog
+from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope, day
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.model.compaction import Compact, CompactionOutcome
 from scrubjay.model.errors import ExtractorError, Frozen, ScrubjayError
 from scrubjay.model.jobs import ATTEMPTS, JobKind, JobStatus, RunningJob, Work, Worked
 from scrubjay.model.origin import Actor
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.results import Stopped
 from scrubjay.model.rows import Freeze
 from scrubjay.ports import Failpoint, Tx, View, patience
@@ -191,6 +193,11 @@ def check_writable(opened: OpenScope) -> None:
         raise Frozen(f"The scope {opened.scope} is frozen.")
 
 
+def _may_ask(opened: OpenScope, notes: Notes) -> bool:
+    """Whether what derives may be given texts: rules always, a model if that is allowed."""
+    return opened.ports.extractor is None or purposes.is_on(opened, notes, UsePurpose.MODEL)
+
+
 def derived_by(opened: OpenScope) -> str:
     """What derives in this scope: the model, or the rules where there is none."""
     by = opened.ports.extractor or opened.ports.distiller
@@ -342,9 +349,10 @@ class _Round:
         """Take, do and finish one job after the other."""
         opened, tried = self._opened, set[str]()
         clock, most = opened.ports.clock, opened.ports.policy.daily_tokens
+        derived_by_rules = opened.ports.extractor is None
         while self._counts.total() < self._limit and clock.monotonic() < self._until:
             backlog = opened.read(lambda view: Backlog.of(Notes(opened, view)))
-            if backlog.paused:
+            if backlog.paused or not (derived_by_rules or purposes.may(opened, UsePurpose.MODEL)):
                 self._worked = replace(self._worked, stopped=Stopped.PAUSED)
             elif most and backlog.spent_on(day(clock.now())) >= most:
                 self._worked = replace(self._worked, stopped=Stopped.SPENT)
@@ -370,6 +378,8 @@ class _Round:
             notes = Notes(opened, tx)
             queue = JobQueue.of(notes)
             if not queue.is_free(task.job, opened.ports.clock.now()) or not task.waits(tx, notes):
+                return None
+            if not _may_ask(opened, notes):
                 return None
             queue.note_passed(passed)
             holder = queue.take(opened, task.job)
@@ -422,7 +432,7 @@ def finish(opened: OpenScope, job: str, holder: str, done: Done, actor: Actor) -
             backlog.spend(done.tokens_in, done.tokens_out, day(opened.ports.clock.now()))
             backlog.put(notes)
         written = 0
-        if queue.give_back(job, holder) and not only_tokens:
+        if queue.give_back(job, holder) and not only_tokens and _may_ask(opened, notes):
             if done.usable:
                 written = done.keep(tx, notes)
             if queue.settle(job, done=done.usable) and done.drop is not None:

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine.ledger import backlog, sessions, statement_chain
 from scrubjay.engine.ledger.timeline import NEVER, Line, Mark, Place
+from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope, changes, derived, living
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.search import embedding
@@ -258,7 +259,7 @@ class TurnLedger(LedgerView):
     ) -> list[bytes]:
         """Write the memories of a turn; returns the rows of new ones."""
         written = []
-        for piece in pieces:
+        for piece in purposes.permitted(self._opened, self.notes, pieces):
             memory = self._memory(turn, piece)
             row_id = self._opened.row_id(memory.id)
             if self._tx.buried([row_id]) or living(self._tx, Collection.MEMORY, row_id):

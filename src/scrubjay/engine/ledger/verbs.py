@@ -94,7 +94,7 @@ class LedgerVerbs(OpenScopes):
 
         Long turns may come fewer at a time than the limit.
         """
-        return turns.turns(self._look(scope), request, actor=caller.actor)
+        return turns.turns(self._look(scope, caller), request, actor=caller.actor)
 
     def append(self, scope: Scope, request: Append, caller: Caller = AGENT) -> Appended:
         """Add entries to a conversation, and make it if it is not there; durable on return.
@@ -110,7 +110,7 @@ class LedgerVerbs(OpenScopes):
 
         Long entries may come fewer at a time than the limit. Untrusted ones taint the session.
         """
-        return conversations.read(self._look(scope), request, actor=caller.actor)
+        return conversations.read(self._look(scope, caller), request, actor=caller.actor)
 
     def conversations(
         self,
@@ -119,7 +119,7 @@ class LedgerVerbs(OpenScopes):
         caller: Caller = USER,
     ) -> Page[Conversation]:
         """List conversations, the last written first, without opening their entries."""
-        return conversations.listed(self._look(scope), request, actor=caller.actor)
+        return conversations.listed(self._look(scope, caller), request, actor=caller.actor)
 
     def branch(self, scope: Scope, request: Branch, caller: Caller = AGENT) -> Conversation:
         """Begin a new conversation with the history of another one, whose entries it shares."""
@@ -147,13 +147,13 @@ class LedgerVerbs(OpenScopes):
 
     def document(self, scope: Scope, request: ReadDocument, caller: Caller = USER) -> Document:
         """Read one document by its name."""
-        return documents.read(self._look(scope), request, actor=caller.actor)
+        return documents.read(self._look(scope, caller), request, actor=caller.actor)
 
     def documents(
         self, scope: Scope, request: ListDocuments = ListDocuments(), caller: Caller = USER
     ) -> Page[Document]:
         """List the documents of a folder that match a filter, in the order of their names."""
-        return documents.listed(self._look(scope), request, actor=caller.actor)
+        return documents.listed(self._look(scope, caller), request, actor=caller.actor)
 
     def move(self, scope: Scope, request: Move, caller: Caller = USER) -> tuple[Document, ...]:
         """Give a document, or a folder of them, another name, which must be free."""
@@ -171,7 +171,7 @@ class LedgerVerbs(OpenScopes):
 
         No turn is decrypted.
         """
-        return turns.timeline(self._look(scope), request, actor=caller.actor)
+        return turns.timeline(self._look(scope, caller), request, actor=caller.actor)
 
     def sessions(
         self, scope: Scope, request: Paged = FIRST, caller: Caller = USER
@@ -182,7 +182,7 @@ class LedgerVerbs(OpenScopes):
             session_list,
         )
 
-        opened = self._look(scope)
+        opened = self._look(scope, caller)
         try:
             return session_list.sessions(opened, self._indexed(scope), request, actor=caller.actor)
         finally:

@@ -16,7 +16,7 @@ from scrubjay.model.results import BackupNote, Erasure
 from scrubjay.vault import Purpose, Sealer
 
 _FORMAT = "scrubjay-receipt"
-_LATER = frozenset({"copies", "again", "generation", "noise_from"})
+_LATER = frozenset({"copies", "again", "generation", "noise_from", "memories", "blobs"})
 """Fields of newer receipts, left out where they are 0: so the older ones are written as ever."""
 
 

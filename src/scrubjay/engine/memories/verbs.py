@@ -151,7 +151,7 @@ class MemoryVerbs(SearchVerbs):
 
     def get(self, scope: Scope, request: Get, caller: Caller = USER) -> Memory:
         """One memory by id, superseded or not; by 8 characters or more, if only one begins so."""
-        opened, as_of, actor = self._look(scope), request.as_of, caller.actor
+        opened, as_of, actor = self._look(scope, caller), request.as_of, caller.actor
         return self._by_id(
             scope, request.id, lambda id: read.get(opened, id, as_of=as_of, actor=actor)
         )
@@ -160,11 +160,11 @@ class MemoryVerbs(SearchVerbs):
         self, scope: Scope, request: Browse = Browse(), caller: Caller = USER
     ) -> Page[Memory]:
         """Memories by filter, newest first."""
-        return read.browse(self._look(scope), request, actor=caller.actor)
+        return read.browse(self._look(scope, caller), request, actor=caller.actor)
 
     def history(self, scope: Scope, request: History, caller: Caller = USER) -> Page[Memory]:
         """The chain of versions a memory belongs to, oldest first."""
-        opened, actor = self._look(scope), caller.actor
+        opened, actor = self._look(scope, caller), caller.actor
         chain = self._by_id(scope, request.id, lambda id: read.history(opened, id, actor=actor))
         (last,) = place(request.cursor)
         # Whoever forgets a version forgets those before it: all that is left is yet to be shown.
@@ -177,7 +177,7 @@ class MemoryVerbs(SearchVerbs):
         self, scope: Scope, request: CountersRequest, caller: Caller = USER
     ) -> tuple[RecallCounter, ...]:
         """How often each of these memories was recalled, and when last; in their order."""
-        opened, actor = self._look(scope), caller.actor
+        opened, actor = self._look(scope, caller), caller.actor
         return tuple(
             self._by_id(scope, one, lambda id: read.counter(opened, id, actor=actor))
             for one in request.ids
@@ -185,12 +185,12 @@ class MemoryVerbs(SearchVerbs):
 
     def lineage(self, scope: Scope, request: LineageRequest, caller: Caller = USER) -> Lineage:
         """What a memory was derived from, and what was derived from it: two steps, at most 50."""
-        opened, actor = self._look(scope), caller.actor
+        opened, actor = self._look(scope, caller), caller.actor
         return self._by_id(scope, request.id, lambda id: read.lineage(opened, id, actor=actor))
 
     def follow(self, scope: Scope, request: Paged = FIRST, caller: Caller = USER) -> Changes:
         """Change feed: the changes of memories since the last answer, oldest first."""
-        return read.follow(self._look(scope), request, actor=caller.actor)
+        return read.follow(self._look(scope, caller), request, actor=caller.actor)
 
     def forget(
         self,
@@ -233,7 +233,7 @@ class MemoryVerbs(SearchVerbs):
     def preview(self, scope: Scope, request: Forget, caller: Caller = USER) -> Preview:
         """What a forget would erase, and the token that confirms exactly that."""
         request = self._spelled_out(scope, request)
-        found = forgetting.preview(self._look(scope), request, caller)
+        found = forgetting.preview(self._look(scope, caller), request, caller)
         shown = {one.id for one in (*found.memories, *found.others, *found.copies)}
         near: dict[str, Memory] = {}
         with suppress(Frozen):
@@ -267,7 +267,7 @@ class MemoryVerbs(SearchVerbs):
         self, scope: Scope, request: Paged = FIRST, caller: Caller = USER
     ) -> Page[Memory]:
         """List the memories in quarantine, which wait for a person, oldest first."""
-        found = trust.quarantined(self._look(scope), actor=caller.actor)
+        found = trust.quarantined(self._look(scope, caller), actor=caller.actor)
         return paged(found, request.limit, request.cursor, lambda one: (one.number,))
 
     def approve(self, scope: Scope, request: Approve, caller: Caller = USER) -> Memory:

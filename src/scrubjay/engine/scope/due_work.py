@@ -59,7 +59,8 @@ def sweep(opened: OpenScope) -> None:
     A blob that is pending has a writer who may still refer to it, and is spared. Any other is
     referred to by now, or never will be: so the names are listed before the transaction.
     """
-    there, today = opened.ports.blobs.names(opened.address), day(opened.ports.clock.now())
+    names, today = opened.ports.blobs.names(opened.address), day(opened.ports.clock.now())
+    there = [name for name in names if not name.startswith(pending_blobs.PARCEL)]
 
     def store(tx: Tx) -> tuple[Head, set[str]]:
         orphans = set(there) - pending_blobs.spare(tx, today)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from itertools import count
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -27,11 +30,16 @@ from scrubjay.model.errors import (
     SealBroken,
     StoreError,
 )
-from scrubjay.model.results import Erasure
+from scrubjay.model.origin import Actor
+from scrubjay.model.requests import Destroy
+from scrubjay.model.results import DestroyToken, Erasure, Holdings
 from scrubjay.model.rows import CatalogEntry, Collection, Head
 from scrubjay.model.scope import Scope
-from scrubjay.ports import Failpoint, Tx, commit, every_entry
+from scrubjay.ports import Failpoint, Tx, View, commit, every_entry
 from scrubjay.vault import KEY_BYTES, Purpose
+
+TOKEN_TIME: Final = timedelta(hours=1)
+"""How long the token that confirms a destroy holds."""
 
 
 def open_scope(
@@ -149,9 +157,74 @@ def scopes(ports: Ports) -> tuple[tuple[Scope, ...], tuple[str, ...]]:
     return tuple(found), tuple(address for address, name in names.items() if name is None)
 
 
-def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
-    """Erase a whole scope, its keys first; a second time returns the same receipt."""
-    if confirm != str(scope):
+def destroy_token(opened: OpenScope, actor: Actor) -> DestroyToken:
+    """A token that confirms the destroy of a scope, bound to its audit head and an hour."""
+    opened.note_read("destroy_token", actor)
+    opened.flush_reads()
+    until = opened.ports.clock.now().replace(microsecond=0) + TOKEN_TIME
+
+    def look(view: View) -> DestroyToken:
+        count = view.head().audit_count
+        token = _token(opened, view, count, int(until.timestamp()))
+        return DestroyToken(token=token, expires_at=until, rows=sum(_living(view).values()))
+
+    return opened.read(look)
+
+
+def holdings(opened: OpenScope, actor: Actor) -> Holdings:
+    """How many rows a scope has in each collection, and its state."""
+
+    def look(view: View) -> Holdings:
+        found, head = _living(view), view.head()
+        return Holdings(
+            memories=found[Collection.MEMORY],
+            turns=found[Collection.TURN],
+            conversations=found[Collection.CONVERSATION],
+            documents=found[Collection.DOCUMENT],
+            frozen=head.frozen,
+            audit_events=head.audit_count,
+        )
+
+    counted = opened.read(look)
+    opened.note_read("holdings", actor)
+    return counted
+
+
+def _token(opened: OpenScope, view: View, count: int, until: int) -> str:
+    """The token over an audit head, and the rows as they are: reads and a freeze change neither."""
+    head, events = view.head(), view.audit(count - 1, 1)
+    mac = events[0].mac if events else b""
+    seqs = [getattr(head, one.value).seq for one in Collection if one is not Collection.SESSION]
+    body = vault.join("destroy", opened.address, count, mac, until, *seqs)
+    return f"{until}.{count}.{opened.token([body])}"
+
+
+def _check_token(opened: OpenScope, view: View, token: str) -> None:
+    """NeedsConfirmation unless the token is for the scope as it is, and not yet an hour old."""
+    until, _, rest = token.partition(".")
+    count, _, _ = rest.partition(".")
+    given = [int(one) for one in (until, count) if one.isdecimal() and len(one) < 16]
+    now = opened.ports.clock.now().timestamp()
+    if len(given) != 2 or given[0] <= now or token != _token(opened, view, given[1], given[0]):
+        raise NeedsConfirmation(
+            "The token is not for this scope as it is now, or older than an hour.",
+            hint="Nothing was destroyed. Ask for a new token, and use it before the next write.",
+        )
+
+
+def _living(view: View) -> dict[Collection, int]:
+    """How many rows of each collection are not erased."""
+    return {one: sum(not row.erased for row in changes(view, one)) for one in Collection}
+
+
+def destroy(
+    ports: Ports, scope: Scope, request: Destroy, opened: OpenScope | None = None
+) -> Erasure:
+    """Erase a whole scope, its keys first; a second time returns the same receipt.
+
+    A token is checked in the transaction that marks the head, on the scope that is `opened`.
+    """
+    if request.token is None and request.confirm != str(scope):
         raise NeedsConfirmation(
             f"Destroying {scope} cannot be undone.", hint=f'Confirm with confirm="{scope}".'
         )
@@ -161,15 +234,24 @@ def destroy(ports: Ports, scope: Scope, confirm: str | None) -> Erasure:
     if not entry.destroyed:
         # Who cannot delete keys now, because another process holds them, leaves all as it is.
         ports.keyring.check_deletable()
-        _finish_destroy(ports, address)
+        token = request.token or ""
+
+        def check(tx: Tx) -> None:
+            if opened is not None:
+                _check_token(opened, tx, token)
+
+        _finish_destroy(ports, address, check)
     return receipts.kept(ports, address)[-1]
 
 
-def _finish_destroy(ports: Ports, address: str) -> None:
+def _finish_destroy(
+    ports: Ports, address: str, check: Callable[[Tx], None] = lambda _: None
+) -> None:
     """Carry out a destroy, from its beginning or from wherever it was interrupted."""
 
     def shut(tx: Tx) -> None:
         if not tx.head().destroyed:
+            check(tx)
             tx.set_head(replace(tx.head(), destroyed=True))
 
     def empty(tx: Tx) -> None:
@@ -191,9 +273,11 @@ def _finish_destroy(ports: Ports, address: str) -> None:
     with suppress(NotFound):
         # The receipt is kept while the rows can still be counted: nobody could do so afterwards.
         with ports.store.read(address) as view:
-            rows = sum(not row.erased for one in Collection for row in changes(view, one))
+            found = _living(view)
+            rows, memories = sum(found.values()), found[Collection.MEMORY]
             head = view.head()
-        _keep_receipt(ports, address, head, rows)
+        blobs = len(ports.blobs.names(address))
+        _keep_receipt(ports, address, head, rows, memories=memories, blobs=blobs)
         commit(ports.store, address, empty, erasing=True)
         ports.store.settle(address)
     ports.reach(Failpoint.DESTROY_EMPTIED)
@@ -205,7 +289,9 @@ def _finish_destroy(ports: Ports, address: str) -> None:
     ports.keyring.remove(address)
 
 
-def _keep_receipt(ports: Ports, address: str, head: Head, rows: int) -> None:
+def _keep_receipt(
+    ports: Ports, address: str, head: Head, rows: int, *, memories: int = 0, blobs: int = 0
+) -> None:
     """Store the receipt of a destroy, once; it names no cells, because every key is gone."""
     if any(receipt.verb == "destroy" for receipt in receipts.kept(ports, address)):
         return
@@ -214,6 +300,8 @@ def _keep_receipt(ports: Ports, address: str, head: Head, rows: int) -> None:
         verb="destroy",
         at=ports.clock.now(),
         erased=rows,
+        memories=memories,
+        blobs=blobs,
         rotated=True,
         backups=receipts.backup_notes(ports, address),
         generation=ports.keyring.generation,

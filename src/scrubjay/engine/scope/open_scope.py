@@ -31,6 +31,7 @@ from scrubjay.model.errors import (
     Full,
     KeyMissing,
     NotFound,
+    Restricted,
     ScrubjayError,
     SealBroken,
     StoreError,
@@ -42,13 +43,7 @@ from scrubjay.model.rows import Collection, Due, Freeze, Head, Row
 from scrubjay.model.scope import Quota, Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
-from scrubjay.ports import (
-    Failpoint,
-    Tx,
-    View,
-    commit,
-    patience,
-)
+from scrubjay.ports import Failpoint, Tx, View, commit, patience
 from scrubjay.vault import Mac, Purpose, Sealer
 
 Result = TypeVar("Result")
@@ -225,6 +220,13 @@ class OpenScope:
     def frozen(self) -> Freeze:
         """The freeze level, as last seen."""
         return self._seen.frozen
+
+    def check_free(self, head: Head | None = None, *, writing: bool = False) -> None:
+        """Raise Restricted while it is frozen whole, Frozen while writes are; as last seen."""
+        if (level := (head or self._seen).frozen) is Freeze.ALL:
+            raise Restricted(f"Processing of {self.scope} is restricted: it is only stored.")
+        if writing and level is not Freeze.NONE:
+            raise Frozen(f"The scope {self.scope} is frozen.")
 
     def resume_at(self, collection: Collection) -> int:
         """Seq up to which this process has re-encrypted rows for the present epoch."""
@@ -635,8 +637,8 @@ class OpenScope:
             if self._doubtful(head) and not ahead.examined:
                 raise Need(partial(self._examine_ahead, ahead))
             self._note(head)
-            if head.frozen is not Freeze.NONE and not frozen_too:
-                raise Frozen(f"The scope {self.scope} is frozen.")
+            if not frozen_too:
+                self.check_free(head, writing=True)
             ahead.wanted.clear()
             ahead.fresh = 0
             ahead.keys.clear()

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from scrubjay.ports import Tx, View
 
 NAME = "pending"
+PARCEL = "parcel."
+"""Beginning of the names of blobs that no row refers to: sealed files, to be fetched once."""
 DAYS = 1
 """Days for which a note holds: the one it was written on, and this many more."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.scope import Quota
 
 
@@ -43,8 +44,12 @@ class Policy(Struct, frozen=True, kw_only=True):
     """The same for all memories of a turn: callers of record wait at most 2 s."""
     extract_seconds: float = 30.0
     """Timeout of the language model for one turn."""
+    consent: frozenset[UsePurpose] = frozenset()
+    """Purposes that are off until a person allows them."""
     quota: Quota = Quota()
     """Most that a scope and a tenant may hold; a write beyond it is refused."""
+    min_similarity: float | None = None
+    """Least similarity of surfaces that ask for one by default; None for that of the embedder."""
     daily_tokens: int = 0
     """Daily token limit of extraction per scope (UTC day); 0 for none."""
     raise_on_embedder_change: bool = False

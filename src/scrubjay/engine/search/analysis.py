@@ -407,6 +407,9 @@ class Signs:
     prefers: bool = False
 
 
+_NO_SIGNS, _ASKS = Signs(), Signs(asks=True)
+
+
 def hints(text: str) -> int:
     """Which signs the words of a text hint at, as bits: those of its parts are those of them all.
 
@@ -426,8 +429,11 @@ def _seen(text: str) -> str:
 
 def read_signs(text: str, hinting: int | None = None) -> Signs:
     """The signs of a text; `hinting` are its hints, if they are known."""
-    seen = _seen(text)
     bits = hints(text) if hinting is None else hinting
+    asks = text.rstrip()[-1:] in {"?", "？"}
+    if not bits and text.isascii():
+        return _ASKS if asks else _NO_SIGNS
+    seen = _seen(text)
     plain = seen.isascii()
 
     def hinted(name: str) -> bool:
@@ -441,7 +447,7 @@ def read_signs(text: str, hinting: int | None = None) -> Signs:
         or (hinted("time_hints") and shown("time_phrase"))
         or (hinted(_DIGITS) and shown("time_number"))
         or (not plain and shown("time_elsewhere")),
-        asks=text.rstrip()[-1:] in {"?", "？"},
+        asks=asks,
         instructs=len(text) <= LONGEST_INSTRUCTION
         and (not plain or hinted("instruction_hints"))
         and shown("instruction"),

@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
+from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import EmbedderError
 from scrubjay.model.memory import wording
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.turns import Piece
 from scrubjay.ports import Floats
 
@@ -35,6 +37,8 @@ def vectors_of(
     embedder = opened.ports.embedder
     if not embedder.costly or not texts:
         return [None] * len(texts), ()
+    if not purposes.may(opened, UsePurpose.EMBEDDING):
+        return [None] * len(texts), ("Found by words alone: the embedder is not allowed.",)
     deadline = opened.ports.clock.monotonic() + seconds
     try:
         made = embedder.embed(texts, deadline=deadline)

@@ -18,14 +18,12 @@ from scrubjay.engine.search.scope_index import moment
 from scrubjay.engine.search.segment import KINDS, ORIGINS, Columns
 from scrubjay.model import block
 from scrubjay.model.clean import one_line
-from scrubjay.model.errors import Frozen
 from scrubjay.model.filters import Filter
 from scrubjay.model.memory import PREFIX_CHARS, Kind, Memory, label
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.overview import Statistics
 from scrubjay.model.requests import BriefRequest, Caller
 from scrubjay.model.results import Brief
-from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.ports import View
 
@@ -42,8 +40,7 @@ def brief(indexed: OpenIndex, request: BriefRequest, caller: Caller) -> Brief:
     now = opened.ports.clock.now()
     with indexed.lock:
         indexed.catch_up()
-        if opened.frozen is Freeze.ALL:
-            raise Frozen(f"The scope {opened.scope} is frozen, the brief included.")
+        opened.check_free()
         held, fresh = indexed.ready.columns(), indexed.ready.fresh()
         limits = indexed.limits
     current = np.isinf(held.retired) & (held.expires > now.timestamp())

@@ -15,6 +15,7 @@ from functools import cached_property, partial
 import numpy as np
 from msgspec import structs
 
+from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import question, ranking
 from scrubjay.engine.search.analysis import (
@@ -31,12 +32,12 @@ from scrubjay.engine.search.question import ParsedQuery
 from scrubjay.engine.search.ranking import Evidence, Ranked, Scored
 from scrubjay.engine.search.scope_index import Snapshot
 from scrubjay.engine.search.segment import Columns
-from scrubjay.model.errors import EmbedderError, Frozen
+from scrubjay.model.errors import EmbedderError
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import excess
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.requests import INJECTED, Caller, Recall
 from scrubjay.model.results import Hit, Recalled
-from scrubjay.model.rows import Freeze
 from scrubjay.model.text import tokens
 
 
@@ -164,6 +165,10 @@ def recall(
     asked = request.query[:QUERY_CHARS]
     understood = embedder.languages is None or recognize(words(asked)) in embedder.languages
     embeds = understood and not (local and embedder.costly)
+    if embeds and embedder.costly:  # it is elsewhere, and the question would be sent there
+        allowed = (purposes.may(one.opened, UsePurpose.EMBEDDING) for one in scopes)
+        if not (embeds := all(allowed)):
+            degraded.append("By words alone: the embedder is not allowed.")
     if embeds and embedder.costly and not embedder.dimensions:
         try:
             embedder.embed([_PROBE], deadline=deadline)
@@ -207,8 +212,7 @@ def catch_up(indexed: OpenIndex, told: list[str], deadline: float | None = None)
     """
     with indexed.lock:
         left = indexed.catch_up(deadline=deadline)
-        if indexed.opened.frozen is Freeze.ALL:
-            raise Frozen(f"The scope {indexed.opened.scope} is frozen, recall included.")
+        indexed.opened.check_free()
         indexed.settle(write=not left)
         if left:
             told.append(f"{left:,} changes were not looked at in the time allowed.")

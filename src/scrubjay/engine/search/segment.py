@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import simsimd
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from scrubjay.engine.search import vocabulary
@@ -85,8 +86,7 @@ def unpack_arrays(raw: bytes) -> tuple[dict[str, Array], dict[str, Any]]:
 # -- columns ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexEntry:
+class IndexEntry(Struct, frozen=True, kw_only=True, gc=False):
     """One memory, as it is added to an index."""
 
     row_id: bytes

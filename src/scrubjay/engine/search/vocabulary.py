@@ -64,11 +64,15 @@ class _Ragged:
     def of(self, numbers: Array) -> tuple[Array, Array]:
         """All values of these numbers in order, and the place of the number each belongs to."""
         starts, values = np.array(self._starts), np.array(self._values)
-        first = starts[numbers]
-        counts = starts[numbers + 1] - first
-        owners = np.repeat(np.arange(len(numbers)), counts)
-        moved = first - np.cumsum(counts) + counts
-        return values[np.arange(len(owners)) + moved[owners]], owners
+        first, counts = starts[:-1].take(numbers), np.diff(starts).take(numbers)
+        # Most numbers have one value, or none: the others are few.
+        owners = np.flatnonzero(counts)
+        found, several = values.take(first.take(owners)), counts.take(owners)
+        if not len(several) or several.max() == 1:
+            return found, owners
+        owners = np.repeat(owners, several)
+        offsets = np.arange(len(owners)) - np.repeat(np.cumsum(several) - several, several)
+        return values.take(first.take(owners) + offsets), owners
 
 
 class _Vocabulary(dict[str, int]):
@@ -188,7 +192,8 @@ class _Plain:
         sizes = np.array(list(map(len, pieces)), np.intp)
         starts = np.cumsum(sizes) - sizes
         with (held := _usable()).lock:
-            numbers = np.array(list(map(held.__getitem__, chain.from_iterable(pieces))), np.intp)
+            each = map(held.__getitem__, chain.from_iterable(pieces))
+            numbers = np.fromiter(each, np.intp, int(sizes.sum()))
             keys, key_owners = held.terms.of(numbers)
             marks, mark_owners = held.marks.of(numbers)
             votes, vote_owners = held.votes.of(numbers)

@@ -50,13 +50,23 @@ Spoken = TypeVar("Spoken", Entry, Document)
 Held = TypeVar("Held")
 
 
+Form = Callable[[bundle.Content], Iterator[bytes]]
+"""What makes the pieces of a file."""
+
+
 def export(
-    opened: OpenScope, request: Export, actor: Actor, *, deliver: Deliver | None = None
+    opened: OpenScope,
+    request: Export,
+    actor: Actor,
+    *,
+    deliver: Deliver | None = None,
+    form: Form | None = None,
 ) -> Exported:
     """Every memory that is not erased, superseded ones too, as JSON or as a sealed bundle.
 
     With `where`, those memories and turns that have the metadata. `deliver` gets the file in
-    pieces, from one consistent view; without it the file is in the answer, whole.
+    pieces, from one consistent view; without it the file is in the answer, whole. `form` makes
+    the pieces of a plain file in another form than ours.
     """
     random, kept = opened.ports.clock.random, list[bytes]()
     key, salted = random(KEY_BYTES), None
@@ -69,7 +79,7 @@ def export(
 
     def hand_over(view: View) -> int:
         content = _collect(opened, view, request)
-        pieces = bundle.json_pieces(content)
+        pieces = (form or bundle.json_pieces)(content)
         if request.sealed:
             name = random(16).hex()
             pieces = bundle.sealed_pieces(content, name=name, key=key, random=random, salted=salted)

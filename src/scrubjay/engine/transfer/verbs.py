@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from scrubjay.engine.open_scopes import LazyModule
 from scrubjay.engine.scope import lifecycle
+from scrubjay.engine.scope.pending_blobs import PARCEL
 from scrubjay.engine.search.verbs import SearchVerbs
 from scrubjay.model.origin import Actor
 from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, place
@@ -45,12 +46,30 @@ class TransferVerbs(SearchVerbs):
         caller: Caller = USER,
         *,
         deliver: Deliver | None = None,
+        form: Callable[[Any], Iterator[bytes]] | None = None,
     ) -> Exported:
         """Every memory as JSON, or as a sealed bundle with a key of its own or a passphrase.
 
-        `deliver` gets the file in pieces; it may be called again, and then begins it again.
+        `deliver` gets the file in pieces; it may be called again, and then begins it again. `form`
+        makes the pieces of another form, from the memories, turns and so on that it is given.
         """
-        return copies.export(self._look(scope), request, caller.actor, deliver=deliver)
+        opened = self._look(scope, caller)
+        return copies.export(opened, request, caller.actor, deliver=deliver, form=form)
+
+    def keep_parcel(self, scope: Scope, name: str, content: bytes) -> None:
+        """Keep a sealed file beside the blobs of a scope, to be fetched later; destroy takes it."""
+        ports = self._check_open()
+        ports.blobs.put(lifecycle.locate(ports, scope)[0], f"{PARCEL}{name}", content)
+
+    def parcel(self, scope: Scope, name: str) -> bytes:
+        """A sealed file that is kept; NotFound if it is gone."""
+        ports = self._check_open()
+        return ports.blobs.get(lifecycle.locate(ports, scope)[0], f"{PARCEL}{name}")
+
+    def drop_parcel(self, scope: Scope, name: str) -> None:
+        """Delete a sealed file; an absent one is fine."""
+        ports = self._check_open()
+        ports.blobs.delete(lifecycle.locate(ports, scope)[0], f"{PARCEL}{name}")
 
     def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
         """Import an export, all or nothing; trusted no more than the caller."""

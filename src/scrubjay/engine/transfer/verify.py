@@ -12,6 +12,7 @@ from scrubjay.engine.scope import root_key
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key
 from scrubjay.engine.scope.open_scope import OpenScope, changes, living
+from scrubjay.engine.scope.pending_blobs import PARCEL
 from scrubjay.engine.search import manifest
 from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken
 from scrubjay.model.memory import Memory
@@ -82,7 +83,9 @@ def _verify(opened: OpenScope) -> Report:
     def look(view: View) -> tuple[int, list[str]]:
         memories.clear()
         checked, problems, head = 0, list[str](), view.head()
-        blobs = set(opened.ports.blobs.names(opened.address))
+        blobs = {
+            name for name in opened.ports.blobs.names(opened.address) if not name.startswith(PARCEL)
+        }
         for collection in Collection:
             last = 0
             for row in changes(view, collection):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -152,9 +151,7 @@ def test_any_order_of_changes_leaves_what_a_fresh_index_has(
         else:
             born.setdefault(number, seq)
             entry = _entry(number, seq, word)
-            _add(
-                index, dataclasses.replace(entry, memory=replace(entry.memory, number=born[number]))
-            )
+            _add(index, replace(entry, memory=replace(entry.memory, number=born[number])))
             model[number] = word
         if seq % 7 == 0:
             index.settle()

@@ -1,0 +1,143 @@
+"""`scrubjay personal`: the memory of a person, with the operations it has over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from scrubjay import codec
+from scrubjay.cli import render
+from scrubjay.cli.home import confirm, installed, scope_of, settings
+from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
+from scrubjay.cli.render import Output, say
+from scrubjay.model.pages import Page
+from scrubjay.model.purposes import UsePurpose
+from scrubjay.surfaces.personal import records as told
+from scrubjay.surfaces.personal.library import PersonalMemory
+from scrubjay.surfaces.personal.operations import OPERATIONS, PersonalOperation
+
+_EXAMPLES = {
+    "store": 'scrubjay personal store "Prefers tea" -c preference --type preference',
+    "retrieve": 'scrubjay personal retrieve "What does Alice drink?" -c preference',
+    "rectify": 'scrubjay personal rectify mem_… "Prefers coffee" --reason "asked to"',
+    "restrict": "scrubjay personal restrict --level writes",
+    "audit": "scrubjay personal audit -n 20",
+}
+
+
+@contextmanager
+def _memory(scope: str | None, *, create: bool = False) -> Iterator[PersonalMemory]:
+    found = settings()
+    whose = str(scope_of(scope, found))
+    with installed(found, create=create) as engine, PersonalMemory(whose, engine=engine) as me:
+        yield me
+
+
+def _perform(operation: PersonalOperation, *, scope: str | None = None, **given: Any) -> Output:
+    with _memory(scope, create=operation.name == "store") as me:
+        result = me.do(operation, **given)
+    return Output(result, lambda: _show(result))
+
+
+def _show(result: Any) -> None:
+    """The fields of an answer, and its entries a line each."""
+    shown = codec.answer(result)
+    entries = shown.pop("memories", None) if not isinstance(shown.get("memories"), int) else None
+    entries = list(result) if isinstance(result, Page) else entries
+    for one in entries or ():
+        plain = codec.plain(one)
+        text = plain.get("content") or plain.get("text") or plain.get("operation") or ""
+        id = next((value for name, value in plain.items() if name.endswith("id")), "")
+        render.line(f"{id}  {render.piece(text)}")
+    if not isinstance(result, Page):
+        render.facts({name: one for name, one in shown.items() if not isinstance(one, dict)})
+
+
+def _declare(operation: PersonalOperation) -> None:
+    def run(**given: Any) -> Output:
+        return _perform(operation, **given)
+
+    example = _EXAMPLES.get(operation.name, f"scrubjay personal {operation.name}")
+    run.__doc__ = f"{operation.about}\n\nExample: {example}"
+    command(
+        f"personal {operation.name}", fields(operation.request, *operation.options), SCOPE, JSON
+    )(run)
+
+
+for _operation in OPERATIONS:
+    if _operation.options:
+        _declare(_operation)
+_BY_NAME = {one.name: one for one in OPERATIONS}
+
+
+@command(
+    "personal purpose",
+    Option("PURPOSE", "What is done with the words.", UsePurpose, required=True),
+    Option("--off", "Withdraw it, instead of allowing it."),
+    fields(told.DecidePurpose, "basis", "note"),
+    SCOPE,
+    JSON,
+)
+def purpose(
+    *, purpose: UsePurpose, off: bool = False, scope: str | None = None, **given: Any
+) -> Output:
+    """Allow a purpose, or withdraw it: it holds at once, in every process.
+
+    Example: scrubjay personal purpose patterns --off
+    """
+    with _memory(scope, create=True) as me:
+        result = me.purpose(purpose=purpose, on=not off, **given)
+    notes = [f"Derived for it: {len(result.memory_ids):,}; `personal forget ID…` erases them."]
+    sentence = f"{purpose}: {'off' if off else 'on'}, {result.state.basis}."
+    return Output(result, partial(say, sentence), notes if result.memory_ids else [])
+
+
+@command(
+    "personal forget",
+    Option("ID…", "Ids of the memories to erase.", str, name="memory_ids", many=True),
+    Option("--session", "Session to erase.", str, name="session_id", metavar="NAME"),
+    Option(
+        "--tag -t", "Tag to erase by: memories that have all of them.", str, name="topic_tags",
+        metavar="TAG", many=True,
+    ),
+    Option("--before", "Erase what was said before this time.", datetime),
+    Option("--query -q", "Erase what a search finds; shown first.", str),
+    YES,
+    SCOPE,
+    JSON,
+)  # fmt: skip
+def forget(*, yes: bool = False, scope: str | None = None, **target: Any) -> Output:
+    """Erase memories for good, with all that was derived from them.
+
+    What a query finds is listed first, and has to be confirmed.
+
+    Example: scrubjay personal forget --query "green tea"
+    """
+    with _memory(scope) as me:
+        gone = me.forget(target=target)
+        if gone.confirmation_token is not None:
+            for one in gone.matches:
+                say(f"  {one.memory_id}  {render.piece(one.content)}")
+            number = render.plural(len(gone.matches), "memory")
+            confirm(f"This erases {number} for good.", yes=yes)
+            target |= {"confirm_matches": True}
+            gone = me.forget(target=target, confirmation_token=gone.confirmation_token)
+    sentence = f"Erased {render.plural(gone.deleted_count, 'memory')}: {gone.audit_id}."
+    return Output(gone, partial(say, sentence))
+
+
+@command("personal destroy", YES, SCOPE, JSON)
+def destroy(*, yes: bool = False, scope: str | None = None) -> Output:
+    """Destroy the whole memory of a person, its keys first.
+
+    Example: scrubjay personal destroy --scope acme/alice
+    """
+    with _memory(scope) as me:
+        name = str(me.personal.scope)
+        token = me.destroy().confirmation_token
+        confirm(f"This destroys everything of {name}, for good.", yes=yes, word=name)
+        gone = me.destroy(confirmation_token=token)
+    return Output(gone, partial(say, f"Destroyed {gone.records_deleted:,} records of {name}."))

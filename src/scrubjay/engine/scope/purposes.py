@@ -1,0 +1,91 @@
+"""Purposes: what a person allows to be done with their words, in a sealed note.
+
+Every transaction that derives, and the one before a text is sent, reads the note; so what is
+switched off has no effect from the next transaction on, in whatever process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.model.memory import Json, Kind
+from scrubjay.model.origin import Actor
+from scrubjay.model.purposes import LawfulBasis, PurposeState, SetPurpose, UsePurpose
+from scrubjay.model.requests import Caller
+from scrubjay.model.turns import Piece
+from scrubjay.ports import Tx
+
+_NAME = "purposes"
+
+
+def is_on(opened: OpenScope, notes: Notes, purpose: UsePurpose) -> bool:
+    """Whether a purpose is allowed, in a transaction."""
+    return _state(opened, notes, purpose).on
+
+
+def may(opened: OpenScope, purpose: UsePurpose) -> bool:
+    """Whether a purpose is allowed now; asked before a text is sent."""
+    return opened.read(lambda view: is_on(opened, Notes(opened, view), purpose))
+
+
+def permitted(opened: OpenScope, notes: Notes, pieces: Sequence[Piece]) -> Sequence[Piece]:
+    """The pieces that may be kept of what a turn yields."""
+    if not pieces or not is_on(opened, notes, UsePurpose.FACTS):
+        return ()
+    if is_on(opened, notes, UsePurpose.PATTERNS):
+        return pieces
+    return [one for one in pieces if one.kind is not Kind.PATTERN]
+
+
+def purposes(opened: OpenScope, actor: Actor) -> tuple[PurposeState, ...]:
+    """The state of every purpose."""
+    found = opened.read(
+        lambda view: tuple(
+            _state(opened, notes, one) for notes in [Notes(opened, view)] for one in UsePurpose
+        )
+    )
+    opened.note_read("purposes", actor)
+    return found
+
+
+def set_purpose(opened: OpenScope, request: SetPurpose, caller: Caller) -> PurposeState:
+    """Switch a purpose on or off, also while the scope is frozen."""
+    purpose = UsePurpose(request.purpose)
+
+    def store(tx: Tx) -> PurposeState:
+        notes = Notes(opened, tx)
+        kept = dict(cast(Mapping[str, Json], notes.get(_NAME) or {}))
+        kept[purpose.value] = {
+            "on": request.on,
+            "basis": LawfulBasis(request.basis).value,
+            "at": opened.ports.clock.now().isoformat(),
+            "by": caller.actor.value,
+            "note": request.note,
+        }
+        notes.put(_NAME, kept)
+        notes.write(tx)
+        verb = f"purpose.{purpose.value}.{'on' if request.on else 'off'}"
+        opened.trail.record(tx, verb, caller.actor)
+        return _state(opened, notes, purpose)
+
+    return opened.write(store, frozen_too=True)
+
+
+def _state(opened: OpenScope, notes: Notes, purpose: UsePurpose) -> PurposeState:
+    kept = cast(Mapping[str, Any], notes.get(_NAME) or {}).get(purpose.value)
+    if kept is None:
+        asked_first = purpose in opened.ports.policy.consent
+        basis = LawfulBasis.CONSENT if asked_first else LawfulBasis.CONTRACT
+        return PurposeState(purpose=purpose, on=not asked_first, basis=basis)
+    return PurposeState(
+        purpose=purpose,
+        on=kept["on"],
+        basis=LawfulBasis(kept["basis"]),
+        at=datetime.fromisoformat(kept["at"]),
+        by=Actor(kept["by"]),
+        note=kept["note"],
+    )

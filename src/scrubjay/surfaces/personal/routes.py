@@ -1,0 +1,154 @@
+"""Personal memory over HTTP, under `/v1/personal`: for the API keys and tokens of the service."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Final
+
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from scrubjay import codec
+from scrubjay.access import Key
+from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.scope import Scope
+from scrubjay.service.endpoint import HttpEndpoint, Take, Visit
+from scrubjay.service.rest import BY_NAME
+from scrubjay.service.routes import VERSION, Pieces, as_json, read_json, values_of
+from scrubjay.service.service import SCOPE_HEADER, Service
+from scrubjay.service.telemetry import Span
+from scrubjay.surfaces.personal.exports import Exports, Reach
+from scrubjay.surfaces.personal.memory import Personal
+from scrubjay.surfaces.personal.operations import OPERATIONS, PersonalOperation
+
+_log = logging.getLogger(__name__)
+EXPORT_LINKS: Final = b"personal-export"
+"""What the key that signs links is for."""
+PATH: Final = f"{VERSION}/personal"
+
+
+class PersonalPaths:
+    """The paths of personal memory, to be mounted in the service."""
+
+    def __init__(self, *, seconds: float = 1.0, reach: Reach = lambda _: None) -> None:
+        self._seconds = seconds
+        self._reach = reach
+
+    def routes(self, service: Service) -> Sequence[BaseRoute]:
+        """A route for each operation, and one for the files of exports."""
+
+        async def file(request: Request) -> Response:
+            return await self._file(service, request)
+
+        made = [Route(f"{PATH}/exports/{{id}}/file", file, methods=["GET"])]
+        for operation in OPERATIONS:
+            method, path = operation.http
+            endpoint = PersonalEndpoint(service, operation)
+            made.append(Route(PATH + path, endpoint.run, methods=[method]))
+        return made
+
+    @asynccontextmanager
+    async def running(self, service: Service) -> AsyncIterator[None]:
+        """Lifespan: one worker of the service makes the exports that wait."""
+        task = asyncio.create_task(self._work(service))
+        try:
+            yield
+        finally:
+            task.cancel()
+
+    def _exports(self, service: Service) -> Exports:
+        secret = service.signer.key(EXPORT_LINKS)
+        return Exports(service.engine, service.clock, secret, reach=self._reach)
+
+    async def _work(self, service: Service) -> None:
+        exports = self._exports(service)
+        while service.options.worker == 0:
+            try:
+                await service.bridge.write(exports.work, heavy=True)
+            except Exception:  # seam: what goes wrong with one job must not end all later ones
+                _log.exception("personal.work_failed")
+            await asyncio.sleep(self._seconds)
+
+    async def _file(self, service: Service, request: Request) -> Response:
+        """The sealed file behind a signed link, which is all that is asked for."""
+        request.scope["state"]["op"] = "personal_file"
+        asked = (request.query_params.get(name, "") for name in ("until", "signature"))
+        take = partial(self._exports(service).take, request.path_params["id"], *asked)
+        content = await service.bridge.write(take)
+        named = {"Content-Disposition": 'attachment; filename="memory.age"'}
+        return Pieces(content, media_type="application/octet-stream", headers=named)
+
+
+class PersonalEndpoint(HttpEndpoint[Response]):
+    """One operation: keys or tokens, JSON in, JSON out."""
+
+    def __init__(self, service: Service, operation: PersonalOperation) -> None:
+        super().__init__(service, BY_NAME[operation.verb], name=f"personal_{operation.name}")
+        self.told = operation
+        wanted, path = codec.wanted(operation.request), operation.http[1]
+        self._wanted = {name: one for name, one in wanted.items() if f"{{{name}}}" not in path}
+        self._form = codec.form(f"Personal{operation.name.title()}", self._wanted)
+        self._in_query = operation.http[0] == "GET"
+
+    async def authenticate(self, request: Request) -> Key:
+        """Authenticate by API key or by a token of the issuer."""
+        return await self.service.holder(request)
+
+    def authorize(self, request: Request, holder: Key) -> Scope | None:
+        """The scope of the header or of the key; None if the body has to name it."""
+        if request.headers.get(SCOPE_HEADER) or holder.only_scope is not None:
+            return self.service.scope_of(request, holder)
+        return None
+
+    async def receive(self, request: Request, take: Take) -> bytes:
+        """The body, if it is JSON; a query has none."""
+        return b"" if self._in_query else await read_json(request, self.operation.most_bytes, take)
+
+    def perform(self, visit: Visit, span: Span) -> Response:
+        """Decode the body, perform the operation, encode its answer."""
+        values = values_of(visit, self._form, self._wanted, in_query=self._in_query)
+        scope = visit.scope or _named(values)
+        access = self.service.access(visit.holder)
+        access.check_covered(scope)
+        if (cursor := values.get("cursor")) is not None:
+            values["cursor"] = self.service.signer.place(scope, self.name, cursor)
+        values |= visit.request.path_params
+        asked: Any = codec.request(self.told.request, values)
+        service = self.service
+        whose = Personal(
+            service.engine,
+            access,
+            scope,
+            service.clock,
+            ready=service.ready,
+            link_secret=service.signer.key(EXPORT_LINKS),
+        )
+        whose.check_owner(asked)
+        span.asked({})
+        return self.answer(scope, self.told.method(whose, asked))
+
+    def answer(self, scope: Scope, result: Any) -> Response:
+        """The answer in JSON; a cursor in it is signed."""
+        if getattr(result, "destroyed", False):
+            self.service.leave(scope)
+        if (following := getattr(result, "next_cursor", None)) is not None:
+            signed = self.service.signer.cursor(scope, self.name, following)
+            result = replace(result, next_cursor=signed)
+        return as_json(codec.answer(result), self.told.status)
+
+
+def _named(values: dict[str, Any]) -> Scope:
+    """The scope that a body names; InvalidRequest if it names none."""
+    org, user = values.get("org_id"), values.get("user_id")
+    if not org or not user:
+        raise InvalidRequest(
+            "The request names no scope.",
+            hint="Send X-Scrubjay-Scope: tenant/owner, or org_id and user_id in the body.",
+        )
+    return Scope(org, user)
