@@ -6,11 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from scrubjay import codec
+from scrubjay import codec, files
 from scrubjay.cli import render
-from scrubjay.cli.home import confirm, installed, scope_of, settings
+from scrubjay.cli.home import (
+    confirm,
+    confirm_replace,
+    installed,
+    new_passphrase,
+    scope_of,
+    secret_line,
+    settings,
+)
 from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output, say
 from scrubjay.model.pages import Page
@@ -93,6 +102,67 @@ def purpose(
     notes = [f"Derived for it: {len(result.memory_ids):,}; `personal forget ID…` erases them."]
     sentence = f"{purpose}: {'off' if off else 'on'}, {result.state.basis}."
     return Output(result, partial(say, sentence), notes if result.memory_ids else [])
+
+
+@command(
+    "personal export",
+    Option("--output -o", "File to write.", Path, required=True),
+    fields(told.ExportMemories, "format -f", "categories --category -c", "recipient"),
+    Option("--passphrase", "Ask for a passphrase that seals it; without a terminal, on stdin."),
+    YES,
+    SCOPE,
+    JSON,
+)
+def export(
+    *,
+    output: Path,
+    passphrase: bool = False,
+    yes: bool = False,
+    scope: str | None = None,
+    **given: Any,
+) -> Output:
+    """Export everything, or some categories, to a file; sealed, if it is given a reader.
+
+    Example: scrubjay personal export -o alice.age --recipient age1…
+    """
+    confirm_replace(output, yes=yes)
+    words = new_passphrase() if passphrase else None
+    with _memory(scope) as me, render.progress("Exporting") as progress:
+        number = me.export(output, passphrase=words, progress=progress, **given)
+    readable = words is None and "recipient" not in given
+    sentence = f"Exported {render.plural(number, 'memory')}"
+    sentence += ", readable by anyone." if readable else ", sealed."
+    return Output({"file": str(output), "memories": number}, partial(say, sentence))
+
+
+@command(
+    "personal import",
+    Option("FILE", "File that export wrote.", Path, required=True),
+    Option("--identity", "File with the age identity that opens it.", Path),
+    Option("--passphrase", "Ask for the passphrase that opens it; on stdin without a terminal."),
+    SCOPE,
+    JSON,
+)
+def load(
+    file: Path,
+    *,
+    identity: Path | None = None,
+    passphrase: bool = False,
+    scope: str | None = None,
+) -> Output:
+    """Import an export, all of it or nothing; what was forgotten here stays forgotten.
+
+    Example: scrubjay personal import alice.age --identity key.txt
+    """
+    opening = {"passphrase": secret_line("The passphrase of the file: ")} if passphrase else {}
+    if identity is not None:
+        lines = files.read(identity).decode(errors="replace").splitlines()
+        named = (line for line in lines if line.startswith("AGE-SECRET-KEY-"))
+        opening["identity"] = next(named, "")
+    with _memory(scope, create=True) as me:
+        result = me.import_(content=files.read(file), **opening)
+    sentence = f"Imported {render.plural(result.loaded, 'memory')}; {result.known:,} were known."
+    return Output(result, partial(say, sentence))
 
 
 @command(

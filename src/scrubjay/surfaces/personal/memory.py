@@ -40,6 +40,7 @@ from scrubjay.surfaces.personal import categories, copies
 from scrubjay.surfaces.personal import records as told
 from scrubjay.surfaces.personal.exports import ExportJob, Exports
 from scrubjay.surfaces.personal.notices import Notices, OwnerNotice
+from scrubjay.surfaces.personal.register import Register, RightRequest
 from scrubjay.verbs import VERBS, perform
 
 _MATCHES: Final = 100
@@ -361,6 +362,21 @@ class Personal:
         own = self.access.holder.actor is Actor.USER
         found = self.notices.read(self.scope) if own else self.notices.find(self.scope)
         return Page(data=() if found is None else (found,))
+
+    def file(self, request: told.FileRequest) -> RightRequest:
+        """Note what the owner asks for, in the register: access is due in 24 hours."""
+        self.check_right()
+        return Register(self.engine, self.clock).file(self.scope, request.right)
+
+    def answered(self, request: told.AnswerRequest) -> RightRequest:
+        """Note that a request was answered."""
+        self.check_right()
+        return Register(self.engine, self.clock).answer(self.scope, request.request_id)
+
+    def requests(self, _request: told.ViewStatus) -> tuple[RightRequest, ...]:
+        """The register: what was asked for, by when it is due, and when it was answered."""
+        self.check_right()
+        return Register(self.engine, self.clock).of(self.scope)
 
     def purposes(self, _request: told.ViewStatus) -> tuple[PurposeState, ...]:
         """What may be done with the owner's words: each purpose, on or off, since when and why."""
