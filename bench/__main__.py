@@ -15,7 +15,9 @@ from bench import (
     cold,
     growth,
     guarding,
+    installed,
     machine,
+    personal,
     reading,
     recalling,
     retain,
@@ -36,6 +38,7 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
     "caps": batches.caps,
     "growth": growth.run,
     "rotation": rotation.run,
+    "personal": personal.run,
     "cold": cold.run,
     "reading": reading.run,
     "guard": guarding.run,
@@ -46,9 +49,10 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
     "long-pod": serving.long_pod,
     "mix": serving.mix,
     "agents": serving.agents,
+    "installed": installed.run,
 }
-LONG: Final = frozenset({"long-pod", "mix", "agents"})
-"""Run only when named: ten minutes each."""
+LONG: Final = frozenset({"installed", "long-pod", "mix", "agents"})
+"""Run only when named: minutes each, and one installs packages."""
 RESULTS: Final = Path(__file__).parent / "results.md"
 
 

@@ -8,8 +8,9 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from scrubjay import codec, files
+from scrubjay import bootstrap, codec, files
 from scrubjay.cli import render
 from scrubjay.cli.home import (
     confirm,
@@ -22,9 +23,12 @@ from scrubjay.cli.home import (
 )
 from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output, say
+from scrubjay.model.errors import NotFound
 from scrubjay.model.pages import Page
 from scrubjay.model.purposes import UsePurpose
+from scrubjay.settings import EmbedderName, Settings
 from scrubjay.surfaces.personal import records as told
+from scrubjay.surfaces.personal.categories import Category
 from scrubjay.surfaces.personal.library import PersonalMemory
 from scrubjay.surfaces.personal.operations import OPERATIONS, PersonalOperation
 
@@ -211,3 +215,52 @@ def destroy(*, yes: bool = False, scope: str | None = None) -> Output:
         confirm(f"This destroys everything of {name}, for good.", yes=yes, word=name)
         gone = me.destroy(confirmation_token=token)
     return Output(gone, partial(say, f"Destroyed {gone.records_deleted:,} records of {name}."))
+
+
+# -- records of processing -------------------------------------------------------------------------
+
+
+@command("privacy report", SCOPE, JSON)
+def report(*, scope: str | None = None) -> Output:
+    """Show the records of processing (Art. 30), made from the live configuration.
+
+    Example: scrubjay privacy report --scope acme/alice
+    """
+    found = settings()
+    told: dict[str, Any] = {
+        "purposes": _purposes(found, scope),
+        "data": [one.value for one in Category],
+        "recipients": _recipients(found),
+        "retention": {
+            "erased_rows_days": found.drop_days,
+            "superseded_days": found.superseded_days,
+            "root_key_days": found.root_days,
+        },
+        "security": "AES-256-GCM; a key per scope and collection, wrapped apart from the data",
+    }
+    shown = {name: codec.to_json(one).decode() for name, one in told.items()}
+    return Output(told, lambda: render.facts(shown))
+
+
+def _recipients(found: Settings) -> list[dict[str, str]]:
+    """Who is given anything, as it is configured now."""
+    told = [{"who": "hosting", "gets": "ciphertext", "where": found.store or str(found.data)}]
+    named = {"embedder": found.openai.url, "model": found.extraction.url}
+    if found.embedder is not EmbedderName.OPENAI:
+        del named["embedder"]
+    gets = {"embedder": "text of memories and questions", "model": "turns"}
+    return told + [
+        {"who": who, "gets": gets[who], "where": urlsplit(url).hostname or ""}
+        for who, url in named.items()
+        if url
+    ]
+
+
+def _purposes(found: Settings, scope: str | None) -> list[Any]:
+    """Each purpose as it is in a scope; without one that exists, as it is by default."""
+    try:
+        with _memory(scope) as me:
+            return [codec.plain(one) for one in me.purposes()]
+    except NotFound:
+        asked = bootstrap.ASKED_FIRST if found.consent else frozenset[UsePurpose]()
+        return [{"purpose": one.value, "on": one not in asked} for one in UsePurpose]

@@ -91,8 +91,10 @@ class Personal:
 
     def check_right(self) -> None:
         """Forbidden unless a person asks who may erase, or an administrator."""
-        holder, granted = self.access.holder, self.access.holder.granted(self.scope)
-        if Grant.ADMIN in granted or (holder.actor is Actor.USER and Grant.FORGET in granted):
+        granted = self.access.holder.granted(self.scope)
+        if Grant.ADMIN in granted and self.access.holder.actor is not Actor.AGENT:
+            return
+        if self.access.owns(self.scope) and Grant.FORGET in granted:
             return
         raise Forbidden(
             "That is a right of the owner.",
@@ -338,7 +340,7 @@ class Personal:
                     "That is not the notice of this restriction.",
                     hint="Lift it without one: the answer has it.",
                 )
-            if self.access.holder.actor is Actor.USER:
+            if self.access.owns(self.scope):
                 self.notices.read(self.scope)
             elif not notice.read:
                 raise NeedsConfirmation(
@@ -359,7 +361,7 @@ class Personal:
     def read_notice(self, _request: told.ViewNotices) -> Page[OwnerNotice]:
         """The notices to the owner; read by the owner, they count as read."""
         self.check_right()
-        own = self.access.holder.actor is Actor.USER
+        own = self.access.owns(self.scope)
         found = self.notices.read(self.scope) if own else self.notices.find(self.scope)
         return Page(data=() if found is None else (found,))
 
@@ -389,7 +391,7 @@ class Personal:
         self._ready(self.scope, create=True)
         fields = {"purpose": request.purpose, "on": request.on}
         state = self.do("set_purpose", right=True, basis=request.basis, note=request.note, **fields)
-        if request.on or self.access.holder.actor is not Actor.USER:
+        if request.on or not self.access.owns(self.scope):
             return told.DecidedPurpose(state=state)
         return told.DecidedPurpose(state=state, memory_ids=tuple(self._derived(request.purpose)))
 
