@@ -56,7 +56,7 @@ _PREFERENCE: Final = "preference"
 """Metadata key of a memory that is an entry of preferences.json."""
 
 
-class Entry(Struct, frozen=True):
+class SyncedLine(Struct, frozen=True):
     """A line of a file at the last sync: its digest, and the memory it is."""
 
     digest: str
@@ -65,18 +65,18 @@ class Entry(Struct, frozen=True):
     """Its key, in preferences.json."""
 
 
-class Whose(Struct, frozen=True):
-    """Whose words the lines of a file are."""
+class LineTrust(Struct, frozen=True):
+    """LineTrust words the lines of a file are."""
 
     origin: Origin
     caller: Caller
 
 
-class State(Struct, frozen=True, kw_only=True):
+class SyncState(Struct, frozen=True, kw_only=True):
     """What the last sync left."""
 
-    notes: tuple[Entry, ...] = ()
-    preferences: tuple[Entry, ...] = ()
+    notes: tuple[SyncedLine, ...] = ()
+    preferences: tuple[SyncedLine, ...] = ()
     sessions: dict[str, int] = {}
     """By session, how many lines its transcript had."""
     round: int = 0
@@ -134,22 +134,22 @@ class Folder:
             self._engine.put(self._scope, Put(self._name, to_builtins(state)), USER)
         return self.done
 
-    def _state(self) -> State:
+    def _state(self) -> SyncState:
         try:
             value = self._engine.document(self._scope, ReadDocument(self._name)).value
         except NotFound:
-            return State()
-        return convert(value, State)
+            return SyncState()
+        return convert(value, SyncState)
 
     # -- whose words -------------------------------------------------------------------
 
-    def _trust(self, path: Path) -> Whose:
+    def _trust(self, path: Path) -> LineTrust:
         if not self._owner_only:
-            return Whose(Origin.AGENT, AGENT)
+            return LineTrust(Origin.AGENT, AGENT)
         provenance.check_owner(path)
-        return Whose(Origin.USER, USER)
+        return LineTrust(Origin.USER, USER)
 
-    def _retain(self, text: str, state: State, whose: Whose, **beside: Any) -> str:
+    def _retain(self, text: str, state: SyncState, whose: LineTrust, **beside: Any) -> str:
         """Write a memory for a line; the same line of the same round is the same memory."""
         request = Retain(
             text, key=self._key(text, state), origin=whose.origin, session=self._session, **beside
@@ -158,7 +158,7 @@ class Folder:
         self.done.added += 1
         return made.id
 
-    def _key(self, text: str, state: State) -> str:
+    def _key(self, text: str, state: SyncState) -> str:
         return f"{self._name}/{state.round}/{digest(text)}"
 
     def _current(self, ids: Iterable[str]) -> dict[str, Memory]:
@@ -189,7 +189,7 @@ class Folder:
 
     # -- notes ---------------------------------------------------------------------------
 
-    def _notes(self, state: State) -> State:
+    def _notes(self, state: SyncState) -> SyncState:
         local = self._path / LOCAL
         path = local if local.exists() else self._path / NOTES
         text = _text(path)
@@ -211,21 +211,21 @@ class Folder:
         self._forget(removals)
         whose = self._trust(path)
         quoted = provenance.committed(path) if found else frozenset[str]()
-        entries, patched = list[Entry](), dict[int, str | None]()
+        entries, patched = list[SyncedLine](), dict[int, str | None]()
         by_text = {digest(said(one.content)): one.id for one in self._shown()}
         renewed = {new: base[old] for old, new in rewrites.items()}
         for item in found:
             known = base.get(item.digest)
             if known in current:
-                entries.append(Entry(item.digest, known))
+                entries.append(SyncedLine(item.digest, known))
             elif known is not None:
                 entries += self._outdated(item.number, known, patched)
             elif (same := by_text.get(item.digest)) is not None:
-                entries.append(Entry(item.digest, same))
+                entries.append(SyncedLine(item.digest, same))
             else:
-                theirs = Whose(Origin.QUOTED, AGENT) if item.digest in quoted else whose
+                theirs = LineTrust(Origin.QUOTED, AGENT) if item.digest in quoted else whose
                 made = self._learn(item.text, state, theirs, renewed.get(item.digest))
-                entries += [Entry(item.digest, made)] if made else []
+                entries += [SyncedLine(item.digest, made)] if made else []
         there = {entry.id for entry in entries}
         lost = set(removals)
         new = [one for one in self._shown() if one.id not in there | lost]
@@ -236,7 +236,7 @@ class Folder:
             if (room := room - len(line) - 3) < 0:
                 break
             added.append(line)
-            entries.append(Entry(digest(line), memory.id))
+            entries.append(SyncedLine(digest(line), memory.id))
         self.done.written += len(added)
         if added or patched:
             self._write(path, text, rewritten(text, patched, added))
@@ -249,7 +249,9 @@ class Folder:
         apart = (Kind.EPISODE,)
         return [one for one in entries if one.kind not in apart and _PREFERENCE not in one.metadata]
 
-    def _learn(self, text: str, state: State, whose: Whose, replaces: str | None) -> str | None:
+    def _learn(
+        self, text: str, state: SyncState, whose: LineTrust, replaces: str | None
+    ) -> str | None:
         """The memory of a line that is new, or of one that was rewritten; None if refused."""
         try:
             if replaces is None:
@@ -266,13 +268,13 @@ class Folder:
         self.done.corrected += 1
         return made
 
-    def _outdated(self, number: int, id: str, patched: dict[int, str | None]) -> list[Entry]:
+    def _outdated(self, number: int, id: str, patched: dict[int, str | None]) -> list[SyncedLine]:
         """Take a line out whose memory is gone, or put the newer version in its place."""
         newer = self._newest(id)
         patched[number] = None if newer is None else said(newer.content)
         self.done.removed += newer is None
         self.done.written += newer is not None
-        return [] if newer is None else [Entry(digest(newer.content), newer.id)]
+        return [] if newer is None else [SyncedLine(digest(newer.content), newer.id)]
 
     def _newest(self, id: str) -> Memory | None:
         """The newest version of a memory, if it is in sight."""
@@ -296,7 +298,7 @@ class Folder:
 
     # -- preferences ---------------------------------------------------------------------
 
-    def _preferences(self, state: State) -> State:
+    def _preferences(self, state: SyncState) -> SyncState:
         path = self._path / PREFERENCES
         text = _text(path)
         value = messages.parsed(text) if text.strip() else {}
@@ -312,7 +314,7 @@ class Folder:
             return state
         self._forget(by_hand)
         whose = self._trust(path)
-        entries, after = dict[str, Entry](), dict(value)
+        entries, after = dict[str, SyncedLine](), dict(value)
         for name, line in told.items():
             known = base.get(name)
             if known is not None and known.digest == digest(line):
@@ -324,7 +326,7 @@ class Folder:
                 if newer.id != known.id:
                     after[name] = newer.metadata.get("value", newer.content)
                     self.done.written += 1
-                entries[name] = Entry(digest(_told(name, after[name])), newer.id, name)
+                entries[name] = SyncedLine(digest(_told(name, after[name])), newer.id, name)
                 continue
             if known is not None and known.id not in current and self._newest(known.id):
                 self.done.conflicts.append(f"{PREFERENCES}: {name} was changed here and in memory")
@@ -336,12 +338,14 @@ class Folder:
                 "kind": Kind.PREFERENCE,
                 "metadata": {_PREFERENCE: name, "value": value[name]},
             }
-            entries[name] = Entry(digest(line), self._retain(line, state, whose, **beside), name)
+            entries[name] = SyncedLine(
+                digest(line), self._retain(line, state, whose, **beside), name
+            )
         for memory in self._preferred():
             name = str(memory.metadata[_PREFERENCE])
             if name not in after and memory.id not in by_hand and name not in base:
                 after[name] = memory.metadata.get("value", memory.content)
-                entries[name] = Entry(digest(_told(name, after[name])), memory.id, name)
+                entries[name] = SyncedLine(digest(_told(name, after[name])), memory.id, name)
                 self.done.written += 1
         if after != value:
             self._write(path, text, json.dumps(after, ensure_ascii=False, indent=2) + "\n")
@@ -354,7 +358,7 @@ class Folder:
 
     # -- transcripts ---------------------------------------------------------------------
 
-    def _sessions(self, state: State) -> State:
+    def _sessions(self, state: SyncState) -> SyncState:
         folder = self._path / SESSIONS
         folder.mkdir(exist_ok=True, mode=0o700)
         there = {path.stem: path for path in sorted(folder.glob("*.jsonl"))}
