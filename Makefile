@@ -73,6 +73,7 @@ bench-peers: setup  ## measure other memory systems beside ours (installs them, 
 requirements: setup  ## re-make the hashed requirements from pyproject.toml and requirements/dev.in
 	$(COMPILE) $(ARGS) pyproject.toml -o requirements/runtime.txt
 	$(COMPILE) $(ARGS) --all-extras pyproject.toml requirements/dev.in -o requirements/dev.txt
+	$(COMPILE) $(ARGS) requirements/s3_server.in -o requirements/s3_server.txt
 
 clean:  ## remove everything that can be made again
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis bench/scratch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from hypothesis import settings
 
 from scrubjay.engine import Kernel
 from tests.support.engines import MemoryHome, SqliteHome
+from tests.support.objects import VARIABLES, ObjectServer
 from tests.support.postgres import PostgresServer
 
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=True)
@@ -94,3 +96,18 @@ def database(postgres: PostgresServer) -> Iterator[str]:
     url = postgres.database()
     yield url
     postgres.drop(url)
+
+
+@pytest.fixture(scope="session")
+def objects() -> Iterator[ObjectServer]:
+    """An S3 server for all tests of this process, with the credentials in its environment."""
+    os.environ.update(VARIABLES)
+    server = ObjectServer()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def bucket(objects: ObjectServer) -> str:
+    """The address of an empty bucket."""
+    return objects.address()

@@ -101,3 +101,22 @@ install_server() {
 }
 
 install_server postgresql "/usr/lib/postgresql/*/bin/initdb"
+
+# Aside, because its libraries are not ours.
+install_s3_server() {
+    local said
+    if is_current s3_server requirements/s3_server.txt pip && [ -d build/s3_server ]; then return; fi
+    say "installing an S3 server for the tests"
+    rm -rf build/s3_server "$REFUSED/s3_server"
+    if said=$("$VENV/bin/uv" pip install --quiet --require-hashes --target build/s3_server \
+        --python "$VENV/bin/python" -r requirements/s3_server.txt 2>&1); then
+        say "S3 server: ran"
+        fingerprint requirements/s3_server.txt >"$VENV/.stamp-s3_server"
+    else
+        say "S3 server: not installable: $said"
+        mkdir -p "$REFUSED"
+        echo "$said" >"$REFUSED/s3_server"
+    fi
+}
+
+install_s3_server

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -52,7 +52,7 @@ class Case:
     gold: np.ndarray
 
 
-NAMES = [field.name for field in fields(Weights)]
+NAMES = list(Weights.__struct_fields__)
 
 
 def main() -> None:
@@ -140,8 +140,8 @@ class Haystack:
             time=np.array([time.timestamp() for time in self.times]),
             length=np.array([len(text) for text in texts], np.float32),
             signs={
-                field.name: np.array([getattr(each, field.name) for each in shown])
-                for field in fields(analysis.Signs)
+                name: np.array([getattr(each, name) for each in shown])
+                for name in analysis.Signs.__struct_fields__
             },
         )
 

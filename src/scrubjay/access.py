@@ -32,7 +32,7 @@ from scrubjay.model.jobs import Work, Worked
 from scrubjay.model.memory import Edition, Json, Kind, Memory, Result
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.pages import PAGE_LIMIT, Order, Page, Paged, every, paged
-from scrubjay.model.purposes import LawfulBasis, PurposeState, SetPurpose
+from scrubjay.model.purposes import PurposeState, SetPurpose
 from scrubjay.model.requests import (
     SYSTEM,
     AuditRequest,
@@ -469,6 +469,13 @@ class Access:
             self.check_covered(other, Grant.READ)
             self._engine.open(other, create=False)
 
+    def owns(self, scope: Scope) -> bool:
+        """Whether it is the key of the person whose memory it is: a person's, that may read.
+
+        Who administers can make no key that reads, and so none that passes for the owner's.
+        """
+        return self.holder.actor is Actor.USER and Grant.READ in self.holder.granted(scope)
+
     def freeze(
         self, scope: Scope, request: FreezeRequest, caller: Caller, *, informed: bool = False
     ) -> Freeze:
@@ -476,8 +483,7 @@ class Access:
 
         `informed` says that its owner was told before (Art. 18 (3) GDPR): then others may, too.
         """
-        own = informed or self.holder.actor is Actor.USER
-        if not own and self._engine.head(scope).frozen is Freeze.ALL:
+        if not (informed or self.owns(scope)) and self._engine.head(scope).frozen is Freeze.ALL:
             raise Forbidden(
                 "A restriction is lifted by its owner.",
                 hint="Ask at POST /v1/personal/lift: the owner is informed, and it waits for that.",
@@ -486,9 +492,7 @@ class Access:
 
     def set_purpose(self, scope: Scope, request: SetPurpose, caller: Caller) -> PurposeState:
         """Switch a purpose on or off; only a person allows one."""
-        if self.holder.actor is Actor.AGENT or (
-            request.on and request.basis is LawfulBasis.CONSENT and caller.actor is not Actor.USER
-        ):
+        if self.holder.actor is Actor.AGENT or (request.on and not self.owns(scope)):
             raise Forbidden("Consent is given by the person whose memory it is.")
         return self._engine.set_purpose(scope, request, caller)
 
@@ -578,7 +582,8 @@ class Access:
         found = next((one for one in self._keys.all() if one.id == request.key_id), None)
         if found is None or not within(found, self.holder):
             raise NotFound("There is no such key.", hint="GET /v1/keys lists them.")
-        if found.actor is Actor.USER and self.holder.actor is not Actor.USER:
+        reads = (Grant.READ in self.holder.granted_over(one) for one in found.all_scopes)
+        if found.actor is Actor.USER and not (self.holder.actor is Actor.USER and all(reads)):
             raise Forbidden(
                 "The key of a person is revoked by a person.",
                 hint="Its owner revokes it; nobody else can take the owner's rights away.",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ from scrubjay.model.results import Exhibit
 from scrubjay.model.scope import Quota
 from scrubjay.ports import (
     AskModel,
+    Blobs,
     Clock,
     Embedder,
     Extractor,
@@ -54,7 +56,7 @@ def build(
     store = make_store(settings, reach=reach, vfs=vfs)
     ports = Ports(
         store=store,
-        blobs=FileBlobs(settings.data / "blobs"),
+        blobs=make_blobs(settings),
         keyring=keyring(settings, clock, store),
         clock=clock,
         embedder=embedder or make_embedder(settings, clock),
@@ -76,13 +78,8 @@ def make_store(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = 
             lock_timeout=settings.lock_seconds,
             ballast_bytes=settings.ballast_bytes,
         )
-    try:
+    with _needing("postgres"):
         from scrubjay.adapters.stores.postgres.store import PostgresStore
-    except ModuleNotFoundError as error:
-        raise InvalidRequest(
-            "A store in PostgreSQL needs a package that is not installed.",
-            hint="pip install 'scrubjay[postgres]'",
-        ) from error
     return PostgresStore(
         settings.store,
         reach=reach,
@@ -91,6 +88,27 @@ def make_store(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = 
         pooler=settings.postgres.pooler,
         keep_seconds=settings.postgres.keep_seconds,
     )
+
+
+def make_blobs(settings: Settings) -> Blobs:
+    """The blobs the settings name: an object store, or files in the data folder."""
+    if not settings.blobs:
+        return FileBlobs(settings.data / "blobs")
+    with _needing("s3"):
+        from scrubjay.adapters.blobs.s3 import S3Blobs
+    return S3Blobs(settings.blobs)
+
+
+@contextmanager
+def _needing(extra: str) -> Iterator[None]:
+    """Context manager: a package that is missing is named by the extra that has it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise InvalidRequest(
+            f"These settings need the package {error.name}, which is not installed.",
+            hint=f"pip install 'scrubjay[{extra}]'",
+        ) from error
 
 
 def clock() -> Clock:

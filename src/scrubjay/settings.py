@@ -109,6 +109,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Default scope of commands."""
     store: str = ""
     """URL of the database that keeps the rows; nothing for files in the data folder."""
+    blobs: str = ""
+    """URL of the object store for index segments and long texts; nothing for the data folder."""
     postgres: PostgresSettings = PostgresSettings()
     lock_seconds: float = 30.0
     """Lock timeout of a writer, after which it raises Busy."""
@@ -198,6 +200,7 @@ class SettingField(Struct, frozen=True):
 KEYS: Final = (
     SettingField("scope", "local/default", "the scope of a command that names none", Scope),
     SettingField("store", None, "the database: postgres://user@host/name; files without it"),
+    SettingField("blobs", None, "the object store: s3://bucket/prefix; files without it"),
     SettingField("postgres.connections", 20, "most connections of a process", int, 2, 1_000),
     SettingField("postgres.pooler", False, "a pooler in transaction mode is in between", bool),
     SettingField(

@@ -26,7 +26,7 @@ from scrubjay.engine import Kernel
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.scope import Scope
 from scrubjay.service.issuer import Template, Trust
-from scrubjay.service.service import UNLIMITED, Options
+from scrubjay.service.service import UNLIMITED, Options, Rates
 from scrubjay.surfaces.mcp.routes import McpPaths
 from tests.serving import Running, serving
 from tests.support.engines import MemoryHome
@@ -332,3 +332,102 @@ def test_of_many_servers_on_one_home_killed_at_random_nothing_is_lost_and_none_s
         assert jay.verify().sound
     assert told
     assert set(told) <= kept
+
+
+# -- lines that are no messages ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "id"),
+    [
+        (b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"x": "\\ud83d"}}', 7),
+        (b'{"jsonrpc": "2.0", "id": "q", "method": "ping", "params": [1]}', "q"),
+        (b'{"jsonrpc": "2.0", "id": "\\ud83d", "method": "ping"}', None),
+        (b'{"jsonrpc": "2.0", "id": 7, "method": "ping"', None),
+        (b"\xff\xfe", None),
+        (b"[1, 2]", None),
+        (b"[" * 100_000, None),
+    ],
+    ids=["half an emoji", "wrong params", "half an id", "cut off", "no text", "a list", "deep"],
+)
+def test_a_line_that_is_no_message_is_answered_and_ends_nothing(tmp_path, line, id):
+    env = {**os.environ, "SCRUBJAY_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "scrubjay", "mcp"]
+    with subprocess.Popen(
+        command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        hello = {
+            "protocolVersion": REVISIONS["legacy"],
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        _write(server, {"id": 1, "method": "initialize", "params": hello})
+        assert json.loads(server.stdout.readline())["id"] == 1
+        _write(server, {"method": "notifications/initialized"})
+        server.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/x", "params": 3}\n')
+        server.stdin.write(b'{"jsonrpc": "2.0", "id": 3, "result": "\\ud83d"}\n')
+        server.stdin.write(line + b"\n")
+        server.stdin.flush()
+        _write(server, {"id": 2, "method": "ping"})
+        answers = [json.loads(server.stdout.readline())]
+        while answers[-1]["id"] != 2:
+            answers.append(json.loads(server.stdout.readline()))
+        assert [(one["id"], one["error"]["code"]) for one in answers[:-1]] == [(id, -32700)]
+        server.stdin.close()
+        assert server.wait() == 0
+
+
+# -- sessions of the older revision ------------------------------------------------------------
+
+
+def opening(running: Running, key: str) -> httpx2.Response:
+    """Begin a session by hand."""
+    hello = {
+        "protocolVersion": REVISIONS["legacy"],
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    return httpx2.post(f"{running.url}/mcp", json=message, headers=headed(key))
+
+
+def headed(key: str, session: str | None = None) -> dict[str, str]:
+    named = {} if session is None else {"Mcp-Session-Id": session}
+    return {
+        "Authorization": f"Bearer {key}",
+        "Accept": "application/json, text/event-stream",
+        **named,
+    }
+
+
+def alive(running: Running, key: str, session: str) -> bool:
+    message = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    found = httpx2.post(f"{running.url}/mcp", json=message, headers=headed(key, session))
+    return found.status_code == 200
+
+
+def test_a_key_that_opens_many_sessions_ends_its_own_and_nobody_elses(running, monkeypatch):
+    monkeypatch.setattr("scrubjay.surfaces.mcp.transport.SESSIONS", 6)
+    monkeypatch.setattr("scrubjay.surfaces.mcp.transport.SESSIONS_OF_A_KEY", 3)
+    mine, theirs = running.key("acme/alice"), running.key("acme/bob")
+    other = opening(running, theirs).headers["mcp-session-id"]
+    first = opening(running, mine).headers["mcp-session-id"]
+    opened = []
+    for _ in range(10):
+        opened.append(opening(running, mine).headers["mcp-session-id"])
+        assert alive(running, mine, first)  # one that is used is not the idlest
+    assert alive(running, theirs, other)
+    assert [alive(running, mine, one) for one in opened] == [False] * 8 + [True] * 2
+    assert opening(running, theirs).status_code == 200
+
+
+def test_opening_sessions_has_the_rate_of_writes(engine, home):
+    options = Options(rates=Rates(reads=0, writes=1, heavy=0, burst_seconds=3))
+    with serving(engine, home.clock, options, planes=[McpPaths()]) as running:
+        key = running.key("acme/alice")
+        statuses = [opening(running, key).status_code for _ in range(5)]
+        assert statuses.count(429) >= 1
+        assert statuses[:3] == [200] * 3
+        assert opening(running, running.key("acme/bob")).status_code == 200

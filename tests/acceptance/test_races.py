@@ -42,6 +42,7 @@ from tests.acceptance.opening import count_segments, left_over, words_left
 from tests.acceptance.peers import ALICE, Peer, Reached
 from tests.serving import serving
 from tests.support.engines import SqliteHome, home_settings
+from tests.support.objects import ObjectServer
 
 WRITERS = 16
 SECRET = "the spare key is under the third pot"
@@ -51,7 +52,7 @@ EAGER = Policy(segment_rows=0)
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[tuple[Peer, Peer]]:
+def processes(objects: ObjectServer) -> Iterator[tuple[Peer, Peer]]:
     """Two processes for all tests of a module; each test gives them a home of its own."""
     with Peer() as first, Peer() as second:
         yield first, second
@@ -59,8 +60,9 @@ def processes() -> Iterator[tuple[Peer, Peer]]:
 
 @pytest.fixture(params=["files", "postgresql"])
 def ram(request: pytest.FixtureRequest, ram: Path) -> Path:
-    """A home on files, and one whose rows and keys are in a database."""
+    """A home on files, and one whose rows, keys and blobs are in a database and an object store."""
     if request.param == "postgresql":
+        (ram / "blobs").write_text(request.getfixturevalue("bucket"))
         # Not dropped before the server ends: the processes still close what they had open.
         (ram / "store").write_text(request.getfixturevalue("postgres").database())
     return ram

@@ -9,6 +9,7 @@ import pytest
 
 from scrubjay.adapters import blobs
 from scrubjay.adapters.blobs.files import FileBlobs
+from scrubjay.adapters.blobs.s3 import S3Blobs
 from scrubjay.ports import Blobs
 from scrubjay.testing.blobs_contract import BlobsContract, OpenBlobs
 from tests.support.memory_blobs import MemoryBlobs
@@ -30,6 +31,14 @@ class TestFileBlobs(BlobsContract):
         return partial(FileBlobs, tmp_path / "blobs")
 
 
+class TestS3Blobs(BlobsContract):
+    tested = S3Blobs
+
+    @pytest.fixture
+    def open_blobs(self, bucket: str) -> OpenBlobs:
+        return partial(S3Blobs, bucket)
+
+
 def test_every_implementation_runs_the_contract() -> None:
     """One added to the package without a suite here fails this test."""
-    assert implementations(blobs, Blobs) == {TestFileBlobs.tested}
+    assert implementations(blobs, Blobs) == {TestFileBlobs.tested, TestS3Blobs.tested}

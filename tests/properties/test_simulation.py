@@ -42,6 +42,7 @@ from scrubjay.ports import Failpoint
 from tests.properties.ledger import REPEATED, Verb
 from tests.properties.stage import ALICE, BOB, Stage, expect_hits
 from tests.properties.worlds import MemoryWorld, PostgresWorld, RemoteWorld, World
+from tests.support.objects import ObjectServer
 from tests.support.postgres import PostgresServer
 
 engines = st.integers(0, 1)
@@ -484,14 +485,14 @@ class RemoteSimulation(Simulation):
 
 
 def test_two_nodes_on_postgresql_do_what_the_specification_does(
-    more: bool, postgres: PostgresServer
+    more: bool, postgres: PostgresServer, objects: ObjectServer
 ) -> None:
     """The same on a real server: every row, head, slot and tombstone as in the memory store."""
 
     class OnPostgres(Simulation):
         def make_worlds(self, seed: int, policy: Policy) -> list[World]:
             specified = MemoryWorld(seed, policy, with_slots=True)
-            return [specified, PostgresWorld(seed, policy, postgres)]
+            return [specified, PostgresWorld(seed, policy, postgres, objects)]
 
     steps = settings(
         max_examples=500 if more else 10,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from scrubjay.adapters.blobs.files import FileBlobs
+from scrubjay.adapters.blobs.s3 import S3Blobs
 from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.stores.memory_cluster import Fate, MemoryCluster, MemoryNode, Network
 from scrubjay.adapters.stores.postgres.store import PostgresStore
@@ -41,6 +42,7 @@ from tests.support.keyrings import file_keyring
 from tests.support.memory_blobs import MemoryBlobs
 from tests.support.memory_keyring import MemoryWrapper, memory_keyring
 from tests.support.networks import lossy
+from tests.support.objects import ObjectServer
 from tests.support.postgres import PostgresServer
 from tests.support.watched import Watch
 
@@ -404,13 +406,15 @@ class FusedPostgres(PostgresStore):
 
 
 class PostgresWorld(World):
-    """Two nodes on a real PostgreSQL server, with slots beside the rows."""
+    """Two nodes on real servers: PostgreSQL, with slots beside the rows, and S3."""
 
-    def __init__(self, seed: int, policy: Policy, server: PostgresServer) -> None:
+    def __init__(
+        self, seed: int, policy: Policy, server: PostgresServer, objects: ObjectServer
+    ) -> None:
         super().__init__(seed, policy)
         self._server = server
         self._url = server.database()
-        self._blobs = MemoryBlobs()
+        self._blobs = S3Blobs(objects.address())
         self._wrapper = MemoryWrapper(FakeClock("keyring").random)
         self._wrapper.found()
         self._stores = list[Store]()

@@ -136,10 +136,10 @@ class RemoteHome(MemoryHome):
 
 
 def home_settings(folder: Path) -> settings.Settings:
-    """The settings of a home; a file named `store` in it says which database has its rows."""
-    named = folder / "store"
-    found = settings.at_home(folder)
-    return replace(found, store=named.read_text()) if named.exists() else found
+    """The settings of a home; files named `store` and `blobs` say where those are instead."""
+    named = [folder / name for name in ("store", "blobs")]
+    given = {one.name: one.read_text() for one in named if one.exists()}
+    return replace(settings.at_home(folder), **given)
 
 
 class SqliteHome:

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -49,9 +50,11 @@ def as_server() -> dict[str, Any]:
 
 
 class PostgresServer:
-    """A server, with databases that tests make for themselves."""
+    """A server, or the standby of one, with databases that tests make for themselves."""
 
-    def __init__(self, *, durable: bool = False, **settings: str) -> None:
+    def __init__(
+        self, *, of: PostgresServer | None = None, durable: bool = False, **settings: str
+    ) -> None:
         base = RAM_DISK if RAM_DISK.is_dir() and not durable else None
         self.folder = Path(tempfile.mkdtemp(prefix="scrubjay-postgres-", dir=base))
         self.data = self.folder / "data"
@@ -61,7 +64,13 @@ class PostgresServer:
         self._numbers = itertools.count(1)
         if owner := as_server():
             shutil.chown(self.folder, **owner)
-        self._run("initdb", "--no-sync", "-A", "trust", "-U", "postgres", "-D", str(self.data))
+        data = str(self.data)
+        if of is None:
+            self._run("initdb", "--no-sync", "-A", "trust", "-U", "postgres", "-D", data)
+        else:
+            source = f"host={of.folder} user=postgres application_name=standby"
+            self._run("pg_basebackup", "-R", "-X", "stream", "-c", "fast", "-D", data, "-d", source)
+            self.settings["primary_conninfo"] = f"'{source}'"
         self.start()
 
     def start(self) -> None:
@@ -77,7 +86,14 @@ class PostgresServer:
     def kill(self) -> None:
         """Kill it as an accident would: every process of it."""
         leader = int((self.data / "postmaster.pid").read_text().split()[0])
-        os.killpg(leader, signal.SIGKILL)
+        children = Path(f"/proc/{leader}/task/{leader}/children").read_text().split()
+        for process in (leader, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+    def promote(self) -> None:
+        """Let a standby take over."""
+        self._run("pg_ctl", "-D", str(self.data), "-w", "promote")
 
     def end(self) -> None:
         """Stop it and remove its folder."""

@@ -60,7 +60,7 @@ THEMES: Final = (
     Theme("Plug in", "carapace", "tool carapace"),
     Theme("Serve", "serve", "serve keys plane mcp"),
     Theme("Agents", "agents", "init chat run memory"),
-    Theme("Own", "personal", "personal"),
+    Theme("Own", "personal", "personal privacy"),
     Theme("Measure", "evaluation", "eval"),
 )
 SUMMARIES: Final = Path(__file__).with_name("overview.txt")
@@ -75,6 +75,7 @@ GROUPS: Final = {
     "carapace": "Carapace: serve and set up its memory.",
     "memory": "Memory of a role file: list, clear, export, import, consolidate, reembed.",
     "personal": "Memory of a person: see, correct, restrict, export and destroy it.",
+    "privacy": "Privacy of an installation: records of processing.",
     "plane": "Memory plane of a Clawdapus pod.",
 }
 """Commands that are only made of others, with their help."""

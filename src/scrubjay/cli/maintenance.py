@@ -31,6 +31,7 @@ from scrubjay.model.results import Report
 from scrubjay.model.retention import Duplicates, Limit
 from scrubjay.model.rows import Due
 from scrubjay.model.scope import Scope
+from scrubjay.ports import Clock
 from scrubjay.settings import Settings
 
 
@@ -336,6 +337,7 @@ def examine(
                 told = f"The keys in {settings.keys} do not open the scope at {address}."
                 advice = "It was written with other keys: put those back to read it."
                 yield Finding("keys", told, advice)
+            yield from _requests(engine, clock)
             for scope in engine.scopes():
                 try:
                     yield from _scope(engine, scope, now)
@@ -344,6 +346,15 @@ def examine(
                     yield Finding(str(scope), error.message, error.hint)
     except ScrubjayError as error:
         yield Finding("data", error.message, error.hint)
+
+
+def _requests(engine: Kernel, clock: Clock) -> Iterator[Finding]:
+    """Requests of persons that are late, or nearly."""
+    from scrubjay.surfaces.personal.register import Register
+
+    for one in Register(engine, clock).alarms():
+        told = f"A request for {one.right} is due at {one.due_at:%Y-%m-%d %H:%M} UTC."
+        yield Finding(one.scope, told, f"Answer it, then `scrubjay personal answered {one.id}`.")
 
 
 def _service(url: str, now: datetime) -> Finding:

@@ -6,16 +6,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from scrubjay import codec
+from scrubjay import bootstrap, codec, files
 from scrubjay.cli import render
-from scrubjay.cli.home import confirm, installed, scope_of, settings
+from scrubjay.cli.home import (
+    confirm,
+    confirm_replace,
+    installed,
+    new_passphrase,
+    scope_of,
+    secret_line,
+    settings,
+)
 from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output, say
+from scrubjay.model.errors import NotFound
 from scrubjay.model.pages import Page
 from scrubjay.model.purposes import UsePurpose
+from scrubjay.settings import EmbedderName, Settings
 from scrubjay.surfaces.personal import records as told
+from scrubjay.surfaces.personal.categories import Category
 from scrubjay.surfaces.personal.library import PersonalMemory
 from scrubjay.surfaces.personal.operations import OPERATIONS, PersonalOperation
 
@@ -96,6 +109,67 @@ def purpose(
 
 
 @command(
+    "personal export",
+    Option("--output -o", "File to write.", Path, required=True),
+    fields(told.ExportMemories, "format -f", "categories --category -c", "recipient"),
+    Option("--passphrase", "Ask for a passphrase that seals it; without a terminal, on stdin."),
+    YES,
+    SCOPE,
+    JSON,
+)
+def export(
+    *,
+    output: Path,
+    passphrase: bool = False,
+    yes: bool = False,
+    scope: str | None = None,
+    **given: Any,
+) -> Output:
+    """Export everything, or some categories, to a file; sealed, if it is given a reader.
+
+    Example: scrubjay personal export -o alice.age --recipient age1…
+    """
+    confirm_replace(output, yes=yes)
+    words = new_passphrase() if passphrase else None
+    with _memory(scope) as me, render.progress("Exporting") as progress:
+        number = me.export(output, passphrase=words, progress=progress, **given)
+    readable = words is None and "recipient" not in given
+    sentence = f"Exported {render.plural(number, 'memory')}"
+    sentence += ", readable by anyone." if readable else ", sealed."
+    return Output({"file": str(output), "memories": number}, partial(say, sentence))
+
+
+@command(
+    "personal import",
+    Option("FILE", "File that export wrote.", Path, required=True),
+    Option("--identity", "File with the age identity that opens it.", Path),
+    Option("--passphrase", "Ask for the passphrase that opens it; on stdin without a terminal."),
+    SCOPE,
+    JSON,
+)
+def load(
+    file: Path,
+    *,
+    identity: Path | None = None,
+    passphrase: bool = False,
+    scope: str | None = None,
+) -> Output:
+    """Import an export, all of it or nothing; what was forgotten here stays forgotten.
+
+    Example: scrubjay personal import alice.age --identity key.txt
+    """
+    opening = {"passphrase": secret_line("The passphrase of the file: ")} if passphrase else {}
+    if identity is not None:
+        lines = files.read(identity).decode(errors="replace").splitlines()
+        named = (line for line in lines if line.startswith("AGE-SECRET-KEY-"))
+        opening["identity"] = next(named, "")
+    with _memory(scope, create=True) as me:
+        result = me.import_(content=files.read(file), **opening)
+    sentence = f"Imported {render.plural(result.loaded, 'memory')}; {result.known:,} were known."
+    return Output(result, partial(say, sentence))
+
+
+@command(
     "personal forget",
     Option("ID…", "Ids of the memories to erase.", str, name="memory_ids", many=True),
     Option("--session", "Session to erase.", str, name="session_id", metavar="NAME"),
@@ -141,3 +215,52 @@ def destroy(*, yes: bool = False, scope: str | None = None) -> Output:
         confirm(f"This destroys everything of {name}, for good.", yes=yes, word=name)
         gone = me.destroy(confirmation_token=token)
     return Output(gone, partial(say, f"Destroyed {gone.records_deleted:,} records of {name}."))
+
+
+# -- records of processing -------------------------------------------------------------------------
+
+
+@command("privacy report", SCOPE, JSON)
+def report(*, scope: str | None = None) -> Output:
+    """Show the records of processing (Art. 30), made from the live configuration.
+
+    Example: scrubjay privacy report --scope acme/alice
+    """
+    found = settings()
+    told: dict[str, Any] = {
+        "purposes": _purposes(found, scope),
+        "data": [one.value for one in Category],
+        "recipients": _recipients(found),
+        "retention": {
+            "erased_rows_days": found.drop_days,
+            "superseded_days": found.superseded_days,
+            "root_key_days": found.root_days,
+        },
+        "security": "AES-256-GCM; a key per scope and collection, wrapped apart from the data",
+    }
+    shown = {name: codec.to_json(one).decode() for name, one in told.items()}
+    return Output(told, lambda: render.facts(shown))
+
+
+def _recipients(found: Settings) -> list[dict[str, str]]:
+    """Who is given anything, as it is configured now."""
+    told = [{"who": "hosting", "gets": "ciphertext", "where": found.store or str(found.data)}]
+    named = {"embedder": found.openai.url, "model": found.extraction.url}
+    if found.embedder is not EmbedderName.OPENAI:
+        del named["embedder"]
+    gets = {"embedder": "text of memories and questions", "model": "turns"}
+    return told + [
+        {"who": who, "gets": gets[who], "where": urlsplit(url).hostname or ""}
+        for who, url in named.items()
+        if url
+    ]
+
+
+def _purposes(found: Settings, scope: str | None) -> list[Any]:
+    """Each purpose as it is in a scope; without one that exists, as it is by default."""
+    try:
+        with _memory(scope) as me:
+            return [codec.plain(one) for one in me.purposes()]
+    except NotFound:
+        asked = bootstrap.ASKED_FIRST if found.consent else frozenset[UsePurpose]()
+        return [{"purpose": one.value, "on": one not in asked} for one in UsePurpose]

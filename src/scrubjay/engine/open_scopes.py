@@ -7,8 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
+from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from inspect import isfunction
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.engine_ports import Ports
@@ -20,7 +22,7 @@ from scrubjay.model.requests import NOTHING, USER, Caller, Destroy, NoFields
 from scrubjay.model.results import DestroyToken, Erasure, Holdings, RootRotated, Rotated
 from scrubjay.model.rows import Head
 from scrubjay.model.scope import Scope
-from scrubjay.ports import Progress, Shared, no_progress
+from scrubjay.ports import Progress, Shared, no_progress, patience
 
 
 class LazyModule:
@@ -322,3 +324,27 @@ class OpenScopes:
             self._closed = True
             self._opened.clear()
             self._ports.store.close()
+
+
+# -- the waits of a verb -----------------------------------------------------------------------
+
+Class = TypeVar("Class", bound=type)
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def bounded(verbs: Class) -> Class:
+    """The class with every public method under `patience`: its waits are bounded together."""
+    for name in dir(verbs):
+        if not name.startswith("_") and isfunction(verb := getattr(verbs, name)):
+            setattr(verbs, name, _patient(verb))
+    return verbs
+
+
+def _patient(verb: Callable[Given, Result]) -> Callable[Given, Result]:
+    @wraps(verb)
+    def waiting(*args: Given.args, **named: Given.kwargs) -> Result:
+        with patience():
+            return verb(*args, **named)
+
+    return waiting

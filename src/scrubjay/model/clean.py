@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from scrubjay.model.text import lazy_pattern
+
 MOST_MARKS = 4
 """Maximum number of combining marks on one letter; more would paint over other lines."""
 
@@ -26,7 +28,7 @@ _INVISIBLE_BEYOND = (
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff"  # tags, further selectors, private planes
     + "".join(chr(plane << 16 | 0xFFFE) + chr(plane << 16 | 0xFFFF) for plane in range(1, 15))
 )
-_ESCAPE_SEQUENCE = re.compile(
+_ESCAPE_SEQUENCE = lazy_pattern(
     # ECMA-48. A string (OSC, DCS, SOS, PM, APC) whose end is missing loses only its introducer and
     # its numbers: the words behind it are the text. The `+` behind a repeat keeps time linear.
     "(?:\x1b[\\]PX^_]|[\x90\x98\x9d-\x9f])"
@@ -35,18 +37,18 @@ _ESCAPE_SEQUENCE = re.compile(
     "|\x1b(?:[ -/]++[0-~]?|[0-Z\\\\c|}~])"  # character sets, and functions of two characters
 )
 # Two classes instead of one: a class within the first plane is looked up, not searched.
-_DELETED = re.compile(f"[{_INVISIBLE}]")
-_DELETED_BEYOND = re.compile(f"[{_INVISIBLE_BEYOND}]")
-_BEYOND = re.compile("[\U00010000-\U0010ffff]")
-_BREAK = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_DELETED = lazy_pattern(f"[{_INVISIBLE}]")
+_DELETED_BEYOND = lazy_pattern(f"[{_INVISIBLE_BEYOND}]")
+_BEYOND = lazy_pattern("[\U00010000-\U0010ffff]")
+_BREAK = lazy_pattern("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _UNIT_SEPARATOR = "\x1f"
 _BRAILLE_BLANK = "\u2800"
 
 _JOINERS = "\u200c\u200d"
 _STYLES = "\ufe0e\ufe0f"
-_JOINED = re.compile(f"[{_JOINERS}{_STYLES}]+")
+_JOINED = lazy_pattern(f"[{_JOINERS}{_STYLES}]+")
 _KEYCAP = "\u20e3"
-_EMOJI = re.compile(
+_EMOJI = lazy_pattern(
     "[\xa9\xae\u203c\u2049\u2122\u2139\u2194-\u2199\u21a9\u21aa\u231a\u231b\u2328\u23cf"
     "\u23e9-\u23f3\u23f8-\u23fa\u24c2\u25aa\u25ab\u25b6\u25c0\u25fb-\u25fe\u2600-\u27bf"
     "\u2934\u2935\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55\u3030\u303d\u3297\u3299"
@@ -54,34 +56,34 @@ _EMOJI = re.compile(
 )
 # Scripts in which a joiner changes the shape of letters, and so belongs to the spelling: Arabic and
 # its kin, Mongolian, and the scripts of South and Southeast Asia that stack consonants.
-_JOINING = re.compile(
+_JOINING = lazy_pattern(
     "[\u0600-\u07ff\u0840-\u086f\u0870-\u0dff\u0f00-\u109f\u1780-\u17ff\u1800-\u18af"
     "\u1a20-\u1aaf\u1b00-\u1bff\ua840-\ua87f\ua8e0-\ua8ff\ua980-\ua9df\ufb50-\ufdcf\ufdf0-\ufdff"
     "\ufe70-\ufefe\U00010a00-\U00010aff\U00010b80-\U00010baf\U00010d00-\U00010d3f"
     "\U00010f30-\U00010fff\U00011000-\U00011c6f\U0001e900-\U0001e95f]"
 )
-_MANY_MARKS = re.compile(rf"[^\w\s!-~]{{{MOST_MARKS + 1}}}")
+_MANY_MARKS = lazy_pattern(rf"[^\w\s!-~]{{{MOST_MARKS + 1}}}")
 """Where there may be too many combining marks: they are neither of a word nor printable ASCII."""
 
-_MARKS = re.compile(
+_MARKS = lazy_pattern(
     r"(?:>\ ?|[-*+](?:\ |$)|\#{1,6}(?:\ |$)|`{3,}\ ?|~{3,}\ ?|<!--\ ?|\|\ ?|(?:[-*_=]\ ?){3,}$)+",
     re.VERBOSE,
 )
-_NUMBERED = re.compile(r"([0-9]{1,9})[.)](?= |$)")
-_ROLE = re.compile(r"(?i)((?:system|assistant|user|human|developer|tool|function|model|ai)\s?):")
+_NUMBERED = lazy_pattern(r"([0-9]{1,9})[.)](?= |$)")
+_ROLE = lazy_pattern(r"(?i)((?:system|assistant|user|human|developer|tool|function|model|ai)\s?):")
 # One character of each token is enough to break it. The look-arounds see only characters that are
 # not themselves replaced, and so a second run finds nothing the first has made.
-_TEMPLATE = re.compile(
+_TEMPLATE = lazy_pattern(
     r"(?i)<(?=\||/?(?:s|sys|start_of_turn|end_of_turn)>|/?mem-"
     r"|/?(?:memory|memories|system|assistant|user|human|tool|function)\b)|(?<=\|)>|\[(?=/?inst\])"
 )
 _HARMLESS = {"<": "\u2039", ">": "\u203a", "[": "("}
-_SCHEME = re.compile(r"(?i)\b(javascript|vbscript|data(?=:[a-z0-9.+/-]{0,100}[;,])):")
+_SCHEME = lazy_pattern(r"(?i)\b(javascript|vbscript|data(?=:[a-z0-9.+/-]{0,100}[;,])):")
 _COLON = "\u2236"
 """A ratio sign: reads as a colon, ends neither a role nor a scheme."""
 
-_ADDRESS = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{0,31}:[/\\]{2,}(?:[^\s/\\?#]*@)?([^\s/\\?#@]+)\S*")
-_BARE_HOST = re.compile(r"(?i)\b(www\.[^\s/?#]+)\S*")
+_ADDRESS = lazy_pattern(r"(?i)\b[a-z][a-z0-9+.-]{0,31}:[/\\]{2,}(?:[^\s/\\?#]*@)?([^\s/\\?#@]+)\S*")
+_BARE_HOST = lazy_pattern(r"(?i)\b(www\.[^\s/?#]+)\S*")
 
 
 def clean(text: str) -> str:

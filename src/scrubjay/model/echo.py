@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
+from scrubjay.model.text import lazy_pattern
+
 GAP: Final = "[…]"
 """Stands in the own words where a quotation was."""
 BLOCK_CHARS: Final = 1_500
@@ -33,18 +35,18 @@ _UNCLOSED: Final = 64
 _MOST: Final = 2_000
 """From so many openings or quotations on, what follows is one; further marks are not looked at."""
 
-_OPENING: Final = re.compile(
+_OPENING: Final = lazy_pattern(
     r"```|~~~"
     r"|^[ \t]*<([A-Za-z][\w:.-]{0,63})(?:[ \t][^<>\n]{0,300})?>"
     r"|^[ \t]*[-=#*]{2,}[ \t]*BEGIN\b",
     re.MULTILINE,
 )
-_END: Final = re.compile(r"^[ \t]*[-=#*]{2,}[ \t]*END\b.*$", re.MULTILINE)
-_LINES: Final = re.compile(r"^[ \t]*>.*(?:\n[ \t]*>.*)*", re.MULTILINE)
-_MARK: Final = re.compile(r'["“”„«»「」『』]')
+_END: Final = lazy_pattern(r"^[ \t]*[-=#*]{2,}[ \t]*END\b.*$", re.MULTILINE)
+_LINES: Final = lazy_pattern(r"^[ \t]*>.*(?:\n[ \t]*>.*)*", re.MULTILINE)
+_MARK: Final = lazy_pattern(r'["“”„«»「」『』]')
 _CLOSES: Final = {"“": "”", "„": "“”", "«": "»", "»": "«", "「": "」", "『": "』", '"': '"'}
-_INTRODUCTION: Final = re.compile(rf"\s*+[^\n]{{1,{_EDGE_CHARS}}}[?:\uff1f\uff1a][ \t\r]*(?=\n)")
-_PARAGRAPHS: Final = re.compile(r"\n[ \t\r]*\n\s*")
+_INTRODUCTION: Final = lazy_pattern(rf"\s*+[^\n]{{1,{_EDGE_CHARS}}}[?:\uff1f\uff1a][ \t\r]*(?=\n)")
+_PARAGRAPHS: Final = lazy_pattern(r"\n[ \t\r]*\n\s*")
 
 Span = tuple[int, int]
 
@@ -171,26 +173,26 @@ def _typed(text: str) -> Iterator[Span]:
 
 _BLOCK_BEGIN: Final = "--- BEGIN MEMORY"
 _BLOCK_END: Final = "--- END MEMORY ---"
-_MARKER: Final = re.compile(r"--- (?:BEGIN MEMORY\b|END MEMORY ---)")
+_MARKER: Final = lazy_pattern(r"--- (?:BEGIN MEMORY\b|END MEMORY ---)")
 _MARKER_CHARS: Final = 300
 """A marker line is no longer than this, and indented by no more than a few characters."""
 _INDENT: Final = 8
 _MARKERS: Final = 2_000
 """Maximum number of markers read in one text: a proxy writes two."""
 _DASH: Final = "[-\u2010-\u2015\u2212]"
-_LAST_DASH: Final = re.compile(f"(?i)(?<={_DASH}{{2}}){_DASH}(?= ?(?:BEGIN|END) MEMORY)")
-_LABELS: Final = re.compile(r"^\[(?:kind|source|ts|score)=[^\]\n]*\][ \t]*$", re.MULTILINE)
+_LAST_DASH: Final = lazy_pattern(f"(?i)(?<={_DASH}{{2}}){_DASH}(?= ?(?:BEGIN|END) MEMORY)")
+_LABELS: Final = lazy_pattern(r"^\[(?:kind|source|ts|score)=[^\]\n]*\][ \t]*$", re.MULTILINE)
 _CONTEXT: Final = "[Runtime context for this invocation."
 _CONTEXT_CHARS: Final = 400
-_SENTENCE: Final = re.compile(r"[^.!?。\uff01\uff1f\n]*[.!?。\uff01\uff1f\n]*")
-_PLAIN: Final = re.compile(r"\W+")
-_CLAUSE: Final = re.compile(r"[^.!?;。\uff01\uff1f\uff1b\n]*[.!?;。\uff01\uff1f\uff1b\n]*")
+_SENTENCE: Final = lazy_pattern(r"[^.!?。\uff01\uff1f\n]*[.!?。\uff01\uff1f\n]*")
+_PLAIN: Final = lazy_pattern(r"\W+")
+_CLAUSE: Final = lazy_pattern(r"[^.!?;。\uff01\uff1f\uff1b\n]*[.!?;。\uff01\uff1f\uff1b\n]*")
 _MARKS: Final = (
     '.!?;:,"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014\u3002\uff01\uff1f\uff1b\uff1a\uff0c\n'
 )
-_PIECE: Final = re.compile(f"[^{_MARKS}]*[{_MARKS}]*")
+_PIECE: Final = lazy_pattern(f"[^{_MARKS}]*[{_MARKS}]*")
 """What stands between marks: of "You said: …", what was said."""
-_ABBREVIATED: Final = re.compile(r"(?:^|\W)(?:[^\W\d_]|[A-Z]\w{1,3})\.$")
+_ABBREVIATED: Final = lazy_pattern(r"(?:^|\W)(?:[^\W\d_]|[A-Z]\w{1,3})\.$")
 _ABBREVIATION_CHARS: Final = 12
 _SENTENCE_CHARS: Final = 400
 SHORTEST: Final = 20

@@ -18,7 +18,7 @@ Order = tuple[int | str, ...]
 PAGE_LIMIT: Final = 10_000
 """Maximum number of entries of a page."""
 Cursor = Annotated[
-    Annotated[str, Meta(min_length=1, max_length=65_536)] | None,
+    Annotated[str, Meta(min_length=1, max_length=65_536, pattern=r"\S")] | None,
     Meta(
         description="Pagination cursor: the `next_cursor` of the page before this one; None for "
         "the first page."

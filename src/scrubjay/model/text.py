@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, KeysView, Mapping, ValuesView
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
-from typing import Annotated, Any, Final, TypeVar, get_type_hints
+from typing import Annotated, Any, Final, TypeVar, cast, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct, ValidationError
@@ -39,6 +39,29 @@ _ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$(?!\n)"
 _STAMPED_KEY = re.compile(r"(once-[0-9a-f]{32})-[0-9a-f]{32}")
 _PLACE: Final = re.compile(r"`\$\.(\w+)|field `(\w+)`")
 """Where msgspec says which field is wrong."""
+
+# -- regular expressions -------------------------------------------------------------------
+
+_SEARCHES: Final = ("search", "match", "fullmatch", "sub", "split", "findall", "finditer")
+
+
+class _LazyPattern:
+    """Regular expression that is compiled when it is first used."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._source = pattern, flags
+
+    def __getattr__(self, name: str) -> Any:
+        compiled = re.compile(*self._source)
+        for method in _SEARCHES:  # from now on as quick as those of the compiled one
+            setattr(self, method, getattr(compiled, method))
+        return getattr(compiled, name)
+
+
+def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """A regular expression that a command pays for only if it uses it."""
+    return cast("re.Pattern[str]", _LazyPattern(pattern, flags))
+
 
 # -- the types of fields -------------------------------------------------------------------
 

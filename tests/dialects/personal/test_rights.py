@@ -260,6 +260,24 @@ def test_no_act_of_an_administrator_blocks_the_owners_destroy(hindered: Any) -> 
     assert destroyed(alice)["destroyed"] is True
 
 
+def test_an_administrator_makes_no_key_that_passes_for_the_owners(alice: Person) -> None:
+    alice.store(TEA)
+    alice.owner.do("restrict")
+    told = {"name": "x", "scopes": [alice.scope], "as_actor": "user"}
+    refused = alice.admin.send("/v1/keys", told | {"grants": ["admin", "read"]})
+    assert refused.status_code == 403
+    made = alice.admin.send("/v1/keys", told | {"grants": ["admin"]}).json()["token"]
+    false = type(alice.owner)(alice.owner.url, made)
+    own = alice.owner.send("/v1/key", method="GET").json()["id"]
+    assert false.send(f"/v1/keys/{own}", method="DELETE").status_code == 403
+    assert false.send("/v1/freeze", {"level": "none"}).status_code == 403
+    notice = false.do("lift")["notice_id"]
+    assert false.look("notices")["data"][0]["read"] is False
+    assert false.refused("lift", notice_id=notice)[0] == 428
+    assert false.refused("purposes", purpose="model", on=True)[0] == 403
+    assert false.refused("retrieve", query="tea")[0] == 403
+
+
 def test_an_owner_can_revoke_the_own_key(alice: Person) -> None:
     own = alice.owner.send("/v1/key", method="GET").json()["id"]
     assert alice.owner.send(f"/v1/keys/{own}", method="DELETE").status_code == 200

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, repeat
+from threading import Event
 
 import pytest
 from msgspec.structs import replace
@@ -20,7 +22,7 @@ from scrubjay.ports import SlotPlace
 from tests.support.engines import RemoteHome
 from tests.support.memory_keyring import MemoryWrapper
 from tests.support.networks import counting
-from tests.unit.engine.scene import ALICE
+from tests.unit.engine.scene import ALICE, BOB
 
 
 def fates(*first: Fate) -> Network:
@@ -180,9 +182,14 @@ class FarWrapper(MemoryWrapper):
         self.found()
         self.down = False
         self.asked = 0
+        self.at_once: list[str] = []
+        self.answers = Event()
+        self.answers.set()
 
     def unwrap(self, place: SlotPlace, slot: bytes) -> bytes:
         self.asked += 1
+        self.at_once.append(place.purpose)
+        self.answers.wait(10)
         if self.down:
             raise KeyUnavailable("The key service does not answer.")
         return super().unwrap(place, slot)
@@ -225,3 +232,47 @@ def test_an_unwrapped_key_is_asked_for_again_only_when_its_time_is_over(
     home.clock.advance(seconds=61)
     contents(engine)
     assert before < wrapper.asked <= before + 4
+
+
+def test_many_threads_that_need_a_key_at_once_ask_for_it_once(
+    far: tuple[RemoteHome, FarWrapper, Kernel],
+) -> None:
+    """A key service throttles whoever asks sixteen times for what one answer would tell."""
+    home, wrapper, engine = far
+    home.clock.advance(seconds=61)
+    before = wrapper.asked
+    wrapper.answers.clear()
+    with ThreadPoolExecutor(16) as pool:
+        asked = [pool.submit(contents, engine) for _ in range(16)]
+        while wrapper.asked == before:
+            pass
+        wrapper.answers.set()
+        assert [one.result() for one in asked] == [["tea"]] * 16
+    assert len(wrapper.at_once) == wrapper.asked
+    recent = wrapper.at_once[before:]
+    assert len(recent) == len(set(recent)), "no slot twice"
+
+
+def test_a_rotation_that_the_key_service_throttles_goes_on_where_it_was_cut_off(
+    far: tuple[RemoteHome, FarWrapper, Kernel],
+) -> None:
+    _, wrapper, engine = far
+    engine.retain(BOB, Retain("coffee"))
+    rewrap, left = wrapper.rewrap, 2
+
+    def throttled(place: SlotPlace, slot: bytes) -> bytes:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyUnavailable("Slow down.")
+        return rewrap(place, slot)
+
+    wrapper.rewrap = throttled  # type: ignore[method-assign]
+    with pytest.raises(KeyUnavailable):
+        engine.rotate_root()
+    assert contents(engine) == ["tea"], "half of the slots are under either generation"
+    assert list(wrapper.generations()) == [1, 2]
+    del wrapper.rewrap
+    assert engine.rotate_root().generation == 2, "no third one is begun"
+    assert list(wrapper.generations()) == [2]
+    assert contents(engine) == ["tea"]

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay.engine import Kernel
-from scrubjay.engine.scope.plaintext_cache import PlaintextCache
+from scrubjay.engine.scope.scope_keys import PlaintextCache
 from scrubjay.model.errors import Destroyed
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.requests import Destroy

@@ -179,12 +179,12 @@ class LedgerVerbs(OpenScopes):
         """List the sessions, the most recently active first."""
         from scrubjay.engine.search import (  # load numpy, which many never need
             open_index,
-            session_list,
+            overview,
         )
 
         opened = self._look(scope, caller)
         try:
-            return session_list.sessions(opened, self._indexed(scope), request, actor=caller.actor)
+            return overview.sessions(opened, self._indexed(scope), request, actor=caller.actor)
         finally:
             open_index.let_go(self._shelf.trim())
 

@@ -18,6 +18,8 @@ _READ_TRIES: Final = 3
 _PAGE: Final = 256
 _MOST_HELD: Final = 4096
 _KEY_BYTES: Final = 32
+_ASKING: Final = 64
+"""How many different keys are unwrapped at once by a wrapper that is asked from afar."""
 _T = TypeVar("_T")
 Owners = Callable[[str], Scope | None]
 
@@ -32,6 +34,7 @@ class Keyring:
         self._held: OrderedDict[bytes, tuple[bytes, float]] = OrderedDict()
         """Bounded cache of unwrapped keys by slot, for a wrapper that is asked from afar."""
         self._mutex = threading.Lock()
+        self._asking = [threading.Lock() for _ in range(_ASKING)]
 
     @property
     def place(self) -> str:
@@ -64,17 +67,19 @@ class Keyring:
         seconds = self.wrapper.seconds
         if seconds == inf:  # it is at hand, and asking costs microseconds
             return self.wrapper.unwrap(place, slot)
-        now = self._clock.monotonic()
-        with self._mutex:
-            key, until = self._held.get(slot, (b"", -inf))
-            if now < until:
-                return key
-        key = self.wrapper.unwrap(place, slot)
-        with self._mutex:
-            self._held[slot] = key, now + seconds
-            self._held.move_to_end(slot)
-            while len(self._held) > _MOST_HELD:
-                self._held.popitem(last=False)
+        # Of many threads that need a key at once, one asks; others wait for its answer.
+        with self._asking[hash(slot) % _ASKING]:
+            now = self._clock.monotonic()
+            with self._mutex:
+                key, until = self._held.get(slot, (b"", -inf))
+                if now < until:
+                    return key
+            key = self.wrapper.unwrap(place, slot)
+            with self._mutex:
+                self._held[slot] = key, now + seconds
+                self._held.move_to_end(slot)
+                while len(self._held) > _MOST_HELD:
+                    self._held.popitem(last=False)
         return key
 
     def add(self, address: str, purpose: str, key: bytes, owner: Scope | None = None) -> bytes:

@@ -17,10 +17,9 @@ from scrubjay import vault
 from scrubjay.engine.scope import pending_blobs
 from scrubjay.engine.scope.audit_trail import AuditTrail
 from scrubjay.engine.scope.engine_ports import Ports
-from scrubjay.engine.scope.plaintext_cache import PlaintextCache
 from scrubjay.engine.scope.provisions import LongBody, Need, Provisions
 from scrubjay.engine.scope.quota import QuotaCheck, quota_of
-from scrubjay.engine.scope.scope_keys import ScopeKeys, slot
+from scrubjay.engine.scope.scope_keys import PlaintextCache, ScopeKeys, slot
 from scrubjay.engine.scope.sealed_values import Counters, ScopeLimits
 from scrubjay.model import records, turns
 from scrubjay.model.echo import plain_words

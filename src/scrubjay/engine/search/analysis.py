@@ -19,12 +19,14 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain, pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
+from scrubjay.model.text import lazy_pattern
 from scrubjay.model.words import WordCache
 
 if TYPE_CHECKING:
@@ -57,15 +59,15 @@ _UNSPACED = (
 # Accents, and the vowel signs of the scripts of India, which are parts of their words.
 _COMBINING = "\u0300-\u036f\u0900-\u0963\u0971-\u0dff\u200c\u200d"
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:(?<=[0-9])[.,][0-9]+|'[a-z0-9]+)*")
-_WORD = re.compile(
+_WORD = lazy_pattern(
     rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\W_])(?:(?![{_UNSPACED}])[\w{_COMBINING}])*"
     rf"(?:(?<=\d)[.,]\d+|'[^\W_{_UNSPACED}]+)*"
 )
-_UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
-_MARKS = re.compile(r"([^\w\x00-\x7f]{64})[^\w\x00-\x7f]+")
-_PROPER_NAME = re.compile(r"(?<=[\w,;:] )['\"(]?([A-ZÀ-ÖØ-ÞА-ЯЁ][^\W\d_]{2,})")
+_UNSPACED_START = lazy_pattern(rf"[{_UNSPACED}]")
+_MARKS = lazy_pattern(r"([^\w\x00-\x7f]{64})[^\w\x00-\x7f]+")
+_PROPER_NAME = lazy_pattern(r"(?<=[\w,;:] )['\"(]?([A-ZÀ-ÖØ-ÞА-ЯЁ][^\W\d_]{2,})")
 _APOSTROPHES = str.maketrans("\u2019\u02bc\uff07", "'''")
-_KANA = re.compile("[\u3041-\u30fa]")
+_KANA = lazy_pattern("[\u3041-\u30fa]")
 _SCRIPTS = (
     ("russian", "\u0400", "\u04ff"),
     ("greek", "\u0370", "\u03ff"),
@@ -85,13 +87,12 @@ _LETTERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Query term, with the similar terms that may replace it."""
 
     term: str
     weight: float = 1.0
-    near: Mapping[str, float] = field(default_factory=dict)
+    near: Mapping[str, float] = {}
     telling: float = 1.0
     """How much sharing it tells: a word of small talk next to nothing, whatever its frequency."""
     name: str | None = None
@@ -391,14 +392,13 @@ SEEN_CHARS = 1000
 """Characters that are read; signs occur early in a long text."""
 LONGEST_INSTRUCTION = 400
 
-_SIGN_WORD = re.compile(r"\w+")
-_DIGIT = re.compile(r"\d")
+_SIGN_WORD = lazy_pattern(r"\w+")
+_DIGIT = lazy_pattern(r"\d")
 _DIGITS = "digits"
 _HINTS: Final = ("times", "time_hints", "instruction_hints", "preference_hints", _DIGITS)
 
 
-@dataclass(frozen=True, slots=True)
-class Signs:
+class Signs(Struct, frozen=True):
     """Surface features of one text, such as naming a time or being a question."""
 
     timed: bool = False

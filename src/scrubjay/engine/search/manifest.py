@@ -16,9 +16,11 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.scope import pending_blobs
@@ -42,8 +44,7 @@ Packed = TypeVar("Packed")
 Unpacked = TypeVar("Unpacked")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentBlobs:
+class SegmentBlobs(Struct, frozen=True, kw_only=True):
     """One segment: the blobs of its three parts, and its deleted rows."""
 
     columns: str
@@ -57,8 +58,7 @@ class SegmentBlobs:
         return self.columns, self.postings, self.vectors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(Struct, frozen=True, kw_only=True):
     """The segments of a scope, oldest first."""
 
     id: str
@@ -167,13 +167,12 @@ def write(opened: OpenScope, tx: Tx, manifest: Manifest | None) -> None:
         tx.set_value(NAME, None)
         return
     nonce = opened.ports.clock.random(vault.NONCE_BYTES)
-    raw = json.dumps(asdict(manifest)).encode()
+    raw = json.dumps(to_builtins(manifest)).encode()
     seal = sealer(opened, manifest.epoch)
     tx.set_value(NAME, seal.seal(raw, row_id=_PLACE, version=0, nonce=nonce))
 
 
-@dataclass(frozen=True, slots=True)
-class _SealedSegment:
+class _SealedSegment(Struct, frozen=True):
     """A segment, sealed and ready to be written."""
 
     listed: SegmentBlobs

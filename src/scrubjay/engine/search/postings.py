@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate, chain, repeat
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from scrubjay.engine.search.analysis import Wanted
@@ -72,8 +72,7 @@ class TermRows(Protocol):
         """For each term the rows that hold it, ascending, and how often each does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Postings:
+class Postings(Struct, frozen=True, kw_only=True):
     """Rows that no longer change: `rows[starts[i]:starts[i + 1]]` hold the term of `keys[i]`."""
 
     keys: Keys
@@ -199,8 +198,7 @@ def _join(arrays: Sequence[NDArray[Number]]) -> NDArray[Number]:
     return np.concatenate(arrays) if arrays else np.empty(0, np.uint32)
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """Match of every row with a query: BM25, and coverage, the share of its information.
 
     Terms that no row holds are left out of the coverage, so that a typing error does not lower it.
@@ -220,8 +218,7 @@ class Match:
     """The names no row holds as they are spelled."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Struct, frozen=True):
     """All parts of one scope, their rows numbered through; made once, for many questions."""
 
     parts: Sequence[TermRows]

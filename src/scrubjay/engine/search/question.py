@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from scrubjay.engine.search.analysis import normalize, pattern
 from scrubjay.engine.search.sounds import same_name
+from scrubjay.model.text import lazy_pattern
 
 NONE = -1
 """The code of no session, no speaker; the row of no neighbor."""
@@ -29,13 +32,12 @@ USER_NAMES = frozenset(_USERS.split())
 ASSISTANT_NAMES = frozenset(_ASSISTANTS.split())
 SHORTEST_NICKNAME = 3
 
-_WORD = re.compile(r"[^\W_]+")
-_HAN = re.compile("[\u3400-\u9fff]{3,4}")
-_CASE_ENDING = re.compile("(?<=[а-я]{2})(?:[аоуыиеьюя]|ом|ем|ой|ей|ою|ею)$")
+_WORD = lazy_pattern(r"[^\W_]+")
+_HAN = lazy_pattern("[\u3400-\u9fff]{3,4}")
+_CASE_ENDING = lazy_pattern("(?<=[а-я]{2})(?:[аоуыиеьюя]|ом|ем|ой|ей|ою|ею)$")
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """A span of time: from `start` up to, not including, `end`."""
 
     start: datetime
@@ -44,8 +46,7 @@ class Window:
     """Whether it is a day people do not mistake, such as yesterday."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedQuery:
+class ParsedQuery(Struct, frozen=True, kw_only=True):
     """A parsed question, as the ranking uses it."""
 
     asked: frozenset[int] = frozenset()
@@ -155,8 +156,7 @@ def _called(words: Iterable[str], callings: Mapping[str, frozenset[int]]) -> fro
     return frozenset().union(*(callings.get(word, ()) for word in words))
 
 
-@dataclass(frozen=True, slots=True)
-class _Callings:
+class _Callings(Struct, frozen=True):
     """Names and nicknames of the speakers of a scope."""
 
     names: dict[str, frozenset[int]]
@@ -221,7 +221,7 @@ _FOREIGN_WORDS: Final = frozenset(
 )
 """Words of other languages, in English letters, that may name a time."""
 _LINKS: Final = {"im": "in", "en": "in", "в": "in", "de": "of"}
-_FOREIGN_MONTH: Final = re.compile(
+_FOREIGN_MONTH: Final = lazy_pattern(
     r"(?:(?<=\d)\.\s*)?(?:\b(im|en|в|de)\s+)?\b("
     + "|".join(_IN_ENGLISH)
     + r")\b(?:\s+de\s+(?=\d))?"
@@ -238,12 +238,12 @@ _FOREIGN_UNITS: Final = {
 }
 _FOREIGN_UNIT: Final = "|".join(sorted(_FOREIGN_UNITS, key=len, reverse=True))
 _DIGITS: Final = {"两": 2} | {digit: n for n, digit in enumerate("一二三四五六七八九十", 1)}
-_FOREIGN_AGO: Final = re.compile(
+_FOREIGN_AGO: Final = lazy_pattern(
     rf"((?<!\d)\d+|[{''.join(_DIGITS)}])个?({_FOREIGN_UNIT})前"
     rf"|\bvor (\d+) ({_FOREIGN_UNIT})\b|\b(\d+) ({_FOREIGN_UNIT}) назад\b"
 )
 _SPANS: Final = tuple(
-    (re.compile(pattern), english)
+    (lazy_pattern(pattern), english)
     for pattern, english in (
         (r"\bletzte[nr]? woche\b|\bна прошлой неделе\b|上个?(?:星期|周)|先週", " last week "),
         (r"\bletzten monat\b|\bв прошлом месяце\b|上个?月|先月", " last month "),
@@ -284,8 +284,8 @@ _FOREIGN_DAYS: Final = {
     )
     for foreign, english in zip(line.split(), DAYS, strict=True)
 }
-_FOREIGN_DAY: Final = re.compile(rf"\b(?:el |le |letzten )?({'|'.join(_FOREIGN_DAYS)})\b")
-_EASTERN: Final = re.compile(
+_FOREIGN_DAY: Final = lazy_pattern(rf"\b(?:el |le |letzten )?({'|'.join(_FOREIGN_DAYS)})\b")
+_EASTERN: Final = lazy_pattern(
     r"(?:((?:19|20)\d\d)年)?(?:(1[0-2]|[1-9])月(?:([12]\d|3[01]|[1-9])[日号])?)?"
 )
 
@@ -348,10 +348,10 @@ _UNIT = r"(day|night|week|weekend|fortnight|month|year)s?"
 _YEAR = r"((?:19|20)\d\d)"
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
 
-_ISO = re.compile(r"\b((?:19|20)\d\d)-(\d\d)-(\d\d)\b")
-_MONTH_DAY = re.compile(rf"\b({_MONTH})\.?\s+{_DAY}\b(?!:)(?:,?\s+{_YEAR})?")
-_DAY_MONTH = re.compile(rf"\b{_DAY}\s+(?:of\s+)?({_MONTH})\b\.?(?:,?\s+{_YEAR})?")
-_MONTH_ONLY = re.compile(
+_ISO = lazy_pattern(r"\b((?:19|20)\d\d)-(\d\d)-(\d\d)\b")
+_MONTH_DAY = lazy_pattern(rf"\b({_MONTH})\.?\s+{_DAY}\b(?!:)(?:,?\s+{_YEAR})?")
+_DAY_MONTH = lazy_pattern(rf"\b{_DAY}\s+(?:of\s+)?({_MONTH})\b\.?(?:,?\s+{_YEAR})?")
+_MONTH_ONLY = lazy_pattern(
     rf"\b(?:(in|during|since|of|for|last|this|early|late|mid|by|until|through|before|after)[\s-]+)?"
     rf"({_MONTH})\b(?:\s+(?:of\s+)?{_YEAR}|(?!\s+\d))"
 )
@@ -367,27 +367,27 @@ _PARTS: Final = {
     "last week": (0.76, 1.0),
 }
 """Parts of a month or a year, as shares of it."""
-_PART = re.compile(
+_PART = lazy_pattern(
     rf"\b({'|'.join(_PARTS)})[\s-]+(?:(?:of|in)\s+)?(?:the\s+)?"
     rf"(?:({_MONTH})\b(?:\s+(?:of\s+)?{_YEAR})?|(?:year\s+)?{_YEAR}\b)"
 )
-_BETWEEN = re.compile(
+_BETWEEN = lazy_pattern(
     rf"\b(?:between|from)\s+({_MONTH})\b(?:\s+{_YEAR})?\s+(?:and|to|until|through|und|et|y|и)\s+"
     rf"({_MONTH})\b(?:\s+(?:of\s+)?{_YEAR})?"
 )
-_WEEK_OF = re.compile(r"\bweek\s+of\s+(?:the\s+)?$")
-_SEASONS_AGO = re.compile(rf"\b{_COUNT}\s+(spring|summer|autumn|fall|winter)s\s+ago\b")
-_SEASON = re.compile(rf"\b(spring|summer|autumn|fall|winter)(?:\s+(?:of\s+)?{_YEAR})?\b")
-_YEAR_ONLY = re.compile(rf"\b(?:in|during|of|for)\s+{_YEAR}\b")
-_AGO = re.compile(rf"\b{_COUNT}\s+{_UNIT}\s+(?:ago|before|earlier|back)\b")
-_PAST = re.compile(rf"\b(?:past|last|previous)\s+{_COUNT}\s+{_UNIT}\b")
-_LAST = re.compile(r"\b(last|past|previous|this|current)\s+(night|week|weekend|month|year)\b")
-_LAST_DAY = re.compile(rf"\b(?:last|past|this|on|since)\s+({'|'.join(DAYS)})\b")
-_SINCE = re.compile(r"\bsince\b")
-_NEAR = re.compile(r"\b(yesterday|today|tonight|this morning|recently)\b")
+_WEEK_OF = lazy_pattern(r"\bweek\s+of\s+(?:the\s+)?$")
+_SEASONS_AGO = lazy_pattern(rf"\b{_COUNT}\s+(spring|summer|autumn|fall|winter)s\s+ago\b")
+_SEASON = lazy_pattern(rf"\b(spring|summer|autumn|fall|winter)(?:\s+(?:of\s+)?{_YEAR})?\b")
+_YEAR_ONLY = lazy_pattern(rf"\b(?:in|during|of|for)\s+{_YEAR}\b")
+_AGO = lazy_pattern(rf"\b{_COUNT}\s+{_UNIT}\s+(?:ago|before|earlier|back)\b")
+_PAST = lazy_pattern(rf"\b(?:past|last|previous)\s+{_COUNT}\s+{_UNIT}\b")
+_LAST = lazy_pattern(r"\b(last|past|previous|this|current)\s+(night|week|weekend|month|year)\b")
+_LAST_DAY = lazy_pattern(rf"\b(?:last|past|this|on|since)\s+({'|'.join(DAYS)})\b")
+_SINCE = lazy_pattern(r"\bsince\b")
+_NEAR = lazy_pattern(r"\b(yesterday|today|tonight|this morning|recently)\b")
 
 
-_LETTERS = re.compile(r"[a-z]+")
+_LETTERS = lazy_pattern(r"[a-z]+")
 _TIME_WORDS = frozenset(
     {*MONTHS, *(month[:3] for month in MONTHS), *SEASONS, *DAYS, *_FOREIGN_WORDS}
     | {*UNIT_DAYS, *(f"{unit}s" for unit in UNIT_DAYS)}

@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from heapq import heappop, heappush
 from typing import Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from scrubjay.engine.search.question import NONE, ParsedQuery
@@ -29,8 +30,7 @@ Places: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
+class Weights(Struct, frozen=True, kw_only=True):
     """What each feature adds to a row's score, before the score is brought to 0..1."""
 
     words: float = 2.06
@@ -92,7 +92,7 @@ class Weights:
         return sum(weight for _, weight in self.items() if weight > 0)
 
 
-_NAMES: Final = tuple(field.name for field in fields(Weights))
+_NAMES: Final = Weights.__struct_fields__
 WEIGHTS = Weights()
 """Of a turn in a session."""
 ALONE = replace(
@@ -122,8 +122,7 @@ LEAST = 5
 """Lower bound of the length of a turn."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankColumns:
+class RankColumns(Struct, frozen=True, kw_only=True):
     """One array per property, a row per memory; made once, used by every query until a write."""
 
     speaker: Codes
@@ -277,8 +276,7 @@ DAY = 86400.0
 OLD_DAYS = 365
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Struct, frozen=True, kw_only=True):
     """How well each row matches the query by itself."""
 
     words: Floats
@@ -431,8 +429,7 @@ def total(features: Mapping[str, Floats], columns: RankColumns) -> Floats:
 # -- the best rows ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
+class Ranked(Struct, frozen=True, kw_only=True):
     """One row of the answer: its score from 0 to 1 and the named parts that sum to it."""
 
     row: int
@@ -441,8 +438,7 @@ class Ranked:
     relevance: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
+class Scored(Struct, frozen=True, kw_only=True):
     """The features of every row for one question, and their weighted sum."""
 
     query: ParsedQuery

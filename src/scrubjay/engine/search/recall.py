@@ -8,12 +8,12 @@ costs its part of the score.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property, partial
 
 import numpy as np
-from msgspec import structs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope
@@ -94,8 +94,7 @@ _READ = 10
 """How many of the first hits are read for statements that end what an earlier one told."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScopeSearch:
+class ScopeSearch(Struct, frozen=True, kw_only=True):
     """One scope of a recall: its snapshot, and the offset of its rows among all."""
 
     indexed: OpenIndex
@@ -113,8 +112,7 @@ class ScopeSearch:
         return self.snapshot.columns
 
 
-@dataclass
-class Candidates:
+class Candidates(Struct, dict=True):
     """Candidates of a recall: all rows of all scopes, with their scores."""
 
     query: ParsedQuery
@@ -434,4 +432,4 @@ def latest_first(hits: list[Hit], query: str) -> list[Hit]:
 def _lifted(hit: Hit, score: float) -> Hit:
     """The hit with a higher score, because it is the later statement."""
     why = {**hit.why, "newest": hit.why.get("newest", 0.0) + score - hit.score}
-    return structs.replace(hit, score=score, why=why)
+    return replace(hit, score=score, why=why)

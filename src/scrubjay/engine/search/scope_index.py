@@ -7,12 +7,13 @@ out of every segment written later. A question is ranked on an immutable snapsho
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from scrubjay.engine.search import ranking
 from scrubjay.engine.search.analysis import Wanted
@@ -215,8 +216,7 @@ def _joined(parts: Sequence[tuple[Floats, Mask | None]]) -> Floats:
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=-1)
 
 
-@dataclass(slots=True)
-class LoadedSegment:
+class LoadedSegment(Struct):
     """A segment in memory, with the mask of its live rows."""
 
     columns: Columns
@@ -293,8 +293,7 @@ class LoadedSegment:
         return self._squares
 
 
-@dataclass(frozen=True, slots=True)
-class _CountedPostings:
+class _CountedPostings(Struct, frozen=True):
     """Postings without masked rows; the live ones are numbered consecutively."""
 
     held: Postings
@@ -311,8 +310,7 @@ class _CountedPostings:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """Write plan: one new segment that replaces some, beside those that stay."""
 
     kept: tuple[object, ...]
@@ -321,8 +319,7 @@ class Plan:
     """Place of the first segment that the new one replaces."""
 
 
-@dataclass(slots=True)
-class ScopeIndex:
+class ScopeIndex(Struct):
     """In-memory search index of one scope; not thread-safe."""
 
     identity: str
@@ -336,8 +333,8 @@ class ScopeIndex:
     min_seq: int = 0
     foreign: int = 0
     """Number of rows loaded with vectors of another embedder, which are ignored."""
-    _parts: list[LoadedSegment] = field(default_factory=list)
-    _fresh: dict[bytes, IndexEntry] = field(default_factory=dict)
+    _parts: list[LoadedSegment] = []
+    _fresh: dict[bytes, IndexEntry] = {}
     _columns: Columns | None = None
     _snapshot: Snapshot | None = None
 

@@ -10,7 +10,6 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from datetime import datetime
 from math import inf
 from typing import Any, Final, TypeAlias
@@ -101,8 +100,7 @@ class IndexEntry(Struct, frozen=True, kw_only=True, gc=False):
         return self.seq == self.memory.number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class Columns(Struct, frozen=True, kw_only=True):
     """The properties of some memories; the i-th item of every array belongs to the i-th one.
 
     Times are seconds since 1970, infinite where there is none. `session`, `speaker`, `language`
@@ -310,7 +308,7 @@ def _hash(label: str) -> int:
 
 _LISTED: Final = ("tags", "labels")
 _STARTS: Final = ("tag_starts", "label_starts")
-_ARRAYS: Final = tuple(field.name for field in fields(Columns) if field.name != "names")
+_ARRAYS: Final = tuple(name for name in Columns.__struct_fields__ if name != "names")
 
 
 def _code(codes: dict[str, int], name: str | None) -> int:
@@ -341,8 +339,7 @@ _CHUNK = 2048
 """Rows added up at a time: 2 MB of floats at 256 dimensions, about a CPU cache."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vectors:
+class Vectors(Struct, frozen=True, kw_only=True):
     """One vector per memory, quantized to a byte per dimension; zeros where there is none.
 
     They are multiplied as bytes, by an instruction of the processor for it, and not by BLAS, which
@@ -422,8 +419,7 @@ class Vectors:
 # -- the three of them ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(Struct, frozen=True, kw_only=True):
     """The index of some memories."""
 
     columns: Columns

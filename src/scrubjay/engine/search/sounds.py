@@ -6,12 +6,12 @@ Catherine and Katherine too. A short one keeps its vowels: John sounds like Jon,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
 from scrubjay.engine.search.analysis import fold, stop_words
+from scrubjay.model.text import lazy_pattern
 from scrubjay.model.words import CACHED_WORDS
 
 MARK: Final = "~"
@@ -23,9 +23,9 @@ SHORTEST_TYPO: Final = 5
 SEVERAL_TYPOS: Final = 8
 """Letters of a name that may have two."""
 
-_CAPITALIZED: Final = re.compile(r"\b[A-ZÀ-ÖØ-ÞĀ-Ž][^\W\d_]{2,}")
+_CAPITALIZED: Final = lazy_pattern(r"\b[A-ZÀ-ÖØ-ÞĀ-Ž][^\W\d_]{2,}")
 _ALIKE: Final = tuple(
-    (re.compile(spelled), heard)
+    (lazy_pattern(spelled), heard)
     for spelled, heard in (
         (r"ph|[vw]", "f"),
         (r"c(?=[eiy])|sch|sh|z", "s"),
@@ -38,7 +38,7 @@ _ALIKE: Final = tuple(
         (r"(?<=..)e$", ""),
     )
 )
-_VOWELS: Final = re.compile(r"(?<=.)[aeiou]+")
+_VOWELS: Final = lazy_pattern(r"(?<=.)[aeiou]+")
 
 
 @lru_cache(CACHED_WORDS)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from scrubjay.engine.search import analysis
@@ -39,8 +39,7 @@ _LONG: Final = 0
 """The number of every piece that is too long to be kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Analyzed:
+class Analyzed(Struct, frozen=True, kw_only=True):
     """What is found in the texts of some memories: each occurrence of a term, with its row."""
 
     keys: Keys
@@ -175,8 +174,7 @@ class _Text:
         self.whole = self.before + self.said
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plain:
+class _Plain(Struct, frozen=True, kw_only=True):
     """What numpy finds in texts of ASCII; there are keys of those in English."""
 
     keys: Keys

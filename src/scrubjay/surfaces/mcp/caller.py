@@ -7,17 +7,16 @@ without one, what tells agents how to act waits in quarantine for a person.
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from scrubjay.access import Access, Grant, Key
+from scrubjay.conversation.orders import ordering
+from scrubjay.conversation.secrecy import harmless, holds_secret
 from scrubjay.conversation.taint import shown, tainting
-from scrubjay.model.clean import clean
-from scrubjay.model.errors import NotFound
+from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.scope import Scope
@@ -35,24 +34,12 @@ _QUARANTINED: Final = (
 )
 
 
-_BETWEEN: Final = re.compile(r"[\n.:;!?\u3002\uff1a]+")
-_MARKS: Final = re.compile(r"^(?:\[\w?\]|[\W\d_])+")
-"""What stands before a statement without changing it: bullets, numbers, quotation marks."""
-
-
-def _statements(content: str) -> Iterator[str]:
-    """The statements of a text as it will be stored, so that no mark before an order hides it."""
-    for one in _BETWEEN.split(unicodedata.normalize("NFKC", clean(content))):
-        if statement := _MARKS.sub("", one):
-            yield statement
-
-
 def session_of(meta: Mapping[str, Any] | None) -> str | None:
     """The client session that the metadata of a request names, which no model writes."""
     found = meta or {}
     turn = found.get(_TURN)
     named = found.get(SESSION) or (turn.get("session_id") if isinstance(turn, dict) else None)
-    return named if isinstance(named, str) else None
+    return harmless(named) if isinstance(named, str) and named else None
 
 
 def as_agent(holder: Key) -> Key:
@@ -83,6 +70,12 @@ class AgentCaller:
     def do(self, name: str, **fields: Any) -> Any:
         """Perform a verb; NotFound if it needs a scope that does not exist."""
         verb = VERBS[name]
+        if isinstance(session := fields.get("session"), str):
+            fields["session"] = harmless(session)
+        if isinstance(key := fields.get("key"), str) and holds_secret(key):
+            raise InvalidRequest(
+                "The key holds a secret.", hint="Choose one that says nothing, such as a UUID."
+            )
         self._access.check_covered(self._scope, verb.grant)
         # A session may be tainted before anything is stored: what it stores first must know.
         create = verb.creates or name == "mark_tainted"
@@ -121,10 +114,10 @@ class AgentCaller:
         if self.session is not None:
             return {"session": self.session}
         if not kind.behavioral:
-            read = map(self._access.kind_of, _statements(content))
-            kind = next((one for one in read if one.behavioral), Kind.FACT)
-        if not kind.behavioral:
-            return {}
+            read = ordering(content, self._access.kind_of)
+            if read is None:
+                return {}
+            kind = read
         self.note = _QUARANTINED
         origin = lowest((self._access.holder.origin, Origin.OTHER_AGENT))
         return {"origin": origin, "kind": kind}

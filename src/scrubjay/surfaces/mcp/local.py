@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import anyio
 from mcp.server.mcpserver import Context
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
 from msgspec.structs import replace
+from pydantic import ValidationError
 
 from scrubjay.access import Access, Grant, Keys, everything
 from scrubjay.bridge import Bridge, TooLate
@@ -62,8 +67,56 @@ def serve(engine: Kernel, clock: Clock, scope: Scope, *, read_only: bool = False
     async def answer() -> None:
         door = LocalDoor(engine, clock, scope, read_only=read_only)
         try:
-            await MemoryServer(door).run_stdio_async()
+            await _run(MemoryServer(door))
         finally:
             await door.bridge.close()
 
     anyio.run(answer)
+
+
+async def _run(server: MemoryServer) -> None:
+    """Serve until stdin ends; a line that is no message is answered, which the SDK leaves out."""
+    inner = server._lowlevel_server  # as its own `run_stdio_async`, which takes no streams
+    async with stdio_server() as (lines, answers), anyio.create_task_group() as tasks:
+        send, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+        async def sort() -> None:
+            async with send:
+                async for line in lines:
+                    if isinstance(line, SessionMessage):
+                        await send.send(line)
+                    elif (refused := refusal_of(line)) is not None:
+                        await answers.send(SessionMessage(refused))
+
+        tasks.start_soon(sort)
+        await inner.run(messages, answers, inner.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+def refusal_of(error: Exception) -> JSONRPCError | None:
+    """The answer to a line that is no message, under its id if that can be read.
+
+    None if it asks for no answer.
+    """
+    given = [one["input"] for one in error.errors()] if isinstance(error, ValidationError) else []
+    read = next((one for one in map(_object, given) if one is not None), None)
+    asked = None if read is None else read.get("id")
+    if read is not None and (asked is None or "method" not in read):
+        return None  # a notification, or an answer
+    if isinstance(asked, bool) or not isinstance(asked, int | str) or not _writable(str(asked)):
+        asked = None
+    told = "The line is no message of JSON-RPC, or holds half a character."
+    return JSONRPCError(jsonrpc="2.0", id=asked, error=ErrorData(code=PARSE_ERROR, message=told))
+
+
+def _object(given: object) -> dict[str, object] | None:
+    """The message that an error is about, or its line; None for a part of it."""
+    try:
+        read = json.loads(given) if isinstance(given, str | bytes) else given
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) and "jsonrpc" in read else None
+
+
+def _writable(text: str) -> bool:
+    return text.isprintable() and text.encode("utf-8", "replace").decode() == text

@@ -32,8 +32,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyUrl, BaseModel, Field
 
 from scrubjay import __version__, codec
+from scrubjay.conversation.secrecy import unsaid
 from scrubjay.model.clean import one_line
-from scrubjay.model.errors import NotFound
+from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.results import Preview
 from scrubjay.surfaces.mcp.caller import AgentCaller
 from scrubjay.surfaces.mcp.tools import ENTRY, TOOLS, MemoryTool, Values, fenced, result_of
@@ -179,7 +180,7 @@ class MemoryServer(MCPServer[Any]):
         told = self._door.refusal(error)
         if told is None:
             raise error
-        return told
+        return unsaid(told)
 
     # -- resources -----------------------------------------------------------------------------
 
@@ -201,8 +202,8 @@ class MemoryServer(MCPServer[Any]):
         verb, kind, read = named
         try:
             text = await self._door.run(verb, context, read)
-        except NotFound as error:
-            raise ResourceNotFoundError(f"There is no {uri}.") from error
+        except (NotFound, InvalidRequest) as error:  # what is no id names nothing
+            raise ResourceNotFoundError(unsaid(f"There is no {uri}.")) from error
         except Exception as error:  # seam: as in `call_tool`
             raise ResourceError(self._told(error)) from error
         return [ReadResourceContents(content=text, mime_type=kind)]
@@ -260,8 +261,15 @@ def _reading(uri: str) -> tuple[str, str, Callable[[AgentCaller], str]] | None:
     if uri.startswith(ENTRY) and place == "entries":
         return "get", _MARKDOWN, lambda caller: fenced(caller.do("get", id=name))
     if uri.startswith(SESSION):
-        return "browse", _MARKDOWN, lambda caller: fenced(*caller.do("browse", session=name))
+        return "browse", _MARKDOWN, lambda caller: _session(caller, name)
     return None
+
+
+def _session(caller: AgentCaller, name: str) -> str:
+    found = caller.do("browse", session=name)
+    if not len(found):
+        raise NotFound("There is no such session.")
+    return fenced(*found)
 
 
 # -- asking a person -------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from contextlib import AbstractAsyncContextManager
+from http import HTTPStatus
 from typing import Final
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
@@ -10,15 +12,24 @@ from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.request_state import RequestStateSecurity
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from scrubjay.service.rest import MEGABYTE
+from scrubjay.service.problems import Problem
+from scrubjay.service.rest import BY_NAME, MEGABYTE
 from scrubjay.service.service import Service
 from scrubjay.surfaces.mcp.server import Door, MemoryServer
 
 SESSIONS: Final = 1_000
 """How many sessions of the revision with sessions may be open at once."""
+SESSIONS_OF_A_KEY: Final = 32
+"""How many of them one key may have; a further one ends its idlest."""
+_WITH_SESSIONS: Final = HANDSHAKE_PROTOCOL_VERSIONS
+_OLDER: Final = _WITH_SESSIONS[0]
+"""What a request without a revision speaks."""
+_NAME: Final = "mcp-session-id"
 
 
 class KeyVerifier(TokenVerifier):
@@ -48,6 +59,9 @@ class Transport:
             transport_security=checked, max_request_body_size=MEGABYTE, max_sessions=SESSIONS
         )
         self._service = service
+        self._open = defaultdict[str, dict[str, None]](dict)
+        """The sessions of each key, the idlest first."""
+        self._opening = Counter[str]()
         self._answer = AuthContextMiddleware(self.server.session_manager.handle_request)
 
     def running(self) -> AbstractAsyncContextManager[None]:
@@ -56,6 +70,54 @@ class Transport:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a message."""
+        key, request = scope["state"]["key"], Request(scope)
+        name, version = request.headers.get(_NAME), request.headers.get(MCP_PROTOCOL_VERSION_HEADER)
+        if name is not None and name in (mine := self._open[key]):
+            del mine[name]
+            if request.method != "DELETE":
+                mine[name] = None
+        if name is None and request.method == "POST" and (version or _OLDER) in _WITH_SESSIONS:
+            await self._begin(key, scope, receive, send)
+        else:
+            await self._handle(scope, receive, send)
+
+    async def _begin(self, key: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Open a session, which costs a write, and end the idlest beyond what a key may have."""
+        service, mine = self._service, self._open[key]
+        await service.meter.spend(key, BY_NAME["retain"], service.bridge)
+        if self._opening[key] >= SESSIONS_OF_A_KEY:
+            raise Problem(429, "rate_limited", "This key is opening too many sessions at once.")
+
+        async def noted(message: Message) -> None:
+            for name, value in message.get("headers", ()):
+                if name.lower() == _NAME.encode() and message.get("status") == HTTPStatus.OK:
+                    mine[value.decode("latin-1")] = None
+            await send(message)
+
+        self._opening[key] += 1
+        try:
+            await self._handle(scope, receive, noted)
+        finally:
+            self._opening[key] -= 1
+        while len(mine) > SESSIONS_OF_A_KEY:
+            idlest = next(iter(mine))
+            del mine[idlest]
+            await self._end(scope, idlest)
+
+    async def _end(self, scope: Scope, name: str) -> None:
+        """End a session as its client would."""
+        kept = [one for one in scope["headers"] if one[0] == b"authorization"]
+        named = {**scope, "method": "DELETE", "headers": [*kept, (_NAME.encode(), name.encode())]}
+
+        async def nothing() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def unsent(_: Message) -> None:
+            pass
+
+        await self._handle(named, nothing, unsent)
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._service.options.no_auth:
             request = Request(scope)
             backend = BearerAuthBackend(KeyVerifier(self._service, request))

@@ -200,6 +200,7 @@ def _age() -> Any:
 
 def check_reader(recipient: str | None, passphrase: str | None) -> None:
     """InvalidRequest unless exactly one reader is named, and it is one."""
+    _age()
     if (recipient is None) == (passphrase is None):
         raise InvalidRequest(
             "The file is sealed to one reader.",

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 from msgspec.structs import replace
 
-from scrubjay import bootstrap, codec, settings
-from scrubjay.access import Access, Keys, everything
+from scrubjay import bootstrap, codec, files, settings
+from scrubjay.access import Access, Grant, Keys, everything
 from scrubjay.engine import Kernel
 from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
+from scrubjay.ports import Progress, no_progress
+from scrubjay.surfaces.personal import copies
+from scrubjay.surfaces.personal.categories import Category
+from scrubjay.surfaces.personal.copies import CopyForm
+from scrubjay.surfaces.personal.exports import written
 from scrubjay.surfaces.personal.memory import Personal
 from scrubjay.surfaces.personal.operations import OPERATIONS, PersonalOperation
 
@@ -62,6 +68,44 @@ class PersonalMemory:
         if operation is None:
             raise AttributeError(f"{type(self).__name__} has no operation {name!r}")
         return partial(self.do, operation)
+
+    def export(
+        self,
+        to: str | os.PathLike[str],
+        *,
+        format: CopyForm = CopyForm.JSON,
+        categories: tuple[Category, ...] = (),
+        include_metadata: bool = True,
+        passphrase: str | None = None,
+        recipient: str | None = None,
+        progress: Progress = no_progress,
+    ) -> int:
+        """Write an export to a file, sealed if it has a reader; returns how many memories it has.
+
+        A bundle needs a passphrase, and is sealed by it.
+        """
+        me = self.personal
+        me.access.check_covered(me.scope, Grant.EXPORT)
+        sealed = passphrase is not None or recipient is not None
+        if sealed or format is CopyForm.BUNDLE:
+            copies.check_reader(recipient, passphrase)
+        order = copies.CopyOrder(
+            scope=me.scope,
+            at=me.clock.now(),
+            categories=categories,
+            include_metadata=include_metadata,
+            progress=progress,
+        )
+
+        def deliver(pieces: Iterator[bytes]) -> None:
+            if sealed and format is not CopyForm.BUNDLE:
+                files.write(Path(to), copies.sealed(pieces, recipient, passphrase))
+            else:
+                files.write(Path(to), pieces)
+
+        return written(
+            self._engine, order, format, me.access.caller, deliver, passphrase=passphrase
+        )
 
     def do(self, operation: PersonalOperation, **fields: Any) -> Any:
         """Perform an operation; what it takes is checked as over HTTP."""

@@ -40,6 +40,7 @@ from scrubjay.surfaces.personal import categories, copies
 from scrubjay.surfaces.personal import records as told
 from scrubjay.surfaces.personal.exports import ExportJob, Exports
 from scrubjay.surfaces.personal.notices import Notices, OwnerNotice
+from scrubjay.surfaces.personal.register import Register, RightRequest
 from scrubjay.verbs import VERBS, perform
 
 _MATCHES: Final = 100
@@ -90,8 +91,10 @@ class Personal:
 
     def check_right(self) -> None:
         """Forbidden unless a person asks who may erase, or an administrator."""
-        holder, granted = self.access.holder, self.access.holder.granted(self.scope)
-        if Grant.ADMIN in granted or (holder.actor is Actor.USER and Grant.FORGET in granted):
+        granted = self.access.holder.granted(self.scope)
+        if Grant.ADMIN in granted and self.access.holder.actor is not Actor.AGENT:
+            return
+        if self.access.owns(self.scope) and Grant.FORGET in granted:
             return
         raise Forbidden(
             "That is a right of the owner.",
@@ -337,7 +340,7 @@ class Personal:
                     "That is not the notice of this restriction.",
                     hint="Lift it without one: the answer has it.",
                 )
-            if self.access.holder.actor is Actor.USER:
+            if self.access.owns(self.scope):
                 self.notices.read(self.scope)
             elif not notice.read:
                 raise NeedsConfirmation(
@@ -358,9 +361,24 @@ class Personal:
     def read_notice(self, _request: told.ViewNotices) -> Page[OwnerNotice]:
         """The notices to the owner; read by the owner, they count as read."""
         self.check_right()
-        own = self.access.holder.actor is Actor.USER
+        own = self.access.owns(self.scope)
         found = self.notices.read(self.scope) if own else self.notices.find(self.scope)
         return Page(data=() if found is None else (found,))
+
+    def file(self, request: told.FileRequest) -> RightRequest:
+        """Note what the owner asks for, in the register: access is due in 24 hours."""
+        self.check_right()
+        return Register(self.engine, self.clock).file(self.scope, request.right)
+
+    def answered(self, request: told.AnswerRequest) -> RightRequest:
+        """Note that a request was answered."""
+        self.check_right()
+        return Register(self.engine, self.clock).answer(self.scope, request.request_id)
+
+    def requests(self, _request: told.ViewStatus) -> tuple[RightRequest, ...]:
+        """The register: what was asked for, by when it is due, and when it was answered."""
+        self.check_right()
+        return Register(self.engine, self.clock).of(self.scope)
 
     def purposes(self, _request: told.ViewStatus) -> tuple[PurposeState, ...]:
         """What may be done with the owner's words: each purpose, on or off, since when and why."""
@@ -373,7 +391,7 @@ class Personal:
         self._ready(self.scope, create=True)
         fields = {"purpose": request.purpose, "on": request.on}
         state = self.do("set_purpose", right=True, basis=request.basis, note=request.note, **fields)
-        if request.on or self.access.holder.actor is not Actor.USER:
+        if request.on or not self.access.owns(self.scope):
             return told.DecidedPurpose(state=state)
         return told.DecidedPurpose(state=state, memory_ids=tuple(self._derived(request.purpose)))
 

@@ -78,6 +78,18 @@ OPERATIONS: Final = (
         options=("user_id --user",),
     ),
     PersonalOperation(
+        "requests", Personal.requests, told.ViewStatus, "holdings", "get /requests",
+        options=("user_id --user",),
+    ),
+    PersonalOperation(
+        "request", Personal.file, told.FileRequest, "put", "post /requests", 201,
+        options=("right RIGHT",),
+    ),
+    PersonalOperation(
+        "answered", Personal.answered, told.AnswerRequest, "put", "post /requests/{request_id}",
+        options=("request_id ID",),
+    ),
+    PersonalOperation(
         "purposes", Personal.purposes, told.ViewStatus, "purposes", "get /purposes",
         options=("user_id --user",),
     ),

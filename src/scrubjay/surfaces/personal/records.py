@@ -19,6 +19,7 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.text import CheckedRequest, Id, Name, Positive, Share, Tag, Time, Words
 from scrubjay.surfaces.personal.categories import Category, ContentType, content_hash, place_of
 from scrubjay.surfaces.personal.copies import CopyForm
+from scrubjay.surfaces.personal.register import RightKind
 
 # -- fields that several have ----------------------------------------------------------------------
 
@@ -409,6 +410,21 @@ class ImportMemories(OwnedRequest, frozen=True, kw_only=True):
     identity: Annotated[
         str | None, Meta(description="The age identity that opens a sealed file.")
     ] = None
+
+
+# -- the register --------------------------------------------------------------------------------
+
+
+class FileRequest(OwnedRequest, frozen=True, kw_only=True):
+    """Note what a person asks for; the answer says by when it is due."""
+
+    right: Annotated[RightKind, Meta(description="What is asked for.")]
+
+
+class AnswerRequest(OwnedRequest, frozen=True, kw_only=True):
+    """Note that a request was answered."""
+
+    request_id: Annotated[str, Meta(description="The id of the request.")]
 
 
 # -- purposes ------------------------------------------------------------------------------------

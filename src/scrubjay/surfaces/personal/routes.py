@@ -26,6 +26,7 @@ from scrubjay.service.telemetry import Span
 from scrubjay.surfaces.personal.exports import Exports, Reach
 from scrubjay.surfaces.personal.memory import Personal
 from scrubjay.surfaces.personal.operations import OPERATIONS, PersonalOperation
+from scrubjay.surfaces.personal.register import Register
 
 _log = logging.getLogger(__name__)
 EXPORT_LINKS: Final = b"personal-export"
@@ -71,6 +72,7 @@ class PersonalPaths:
         while service.options.worker == 0:
             try:
                 await service.bridge.write(exports.work, heavy=True)
+                await service.bridge.read(lambda: _tell_due(service))
             except Exception:  # seam: what goes wrong with one job must not end all later ones
                 _log.exception("personal.work_failed")
             await asyncio.sleep(self._seconds)
@@ -141,6 +143,15 @@ class PersonalEndpoint(HttpEndpoint[Response]):
             signed = self.service.signer.cursor(scope, self.name, following)
             result = replace(result, next_cursor=signed)
         return as_json(codec.answer(result), self.told.status)
+
+
+def _tell_due(service: Service) -> None:
+    """The alarm: requests that are late, or nearly, as a gauge and in the log."""
+    late = list(Register(service.engine, service.clock).alarms())
+    service.metrics.show("personal_requests_due", len(late))
+    for one in late:
+        facts = {"request": one.id, "right": one.right.value, "due_at": one.due_at.isoformat()}
+        _log.warning("personal.request_due", extra=facts)
 
 
 def _named(values: dict[str, Any]) -> Scope:

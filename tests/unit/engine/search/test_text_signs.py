@@ -34,7 +34,7 @@ def test_a_sign_is_read(text: str, sign: str) -> None:
 def test_plain_talk_shows_nothing() -> None:
     for text in ("that sounds lovely", "you may do it now and then, please", "when will you stop"):
         shown = analysis.read_signs(text)
-        assert not any(getattr(shown, name) for name in analysis.Signs.__slots__)
+        assert not any(getattr(shown, name) for name in analysis.Signs.__struct_fields__)
 
 
 def test_a_long_text_is_no_standing_instruction() -> None:

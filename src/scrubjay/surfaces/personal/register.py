@@ -1,0 +1,95 @@
+"""The register of requests: what persons ask for, by when it is due, and an alarm before that.
+
+Access is due in 24 hours, erasure in 30 days, all else in a month (Art. 12 (3) GDPR). It is kept in
+the privacy book, so it outlives the memory it is about, and has none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Final
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from scrubjay.engine import Kernel
+from scrubjay.model.errors import NotFound
+from scrubjay.model.memory import Result
+from scrubjay.model.scope import Scope
+from scrubjay.ports import Clock
+from scrubjay.surfaces.personal.book import Book, place
+
+_FOLDER: Final = "requests"
+_ALARM: Final = 0.25
+"""The share of its time that is left when a request raises the alarm."""
+
+
+class RightKind(StrEnum):
+    """What a person asks for, by articles 15 to 21 of the GDPR."""
+
+    ACCESS = "access"
+    RECTIFICATION = "rectification"
+    ERASURE = "erasure"
+    RESTRICTION = "restriction"
+    PORTABILITY = "portability"
+    OBJECTION = "objection"
+
+
+_DUE: Final = {RightKind.ACCESS: timedelta(hours=24), RightKind.ERASURE: timedelta(days=30)}
+_MONTH: Final = timedelta(days=30)
+
+
+class RightRequest(Result, frozen=True, kw_only=True):
+    """A request of a person: what for, when it came, and by when it is due."""
+
+    id: Annotated[str, Meta(description="The id of the request.")]
+    right: Annotated[RightKind, Meta(description="What is asked for.")]
+    scope: Annotated[str, Meta(description="Whose memory it is about.")]
+    received_at: Annotated[datetime, Meta(description="The time it came in, in UTC.")]
+    due_at: Annotated[datetime, Meta(description="The time it has to be answered.")]
+    answered_at: Annotated[
+        datetime | None, Meta(description="The time it was answered; None while it is open.")
+    ] = None
+
+    def alarming(self, now: datetime) -> bool:
+        """Whether it is open and late, or nearly."""
+        left = (self.due_at - self.received_at) * _ALARM
+        return self.answered_at is None and now >= self.due_at - left
+
+
+class Register:
+    """The requests of all persons of an installation."""
+
+    def __init__(self, engine: Kernel, clock: Clock) -> None:
+        self._book = Book(engine)
+        self._clock = clock
+
+    def file(self, scope: Scope, right: RightKind) -> RightRequest:
+        """Note a request; its time runs from now."""
+        now = self._clock.now()
+        id, due = f"req-{self._clock.new_id()}", now + _DUE.get(right, _MONTH)
+        made = RightRequest(id=id, right=right, scope=str(scope), received_at=now, due_at=due)
+        self._book.write(made, _FOLDER, *place(scope), id)
+        return made
+
+    def answer(self, scope: Scope, id: str) -> RightRequest:
+        """Note that a request was answered; NotFound if there is none of this scope."""
+        found = self._book.find(RightRequest, _FOLDER, *place(scope), id)
+        if found is None:
+            raise NotFound("There is no such request.")
+        done = replace(found[0], answered_at=found[0].answered_at or self._clock.now())
+        self._book.write(done, _FOLDER, *place(scope), id, revision=found[1])
+        return done
+
+    def of(self, scope: Scope) -> tuple[RightRequest, ...]:
+        """The requests about one scope, oldest first."""
+        found = (one for _, one in self._book.sheets(RightRequest, _FOLDER, *place(scope)))
+        return tuple(sorted(found, key=lambda one: one.received_at))
+
+    def alarms(self) -> Iterator[RightRequest]:
+        """The open requests of all scopes that are late, or nearly."""
+        now = self._clock.now()
+        found = (one for _, one in self._book.sheets(RightRequest, _FOLDER))
+        return (one for one in found if one.alarming(now))

@@ -1,0 +1,235 @@
+"""Nodes on PostgreSQL and S3 whose machines fail: nothing acknowledged is lost or comes back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scrubjay import bootstrap
+from scrubjay.adapters.stores.postgres.store import PostgresStore
+from scrubjay.engine import Kernel, Policy
+from scrubjay.model.errors import KeyMissing, NotFound, SealBroken, StoreError
+from scrubjay.model.requests import Browse, Forget, Get, Recall, Retain
+from scrubjay.model.rows import Due
+from scrubjay.ports import Failpoint
+from tests.acceptance.peers import ALICE, Peer
+from tests.support.engines import home_settings
+from tests.support.objects import ObjectServer
+from tests.support.postgres import PostgresServer
+
+WRITERS = 16
+NEEDLES = ("quokka", "zanzibar", "under the third pot", "note-of-the-needle", "tag-needle")
+
+
+@pytest.fixture
+def primary() -> Iterator[PostgresServer]:
+    server = PostgresServer()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def standby(primary: PostgresServer) -> Iterator[PostgresServer]:
+    """A standby without which the primary acknowledges nothing."""
+    server = PostgresServer(of=primary)
+    primary.sql("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+    primary.sql("SELECT pg_reload_conf()")
+    yield server
+    server.end()
+
+
+def home_on(folder: Path, url: str, objects: ObjectServer) -> Path:
+    """A home whose rows and blobs are elsewhere."""
+    (folder / "store").write_text(url)
+    (folder / "blobs").write_text(objects.address())
+    return folder
+
+
+def node(home: Path, policy: Policy | None = None) -> Kernel:
+    return bootstrap.build(home_settings(home), policy=policy)
+
+
+def contents(engine: Kernel) -> list[str]:
+    return sorted(one.content for one in engine.browse(ALICE, Browse(limit=10_000)))
+
+
+# -- nodes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("point", "there"),
+    [(Failpoint.STORE_BEFORE_COMMIT, False), (Failpoint.STORE_AFTER_COMMIT, True)],
+)
+def test_a_node_killed_at_its_commit_leaves_all_of_it_or_nothing(
+    ram: Path, postgres: PostgresServer, objects: ObjectServer, point: Failpoint, there: bool
+) -> None:
+    home = home_on(ram, postgres.database(), objects)
+    with Peer().on(home) as other:
+        other.ask("retain", "before")
+        with Peer().on(home) as dying:
+            dying.ask("open")
+            dying.begin("retain", "in the middle", key="k", stop_at=point)
+            dying.until(point)
+            dying.kill()
+        assert other.ask("browse") == ["in the middle"] * there + ["before"]
+        assert other.ask("retain", "in the middle", key="k") == ("known" if there else "stored")
+        assert other.ask("browse") == ["in the middle", "before"]
+
+
+# -- failover --------------------------------------------------------------------------------
+
+
+def both(primary: PostgresServer, standby: PostgresServer, url: str) -> str:
+    """The address of a database on whichever of two servers is the primary."""
+    return url.replace(f"host={primary.folder}", f"host={primary.folder},{standby.folder}")
+
+
+def test_a_primary_killed_under_sixteen_writers_loses_nothing_acknowledged(
+    ram: Path, primary: PostgresServer, standby: PostgresServer, objects: ObjectServer
+) -> None:
+    """The standby takes over; every acknowledged memory is there once, and nothing of nobody."""
+    home = home_on(ram, both(primary, standby, primary.database()), objects)
+    nodes = [node(home) for _ in range(2)]
+    nodes[0].open(ALICE)
+    acknowledged, tried = set[str](), set[str]()
+    over, enough = threading.Event(), threading.Event()
+
+    def write(number: int) -> None:
+        written = 0
+        while not over.is_set() or written < 3:
+            name = f"{number}/{written}"
+            tried.add(name)
+            try:
+                nodes[number % 2].retain(ALICE, Retain(content=name, key=name))
+            except StoreError:
+                continue  # it may be there or not: the same is tried again under its key
+            acknowledged.add(name)
+            written += 1
+            if len(acknowledged) >= 4 * WRITERS:
+                enough.set()
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    assert enough.wait(60)
+    primary.kill()
+    before = set(acknowledged)
+    standby.promote()
+    over.set()
+    for writer in writers:
+        writer.join(120)
+    there = contents(nodes[1])
+    assert len(there) == len(set(there)), "doubled"
+    assert acknowledged <= set(there), "lost"
+    assert set(there) <= tried, "a ghost"
+    assert before < acknowledged, "nobody wrote after the failover"
+    for one in nodes:
+        assert one.verify(ALICE).problems == ()
+        one.close()
+
+
+def test_a_standby_that_takes_over_after_a_forget_has_forgotten(
+    ram: Path, primary: PostgresServer, standby: PostgresServer, objects: ObjectServer
+) -> None:
+    home = home_on(ram, both(primary, standby, primary.database()), objects)
+    one = node(home)
+    one.retain(ALICE, Retain(content="the quokka is under the third pot", id="note-1"))
+    one.retain(ALICE, Retain(content="green tea", id="note-2"))
+    receipt = one.forget(ALICE, Forget(ids=("note-1",)))
+    primary.kill()
+    standby.promote()
+    other = node(home)
+    for engine in (one, other):
+        assert contents(engine) == ["green tea"]
+        with pytest.raises(NotFound):
+            engine.get(ALICE, Get("note-1"))
+    assert other.retain(ALICE, Retain(content="again", id="note-1")).outcome.value == "forgotten"
+    assert other.head(ALICE).due is Due.NOTHING
+    assert other.verify_erased(receipt).sound
+    one.close()
+    other.close()
+
+
+def test_a_commit_that_no_standby_has_does_not_last(
+    primary: PostgresServer, standby: PostgresServer
+) -> None:
+    """With a standby that lags, old keys are kept; without any, there is nothing to wait for."""
+    store = PostgresStore(primary.database())
+    store.create("alice-address")
+    assert store.lasting("alice-address")
+    standby.stop()
+    primary.sql("ALTER SYSTEM SET synchronous_commit = local")
+    primary.sql("SELECT pg_reload_conf()")
+    primary.sql("SELECT pg_logical_emit_message(true, 'scrubjay', 'not on the standby')")
+    assert not store.lasting("alice-address")
+    standby.start()
+    store.close()
+
+
+# -- what is on the disks ----------------------------------------------------------------------
+
+
+def test_no_file_of_the_database_and_no_object_says_what_was_stored(
+    ram: Path, primary: PostgresServer, standby: PostgresServer, objects: ObjectServer
+) -> None:
+    """Every byte of both data folders with their logs, and of every object."""
+    home = home_on(ram, primary.database(), objects)
+    engine = node(home, Policy(segment_rows=0))
+    for content in ("a quokka of zanzibar", "it lies under the third pot"):
+        note = Retain(content=content, session="note-of-the-needle", tags=("tag-needle",))
+        engine.retain(ALICE, note)
+    engine.retain(ALICE, Retain(content="quokka " * 9_000, id="note-of-the-needle"))
+    assert engine.recall(ALICE, Recall(query="quokka"))
+    assert searched(engine, primary, standby) == set()
+    engine.forget(ALICE, Forget(ids=("note-of-the-needle",)))
+    assert searched(engine, primary, standby) == set()
+    engine.close()
+
+
+def test_a_backup_of_the_database_does_not_open_once_its_generation_is_destroyed(
+    ram: Path, primary: PostgresServer, objects: ObjectServer
+) -> None:
+    """A copy of every file from before a forget, started again after `rotate --root`."""
+    home = home_on(ram, primary.database(), objects)
+    engine = node(home)
+    engine.retain(ALICE, Retain(content="a quokka of zanzibar", id="note-1"))
+    backup = PostgresServer(of=primary)
+    backup.promote()
+    restored = ram / "restored"
+    restored.mkdir()
+    (restored / "store").write_text(
+        (home / "store").read_text().replace(str(primary.folder), str(backup.folder))
+    )
+    (restored / "blobs").write_text((home / "blobs").read_text())
+    (restored / "keys").symlink_to(home / "keys")
+    before = node(restored)
+    assert contents(before) == ["a quokka of zanzibar"], "the copy is not what it should be"
+    before.close()
+    engine.forget(ALICE, Forget(ids=("note-1",)))
+    engine.rotate_root()
+    after = node(restored)
+    with pytest.raises((KeyMissing, SealBroken)):
+        contents(after)
+    after.close()
+    engine.close()
+    backup.end()
+
+
+def searched(engine: Kernel, *servers: PostgresServer) -> set[str]:
+    """The needles that any file or object has; each server has written everything before."""
+    for server in servers:
+        server.sql("CHECKPOINT")
+    files = [one for server in servers for one in server.data.rglob("*") if one.is_file()]
+    assert any("pg_wal" in str(one) for one in files)
+    ports = engine._ports
+    objects = [
+        content
+        for entry in ports.store.catalog.entries()
+        for _, content in ports.blobs.raw(entry.address)
+    ]
+    assert len(objects) > 1, "no segment was written"
+    kept = [*objects, *(one.read_bytes() for one in files)]
+    return {needle for needle in NEEDLES if any(needle.encode() in one for one in kept)}

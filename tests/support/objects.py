@@ -1,0 +1,63 @@
+"""A real S3 server of our own: moto in server mode, installed aside by `tools/setup.sh`."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.support.postgres import REFUSED
+
+VARIABLES: Final = {"AWS_ACCESS_KEY_ID": "scrubjay", "AWS_SECRET_ACCESS_KEY": "a secret of tests"}
+_PATIENCE: Final = 60.0
+_ASIDE: Final = Path(__file__).parents[2] / "build" / "s3_server"
+
+
+class ObjectServer:
+    """The server; it keeps what was put in memory, and replaces it at once, as S3 does."""
+
+    def __init__(self) -> None:
+        refused = REFUSED / "s3_server"
+        if refused.exists():
+            pytest.skip(f"The S3 server is not installable here: {refused.read_text()[-500:]}")
+        self._numbers = itertools.count(1)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        program = _ASIDE / "bin" / "moto_server"
+        self._process = subprocess.Popen(
+            [sys.executable, program, "-H", "127.0.0.1", "-p", str(self.port)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": str(_ASIDE)},
+        )  # fmt: skip
+        self._await()
+
+    def _await(self) -> None:
+        until = time.monotonic() + _PATIENCE
+        while True:
+            assert self._process.poll() is None, "the S3 server has ended"
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return
+            except OSError:
+                assert time.monotonic() < until, "the S3 server does not listen"
+                time.sleep(0.02)
+
+    def end(self) -> None:
+        """Stop it."""
+        self._process.terminate()
+        self._process.wait(_PATIENCE)
+
+    def address(self) -> str:
+        """The address of blobs in a new bucket."""
+        bucket = f"bucket{next(self._numbers)}"
+        urlopen(Request(f"http://127.0.0.1:{self.port}/{bucket}", method="PUT")).close()
+        return f"s3://{bucket}/blobs?endpoint=http://127.0.0.1:{self.port}"
