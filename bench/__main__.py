@@ -15,6 +15,7 @@ from bench import (
     cold,
     growth,
     guarding,
+    installed,
     machine,
     personal,
     reading,
@@ -48,9 +49,10 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
     "long-pod": serving.long_pod,
     "mix": serving.mix,
     "agents": serving.agents,
+    "installed": installed.run,
 }
-LONG: Final = frozenset({"long-pod", "mix", "agents"})
-"""Run only when named: ten minutes each."""
+LONG: Final = frozenset({"installed", "long-pod", "mix", "agents"})
+"""Run only when named: minutes each, and one installs packages."""
 RESULTS: Final = Path(__file__).parent / "results.md"
 
 

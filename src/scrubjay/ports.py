@@ -272,6 +272,9 @@ class Store(Protocol):
         are deleted only once it is true.
         """
 
+    def warnings(self) -> Sequence[str]:
+        """What this store cannot promise as it is set up, a sentence each; none is the rule."""
+
     def make_room(self) -> None:
         """Give the space held in reserve to an erasure whose keys or blobs find none."""
 

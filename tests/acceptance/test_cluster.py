@@ -160,7 +160,9 @@ def test_a_commit_that_no_standby_has_does_not_last(
     store = PostgresStore(primary.database())
     store.create("alice-address")
     assert store.lasting("alice-address")
+    assert store.warnings() == []
     standby.stop()
+    assert "synchronous standby" in store.warnings()[0]
     primary.sql("ALTER SYSTEM SET synchronous_commit = local")
     primary.sql("SELECT pg_reload_conf()")
     primary.sql("SELECT pg_logical_emit_message(true, 'scrubjay', 'not on the standby')")

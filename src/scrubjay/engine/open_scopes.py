@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date
 from functools import wraps
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Protocol, Type
 
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.engine_ports import Ports
+from scrubjay.engine.scope.keyring import INSTALLATION
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.errors import Destroyed, StoreError
 from scrubjay.model.origin import Actor
@@ -285,6 +286,14 @@ class OpenScopes:
     def rotate(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Rotated:
         """Rotate the keys: re-encrypt everything under new ones and delete the old ones."""
         return rotating.rotate(self._begin(scope), actor=caller.actor)
+
+    def check_blobs(self) -> None:
+        """Raise unless the blobs can be listed."""
+        self._check_open().blobs.names(INSTALLATION.address)
+
+    def store_warnings(self) -> Sequence[str]:
+        """What the store cannot promise as it is set up, a sentence each."""
+        return self._check_open().store.warnings()
 
     def rotate_root(self, *, progress: Progress = no_progress) -> RootRotated:
         """Rotate the root key of the installation: wrap every slot anew, destroy the old one."""

@@ -15,7 +15,7 @@ from scrubjay import __version__
 from scrubjay.access import KEYS
 from scrubjay.bridge import TooLate
 from scrubjay.engine import Kernel
-from scrubjay.model.errors import Busy, SchemaTooNew, ScrubjayError
+from scrubjay.model.errors import Busy, SchemaTooNew, ScrubjayError, StoreError
 from scrubjay.ports import Clock
 from scrubjay.service import openapi, routes
 from scrubjay.service.endpoint import Gate
@@ -125,6 +125,7 @@ class _Readiness:
             "store": store,
             "migrations": {"ok": store.get("code") != SchemaTooNew.code},
             "keys": keys,
+            "blobs": await self._check(self._service.engine.check_blobs),
             "queue": {"ok": not bridge.full, "waiting": bridge.queue()[0]},
         }
         well = all(check["ok"] for check in found.values())
@@ -135,13 +136,20 @@ class _Readiness:
             self._asked_at = now
             self._embedder = await self._check(self._service.engine.check_embedder)
         found["embedder"] = self._embedder
+        found["durability"] = await self._check(self._refuse_warnings)
         status = "ready" if well else "not ready"
         return as_json({"status": status, "checks": found}, 200 if well else 503)
+
+    def _refuse_warnings(self) -> None:
+        if warnings := self._service.engine.store_warnings():
+            raise StoreError(" ".join(warnings))
 
     async def _check(self, check: Callable[[], object]) -> Check:
         try:
             await self._service.bridge.read(check, seconds=_CHECK_SECONDS)
         except (ScrubjayError, TooLate) as error:
+            if type(error) is StoreError:
+                return {"ok": False, "code": error.code, "message": error.message}
             code = error.code if isinstance(error, ScrubjayError) else Busy.code
             return {"ok": False, "code": code}
         return {"ok": True}

@@ -67,6 +67,9 @@ class TransactionContract:
     def test_nobody_knows_a_commit_that_never_was(self, store: Store) -> None:
         assert store.resolve(ALICE, "1") is not True
 
+    def test_it_says_in_sentences_what_it_cannot_promise(self, store: Store) -> None:
+        assert all(sentence.endswith(".") for sentence in store.warnings())
+
     def test_what_was_acknowledged_lasts(self, store: Store) -> None:
         put(store, a_row("one"))
         assert store.lasting(ALICE)

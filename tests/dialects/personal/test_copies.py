@@ -9,6 +9,7 @@ from typing import Any
 import pyrage
 import pytest
 
+from scrubjay.model.errors import NotFound
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.personal.exports import Exports
 from tests.dialects.personal.conftest import Person
@@ -293,3 +294,34 @@ def test_what_is_no_export_is_refused_whole(bob: Person, raw: bytes) -> None:
 
 def test_an_agent_imports_nothing(alice: Person) -> None:
     assert alice.agent.refused("import", content="e30=")[0] == 403
+
+
+def test_of_two_who_follow_a_link_at_once_one_gets_the_file(alice: Person) -> None:
+    alice.store(TEA)
+    link = exported(alice)["download_url"]
+    id = link.split("/")[4]
+    until, signature = (one.partition("=")[2] for one in link.split("?")[1].split("&"))
+    secret = alice.signer.key(b"personal-export")
+    other = Exports(alice.engine, alice.clock, secret)
+    late: list[str] = []
+
+    def meet(_: object) -> None:
+        with pytest.raises(NotFound):
+            other.take(id, until, signature)
+        late.append(id)
+
+    first = Exports(alice.engine, alice.clock, secret, reach=meet)
+    assert first.take(id, until, signature)
+    assert late
+
+
+def test_a_sweep_of_blobs_and_a_verify_leave_the_file_of_an_export(alice: Person) -> None:
+    long = alice.store('tea " ' * 10_000)  # its quotation marks make it longer than a cell
+    alice.store(TEA)
+    link = exported(alice)["download_url"]
+    alice.owner.do("forget", target={"memory_ids": [long]})
+    scope = Scope.parse(alice.scope)
+    alice.engine.rotate(scope)
+    alice.engine.finish_due(scope)
+    assert alice.engine.verify(scope).sound
+    assert alice.anonymous.get(link).status_code == 200

@@ -134,6 +134,8 @@ VERBS: dict[str, Callable[[Kernel], object]] = {
     "verify_audit": lambda engine: engine.verify_audit(ALICE),
     "unknown_share": lambda engine: engine.unknown_share(ALICE),
     "check_embedder": lambda engine: engine.check_embedder(),
+    "check_blobs": lambda engine: engine.check_blobs(),
+    "store_warnings": lambda engine: engine.store_warnings(),
     "extract": lambda engine: engine.extract(ALICE),
     "extraction": lambda engine: engine.extraction(ALICE),
     "pause_extraction": lambda engine: engine.pause_extraction(ALICE),

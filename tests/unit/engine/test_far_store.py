@@ -276,3 +276,16 @@ def test_a_rotation_that_the_key_service_throttles_goes_on_where_it_was_cut_off(
     assert engine.rotate_root().generation == 2, "no third one is begun"
     assert list(wrapper.generations()) == [2]
     assert contents(engine) == ["tea"]
+
+
+def test_a_scope_that_is_opened_again_within_a_minute_asks_for_no_key(
+    far: tuple[RemoteHome, FarWrapper, Kernel],
+) -> None:
+    home, wrapper, engine = far
+    contents(engine)
+    before = wrapper.asked
+    assert contents(Kernel(engine._ports)) == ["tea"]
+    assert wrapper.asked == before
+    home.clock.advance(seconds=61)
+    assert contents(Kernel(engine._ports)) == ["tea"]
+    assert wrapper.asked > before

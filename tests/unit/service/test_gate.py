@@ -82,7 +82,15 @@ def test_health_readiness_and_version_need_no_key(http: httpx2.Client) -> None:
     assert http.get("/version").json()["name"] == "scrubjay"
     ready = http.get("/readyz").json()
     assert ready["status"] == "ready"
-    assert set(ready["checks"]) == {"store", "migrations", "keys", "queue", "embedder"}
+    assert set(ready["checks"]) == {
+        "store",
+        "migrations",
+        "keys",
+        "blobs",
+        "queue",
+        "embedder",
+        "durability",
+    }
     assert all(check["ok"] for check in ready["checks"].values())
 
 

@@ -466,6 +466,9 @@ class MemoryStore:
         """Always: there is no other copy that could be older."""
         return self.exists(address)
 
+    def warnings(self) -> Sequence[str]:
+        return []
+
     def make_room(self) -> None:
         self._check_open()
 

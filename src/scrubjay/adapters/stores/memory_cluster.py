@@ -164,6 +164,9 @@ class MemoryNode:
     def lasting(self, address: str) -> bool:
         return self.ask("lasting", lambda: self._cluster.lasting(address))
 
+    def warnings(self) -> Sequence[str]:
+        return self.ask("warnings", self._cluster.primary.warnings)
+
     def make_room(self) -> None:
         self._check_open()
 

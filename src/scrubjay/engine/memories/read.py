@@ -8,7 +8,7 @@ from heapq import heappush, heapreplace
 from scrubjay.engine.scope.open_scope import OpenScope, living
 from scrubjay.engine.scope.sealed_values import NEVER, Recalls
 from scrubjay.model.errors import Frozen, NotFound
-from scrubjay.model.memory import Memory, made_id
+from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.overview import Change, Changes, Lineage, RecallCounter, Relative
 from scrubjay.model.pages import Page, Paged, cursor_at, place
@@ -109,20 +109,6 @@ def browse(opened: OpenScope, request: Browse, *, actor: Actor = Actor.USER) -> 
         data=tuple(memory for _, memory in newest[: request.limit]),
         next_cursor=cursor_at(newest[-2][0]) if len(newest) == wanted else None,
     )
-
-
-def archived_ids(opened: OpenScope, prefix: str) -> list[str]:
-    """The ids of archived memories that begin so, of those made here; reads every row."""
-
-    def look(view: View) -> set[str]:
-        before, found = _LAST, set[str]()
-        while rows := view.latest(Collection.MEMORY, before, _PAGE):
-            some = (one for one in map(opened.unseal, rows) if one.archived_at is not None)
-            found |= {one.id for one in some if one.id.startswith(prefix) and made_id(one.id)}
-            before = rows[-1].seq
-        return found
-
-    return sorted(opened.read(look))
 
 
 def history(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> tuple[Memory, ...]:

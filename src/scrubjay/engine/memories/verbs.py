@@ -131,9 +131,8 @@ class MemoryVerbs(SearchVerbs):
             return look(whole)
 
     def _whole_id(self, scope: Scope, prefix: str) -> str | None:
-        """The id that begins so: of the memories in the index, or else of the archived ones."""
+        """The id that begins so, of the memories in the index and the archived ones."""
         found = self._with_index(scope, lambda one: overview.ids(one, prefix))
-        found = found or read.archived_ids(self._look(scope), prefix)
         if len(found) > 1:
             more = f" and {len(found) - _SHOWN:,} more" * (len(found) > _SHOWN)
             raise InvalidRequest(

@@ -138,6 +138,17 @@ class PostgresStore:
             sleep(_PAUSE)
         return True
 
+    def warnings(self) -> Sequence[str]:
+        ((synchronous, _, standbys),) = self._connections.run("standbys")
+        if not synchronous:
+            return [
+                "No standby is synchronous: a failover may lose what was acknowledged, and bring"
+                " back what was forgotten."
+            ]
+        if not standbys:
+            return ["No synchronous standby is seen: it is away, or pg_monitor is not granted."]
+        return []
+
     def make_room(self) -> None:
         self._connections.check()
 

@@ -106,6 +106,10 @@ class SqliteStore:
         """Always: a commit is acknowledged when it is synced, and there is no other copy."""
         return self.exists(address)
 
+    def warnings(self) -> Sequence[str]:
+        """None: the disk is the only copy, and said to be."""
+        return []
+
     def make_room(self) -> None:
         self._scope_kind.ballast.release()
 
