@@ -187,6 +187,11 @@ _CONTEXT_CHARS: Final = 400
 _SENTENCE: Final = lazy_pattern(r"[^.!?。\uff01\uff1f\n]*[.!?。\uff01\uff1f\n]*")
 _PLAIN: Final = lazy_pattern(r"\W+")
 _CLAUSE: Final = lazy_pattern(r"[^.!?;。\uff01\uff1f\uff1b\n]*[.!?;。\uff01\uff1f\uff1b\n]*")
+_MARKS: Final = (
+    '.!?;:,"\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014\u3002\uff01\uff1f\uff1b\uff1a\uff0c\n'
+)
+_PIECE: Final = lazy_pattern(f"[^{_MARKS}]*[{_MARKS}]*")
+"""What stands between marks: of "You said: …", what was said."""
 _ABBREVIATED: Final = lazy_pattern(r"(?:^|\W)(?:[^\W\d_]|[A-Z]\w{1,3})\.$")
 _ABBREVIATION_CHARS: Final = 12
 _SENTENCE_CHARS: Final = 400
@@ -302,7 +307,7 @@ def sentences(text: str) -> list[str]:
 
 
 class SentenceMatcher:
-    """Finds texts again as whole sentences, whatever their case, spaces and punctuation."""
+    """Finds texts again between punctuation marks, whatever their case, spaces and marks."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._by_start: dict[str, set[str]] = {}
@@ -323,7 +328,7 @@ class SentenceMatcher:
         places: list[tuple[int, int, int]] = []
         ends: dict[int, int] = {}
         at = 0
-        for found in _CLAUSE.finditer(text):
+        for found in _PIECE.finditer(text):
             if plain := plain_words(found[0]):
                 ends[at + len(plain)] = len(places)
                 places.append((at, found.start(), found.end()))

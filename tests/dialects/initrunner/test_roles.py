@@ -276,10 +276,17 @@ def test_agents_of_a_delegate_tool_share_what_it_says(tmp_path: Path) -> None:
     assert delegate.shared == SharedMemory(store_path="/data/all.db", max_memories=12)
 
 
+def test_a_delegate_that_shares_a_memory_says_which(tmp_path: Path) -> None:
+    agents = "agents: [{name: cook, role_file: cook.yaml}]"
+    shared = "shared_memory: {max_memories: 5}"
+    with pytest.raises(InvalidRequest, match=r"shared_memory\.store_path: it is missing"):
+        load(tmp_path, f"{BARE}  tools: [{{type: delegate, {agents}, {shared}}}]\n")
+
+
 # -- files that are no role files ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["~nosuchuser/x.db", "a\0b"], ids=["user", "nul"])
+@pytest.mark.parametrize("path", ["~nosuchuser/x.db", "a\0b", ""], ids=["user", "nul", "empty"])
 def test_a_store_path_that_is_none_is_said(tmp_path: Path, path: str) -> None:
     text = yaml.safe_dump({"store_path": path})
     with pytest.raises(InvalidRequest, match="store_path"):

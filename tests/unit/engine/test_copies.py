@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scrubjay.engine import Kernel
+from scrubjay.model.conversations import Append
+from scrubjay.model.documents import Put
 from scrubjay.model.errors import Conflict, NeedsConfirmation
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
@@ -51,6 +53,30 @@ def test_a_fact_that_was_repeated_in_an_answer_is_gone_with_its_copies(engine: K
     assert (receipt.copies, receipt.erased) == (1, 3)  # the fact, the turn and its episode
     assert engine.verify(ALICE).sound
     assert engine.verify_erased(receipt).sound
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"You said: {FACT}.",
+        f"As you told me, {FACT}; anything else?",
+        f'In your words, "{FACT}", so I looked there.',
+        f"Found it — {FACT} — in my notes.",
+        f"你说过：{FACT}。",  # noqa: RUF001 - punctuation of another script
+    ],
+)
+def test_a_fact_that_an_answer_introduces_is_gone_with_its_copies(
+    engine: Kernel, answer: str
+) -> None:
+    """Whatever stands before it in the sentence: what is between marks is compared."""
+    fact = retain(engine, FACT)
+    record(engine, 1, "Who was my dentist?", answer)
+    engine.append(ALICE, Append("talk", [{"body": {"text": answer}}]))
+    engine.put(ALICE, Put(("notes", "a"), [answer], indexed=True))
+    forget(engine, fact, copies=True)
+    assert "Ames" not in everywhere(engine)
+    assert "Ames" not in engine.export(ALICE).content.decode()
+    assert engine.verify(ALICE).sound
 
 
 def test_a_statement_goes_with_the_sentence_that_it_tells_in_other_words(engine: Kernel) -> None:

@@ -201,7 +201,7 @@ def _memory_of(
 
 def _check_imported(role: Role, kernel: Kernel) -> None:
     path = role.store_path or role.default_path
-    if path.exists() and role.scope not in kernel.scopes():
+    if path.is_file() and role.scope not in kernel.scopes():
         raise InvalidRequest(
             f"There is a database of InitRunner at {path}, which scrubjay does not write to.",
             hint=f"Take it over: `scrubjay memory import {role.path} {path}`.",

@@ -228,6 +228,8 @@ class Role(Struct, frozen=True, kw_only=True):
 
 
 def _absolute(path: str) -> Path:
+    if not path.strip():
+        raise InvalidRequest("spec.memory.store_path: it is empty.", hint="Leave it out.")
     try:
         return Path(path).expanduser().resolve()
     except (OSError, RuntimeError, ValueError) as error:
@@ -279,6 +281,8 @@ def _delegates(document: _Document) -> Iterator[Delegate]:
         if document.read((*place, "mode"), str, "inline") != "inline":
             continue
         shared = document.read((*place, "shared_memory"), SharedMemory | None, None)
+        if shared is not None:
+            document.read((*place, "shared_memory", "store_path"), str)  # nothing says which else
         for at, _ in enumerate(document.read((*place, "agents"), list[Any])):
             agent = (*place, "agents", str(at))
             yield Delegate(
