@@ -66,7 +66,7 @@ class SyncedLine(Struct, frozen=True):
 
 
 class LineTrust(Struct, frozen=True):
-    """LineTrust words the lines of a file are."""
+    """Whose words the lines of a file are."""
 
     origin: Origin
     caller: Caller
