@@ -51,6 +51,7 @@ THEMES: Final = (
     Theme("Look", "statistics", "stats inspect"),
     Theme("Erase", "erasure", "forget purge destroy rotate"),
     Theme("Trust", "erasure", "revoke taint quarantine"),
+    Theme("Copy", "files", "files"),
     Theme("Copy", "transfer", "export import backup restore"),
     Theme("Care", "maintenance", "freeze unfreeze retention compact reindex verify"),
     Theme("Care", "maintenance", "audit receipts scopes"),
@@ -67,6 +68,7 @@ SUMMARIES: Final = Path(__file__).with_name("overview.txt")
 """The first sentence of every command; made of the code, so that no help loads every command."""
 GROUPS: Final = {
     "conversations": "Conversations: message histories of agents.",
+    "files": "Memory as files: CLAUDE.md, preferences.json, transcripts.",
     "documents": "Documents: text and JSON under paths.",
     "quarantine": "Quarantine: untrusted memories that steer agents and wait for review.",
     "vault": "Keyring: what opens the keys, a key file or a passphrase.",

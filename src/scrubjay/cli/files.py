@@ -1,0 +1,84 @@
+"""Commands about memory as files."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrubjay.cli import render
+from scrubjay.cli.home import confirm, installed, interactive, scope_of, settings
+from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command
+from scrubjay.cli.render import Output, say
+
+if TYPE_CHECKING:
+    from scrubjay.surfaces.files.sync import Synced
+
+_SECONDS = 2.0
+"""Seconds between two looks of --watch."""
+
+
+@command(
+    "files sync",
+    Option("DIR", "Folder: a scope's files are in DIR/TENANT/OWNER.", Path, name="folder"),
+    Option("--owner-only", "Take lines as your own words; refused if others can write to them."),
+    Option("--session", "Session of the agent that writes to the files: its taint counts.", str),
+    Option("--watch", "Sync again whenever something has changed, until Ctrl-C."),
+    YES,
+    SCOPE,
+    JSON,
+)
+def sync(
+    folder: Path,
+    *,
+    owner_only: bool = False,
+    session: str | None = None,
+    watch: bool = False,
+    yes: bool = False,
+    scope: str | None = None,
+) -> Output:
+    """Sync CLAUDE.md, preferences.json and transcripts of a folder with a scope, both ways.
+
+    A line added by hand becomes a memory, a line removed is forgotten. The files are plain text.
+
+    Example: scrubjay files sync memory --scope acme/alice
+    """
+    from scrubjay.surfaces.files.sync import Folder, Synced
+
+    name = scope_of(scope, settings())
+    with installed(create=True) as engine:
+        engine.open(name)
+        path = folder / name.tenant / name.owner
+
+        def once(*, confirmed: bool) -> Synced:
+            return Folder(
+                engine, name, path, owner_only=owner_only, session=session, confirmed=confirmed
+            ).sync()
+
+        done = once(confirmed=yes)
+        if done.unasked and interactive():
+            number = render.plural(done.unasked, "memory")
+            confirm(f"This forgets {number} whose lines are gone from {path}.", yes=yes)
+            done = once(confirmed=True)
+        while watch:
+            if done != Synced():
+                say(_told(done))
+            threading.Event().wait(_SECONDS)
+            done = once(confirmed=False)
+    return Output(done, lambda: say(_told(done)), [*done.conflicts, *done.skipped, *_asks(done)])
+
+
+def _told(done: Synced) -> str:
+    return (
+        f"Learned {done.added:,}, corrected {done.corrected:,}, forgot {done.forgotten:,}; "
+        f"wrote {render.plural(done.written, 'line')}, took out {done.removed:,}."
+    )
+
+
+def _asks(done: Synced) -> list[str]:
+    if not done.unasked:
+        return []
+    number = render.plural(done.unasked, "memory")
+    return [
+        f"The lines of {number} are gone. Nothing was forgotten: repeat with --yes if it should."
+    ]

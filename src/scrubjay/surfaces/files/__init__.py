@@ -1,0 +1,1 @@
+"""Memory as files: CLAUDE.md, preferences.json and transcripts, in step with a scope."""
