@@ -621,7 +621,7 @@ def test_a_scope_that_is_frozen_for_all_gives_an_agent_nothing(
     assert "Run the tests" in instructions(capability)
     jay.freeze("all")
     assert instructions(capability) == ""
-    assert "is frozen" in ask("list_memories")
-    assert "is frozen" in ask("recall", query="tests")
+    assert "is restricted" in ask("list_memories")
+    assert "is restricted" in ask("recall", query="tests")
     jay.unfreeze()
     assert "Run the tests" in instructions(capability)
