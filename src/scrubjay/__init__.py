@@ -26,6 +26,9 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.batches import BatchReceipt as BatchReceipt
     from scrubjay.model.batches import Refusal as Refusal
     from scrubjay.model.batches import RetainedMany as RetainedMany
+    from scrubjay.model.compaction import Compacted as Compacted
+    from scrubjay.model.compaction import CompactionOutcome as CompactionOutcome
+    from scrubjay.model.compaction import CompactionTrial as CompactionTrial
     from scrubjay.model.conversations import Appended as Appended
     from scrubjay.model.conversations import Conversation as Conversation
     from scrubjay.model.conversations import Entry as Entry
@@ -119,6 +122,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "scrubjay.access": "Grant Issued Key",
     "scrubjay.model.batches": "BatchReceipt Refusal RetainedMany",
+    "scrubjay.model.compaction": "Compacted CompactionOutcome CompactionTrial",
     "scrubjay.model.conversations": "Appended Conversation Entry NewEntry Transcript",
     "scrubjay.model.documents": "Document Removed Stored",
     "scrubjay.model.errors": (
