@@ -47,7 +47,7 @@ def test_the_verbs_a_repeat_would_change_something_for_are_keyed_or_never_repeat
     writing = {one.name for one in OPERATIONS if one.writes and not one.idempotent}
     keyed = {one.name for one in OPERATIONS if one.keyed}
     assert keyed == {"retain", "supersede"}
-    once = {"reject", "backup", "rotate", "extract", "work", "create_key"}
+    once = {"reject", "backup", "rotate", "extract", "work", "compact", "create_key"}
     named = {"append", "branch", "rewind", "delete_conversation", "put", "move", "remove"}
     """They have ids of their own, or an expected revision."""
     assert writing - keyed == once | named | {"retain_many"}, "items of a batch have their own keys"
