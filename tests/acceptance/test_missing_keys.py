@@ -28,6 +28,7 @@ from scrubjay.model.conversations import (
 )
 from scrubjay.model.documents import Move, Put, ReadDocument, Remove
 from scrubjay.model.errors import KeyMissing, NotFound
+from scrubjay.model.purposes import SetPurpose
 from scrubjay.model.requests import NOTHING, USER, Browse, Destroy, NoFields, Retain
 from scrubjay.model.results import Outcome
 from scrubjay.model.scope import Scope
@@ -60,6 +61,7 @@ GIVEN: dict[type[Struct], Struct] = {
     ReadDocument: ReadDocument("a"),
     Move: Move("a", to="b"),
     Remove: Remove("a"),
+    SetPurpose: SetPurpose(purpose="patterns", on=False),
     NoFields: NOTHING,
 }
 """A request for each verb that cannot do without one."""

@@ -23,7 +23,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
 """Seconds until a command that does not end, or does not ask, is given up."""
-ID = re.compile(r"mem-[0-9a-f-]{36}")
+ID = re.compile(r"mem-[0-9a-f]{8}(?:-[0-9a-f-]{27})?")
 COLOR = re.compile(r"\x1b\[[0-9;]*3[0-7]m")
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 

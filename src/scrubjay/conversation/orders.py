@@ -15,7 +15,9 @@ from typing import Final
 from scrubjay.model.clean import clean
 from scrubjay.model.memory import Kind
 
-_BETWEEN: Final = re.compile(r"[\n.:;!?\u3002\uff1a]+")
+_BETWEEN: Final = re.compile(r"[\n.:;!?|()\u2013\u2014\u3002\uff1a]+| - ")
+_MARKUP: Final = re.compile(r"<[^<>]{0,80}>|[*_`~\"\u201c\u201d\u00ab\u00bb]+")
+"""Marks around words that change how they look, and not what they say."""
 _MARKS: Final = re.compile(r"^(?:\[\w?\]|[\W\d_])+")
 """What stands before a statement without changing it: bullets, numbers, quotation marks."""
 _LOOK_ALIKE: Final = str.maketrans(
@@ -85,7 +87,8 @@ def ordering(text: str, kind_of: Callable[[str], Kind]) -> Kind | None:
 
 def _statements(text: str) -> Iterator[str]:
     """The statements of a text as it will be stored, so that no mark before an order hides it."""
-    for one in _BETWEEN.split(unicodedata.normalize("NFKC", clean(text)).replace("\u2019", "'")):
+    plain = unicodedata.normalize("NFKC", clean(text)).replace("\u2019", "'")
+    for one in _BETWEEN.split(_MARKUP.sub("", plain)):
         if statement := _MARKS.sub("", " ".join(one.split())):
             yield statement
 

@@ -246,6 +246,7 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
             superseded_by=None,
             retired_at=None,
             archived_at=None,
+            approved=None,  # a person approved the text before
             version=1,
         )
 

@@ -65,8 +65,8 @@ def note_resumed(
 
 
 def trusted(opened: OpenScope, view: View, session: str | None, origin: Origin) -> Origin:
-    """Origin of a write in a session: for an agent, at most that of what the session has read."""
-    if session is None or origin is not Origin.AGENT:
+    """Origin of a write in a session: if no person wrote it, at most that of what was read."""
+    if session is None or origin in (Origin.USER, Origin.OPERATOR):
         return origin
     read = tainted(opened, view, session)
     return origin if read is None else lowest([origin, read])

@@ -7,7 +7,7 @@ without one, what tells agents how to act waits in quarantine for a person.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -45,6 +45,17 @@ def session_of(meta: Mapping[str, Any] | None) -> str | None:
 def as_agent(holder: Key) -> Key:
     """The key with the actor and the origin of an agent, or a less trusted origin if it has one."""
     return replace(holder, actor=Actor.AGENT, origin=lowest((holder.origin, Origin.AGENT)))
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts([*value.keys(), *value.values()])
+    elif isinstance(value, Sequence):
+        for one in value:
+            yield from _texts(one)
 
 
 class AgentCaller:
@@ -93,7 +104,7 @@ class AgentCaller:
 
     def store(self, **fields: Any) -> Any:
         """Store a memory of an agent in its session; without one no order is trusted."""
-        terms = self._terms(fields["content"], Kind(fields.get("kind") or Kind.FACT))
+        terms = self._terms(fields, Kind(fields.get("kind") or Kind.FACT))
         return self.do("retain", **(fields | terms))
 
     def update(self, **fields: Any) -> Any:
@@ -103,18 +114,20 @@ class AgentCaller:
         person may, release a memory from quarantine.
         """
         old: Memory = self.do("get", id=fields["id"])
-        terms = self._terms(fields["content"], Kind(fields.get("kind") or old.kind))
+        terms = self._terms(fields, Kind(fields.get("kind") or old.kind))
         if not old.origin.trusted:
             origins = (old.origin, terms.get("origin", self._access.holder.origin))
             terms["origin"] = lowest(one for one in origins if one is not None)
         return self.do("supersede", **(fields | terms))
 
-    def _terms(self, content: str, kind: Kind) -> dict[str, Any]:
+    def _terms(self, fields: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
         """Fields of a write that the caller does not choose."""
         if self.session is not None:
             return {"session": self.session}
         if not kind.behavioral:
-            read = ordering(content, self._access.kind_of)
+            # A model is given a memory with all its fields.
+            found = (ordering(text, self._access.kind_of) for text in _texts([*fields.values()]))
+            read = next((one for one in found if one is not None), None)
             if read is None:
                 return {}
             kind = read

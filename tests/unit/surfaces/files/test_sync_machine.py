@@ -7,7 +7,14 @@ from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
@@ -152,5 +159,6 @@ class Sync(RuleBasedStateMachine):
         }
 
 
-TestSync = Sync.TestCase
-TestSync.settings = settings(max_examples=20, stateful_step_count=15, deadline=None)
+def test_two_editors_two_machines_and_a_scope_stay_in_step() -> None:
+    steps = settings(max_examples=20, stateful_step_count=15, deadline=None)
+    run_state_machine_as_test(Sync, settings=steps)
