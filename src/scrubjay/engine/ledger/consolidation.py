@@ -56,7 +56,8 @@ def choose(opened: OpenScope, view: View, queue: JobQueue, *, most: int) -> Choi
     found = list(islice(_unmarked(opened, view, queue.passed), most))
     if not found:
         return None, view.head().memory.seq
-    batch = [memory for _, memory in found]
+    # Trusted and untrusted ones apart: a text could have a model cite another for what it says.
+    batch = [memory for _, memory in found if memory.trusted is found[0][1].trusted]
     task = Task(
         job=job,
         waits=lambda tx, _: _all_wait(opened, tx, batch),

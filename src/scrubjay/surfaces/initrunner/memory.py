@@ -250,6 +250,8 @@ class LongTermMemory:
             self.jay.browse(limit=1)
         except NotFound:
             return False
+        except ScrubjayError:
+            return True  # it is there, and cannot be read now
         return True
 
     def procedures(self) -> str:
