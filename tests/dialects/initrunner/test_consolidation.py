@@ -45,7 +45,7 @@ def test_facts_have_sources_the_lowest_origin_and_a_category(scene: Scene) -> No
         for _ in range(2):  # trusted and untrusted episodes are asked about apart
             done = agent.consolidate()
             assert (done.memories, done.tokens_in, done.tokens_out) == (1, TOKENS_IN, TOKENS_OUT)
-        first, second = sorted(facts(agent), key=lambda one: one.content)
+        first, second = sorted(facts(agent), key=lambda one: -one.origin.trust)
         assert (first.origin, second.origin) == (Origin.AGENT, Origin.WEB)
         assert first.tags == ("category:lesson",)
         (source,) = first.sources
