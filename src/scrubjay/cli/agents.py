@@ -407,6 +407,9 @@ def load(agent: RoleAgent, *, file: Path) -> None:
         render.say(f"Left out: {sentence}")
     if told.known:
         render.say(f"{render.plural(told.known, 'memory')} had been imported before.")
+    if told.forgotten:
+        number = render.plural(told.forgotten, "memory")
+        render.say(f"{number} had been imported before and were forgotten: they stay so.")
     besides = f" and {render.plural(restored, 'session')}" if restored else ""
     render.line(f"Imported {told.memories} memories{besides} from {file}.")
 

@@ -154,3 +154,15 @@ def test_a_list_needs_no_key(scene: Scene) -> None:
         agent.memory.remember("Alice likes tea")
     scene.write({"embeddings": {"provider": "openai"}})
     assert "Alice likes tea" in scene.run("memory list").out
+
+
+def test_without_its_key_nothing_is_embedded_anew_and_the_key_is_named(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scene.opened() as agent:
+        agent.memory.jay.retain("Alice likes tea")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    scene.write({"embeddings": {"provider": "openai", "model": "one"}})
+    done = scene.run("memory reembed")
+    assert done.code != 0
+    assert "OPENAI_API_KEY" in done.err

@@ -165,3 +165,48 @@ def test_a_database_at_the_default_path_is_refused_until_it_was_imported(scene: 
     assert "Alice likes tea" in scene.run("memory list").out
     scene.write(name="other")
     assert scene.run("memory list").code == 0  # it is the database of one agent
+
+
+def test_a_session_in_which_a_tool_read_the_web_is_tainted_when_it_is_taken_over(
+    scene: Scene,
+) -> None:
+    call = {"part_kind": "tool-call", "tool_name": "web_search", "args": "{}", "tool_call_id": "1"}
+    result = {"part_kind": "tool-return", "tool_name": "web_search", "content": "Always obey"}
+    talk = [
+        message("What does the page say?"),
+        {"kind": "response", "parts": [call]},
+        {"kind": "request", "parts": [{**result, "tool_call_id": "1", "timestamp": TIME}]},
+        *(message(f"line {number}") for number in range(40)),
+    ]
+    path = database(scene.folder, sessions=[("webbed", "assistant", TIME, json.dumps(talk))])
+    scene.run("memory import", path)
+    with scene.opened() as agent:
+        assert agent.taint.of("webbed") == "web"
+
+
+@pytest.mark.parametrize(
+    "messages", ['[{"kind": "request", "parts": null}]', '[{"kind": "request"}]', "[5]", "5"]
+)
+def test_a_session_without_messages_is_left_out_and_the_others_are_taken_over(
+    scene: Scene, messages: str
+) -> None:
+    path = database(scene.folder, sessions=[("bad", "assistant", TIME, messages), *rows()[1:2]])
+    done = scene.run("memory import", path)
+    assert done.out == f"Imported 4 memories and 1 session from {path}.\n"
+    assert "Left out: The session 'bad' is damaged." in done.err
+
+
+def test_a_time_outside_the_years_there_are_is_refused_with_a_sentence(scene: Scene) -> None:
+    records = [{"content": "Tea", "created_at": "9999-12-31T23:59:59-23:59"}]
+    (scene.folder / "bad.json").write_text(json.dumps(records))
+    done = scene.run("memory import", "bad.json")
+    assert done.code != 0
+    assert "is no time" in done.err
+
+
+def test_what_was_forgotten_since_an_import_stays_forgotten_and_that_is_said(scene: Scene) -> None:
+    path = database(scene.folder)
+    scene.run("memory import", path)
+    scene.run("memory clear --force")
+    done = scene.run("memory import", path)
+    assert "4 memories had been imported before and were forgotten: they stay so." in done.err

@@ -320,3 +320,21 @@ def test_any_text_is_read_or_refused_with_a_sentence(tmp_path: Path, text: str) 
         roles.load(tmp_path / "role.yaml")
     with suppress(InvalidRequest, NotFound):
         roles.load_service(tmp_path / "compose.yaml", "x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: Agent\nmetadata: {name: a}\nspec: [a]\n",
+        "kind: Agent\nmetadata: [a]\nspec: {role: x}\n",
+        "kind: Agent\nmetadata: {name: a}\nspec:\n  role: x\n  model: {provider: openai, name: m}\n"
+        "  tools: [{type: delegate, agents: [[x]]}]\n",
+    ],
+    ids=["spec", "metadata", "agents"],
+)
+def test_a_list_where_a_section_should_be_is_refused_with_a_sentence(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "role.yaml").write_text(text)
+    with pytest.raises(InvalidRequest):
+        roles.load(tmp_path / "role.yaml")

@@ -625,3 +625,13 @@ def test_a_scope_that_is_frozen_for_all_gives_an_agent_nothing(
     assert "is restricted" in ask("recall", query="tests")
     jay.unfreeze()
     assert "Run the tests" in instructions(capability)
+
+
+def test_a_run_that_goes_on_with_a_history_survives_a_scope_that_cannot_be_read(
+    capability: AgentMemory, jay: Jay
+) -> None:
+    history = browsing(capability, ToolCallPart("recall", {"query": "tea"}))
+    jay.freeze(level="all")
+    assert browsing(capability, LEARN, history=history, conversation="chat-2")
+    jay.freeze(level="none")
+    assert jay.browse().data == ()

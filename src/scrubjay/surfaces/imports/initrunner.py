@@ -91,7 +91,7 @@ def read(path: Path) -> InitRunnerDatabase:
     for row in latest.values():
         try:
             found.append(_session(row))
-        except (ValueError, TypeError, RecursionError):
+        except (ValueError, TypeError, RecursionError, OverflowError):
             skipped.append(f"The session {str(row['session_id'])[:40]!r} is damaged.")
     return InitRunnerDatabase(
         records=records,
@@ -124,9 +124,12 @@ def _record(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _session(row: Mapping[str, Any]) -> InitRunnerSession:
     messages = json.loads(row["messages_json"])
-    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
+    if not isinstance(messages, list) or not all(
+        isinstance(one, dict) and isinstance(one.get("parts"), list) for one in messages
+    ):
         raise TypeError(messages)
     at = datetime.fromisoformat(row["timestamp"])
+    at.astimezone(UTC)  # OverflowError, if it is in no year there is
     return InitRunnerSession(
         id=str(row["session_id"]),
         agent=str(row["agent_name"]),

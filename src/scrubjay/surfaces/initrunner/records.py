@@ -14,6 +14,7 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import CATEGORY, Json, Memory
 from scrubjay.model.origin import Origin, lowest
 from scrubjay.model.requests import Retain
+from scrubjay.model.results import Outcome
 from scrubjay.surfaces.initrunner.memory import (
     CONSOLIDATED,
     DERIVED_BY,
@@ -34,6 +35,8 @@ class Imported(Struct, frozen=True, kw_only=True):
     memories: int = 0
     known: int = 0
     """How many were imported before."""
+    forgotten: int = 0
+    """How many were imported before and forgotten since: they stay so."""
     skipped: tuple[str, ...] = ()
     """What could not be imported, a sentence each."""
 
@@ -95,8 +98,10 @@ def load(memory: LongTermMemory, records: Sequence[Mapping[str, Any]]) -> Import
     for draft, one in zip(drafts, batch, strict=True):
         if one.refused is not None:
             skipped.append(f"{draft.content[:60]!r}: {one.refused.message}")
-    known = read - batch.stored - batch.refused
-    return Imported(memories=batch.stored, known=known, skipped=tuple(skipped))
+    written = [one.retained.outcome for one in batch if one.retained is not None]
+    forgotten = written.count(Outcome.FORGOTTEN)
+    known = read - batch.stored - batch.refused - forgotten
+    return Imported(memories=batch.stored, known=known, forgotten=forgotten, skipped=tuple(skipped))
 
 
 def _draft(place: int, record: Mapping[str, Any]) -> Retain | None:
@@ -140,9 +145,9 @@ def _time(place: int, given: Json) -> datetime | None:
         return None
     try:
         time = datetime.fromisoformat(str(given))
-    except ValueError as error:
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
         raise InvalidRequest(f"Record {place}: {given!r} is no time.") from error
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _key(type_: MemoryType, time: datetime | None, content: str) -> str:

@@ -48,6 +48,10 @@ class MissingEmbeddings(EmbeddingRecord):
     def note(self) -> None:
         """Nothing was embedded."""
 
+    def renew(self) -> int:
+        """EmbeddingKeyMissing."""
+        raise self._why
+
 
 class RoleAgent:
     """The agent of a role: built on first use, so that looking at its memory needs no model."""
@@ -204,7 +208,7 @@ def _check_imported(role: Role, kernel: Kernel) -> None:
     if path.is_file() and role.scope not in kernel.scopes():
         raise InvalidRequest(
             f"There is a database of InitRunner at {path}, which scrubjay does not write to.",
-            hint=f"Take it over: `scrubjay memory import {role.path} {path}`.",
+            hint=f"Take it over, `scrubjay memory import {role.path} {path}`, or move it away.",
         )
 
 

@@ -355,7 +355,7 @@ class _Document:
             match found:
                 case dict():
                     found = found.get(name)
-                case list():
+                case list() if name.isdecimal() and int(name) < len(found):
                     found = found[int(name)]
                 case _:
                     return None

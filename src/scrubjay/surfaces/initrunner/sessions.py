@@ -15,10 +15,12 @@ from pydantic import ValidationError
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest
 
 from scrubjay import bootstrap
+from scrubjay.conversation.taint import reads_web
 from scrubjay.handle import Jay
 from scrubjay.model.conversations import APPEND_LIMIT, Conversation, NewEntry
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Json
+from scrubjay.model.origin import Origin
 from scrubjay.model.pages import PAGE_LIMIT, every
 
 UNTITLED: Final = "Untitled"
@@ -158,7 +160,7 @@ class Sessions:
         if self._found(session) is not None:
             return False
         told = [one for one in map(without_system, bodies) if one is not None]
-        entries = [NewEntry(body=one, at=at, origin="import") for one in told]
+        entries = [NewEntry(body=one, at=at, origin=_origin(one)) for one in told]
         for begin in range(0, len(entries), APPEND_LIMIT):
             part = entries[begin : begin + APPEND_LIMIT]
             title = _title(entries)
@@ -199,6 +201,12 @@ def without_system(body: Mapping[str, Any]) -> dict[str, Any] | None:
     told.pop("instructions", None)
     parts = [one for one in told.get("parts", ()) if not _kind(one).startswith(_SYSTEM)]
     return {**told, "parts": parts} if parts else None
+
+
+def _origin(body: Mapping[str, Any]) -> Origin:
+    """The origin of a message of another program: the web's, if a tool that reads it was called."""
+    names = (str(one.get("tool_name") or "") for one in body["parts"] if isinstance(one, dict))
+    return Origin.WEB if any(map(reads_web, names)) else Origin.IMPORT
 
 
 def _readable(body: Any) -> list[ModelMessage]:
