@@ -241,12 +241,14 @@ def _check_json(name: str, value: Any, most: int) -> None:
 
 
 def _depth(value: object) -> int:
-    """How deep a JSON value is nested; what json.dumps has taken is not deeper than the stack."""
-    if isinstance(value, Mapping):
-        return 1 + max(map(_depth, value.values()), default=0)
-    if isinstance(value, list | tuple):
-        return 1 + max(map(_depth, value), default=0)
-    return 0
+    """How deep a JSON value is nested: layer by layer, since a recursion may exceed the stack."""
+    depth, layer = 0, [value]
+    while layer := [one for one in layer if isinstance(one, Mapping | list | tuple)]:
+        depth += 1
+        layer = [
+            inner for one in layer for inner in (one.values() if isinstance(one, Mapping) else one)
+        ]
+    return depth
 
 
 Made = TypeVar("Made", bound=Struct)

@@ -325,9 +325,9 @@ def test_any_text_is_read_or_refused_with_a_sentence(tmp_path: Path, text: str) 
 @pytest.mark.parametrize(
     "text",
     [
-        "kind: Agent\nmetadata: {name: a}\nspec: [a]\n",
+        "kind: Agent\nmetadata: {name: aa}\nspec: [a]\n",
         "kind: Agent\nmetadata: [a]\nspec: {role: x}\n",
-        "kind: Agent\nmetadata: {name: a}\nspec:\n  role: x\n  model: {provider: openai, name: m}\n"
+        "kind: Agent\nmetadata: {name: aa}\nspec:\n  role: x\n  model: {provider: openai, name: m}\n"
         "  tools: [{type: delegate, agents: [[x]]}]\n",
     ],
     ids=["spec", "metadata", "agents"],
@@ -337,4 +337,15 @@ def test_a_list_where_a_section_should_be_is_refused_with_a_sentence(
 ) -> None:
     (tmp_path / "role.yaml").write_text(text)
     with pytest.raises(InvalidRequest):
+        roles.load(tmp_path / "role.yaml")
+
+
+def test_two_delegates_whose_tools_would_have_one_name_are_refused(tmp_path: Path) -> None:
+    text = (
+        "kind: Agent\nmetadata: {name: aa}\nspec:\n  role: x\n"
+        "  model: {provider: openai, name: m}\n  tools:\n  - type: delegate\n    agents:\n"
+        "    - {name: a-b, role_file: b}\n    - {name: a_b, role_file: c}\n"
+    )
+    (tmp_path / "role.yaml").write_text(text)
+    with pytest.raises(InvalidRequest, match="a-b and a_b"):
         roles.load(tmp_path / "role.yaml")

@@ -178,3 +178,12 @@ def test_since_takes_its_moment_in_and_before_leaves_it_out() -> None:
     memory = Memory(id="m", kind=Kind.FACT, content="x", recorded_at=NOON)
     assert Browse(since=NOON).accepts(memory, NOON)
     assert not Browse(before=NOON).accepts(memory, NOON)
+
+
+@pytest.mark.parametrize("levels", [201, 500, 900])
+def test_metadata_nested_too_deep_is_refused_however_deep_it_is(levels: int) -> None:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    with pytest.raises(InvalidRequest):
+        Retain("tea", metadata=value)

@@ -250,7 +250,7 @@ def load(path: Path) -> Role:
         prompt=document.read(("spec", "role"), str),
         model=document.read(("spec", "model"), ModelConfig),
         memory=document.read(("spec", "memory"), MemoryConfig | None, None),
-        delegates=tuple(_delegates(document)),
+        delegates=_told_apart(document, list(_delegates(document))),
         ignored=tuple(f"spec.{one}" for one in document.names(("spec",)) if one not in _USED),
     )
 
@@ -269,6 +269,17 @@ def load_service(path: Path, service: str) -> Role:
     shared = document.read(("spec", "shared_memory"), SharedMemory, SharedMemory())
     default = f"{_FOLDER}/{name}-shared.db"
     return role.sharing(shared, default) if shared.enabled else role
+
+
+def _told_apart(document: _Document, found: Sequence[Delegate]) -> tuple[Delegate, ...]:
+    """The delegates; InvalidRequest if the tools of two would have one name."""
+    names = [one.name.replace("-", "_") for one in found]
+    if twice := [one.name for one, name in zip(found, names, strict=True) if names.count(name) > 1]:
+        raise InvalidRequest(
+            f"{document.path}: two delegates would be one tool: {' and '.join(twice)}.",
+            hint="Name them differently; - and _ are the same in a tool's name.",
+        )
+    return tuple(found)
 
 
 def _delegates(document: _Document) -> Iterator[Delegate]:
