@@ -327,8 +327,8 @@ def test_any_text_is_read_or_refused_with_a_sentence(tmp_path: Path, text: str) 
     [
         "kind: Agent\nmetadata: {name: aa}\nspec: [a]\n",
         "kind: Agent\nmetadata: [a]\nspec: {role: x}\n",
-        "kind: Agent\nmetadata: {name: aa}\nspec:\n  role: x\n  model: {provider: openai, name: m}\n"
-        "  tools: [{type: delegate, agents: [[x]]}]\n",
+        "kind: Agent\nmetadata: {name: aa}\nspec:\n  role: x\n"
+        "  model: {provider: openai, name: m}\n  tools: [{type: delegate, agents: [[x]]}]\n",
     ],
     ids=["spec", "metadata", "agents"],
 )
