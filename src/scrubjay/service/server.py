@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any, Final, cast
@@ -39,6 +40,7 @@ CONNECTIONS: Final = 2048
 """How many connections may be open at once, where the system allows twice as many files."""
 PEER_SHARE: Final = 4
 """One peer may have a fourth of all connections."""
+_ARRIVALS: Final = count()
 _REFUSAL: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
     b"Content-Length: 0\r\n\r\n"
@@ -66,6 +68,8 @@ class Connection(HttpToolsProtocol):
     """How long an answer may lie here without its reader taking any of it."""
     peer: str = ""
     waits_since: float = 0.0
+    arrived: int = 0
+    """Its place among all: uvloop's time is of a millisecond, in which many may come."""
     _stalled: asyncio.TimerHandle | None = None
     _unparsed = 0
     _in_head = True
@@ -75,7 +79,7 @@ class Connection(HttpToolsProtocol):
         """Take it in, and close the one that has waited longest if there are too many."""
         super().connection_made(transport)
         self.peer = peer_of(self.client[0]) if self.client else ""
-        self.waits_since = self.loop.time()
+        self.waits_since, self.arrived = self.loop.time(), next(_ARRIVALS)
         handler = self.timeout_keep_alive_handler
         self.timeout_keep_alive_task = self.loop.call_later(self.header_seconds, handler)
         if not _make_room(self, self):
@@ -192,6 +196,7 @@ class Handshake(SSLProtocol):
         self._connection = connection
         self._raw: asyncio.BaseTransport | None = None
         self.peer, self.waits, self.waits_since = "", True, connection.loop.time()
+        self.arrived = next(_ARRIVALS)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, and close the one that has waited longest if there are too many."""
@@ -258,7 +263,7 @@ def _close_one(crowd: Iterable[Connection | Handshake], newcomer: Connection | H
     waiting = [one for one in crowd if one.waits and one is not newcomer]
     if not waiting:
         return False
-    min(waiting, key=lambda one: one.waits_since).timeout_keep_alive_handler()
+    min(waiting, key=lambda one: (one.waits_since, one.arrived)).timeout_keep_alive_handler()
     return True
 
 
