@@ -17,7 +17,7 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final, cast
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from scrubjay.engine import Kernel
@@ -52,6 +52,7 @@ from scrubjay.model.requests import (
 from scrubjay.model.results import AuditEvent, Brief, Erasure, Extraction, Recalled, Report
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Quota, Scope
+from scrubjay.model.text import doc
 from scrubjay.model.turns import Record
 from scrubjay.ports import Clock
 
@@ -111,36 +112,29 @@ class Key(Result, frozen=True, kw_only=True):
     """An API key without its secret: scopes, permissions and expiry."""
 
     id: Annotated[
-        str,
-        Meta(description="The id of the key: its visible part, by which it is listed and revoked."),
+        str, doc("The id of the key: its visible part, by which it is listed and revoked.")
     ]
-    name: Annotated[str, Meta(description="The name of the key, for people.")]
+    name: Annotated[str, doc("The name of the key, for people.")]
     scopes: Annotated[
-        tuple[str, ...],
-        Meta(description="Scopes the key covers: `tenant/owner`, `tenant/*`, or `*` for all."),
+        tuple[str, ...], doc("Scopes the key covers: `tenant/owner`, `tenant/*`, or `*` for all.")
     ]
     grants: Annotated[
-        tuple[Grant, ...],
-        Meta(description="Permissions: the groups of verbs the key may be used for."),
+        tuple[Grant, ...], doc("Permissions: the groups of verbs the key may be used for.")
     ]
-    by_scope: Annotated[ScopeGrants, Meta(description=_BY_SCOPE)] = field(default_factory=dict)
-    actor: Annotated[Actor, Meta(description="The actor of every call made with the key.")] = (
-        Actor.AGENT
-    )
+    by_scope: Annotated[ScopeGrants, doc(_BY_SCOPE)] = field(default_factory=dict)
+    actor: Annotated[Actor, doc("The actor of every call made with the key.")] = Actor.AGENT
     origin: Annotated[
-        Origin, Meta(description="The most trusted origin the key's holder may give to a text.")
+        Origin, doc("The most trusted origin the key's holder may give to a text.")
     ] = Origin.AGENT
     created_at: Annotated[
-        datetime | None,
-        Meta(description="The time it was created; None for the local user, who needs no key."),
+        datetime | None, doc("The time it was created; None for the local user, who needs no key.")
     ] = None
     expires_at: Annotated[
-        datetime | None, Meta(description="Time of expiry: refused from then on; None for never.")
+        datetime | None, doc("Time of expiry: refused from then on; None for never.")
     ] = None
-    quota: Annotated[Quota, Meta(description=_QUOTA)] = Quota()
+    quota: Annotated[Quota, doc(_QUOTA)] = Quota()
     used_on: Annotated[
-        date | None,
-        Meta(description="Day of its last use with the service, in UTC; None if not for 400 days."),
+        date | None, doc("Day of its last use with the service, in UTC; None if not for 400 days.")
     ] = None
 
     def order(self) -> Order:
@@ -179,10 +173,9 @@ class Key(Result, frozen=True, kw_only=True):
 class Issued(Result, frozen=True, kw_only=True):
     """A new API key with its token, which is shown only here."""
 
-    key: Annotated[Key, Meta(description="The key and its permissions.")]
+    key: Annotated[Key, doc("The key and its permissions.")]
     token: Annotated[
-        str,
-        Meta(description="The bearer token, secret included: shown only here, stored as a hash."),
+        str, doc("The bearer token, secret included: shown only here, stored as a hash.")
     ]
 
 
@@ -367,48 +360,43 @@ class OpenRequest(text.CheckedRequest, frozen=True, kw_only=True):
     """Create the scope unless it exists."""
 
     anew: Annotated[
-        bool, Meta(description="Whether to begin again a scope that was destroyed; needs admin.")
+        bool, doc("Whether to begin again a scope that was destroyed; needs admin.")
     ] = False
 
 
 class VerifyErased(text.CheckedRequest, frozen=True):
     """Prove an erasure by its receipt."""
 
-    receipt: Annotated[Erasure, Meta(description="The receipt of the erasure to prove.")]
+    receipt: Annotated[Erasure, doc("The receipt of the erasure to prove.")]
 
 
 class CreateKey(text.CheckedRequest, frozen=True, kw_only=True):
     """Create a key that allows no more, and no longer, than the key of the request."""
 
-    name: Annotated[text.Name, Meta(description="The name of the key, for people.")]
+    name: Annotated[text.Name, doc("The name of the key, for people.")]
     scopes: Annotated[
-        tuple[str, ...],
-        Meta(description="Scopes the key covers: `tenant/owner`, `tenant/*`, or `*` for all."),
+        tuple[str, ...], doc("Scopes the key covers: `tenant/owner`, `tenant/*`, or `*` for all.")
     ] = ()
     grants: Annotated[
         tuple[Grant, ...],
-        Meta(description="Permissions in `scopes`: the groups of verbs the key may be used for."),
+        doc("Permissions in `scopes`: the groups of verbs the key may be used for."),
     ] = (Grant.READ, Grant.WRITE)
-    by_scope: Annotated[ScopeGrants, Meta(description=_BY_SCOPE)] = field(default_factory=dict)
-    as_actor: Annotated[Actor, Meta(description="The actor of every call made with the key.")] = (
-        Actor.AGENT
-    )
+    by_scope: Annotated[ScopeGrants, doc(_BY_SCOPE)] = field(default_factory=dict)
+    as_actor: Annotated[Actor, doc("The actor of every call made with the key.")] = Actor.AGENT
     origin: Annotated[
         Origin | None,
-        Meta(
-            description="The most trusted origin its holder may give to a text; None for its own."
-        ),
+        doc("The most trusted origin its holder may give to a text; None for its own."),
     ] = None
     expires_at: Annotated[
-        text.Time | None, Meta(description="Time of expiry: refused from then on; None for never.")
+        text.Time | None, doc("Time of expiry: refused from then on; None for never.")
     ] = None
-    quota: Annotated[Quota, Meta(description=_QUOTA)] = Quota()
+    quota: Annotated[Quota, doc(_QUOTA)] = Quota()
 
 
 class RevokeKey(text.CheckedRequest, frozen=True):
     """Revoke a key for good."""
 
-    key_id: Annotated[str, Meta(description="The id of the key.")]
+    key_id: Annotated[str, doc("The id of the key.")]
 
 
 class Access:

@@ -13,7 +13,7 @@ from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.memory import Result
 from scrubjay.model.requests import Retain
 from scrubjay.model.results import Outcome, Retained
-from scrubjay.model.text import check
+from scrubjay.model.text import check, doc
 
 BATCH_LIMIT: Final = 100_000
 """Maximum number of items of one batch."""
@@ -42,10 +42,9 @@ class RetainMany(_WithItems, frozen=True, kw_only=True):
     Each item is held as its fields: the verb checks them one by one.
     """
 
-    atomic: Annotated[
-        bool,
-        Meta(description="Whether to write all of them or none, in one transaction."),
-    ] = False
+    atomic: Annotated[bool, doc("Whether to write all of them or none, in one transaction.")] = (
+        False
+    )
 
     def __post_init__(self) -> None:
         check("atomic", bool, self.atomic)
@@ -78,9 +77,9 @@ def _fields(item: object) -> Mapping[str, Any]:
 class Refusal(Result, frozen=True, kw_only=True):
     """Why an item of a batch was not written."""
 
-    code: Annotated[str, Meta(description="The code of the error, such as invalid_request.")]
-    message: Annotated[str, Meta(description="The error as a sentence; it names the field.")]
-    hint: Annotated[str, Meta(description="What can be done about it.")]
+    code: Annotated[str, doc("The code of the error, such as invalid_request.")]
+    message: Annotated[str, doc("The error as a sentence; it names the field.")]
+    hint: Annotated[str, doc("What can be done about it.")]
 
     @classmethod
     def of(cls, error: ScrubjayError) -> Refusal:
@@ -92,21 +91,17 @@ class BatchReceipt(Result, frozen=True, kw_only=True):
     """Result of one item of a batch: a receipt, or a refusal."""
 
     retained: Annotated[
-        Retained | None, Meta(description="The receipt of the write; None if it was refused.")
+        Retained | None, doc("The receipt of the write; None if it was refused.")
     ] = None
-    refused: Annotated[
-        Refusal | None, Meta(description="Why it was refused; None if it was not.")
-    ] = None
+    refused: Annotated[Refusal | None, doc("Why it was refused; None if it was not.")] = None
 
 
 class RetainedMany(Result, frozen=True, kw_only=True):
     """Result of a batch: one receipt per item, in the order of the items, each durable."""
 
-    receipts: Annotated[
-        tuple[BatchReceipt, ...], Meta(description="One receipt per item, in their order.")
-    ]
-    stored: Annotated[int, Meta(description="How many were written.")] = 0
-    refused: Annotated[int, Meta(description="How many were refused.")] = 0
+    receipts: Annotated[tuple[BatchReceipt, ...], doc("One receipt per item, in their order.")]
+    stored: Annotated[int, doc("How many were written.")] = 0
+    refused: Annotated[int, doc("How many were refused.")] = 0
 
     @classmethod
     def of(cls, receipts: Iterable[BatchReceipt]) -> RetainedMany:

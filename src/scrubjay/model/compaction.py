@@ -5,11 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final
 
-from msgspec import Meta
-
 from scrubjay.model.jobs import DerivedBy
 from scrubjay.model.memory import Result
-from scrubjay.model.text import CheckedRequest, Count, Days, Positive, Share
+from scrubjay.model.text import CheckedRequest, Count, Days, Positive, Share, doc
 
 RETURNED_BYTES: Final = 2_000
 """Size of the answers that are compared before and after."""
@@ -39,60 +37,48 @@ class Compact(CheckedRequest, frozen=True, kw_only=True):
     """Compact a scope: summarize its older episodes, and archive them."""
 
     tokens: Annotated[
-        Count,
-        Meta(description="Threshold: tokens of all memories in sight beyond which it compacts."),
+        Count, doc("Threshold: tokens of all memories in sight beyond which it compacts.")
     ] = 150_000
     share: Annotated[
-        Share, Meta(description="Share of these tokens, the oldest, whose episodes are compacted.")
+        Share, doc("Share of these tokens, the oldest, whose episodes are compacted.")
     ] = 0.7
     session_messages: Annotated[
-        Positive, Meta(description="Threshold: episodes of one session beyond which it compacts.")
+        Positive, doc("Threshold: episodes of one session beyond which it compacts.")
     ] = 200
     keep_messages: Annotated[
-        Count, Meta(description="How many of the last episodes of such a session stay as they are.")
+        Count, doc("How many of the last episodes of such a session stay as they are.")
     ] = 20
     idle_days: Annotated[
-        Days,
-        Meta(description="Episodes neither written nor recalled for so many days are compacted."),
+        Days, doc("Episodes neither written nor recalled for so many days are compacted.")
     ] = 90
-    dry_run: Annotated[bool, Meta(description="Only prove it and report; nothing is written.")] = (
-        False
-    )
+    dry_run: Annotated[bool, doc("Only prove it and report; nothing is written.")] = False
 
 
 class CompactionTrial(Result, frozen=True, kw_only=True):
     """One attempt: how much of the text was kept, and what recall would be."""
 
-    kept: Annotated[Share, Meta(description="Share of the compacted text the summaries may keep.")]
-    tokens: Annotated[Count, Meta(description="Tokens of all memories in sight afterwards.")]
-    recall: Annotated[float, Meta(description="Percent of the questions answered afterwards.")]
+    kept: Annotated[Share, doc("Share of the compacted text the summaries may keep.")]
+    tokens: Annotated[Count, doc("Tokens of all memories in sight afterwards.")]
+    recall: Annotated[float, doc("Percent of the questions answered afterwards.")]
 
 
 class Compacted(Result, frozen=True, kw_only=True):
     """Report of a compaction: what was gained in tokens and lost in recall."""
 
-    outcome: Annotated[CompactionOutcome, Meta(description="What became of it.")]
-    episodes: Annotated[Count, Meta(description="How many episodes were to be compacted.")] = 0
-    idle: Annotated[
-        Count, Meta(description="How many of them only for not having been used for long.")
-    ] = 0
-    duplicates: Annotated[
-        Count, Meta(description="How many memories say the same as a later one.")
-    ] = 0
-    archived: Annotated[Count, Meta(description="How many memories were archived.")] = 0
-    derived: Annotated[Count, Meta(description="How many memories were written for them.")] = 0
-    tokens_before: Annotated[Count, Meta(description="Tokens of all memories in sight before.")] = 0
-    tokens_after: Annotated[Count, Meta(description="Tokens of all memories in sight after.")] = 0
-    questions: Annotated[
-        Count, Meta(description="How many questions were asked before and after.")
-    ] = 0
+    outcome: Annotated[CompactionOutcome, doc("What became of it.")]
+    episodes: Annotated[Count, doc("How many episodes were to be compacted.")] = 0
+    idle: Annotated[Count, doc("How many of them only for not having been used for long.")] = 0
+    duplicates: Annotated[Count, doc("How many memories say the same as a later one.")] = 0
+    archived: Annotated[Count, doc("How many memories were archived.")] = 0
+    derived: Annotated[Count, doc("How many memories were written for them.")] = 0
+    tokens_before: Annotated[Count, doc("Tokens of all memories in sight before.")] = 0
+    tokens_after: Annotated[Count, doc("Tokens of all memories in sight after.")] = 0
+    questions: Annotated[Count, doc("How many questions were asked before and after.")] = 0
     recall_before: Annotated[
-        float, Meta(description="Percent of the questions answered before, in 2,000 characters.")
+        float, doc("Percent of the questions answered before, in 2,000 characters.")
     ] = 0.0
     recall_after: Annotated[
-        float, Meta(description="Percent of the questions answered after, in 2,000 characters.")
+        float, doc("Percent of the questions answered after, in 2,000 characters.")
     ] = 0.0
-    trials: Annotated[
-        tuple[CompactionTrial, ...], Meta(description="Every attempt, the strongest first.")
-    ] = ()
+    trials: Annotated[tuple[CompactionTrial, ...], doc("Every attempt, the strongest first.")] = ()
     derived_by: DerivedBy = ""

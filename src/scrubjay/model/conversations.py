@@ -19,7 +19,7 @@ from scrubjay.model.memory import ChannelName, Json, KeyId, MetadataMap, Result,
 from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.pages import Cursor, Paged
 from scrubjay.model.results import Outcome, RedactedSecrets, WriteOutcome
-from scrubjay.model.text import TURN_BYTES, CheckedRequest, Count, Id, Name, Time
+from scrubjay.model.text import TURN_BYTES, CheckedRequest, Count, Id, Name, Time, doc
 
 APPEND_LIMIT: Final = 1_000
 """Maximum number of entries in one append."""
@@ -28,75 +28,65 @@ READ_BYTES: Final = 16 * 1024 * 1024
 """Maximum size of the entries in one answer, which ends early before it exceeds it."""
 
 ConversationName = Annotated[
-    Name, Meta(description="The name of the conversation, which is also that of its session.")
+    Name, doc("The name of the conversation, which is also that of its session.")
 ]
-EntryId = Annotated[Id, Meta(description="The id of the entry: unique in its scope.")]
+EntryId = Annotated[Id, doc("The id of the entry: unique in its scope.")]
 EntryBody = Annotated[
     Json,
-    Meta(
-        description="The message as any JSON value; secrets are removed from every text in it.",
+    doc(
+        "The message as any JSON value; secrets are removed from every text in it.",
         extra={"json": True, "most_bytes": TURN_BYTES},
     ),
 ]
-NewRevision = Annotated[
-    Name | None, Meta(description="The revision to give to it; None makes a new one.")
-]
-Title = Annotated[Name | None, Meta(description="The title of the conversation, for people.")]
-EntryCount = Annotated[int, Meta(description="How many entries its history has.")]
+NewRevision = Annotated[Name | None, doc("The revision to give to it; None makes a new one.")]
+Title = Annotated[Name | None, doc("The title of the conversation, for people.")]
+EntryCount = Annotated[int, doc("How many entries its history has.")]
 
 
 class Entry(Result, frozen=True, kw_only=True):
     """Entry: one message of a conversation, and the entry it follows."""
 
     id: EntryId
-    parent: Annotated[Id | None, Meta(description="The entry before it; None for the first.")] = (
-        None
-    )
+    parent: Annotated[Id | None, doc("The entry before it; None for the first.")] = None
     body: EntryBody
-    at: Annotated[Time, Meta(description="The time it was written, in UTC.")]
+    at: Annotated[Time, doc("The time it was written, in UTC.")]
     conversation: ConversationName
     origin: TextOrigin = Origin.AGENT
     channel: ChannelName = None
     key_id: KeyId = None
-    actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.AGENT
+    actor: Annotated[Actor, doc("The actor who wrote it.")] = Actor.AGENT
 
 
 class Conversation(Result, frozen=True, kw_only=True):
     """A conversation without its entries: where its history ends, and what is listed of it."""
 
-    id: Annotated[Id, Meta(description="The id of this generation: a name may be used again.")]
+    id: Annotated[Id, doc("The id of this generation: a name may be used again.")]
     name: ConversationName
-    revision: Annotated[Name, Meta(description="Changes with every write; compare it only.")]
-    created_at: Annotated[Time, Meta(description="The time of its first write, in UTC.")]
-    updated_at: Annotated[Time, Meta(description="The time of its last write, in UTC.")]
-    head: Annotated[
-        Id | None, Meta(description="The entry its history ends with; None while it is empty.")
-    ] = None
+    revision: Annotated[Name, doc("Changes with every write; compare it only.")]
+    created_at: Annotated[Time, doc("The time of its first write, in UTC.")]
+    updated_at: Annotated[Time, doc("The time of its last write, in UTC.")]
+    head: Annotated[Id | None, doc("The entry its history ends with; None while it is empty.")] = (
+        None
+    )
     entries: EntryCount = 0
     title: Title = None
     metadata: MetadataMap = field(default_factory=dict)
     branches: Annotated[
-        tuple[Id, ...],
-        Meta(description="The last entries of the branches it has left, oldest first."),
+        tuple[Id, ...], doc("The last entries of the branches it has left, oldest first.")
     ] = ()
     forked_from: Annotated[
-        Name | None, Meta(description="The conversation it was branched from, if it was.")
+        Name | None, doc("The conversation it was branched from, if it was.")
     ] = None
-    forked_at: Annotated[
-        Id | None, Meta(description="The last entry of the history it began with.")
-    ] = None
+    forked_at: Annotated[Id | None, doc("The last entry of the history it began with.")] = None
 
 
 class Transcript(Result, frozen=True, kw_only=True):
     """A history, oldest first: the last entries up to the head, or up to a given entry."""
 
-    conversation: Annotated[
-        Conversation | None, Meta(description="The conversation, if it was named.")
-    ] = None
-    entries: Annotated[tuple[Entry, ...], Meta(description="Its entries, oldest first.")] = ()
+    conversation: Annotated[Conversation | None, doc("The conversation, if it was named.")] = None
+    entries: Annotated[tuple[Entry, ...], doc("Its entries, oldest first.")] = ()
     next_cursor: Annotated[
-        str | None,
-        Meta(description="Pagination cursor of the earlier ones; None if there are none."),
+        str | None, doc("Pagination cursor of the earlier ones; None if there are none.")
     ] = None
 
 
@@ -104,9 +94,9 @@ class Appended(Result, frozen=True, kw_only=True):
     """Receipt of an append, given once it is durable."""
 
     conversation: Annotated[
-        Conversation | None, Meta(description="The conversation as it is now, if it exists.")
+        Conversation | None, doc("The conversation as it is now, if it exists.")
     ]
-    ids: Annotated[tuple[str, ...], Meta(description="The ids of the entries, in their order.")]
+    ids: Annotated[tuple[str, ...], doc("The ids of the entries, in their order.")]
     outcome: WriteOutcome = Outcome.STORED
     redacted: RedactedSecrets = field(default_factory=dict)
 
@@ -118,14 +108,12 @@ class NewEntry(CheckedRequest, frozen=True, kw_only=True, forbid_unknown_fields=
     """One entry to append."""
 
     body: EntryBody
-    id: Annotated[Id | None, Meta(description="The id of the entry, if the caller brings one.")] = (
-        None
-    )
+    id: Annotated[Id | None, doc("The id of the entry, if the caller brings one.")] = None
     origin: Annotated[
         OriginArg | None,
-        Meta(description="The origin of its text, such as `tool`; None for that of the append."),
+        doc("The origin of its text, such as `tool`; None for that of the append."),
     ] = None
-    at: Annotated[Time | None, Meta(description="The time it was said; None for now.")] = None
+    at: Annotated[Time | None, doc("The time it was said; None for now.")] = None
 
 
 if TYPE_CHECKING:
@@ -145,10 +133,7 @@ class _WithEntries(_WithConversation, frozen=True):
 
     entries: Annotated[
         NewEntries,
-        Meta(
-            description="The entries to add, each following the one before it.",
-            extra={"repeats": True},
-        ),
+        doc("The entries to add, each following the one before it.", extra={"repeats": True}),
     ] = ()
 
 
@@ -157,21 +142,20 @@ class Append(_WithEntries, frozen=True, kw_only=True):
 
     parent: Annotated[
         Id | None,
-        Meta(
-            description="The entry the first one follows; None for the head. From another one "
+        doc(
+            "The entry the first one follows; None for the head. From another one "
             "on it is a new branch, and the head is remembered as one that was left."
         ),
     ] = None
-    root: Annotated[bool, Meta(description="Whether the first one follows none.")] = False
+    root: Annotated[bool, doc("Whether the first one follows none.")] = False
     expected_revision: ExpectedRevision = None
     revision: NewRevision = None
-    title: Annotated[Name | None, Meta(description="The new title; None keeps the old one.")] = None
+    title: Annotated[Name | None, doc("The new title; None keeps the old one.")] = None
     metadata: Annotated[
-        Mapping[str, Json],
-        Meta(description="JSON object of the caller's own; an empty one keeps the old one."),
+        Mapping[str, Json], doc("JSON object of the caller's own; an empty one keeps the old one.")
     ] = field(default_factory=dict)
     origin: Annotated[
-        OriginArg, Meta(description="The origin of the entries that name none; it decides trust.")
+        OriginArg, doc("The origin of the entries that name none; it decides trust.")
     ] = Origin.AGENT
     channel: ChannelName = None
 
@@ -185,11 +169,9 @@ class _AtEntry(_WithConversation, frozen=True, kw_only=True):
     """A place in a history, by its entry or by how many entries are kept."""
 
     entry: Annotated[
-        Id | None, Meta(description="The last entry to keep, of its history or a branch it left.")
+        Id | None, doc("The last entry to keep, of its history or a branch it left.")
     ] = None
-    at: Annotated[
-        Count | None, Meta(description="How many entries of its history to keep, instead.")
-    ] = None
+    at: Annotated[Count | None, doc("How many entries of its history to keep, instead.")] = None
     expected_revision: ExpectedRevision = None
     revision: NewRevision = None
 
@@ -206,11 +188,10 @@ class Rewind(_AtEntry, frozen=True, kw_only=True):
 class Branch(_AtEntry, frozen=True, kw_only=True):
     """Begin a new conversation with the history of another one, whose entries it shares."""
 
-    into: Annotated[Name, Meta(description="The name of the new conversation.")]
+    into: Annotated[Name, doc("The name of the new conversation.")]
     title: Title = None
     metadata: Annotated[
-        Mapping[str, Json],
-        Meta(description="JSON object of the caller's own; if empty, that of the other one."),
+        Mapping[str, Json], doc("JSON object of the caller's own; if empty, that of the other one.")
     ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -223,18 +204,14 @@ class ReadConversation(CheckedRequest, frozen=True):
     """Read the last entries of a conversation, or those up to one entry."""
 
     conversation: Annotated[
-        Name | None, Meta(description="The name of the conversation; None with an entry.")
+        Name | None, doc("The name of the conversation; None with an entry.")
     ] = None
-    entry: Annotated[Id | None, Meta(description="The entry to end with; None for the head.")] = (
-        None
-    )
-    limit: Annotated[
-        int, Meta(ge=0, le=READ_LIMIT, description="Limit: how many entries at most.")
-    ] = 1_000
+    entry: Annotated[Id | None, doc("The entry to end with; None for the head.")] = None
+    limit: Annotated[int, doc("Limit: how many entries at most.", ge=0, le=READ_LIMIT)] = 1_000
     session: Annotated[
         Name | None,
-        Meta(
-            description="The session that reads it: untrusted entries taint it; "
+        doc(
+            "The session that reads it: untrusted entries taint it; "
             "None for that of the conversation."
         ),
     ] = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from msgspec import Meta, field
+from msgspec import field
 from msgspec.structs import force_setattr
 
 from scrubjay.model.errors import InvalidRequest
@@ -14,7 +14,7 @@ from scrubjay.model.memory import ChannelName, Json, KeyId, Result, SessionName,
 from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.pages import Cursor, PageLimit
 from scrubjay.model.results import Outcome, RedactedSecrets, WriteOutcome
-from scrubjay.model.text import TURN_BYTES, CheckedRequest, Id, Name, Time
+from scrubjay.model.text import TURN_BYTES, CheckedRequest, Id, Name, Time, doc
 
 PARTS: Final = 64
 """Maximum number of parts of a name."""
@@ -28,54 +28,48 @@ else:
     NameArg = str | tuple[Name, ...]
 DocumentName = Annotated[
     tuple[Name, ...],
-    Meta(
-        max_length=PARTS,
-        description="The name: its folders, then its key.",
-        extra={"repeats": True},
-    ),
+    doc("The name: its folders, then its key.", max_length=PARTS, extra={"repeats": True}),
 ]
 GivenName = Annotated[
     NameArg,
-    Meta(
-        description="The name: a path such as `notes/tea.md`, or its parts as a list.",
-        extra={"repeats": True},
+    doc(
+        "The name: a path such as `notes/tea.md`, or its parts as a list.", extra={"repeats": True}
     ),
 ]
 Value = Annotated[
     Json,
-    Meta(
-        description="Text, or any JSON value; secrets are removed from every text in it.",
+    doc(
+        "Text, or any JSON value; secrets are removed from every text in it.",
         extra={"json": True, "most_bytes": TURN_BYTES},
     ),
 ]
 FilterMap = Annotated[
     Mapping[str, Json],
-    Meta(
-        description="Filter on JSON members: each equals its value, or meets `$eq`, `$ne`, "
+    doc(
+        "Filter on JSON members: each equals its value, or meets `$eq`, `$ne`, "
         "`$gt`, `$gte`, `$lt` and `$lte`."
     ),
 ]
 ExpectedRevision = Annotated[
-    Name | None,
-    Meta(description="Optimistic lock: the revision that was read, or `0` for none yet."),
+    Name | None, doc("Optimistic lock: the revision that was read, or `0` for none yet.")
 ]
 
 
 class Document(Result, frozen=True, kw_only=True):
     """A document: a value under a name, in its present version."""
 
-    id: Annotated[Id, Meta(description="The id of this generation: a name may be used again.")]
+    id: Annotated[Id, doc("The id of this generation: a name may be used again.")]
     name: DocumentName
     value: Value = None
-    created_at: Annotated[Time, Meta(description="The time of its first write, in UTC.")]
-    updated_at: Annotated[Time, Meta(description="The time of its last write, in UTC.")]
-    indexed: Annotated[bool, Meta(description="Whether recall finds its text.")] = False
+    created_at: Annotated[Time, doc("The time of its first write, in UTC.")]
+    updated_at: Annotated[Time, doc("The time of its last write, in UTC.")]
+    indexed: Annotated[bool, doc("Whether recall finds its text.")] = False
     origin: TextOrigin = Origin.USER
     session: SessionName = None
     channel: ChannelName = None
     key_id: KeyId = None
-    actor: Annotated[Actor, Meta(description="The actor who wrote it last.")] = Actor.USER
-    revision: Annotated[str, Meta(description="Changes with every write; compare it only.")] = ""
+    actor: Annotated[Actor, doc("The actor who wrote it last.")] = Actor.USER
+    revision: Annotated[str, doc("Changes with every write; compare it only.")] = ""
 
     @property
     def path(self) -> str:
@@ -86,7 +80,7 @@ class Document(Result, frozen=True, kw_only=True):
 class Stored(Result, frozen=True, kw_only=True):
     """Receipt of a document, given once it is durable."""
 
-    document: Annotated[Document, Meta(description="The document as it is now, without its value.")]
+    document: Annotated[Document, doc("The document as it is now, without its value.")]
     outcome: WriteOutcome = Outcome.STORED
     redacted: RedactedSecrets = field(default_factory=dict)
 
@@ -94,7 +88,7 @@ class Stored(Result, frozen=True, kw_only=True):
 class Removed(Result, frozen=True, kw_only=True):
     """Result of a removal."""
 
-    removed: Annotated[int, Meta(description="How many documents were removed.")]
+    removed: Annotated[int, doc("How many documents were removed.")]
 
 
 def parts_of(given: object, *, least: int = 1) -> object:
@@ -137,13 +131,13 @@ class Put(_WithValue, frozen=True, kw_only=True):
     """Write a document under a name, new or in place of the one that is there."""
 
     expected_revision: ExpectedRevision = None
-    indexed: Annotated[
-        bool, Meta(description="Whether recall finds its text, as memories derived from it.")
-    ] = False
+    indexed: Annotated[bool, doc("Whether recall finds its text, as memories derived from it.")] = (
+        False
+    )
     session: SessionName = None
-    origin: Annotated[
-        OriginArg, Meta(description="The origin: by which channel the text came in.")
-    ] = Origin.USER
+    origin: Annotated[OriginArg, doc("The origin: by which channel the text came in.")] = (
+        Origin.USER
+    )
     channel: ChannelName = None
 
 
@@ -151,8 +145,7 @@ class ReadDocument(_WithName, frozen=True, kw_only=True):
     """Read one document by its name."""
 
     session: Annotated[
-        Name | None,
-        Meta(description="The session that reads it: an untrusted document taints it."),
+        Name | None, doc("The session that reads it: an untrusted document taints it.")
     ] = None
 
 
@@ -160,15 +153,12 @@ class ListDocuments(CheckedRequest, frozen=True):
     """List documents in the order of their names."""
 
     prefix: Annotated[
-        NameArg,
-        Meta(
-            description="The folder: a path or its parts; empty for all.", extra={"repeats": True}
-        ),
+        NameArg, doc("The folder: a path or its parts; empty for all.", extra={"repeats": True})
     ] = ()
     where: FilterMap = field(default_factory=dict)
     limit: PageLimit = 100
     cursor: Cursor = None
-    values: Annotated[bool, Meta(description="Whether to return the values, too.")] = True
+    values: Annotated[bool, doc("Whether to return the values, too.")] = True
 
     def __post_init__(self) -> None:
         force_setattr(self, "prefix", parts_of(self.prefix, least=0))
@@ -185,9 +175,7 @@ class _OneOrTree(_WithName, frozen=True, kw_only=True):
     """One document, or with `tree` all in a folder as well."""
 
     expected_revision: ExpectedRevision = None
-    tree: Annotated[
-        bool, Meta(description="Whether the name is a folder, too: all documents in it.")
-    ] = False
+    tree: Annotated[bool, doc("Whether the name is a folder, too: all documents in it.")] = False
 
     def __post_init__(self) -> None:
         _WithName.__post_init__(self)

@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import CATEGORY, CategoryName, Json, Kind, Memory, label, plain_labels
 from scrubjay.model.origin import Origin, OriginArg
-from scrubjay.model.text import TAGS, CheckedRequest, Name, Tag, Time
+from scrubjay.model.text import TAGS, CheckedRequest, Name, Tag, Time, doc
 
 # As in `requests`: a type checker knows the words for members of enums, and any collection.
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ else:
 
 Where = Annotated[
     Mapping[str, Json],
-    Meta(
-        description="Metadata to match: a memory must have every one of these names, with this "
+    doc(
+        "Metadata to match: a memory must have every one of these names, with this "
         "text, number, boolean or null."
     ),
 ]
@@ -56,42 +56,31 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
     """Filter of memories: a memory must match every field that is given."""
 
     kinds: Annotated[
-        KindSet,
-        Meta(description="Kinds to match: a memory must have one of them; empty for all."),
+        KindSet, doc("Kinds to match: a memory must have one of them; empty for all.")
     ] = frozenset()
-    tags: Annotated[TagSet, Meta(description="Tags to match: a memory must have all of them.")] = (
-        frozenset()
-    )
+    tags: Annotated[TagSet, doc("Tags to match: a memory must have all of them.")] = frozenset()
     origins: Annotated[
-        OriginSet,
-        Meta(description="Origins to match: a memory must have one of them; empty for all."),
+        OriginSet, doc("Origins to match: a memory must have one of them; empty for all.")
     ] = frozenset()
     category: Annotated[
         CategoryName | None,
-        Meta(description="Category to match: the name in a tag `category:<name>`; None for all."),
+        doc("Category to match: the name in a tag `category:<name>`; None for all."),
     ] = None
-    channel: Annotated[Name | None, Meta(description="Channel to match; None for all.")] = None
+    channel: Annotated[Name | None, doc("Channel to match; None for all.")] = None
     where: Where = field(default_factory=dict)
-    session: Annotated[
-        Name | None, Meta(description="Session (conversation) to match; None for all.")
-    ] = None
-    since: Annotated[
-        Time | None, Meta(description="Start of the time range: said at this time or later.")
-    ] = None
-    before: Annotated[
-        Time | None, Meta(description="End of the time range: said before this time.")
-    ] = None
+    session: Annotated[Name | None, doc("Session (conversation) to match; None for all.")] = None
+    since: Annotated[Time | None, doc("Start of the time range: said at this time or later.")] = (
+        None
+    )
+    before: Annotated[Time | None, doc("End of the time range: said before this time.")] = None
     as_of: Annotated[
-        Time | None,
-        Meta(description="Point in time: returns the memories that were current then."),
+        Time | None, doc("Point in time: returns the memories that were current then.")
     ] = None
-    superseded: Annotated[
-        bool, Meta(description="Whether to include superseded memories, too.")
-    ] = False
+    superseded: Annotated[bool, doc("Whether to include superseded memories, too.")] = False
     archived: Annotated[
         bool | None,
-        Meta(
-            description="Whether archived memories match: false for none of them, true for them "
+        doc(
+            "Whether archived memories match: false for none of them, true for them "
             "alone, null for these and all others. They are not searched."
         ),
     ] = False

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from scrubjay.model import text
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.text import doc
 
 if TYPE_CHECKING:
     Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -92,76 +93,52 @@ def check_category(tags: Iterable[str]) -> None:
 
 # Fields that several Structs have, each declared once with its help.
 
-MemoryId = Annotated[
-    text.Id, Meta(description="The id of the memory: stable and unique in its scope.")
-]
-MemoryKind = Annotated[
-    Kind, Meta(description="The kind of memory; behavioral kinds tell the agent how to act.")
-]
-Content = Annotated[text.Text, Meta(description="The text of the memory.")]
-Tags = Annotated[
-    text.Tags, Meta(description="Tags: labels to filter by, searched like the content.")
-]
-Importance = Annotated[
-    text.Share, Meta(description="Number from 0 to 1; breaks near-ties in ranking.")
-]
-Pinned = Annotated[bool, Meta(description="Pin: a pinned memory comes first in the brief.")]
+MemoryId = Annotated[text.Id, doc("The id of the memory: stable and unique in its scope.")]
+MemoryKind = Annotated[Kind, doc("The kind of memory; behavioral kinds tell the agent how to act.")]
+Content = Annotated[text.Text, doc("The text of the memory.")]
+Tags = Annotated[text.Tags, doc("Tags: labels to filter by, searched like the content.")]
+Importance = Annotated[text.Share, doc("Number from 0 to 1; breaks near-ties in ranking.")]
+Pinned = Annotated[bool, doc("Pin: a pinned memory comes first in the brief.")]
 IdempotencyKey = Annotated[
-    text.Name | None,
-    Meta(description="The idempotency key: a second write under the same key changes nothing."),
+    text.Name | None, doc("The idempotency key: a second write under the same key changes nothing.")
 ]
-SessionName = Annotated[
-    text.Name | None, Meta(description="The session (conversation) it was said in.")
-]
+SessionName = Annotated[text.Name | None, doc("The session (conversation) it was said in.")]
 ChannelName = Annotated[
-    text.Name | None,
-    Meta(description="Channel: a label by its writer, such as an app; revoke can undo it."),
+    text.Name | None, doc("Channel: a label by its writer, such as an app; revoke can undo it.")
 ]
 KeyId = Annotated[
-    text.Name | None,
-    Meta(description="The id of the API key it came by, by the engine; revoke can undo a key."),
+    text.Name | None, doc("The id of the API key it came by, by the engine; revoke can undo a key.")
 ]
 MessageId = Annotated[
-    text.Name | None,
-    Meta(description="The id of the message it was said in, as the channel names it."),
+    text.Name | None, doc("The id of the message it was said in, as the channel names it.")
 ]
-SpeakerName = Annotated[
-    text.Name | None, Meta(description="The name of the person or agent who said it.")
-]
+SpeakerName = Annotated[text.Name | None, doc("The name of the person or agent who said it.")]
 PlaceInSession = Annotated[
-    text.Count | None, Meta(description="Its place in the session, a whole number from 0.")
+    text.Count | None, doc("Its place in the session, a whole number from 0.")
 ]
 TextOrigin = Annotated[
-    Origin, Meta(description="The origin: by which channel the text came in; it decides trust.")
+    Origin, doc("The origin: by which channel the text came in; it decides trust.")
 ]
-ActingAs = Annotated[
-    Actor, Meta(description="The actor: who carries out the verb; written to the audit trail.")
-]
+ActingAs = Annotated[Actor, doc("The actor: who carries out the verb; written to the audit trail.")]
 SourceIds = Annotated[
-    text.Ids,
-    Meta(description="Ids of the memories it was derived from; it is erased with them."),
+    text.Ids, doc("Ids of the memories it was derived from; it is erased with them.")
 ]
 ChangeReason = Annotated[
-    text.Name | None, Meta(description="The reason for the replacement, in the caller's words.")
+    text.Name | None, doc("The reason for the replacement, in the caller's words.")
 ]
-SaidAt = Annotated[
-    text.Time | None, Meta(description="The time it was said; None for the time of recording.")
-]
+SaidAt = Annotated[text.Time | None, doc("The time it was said; None for the time of recording.")]
 ValidFrom = Annotated[
-    text.Time | None, Meta(description="Start of the time it is true for; stored, not filtered by.")
+    text.Time | None, doc("Start of the time it is true for; stored, not filtered by.")
 ]
 ValidTo = Annotated[
-    text.Time | None, Meta(description="End of the time it is true for; stored, not filtered by.")
+    text.Time | None, doc("End of the time it is true for; stored, not filtered by.")
 ]
 ExpiresAt = Annotated[
-    text.Time | None,
-    Meta(description="Time of expiry: hidden from then on, erased by purge; None for never."),
+    text.Time | None, doc("Time of expiry: hidden from then on, erased by purge; None for never.")
 ]
 MetadataMap = Annotated[
     Mapping[str, Json],
-    Meta(
-        description="JSON object of the caller's own: returned as it is, filtered by with `where`."
-    ),
+    doc("JSON object of the caller's own: returned as it is, filtered by with `where`."),
 ]
 
 
@@ -179,7 +156,7 @@ class Result(Struct, frozen=True):
 class Provenance(Result, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """Provenance of a memory: who wrote it, and where and when it was said."""
 
-    actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.USER
+    actor: Annotated[Actor, doc("The actor who wrote it.")] = Actor.USER
     session: SessionName = None
     channel: ChannelName = None
     key_id: KeyId = None
@@ -194,10 +171,10 @@ class Memory(Result, frozen=True, kw_only=True, gc=False):
     id: MemoryId
     kind: MemoryKind
     content: Content
-    recorded_at: Annotated[text.Time, Meta(description="The time it was written, in UTC.")]
+    recorded_at: Annotated[text.Time, doc("The time it was written, in UTC.")]
     origin: TextOrigin = Origin.USER
     provenance: Annotated[
-        Provenance, Meta(description="Provenance: who wrote it, and where and when it was said.")
+        Provenance, doc("Provenance: who wrote it, and where and when it was said.")
     ] = Provenance()
     speaker: SpeakerName = None
     position: PlaceInSession = None
@@ -206,43 +183,35 @@ class Memory(Result, frozen=True, kw_only=True, gc=False):
     pinned: Pinned = False
     approved: Annotated[
         text.Name | None,
-        Meta(
-            description="Signature of a person's approval, if it was in quarantine; None otherwise."
-        ),
+        doc("Signature of a person's approval, if it was in quarantine; None otherwise."),
     ] = None
     key: IdempotencyKey = None
     supersedes: Annotated[
-        text.Id | None,
-        Meta(description="The id of the version before this one; None for the first."),
+        text.Id | None, doc("The id of the version before this one; None for the first.")
     ] = None
     superseded_by: Annotated[
         text.Id | None,
-        Meta(description="The id of the version that replaced this one; None while it is current."),
+        doc("The id of the version that replaced this one; None while it is current."),
     ] = None
     sources: SourceIds = ()
     retired_at: Annotated[
         text.Time | None,
-        Meta(
-            description="The time it was superseded, or a source of it; None while it is current."
-        ),
+        doc("The time it was superseded, or a source of it; None while it is current."),
     ] = None
     archived_at: Annotated[
         text.Time | None,
-        Meta(description="The time it was archived, and went out of search; None if it was not."),
+        doc("The time it was archived, and went out of search; None if it was not."),
     ] = None
     valid_from: ValidFrom = None
     valid_to: ValidTo = None
     expires_at: ExpiresAt = None
     metadata: MetadataMap = {}
     number: Annotated[
-        text.Count,
-        Meta(description="Sequence number: its place in the order of creation within the scope."),
+        text.Count, doc("Sequence number: its place in the order of creation within the scope.")
     ] = 0
     version: Annotated[
         text.Positive,
-        Meta(
-            description="Version of the row, raised by every change; not part of the sealed cell."
-        ),
+        doc("Version of the row, raised by every change; not part of the sealed cell."),
     ] = 1
 
     @property

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta
-
 from scrubjay.model.memory import Memory, MemoryId, Result
 from scrubjay.model.scope import Scope
-from scrubjay.model.text import Time
+from scrubjay.model.text import Time, doc
 from scrubjay.model.turns import Turn
 
 Counts = dict[str, int]
@@ -17,17 +15,17 @@ Counts = dict[str, int]
 class Statistics(Result, frozen=True, kw_only=True):
     """Counts of a scope; expired memories do not count."""
 
-    scope: Annotated[Scope, Meta(description="The scope.")]
-    live: Annotated[int, Meta(description="How many memories are current.")]
-    superseded: Annotated[int, Meta(description="How many were superseded, or wait for a source.")]
-    pinned: Annotated[int, Meta(description="How many of the current ones are pinned.")]
-    kinds: Annotated[Counts, Meta(description="How many are current, by kind.")]
-    origins: Annotated[Counts, Meta(description="How many are current, by origin.")]
-    tags: Annotated[Counts, Meta(description="The ten most frequent tags, and how many have each.")]
+    scope: Annotated[Scope, doc("The scope.")]
+    live: Annotated[int, doc("How many memories are current.")]
+    superseded: Annotated[int, doc("How many were superseded, or wait for a source.")]
+    pinned: Annotated[int, doc("How many of the current ones are pinned.")]
+    kinds: Annotated[Counts, doc("How many are current, by kind.")]
+    origins: Annotated[Counts, doc("How many are current, by origin.")]
+    tags: Annotated[Counts, doc("The ten most frequent tags, and how many have each.")]
     weeks: Annotated[
         Counts,
-        Meta(
-            description="How many were recorded in each of the last twelve weeks, superseded ones "
+        doc(
+            "How many were recorded in each of the last twelve weeks, superseded ones "
             "too, by its Monday; oldest first."
         ),
     ]
@@ -53,65 +51,53 @@ class RecallCounter(Result, frozen=True, kw_only=True):
     """
 
     id: MemoryId
-    recalls: Annotated[int, Meta(description="How often it was recalled.")] = 0
+    recalls: Annotated[int, doc("How often it was recalled.")] = 0
     recalled_at: Annotated[
-        Time | None, Meta(description="The time it was last recalled; None if it never was.")
+        Time | None, doc("The time it was last recalled; None if it never was.")
     ] = None
 
 
 class Relative(Result, frozen=True, kw_only=True):
     """A memory or turn that another memory was derived from, or that was derived from it."""
 
-    steps: Annotated[int, Meta(description="How many steps away it is: 1 or 2.")]
-    memory: Annotated[Memory | None, Meta(description="The memory; None for a turn.")] = None
-    turn: Annotated[Turn | None, Meta(description="The turn; None for a memory.")] = None
+    steps: Annotated[int, doc("How many steps away it is: 1 or 2.")]
+    memory: Annotated[Memory | None, doc("The memory; None for a turn.")] = None
+    turn: Annotated[Turn | None, doc("The turn; None for a memory.")] = None
 
 
 class Lineage(Result, frozen=True, kw_only=True):
     """Lineage of one memory: its sources and what was derived from it, two steps each way."""
 
-    memory: Annotated[Memory, Meta(description="The memory itself.")]
+    memory: Annotated[Memory, doc("The memory itself.")]
     sources: Annotated[
-        tuple[Relative, ...], Meta(description="What it was derived from, the nearest first.")
+        tuple[Relative, ...], doc("What it was derived from, the nearest first.")
     ] = ()
     derived: Annotated[
-        tuple[Relative, ...], Meta(description="What was derived from it, the nearest first.")
+        tuple[Relative, ...], doc("What was derived from it, the nearest first.")
     ] = ()
     complete: Annotated[
-        bool, Meta(description="Whether this is all within two steps; at most 50 are returned.")
+        bool, doc("Whether this is all within two steps; at most 50 are returned.")
     ] = True
 
 
 class Change(Result, frozen=True, kw_only=True):
     """One change of a scope: a memory was written, changed or erased."""
 
-    seq: Annotated[int, Meta(description="Sequence number of the change.")]
-    row: Annotated[
-        str,
-        Meta(description="Pseudonym of the memory: the same in all its changes, also the last."),
-    ]
-    memory: Annotated[
-        Memory | None, Meta(description="The memory as it is now; None if it was erased.")
-    ] = None
+    seq: Annotated[int, doc("Sequence number of the change.")]
+    row: Annotated[str, doc("Pseudonym of the memory: the same in all its changes, also the last.")]
+    memory: Annotated[Memory | None, doc("The memory as it is now; None if it was erased.")] = None
 
 
 class Changes(Result, frozen=True, kw_only=True):
     """Change feed of a scope from a cursor on, for a reader that keeps a copy."""
 
-    changes: Annotated[tuple[Change, ...], Meta(description="The changes, oldest first.")]
+    changes: Annotated[tuple[Change, ...], doc("The changes, oldest first.")]
     next_cursor: Annotated[
-        str,
-        Meta(
-            description="Pagination cursor of the changes that come next, those still to be made "
-            "as well."
-        ),
+        str, doc("Pagination cursor of the changes that come next, those still to be made as well.")
     ]
     anew: Annotated[
         bool,
-        Meta(
-            description="Reset: the reader must first drop its copy; "
-            "changes before this were cleaned up."
-        ),
+        doc("Reset: the reader must first drop its copy; changes before this were cleaned up."),
     ] = False
 
     @property

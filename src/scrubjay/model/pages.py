@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Result
-from scrubjay.model.text import CheckedRequest
+from scrubjay.model.text import CheckedRequest, doc
 
 One = TypeVar("One")
 Order = tuple[int | str, ...]
@@ -19,24 +19,20 @@ PAGE_LIMIT: Final = 10_000
 """Maximum number of entries of a page."""
 Cursor = Annotated[
     Annotated[str, Meta(min_length=1, max_length=65_536, pattern=r"\S")] | None,
-    Meta(
-        description="Pagination cursor: the `next_cursor` of the page before this one; None for "
-        "the first page."
+    doc(
+        "Pagination cursor: the `next_cursor` of the page before this one; None for the first page."
     ),
 ]
 NextCursor = Annotated[
-    str | None, Meta(description="Pagination cursor of the next page; None on the last page.")
+    str | None, doc("Pagination cursor of the next page; None on the last page.")
 ]
-PageLimit = Annotated[
-    int,
-    Meta(ge=1, le=PAGE_LIMIT, description="Limit: how many entries a page has at most."),
-]
+PageLimit = Annotated[int, doc("Limit: how many entries a page has at most.", ge=1, le=PAGE_LIMIT)]
 
 
 class Page(Result, Generic[One], frozen=True, kw_only=True):
     """One page of a list, with the cursor of the next page."""
 
-    data: Annotated[tuple[One, ...], Meta(description="The entries of this page.")]
+    data: Annotated[tuple[One, ...], doc("The entries of this page.")]
     next_cursor: NextCursor = None
 
     def __iter__(self) -> Iterator[One]:

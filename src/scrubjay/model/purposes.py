@@ -6,11 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import Meta
-
 from scrubjay.model.memory import Result
 from scrubjay.model.origin import Actor
-from scrubjay.model.text import CheckedRequest, Name
+from scrubjay.model.text import CheckedRequest, Name, doc
 
 
 class UsePurpose(StrEnum):
@@ -44,22 +42,20 @@ else:
 class SetPurpose(CheckedRequest, frozen=True, kw_only=True):
     """Switch a purpose on or off; it holds from the next transaction on."""
 
-    purpose: Annotated[PurposeArg, Meta(description="The purpose: what is done with the words.")]
-    on: Annotated[bool, Meta(description="Whether it is allowed.")]
-    basis: Annotated[BasisArg, Meta(description="Why it is lawful.")] = LawfulBasis.CONSENT
+    purpose: Annotated[PurposeArg, doc("The purpose: what is done with the words.")]
+    on: Annotated[bool, doc("Whether it is allowed.")]
+    basis: Annotated[BasisArg, doc("Why it is lawful.")] = LawfulBasis.CONSENT
     note: Annotated[
-        Name | None, Meta(description="What the person was told, such as a version of the text.")
+        Name | None, doc("What the person was told, such as a version of the text.")
     ] = None
 
 
 class PurposeState(Result, frozen=True, kw_only=True):
     """Whether one purpose is on, since when, and why."""
 
-    purpose: Annotated[UsePurpose, Meta(description="The purpose.")]
-    on: Annotated[bool, Meta(description="Whether it is allowed.")]
-    basis: Annotated[LawfulBasis, Meta(description="Why it is lawful.")]
-    at: Annotated[
-        datetime | None, Meta(description="The time it was decided; None for the default.")
-    ] = None
-    by: Annotated[Actor | None, Meta(description="The actor who decided.")] = None
-    note: Annotated[str | None, Meta(description="What the person was told.")] = None
+    purpose: Annotated[UsePurpose, doc("The purpose.")]
+    on: Annotated[bool, doc("Whether it is allowed.")]
+    basis: Annotated[LawfulBasis, doc("Why it is lawful.")]
+    at: Annotated[datetime | None, doc("The time it was decided; None for the default.")] = None
+    by: Annotated[Actor | None, doc("The actor who decided.")] = None
+    note: Annotated[str | None, doc("What the person was told.")] = None

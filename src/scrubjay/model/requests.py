@@ -50,6 +50,7 @@ from scrubjay.model.text import (
     Tag,
     Time,
     Words,
+    doc,
     zone,
 )
 from scrubjay.model.turns import Turn
@@ -79,21 +80,19 @@ else:
 _LIMIT: Final = "Limit: how many memories are returned at most."
 
 TimeZone = Annotated[
-    Name | None, Meta(description="Time zone whose days count, by its IANA name; None for UTC.")
+    Name | None, doc("Time zone whose days count, by its IANA name; None for UTC.")
 ]
 OriginOfText = Annotated[
-    OriginArg, Meta(description="The origin: by which channel the text came in; it decides trust.")
+    OriginArg, doc("The origin: by which channel the text came in; it decides trust.")
 ]
 
 
 class Allowance(CheckedRequest, frozen=True, kw_only=True):
     """Quota of a session: how many calls it may make; counted durably with each call."""
 
-    session: Annotated[Name, Meta(description="The session (conversation) the quota belongs to.")]
-    name: Annotated[
-        str, Meta(description="The name of the quota: calls under the same name share one count.")
-    ]
-    limit: Annotated[Count, Meta(description="Limit: how many calls the session may make in all.")]
+    session: Annotated[Name, doc("The session (conversation) the quota belongs to.")]
+    name: Annotated[str, doc("The name of the quota: calls under the same name share one count.")]
+    limit: Annotated[Count, doc("Limit: how many calls the session may make in all.")]
 
 
 class Caller(Struct, frozen=True, kw_only=True):
@@ -144,24 +143,19 @@ class Retain(_WithContent, frozen=True, kw_only=True):
 
     kind: Annotated[
         KindArg | None,
-        Meta(
-            description="The kind of memory; behavioral kinds tell the agent how to act. Without "
+        doc(
+            "The kind of memory; behavioral kinds tell the agent how to act. Without "
             "one, what a user or operator tells is a preference or an instruction if the text "
             "reads like one; all else is a fact."
         ),
     ] = None
-    tags: Annotated[
-        TagList, Meta(description="Tags: labels to filter by, searched like the content.")
-    ] = ()
+    tags: Annotated[TagList, doc("Tags: labels to filter by, searched like the content.")] = ()
     importance: Importance = 0.5
     pinned: Pinned = False
     key: IdempotencyKey = None
     id: Annotated[
         Id | None,
-        Meta(
-            description="The id of the memory, if the caller brings "
-            "a stable one; None makes a new id."
-        ),
+        doc("The id of the memory, if the caller brings a stable one; None makes a new id."),
     ] = None
     session: SessionName = None
     speaker: SpeakerName = None
@@ -172,10 +166,7 @@ class Retain(_WithContent, frozen=True, kw_only=True):
     said_at: SaidAt = None
     sources: Annotated[
         Ids,
-        Meta(
-            max_length=SOURCES,
-            description="Ids of the memories it is derived from; it is erased with them.",
-        ),
+        doc("Ids of the memories it is derived from; it is erased with them.", max_length=SOURCES),
     ] = ()
     valid_from: ValidFrom = None
     valid_to: ValidTo = None
@@ -198,25 +189,16 @@ _TOLD: Final = frozenset(Retain.__struct_fields__) - _PROVENANCE
 class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
     """Replace one memory by a new text; fields left out are taken from the old one."""
 
-    kind: Annotated[KindArg | None, Meta(description="The new kind; None keeps the old one.")] = (
-        None
-    )
-    tags: Annotated[TagList | None, Meta(description="The new tags; None keeps the old ones.")] = (
-        None
-    )
+    kind: Annotated[KindArg | None, doc("The new kind; None keeps the old one.")] = None
+    tags: Annotated[TagList | None, doc("The new tags; None keeps the old ones.")] = None
     importance: Annotated[
         Share | None,
-        Meta(
-            description="Number from 0 to 1; breaks near-ties in ranking; None keeps the old one."
-        ),
+        doc("Number from 0 to 1; breaks near-ties in ranking; None keeps the old one."),
     ] = None
     pinned: Annotated[
-        bool | None,
-        Meta(description="Pin or unpin: a pinned memory comes first in the brief; None keeps it."),
+        bool | None, doc("Pin or unpin: a pinned memory comes first in the brief; None keeps it.")
     ] = None
-    expires_at: Annotated[
-        Time | None, Meta(description="Time of expiry; None keeps the old one.")
-    ] = None
+    expires_at: Annotated[Time | None, doc("Time of expiry; None keeps the old one.")] = None
     key: IdempotencyKey = None
     session: SessionName = None
     reason: ChangeReason = None
@@ -258,26 +240,23 @@ COUNTERS_LIMIT: Final = 100
 class CountersRequest(CheckedRequest, frozen=True):
     """Ask how often memories were recalled, and when last."""
 
-    ids: Annotated[Ids, Meta(max_length=COUNTERS_LIMIT, description="The ids of the memories.")]
+    ids: Annotated[Ids, doc("The ids of the memories.", max_length=COUNTERS_LIMIT)]
 
 
 class Amend(_WithId, frozen=True, kw_only=True):
     """Pin, archive or expire one memory in one transaction; fields left out stay as they are."""
 
     pinned: Annotated[
-        bool | None,
-        Meta(description="Pin or unpin: a pinned memory comes first in the brief; None keeps it."),
+        bool | None, doc("Pin or unpin: a pinned memory comes first in the brief; None keeps it.")
     ] = None
     expires_at: Annotated[
         Time | None,
-        Meta(
-            description="Time of expiry, in the past for at once; None for never; kept if left out."
-        ),
+        doc("Time of expiry, in the past for at once; None for never; kept if left out."),
     ] = AS_IT_IS
     archived: Annotated[
         bool | None,
-        Meta(
-            description="Archive, or take back from the archive: an archived memory is neither "
+        doc(
+            "Archive, or take back from the archive: an archived memory is neither "
             "searched, listed nor in the brief; None keeps it."
         ),
     ] = None
@@ -309,7 +288,7 @@ class Browse(Filter, frozen=True, kw_only=True):
 class _WithQuery(Filter, frozen=True):
     """The question may be given by position, all else by name."""
 
-    query: Annotated[Words, Meta(description="The question to search by, in words.")]
+    query: Annotated[Words, doc("The question to search by, in words.")]
 
 
 INJECTED: Final = 0.02
@@ -319,56 +298,45 @@ INJECTED: Final = 0.02
 class Recall(_WithQuery, frozen=True, kw_only=True):
     """Search: the memories that answer a question, ranked."""
 
-    limit: Annotated[int, Meta(ge=1, le=RECALL_LIMIT, description=_LIMIT)] = 10
+    limit: Annotated[int, doc(_LIMIT, ge=1, le=RECALL_LIMIT)] = 10
     asked_at: Annotated[
-        Time | None,
-        Meta(description="The time the question is asked, which ages count from; None for now."),
+        Time | None, doc("The time the question is asked, which ages count from; None for now.")
     ] = None
     timezone: TimeZone = None
-    scopes: Annotated[
-        Scopes, Meta(description="Further scopes to search, besides the scope itself.")
-    ] = ()
+    scopes: Annotated[Scopes, doc("Further scopes to search, besides the scope itself.")] = ()
     worded: Annotated[
-        bool,
-        Meta(
-            description="Keyword filter: leaves out memories with "
-            "no word of the query, nor a near one."
-        ),
+        bool, doc("Keyword filter: leaves out memories with no word of the query, nor a near one.")
     ] = False
     untrusted: Annotated[
         bool,
-        Meta(
-            description="Whether untrusted memories may fill the answer, quarantined ones too; "
+        doc(
+            "Whether untrusted memories may fill the answer, quarantined ones too; "
             "so may they with `origins`."
         ),
     ] = False
     min_similarity: Annotated[
         Share,
-        Meta(
-            description="Threshold from 0 to 1: leaves out hits of lower similarity, and those "
+        doc(
+            "Threshold from 0 to 1: leaves out hits of lower similarity, and those "
             "without a vector; 0 for none."
         ),
     ] = 0.0
     min_relevance: Annotated[
         Share,
-        Meta(
-            description="Threshold from 0 to 1: leaves out hits of lower relevance; "
+        doc(
+            "Threshold from 0 to 1: leaves out hits of lower relevance; "
             "0.02 silences most small talk."
         ),
     ] = 0.0
     max_bytes: Annotated[
-        Positive | None,
-        Meta(description="Size budget: bytes of content all hits together may have."),
+        Positive | None, doc("Size budget: bytes of content all hits together may have.")
     ] = None
     max_tokens: Annotated[
-        Positive | None,
-        Meta(description="Token budget: tokens all hits together may have, roughly counted."),
+        Positive | None, doc("Token budget: tokens all hits together may have, roughly counted.")
     ] = None
     seconds: Annotated[
         Seconds | None,
-        Meta(
-            description="Time budget in seconds; steps that did not finish are named in `degraded`."
-        ),
+        doc("Time budget in seconds; steps that did not finish are named in `degraded`."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -412,14 +380,11 @@ def _parse_scopes(request: Recall | BriefRequest) -> None:
 class BriefRequest(CheckedRequest, frozen=True, kw_only=True):
     """Ask for the brief: the memories to put before a session's first prompt."""
 
-    limit: Annotated[int, Meta(ge=1, le=BRIEF_LIMIT, description=_LIMIT)] = 50
+    limit: Annotated[int, doc(_LIMIT, ge=1, le=BRIEF_LIMIT)] = 50
     max_chars: Annotated[
-        Positive,
-        Meta(description="Size budget: characters of content all entries together may have."),
+        Positive, doc("Size budget: characters of content all entries together may have.")
     ] = 10_000
-    scopes: Annotated[
-        Scopes, Meta(description="Further scopes whose memories are in it, too.")
-    ] = ()
+    scopes: Annotated[Scopes, doc("Further scopes whose memories are in it, too.")] = ()
 
     def __post_init__(self) -> None:
         _parse_scopes(self)
@@ -434,55 +399,44 @@ class BriefRequest(CheckedRequest, frozen=True, kw_only=True):
 class _WithIds(CheckedRequest, frozen=True):
     """The ids may be given by position, all else by name."""
 
-    ids: Annotated[
-        Ids, Meta(max_length=FORGET_LIMIT, description="Ids of the memories or turns to erase.")
-    ] = ()
+    ids: Annotated[Ids, doc("Ids of the memories or turns to erase.", max_length=FORGET_LIMIT)] = ()
 
 
 class Forget(_WithIds, frozen=True, kw_only=True):
     """Erase memories for good: by ids, session, kinds, tags, age or words; exactly one of these."""
 
     session: Annotated[
-        Name | None,
-        Meta(description="Session (conversation) to erase: all its memories and turns."),
+        Name | None, doc("Session (conversation) to erase: all its memories and turns.")
     ] = None
     kinds: Annotated[
         KindSet,
-        Meta(
-            description="Kinds to erase: every memory of one of them, also those out of sight: "
+        doc(
+            "Kinds to erase: every memory of one of them, also those out of sight: "
             "past a limit, archived or hidden."
         ),
     ] = frozenset()
-    tags: Annotated[
-        TagSet, Meta(description="Tags to erase by: memories that have all of them.")
-    ] = frozenset()
+    tags: Annotated[TagSet, doc("Tags to erase by: memories that have all of them.")] = frozenset()
     where: Where = field(default_factory=dict)
     before: Annotated[
         Time | None,
-        Meta(
-            description="End of the time range to erase: memories and turns from before this time."
-        ),
+        doc("End of the time range to erase: memories and turns from before this time."),
     ] = None
     query: Annotated[
-        Words | None,
-        Meta(description="Words to erase by: memories that hold all of them; needs `confirm`."),
+        Words | None, doc("Words to erase by: memories that hold all of them; needs `confirm`.")
     ] = None
     confirm: Annotated[
         Name | None,
-        Meta(
-            description="Confirmation token of a preview: erases exactly "
-            "the memories it listed, or nothing."
-        ),
+        doc("Confirmation token of a preview: erases exactly the memories it listed, or nothing."),
     ] = None
     copies: Annotated[
         bool,
-        Meta(
-            description="Whether to erase copies as well: memories that say the same, and the "
+        doc(
+            "Whether to erase copies as well: memories that say the same, and the "
             "same sentence in turns, which is cut out."
         ),
     ] = False
     unseen: Annotated[
-        bool, Meta(description="Tombstone ids that were never written, instead of refusing them.")
+        bool, doc("Tombstone ids that were never written, instead of refusing them.")
     ] = False
 
     def __post_init__(self) -> None:
@@ -517,20 +471,14 @@ class Revoke(CheckedRequest, frozen=True, kw_only=True):
     """Undo all writes of one session, of one channel or of one API key; exactly one of these."""
 
     session: Annotated[
-        Name | None,
-        Meta(
-            description="Session (conversation) to undo: all it wrote, and all derived from that."
-        ),
+        Name | None, doc("Session (conversation) to undo: all it wrote, and all derived from that.")
     ] = None
     channel: Annotated[
-        Name | None,
-        Meta(description="Channel to undo: all that came in by it, and all derived from that."),
+        Name | None, doc("Channel to undo: all that came in by it, and all derived from that.")
     ] = None
     key: Annotated[
         Name | None,
-        Meta(
-            description="Id of an API key to undo: all written with it, and all derived from that."
-        ),
+        doc("Id of an API key to undo: all written with it, and all derived from that."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -551,9 +499,7 @@ class Revoke(CheckedRequest, frozen=True, kw_only=True):
 class Get(_WithId, frozen=True, kw_only=True):
     """Read one memory by id, superseded or not."""
 
-    as_of: Annotated[
-        Time | None, Meta(description="Point in time: the memory if it was current then.")
-    ] = None
+    as_of: Annotated[Time | None, doc("Point in time: the memory if it was current then.")] = None
 
 
 class History(_WithId, frozen=True, kw_only=True):
@@ -570,9 +516,9 @@ class LineageRequest(_WithId, frozen=True):
 class AuditRequest(Paged, frozen=True, kw_only=True):
     """Read the audit trail."""
 
-    newest: Annotated[
-        bool, Meta(description="Return the newest events, instead of those after the cursor.")
-    ] = False
+    newest: Annotated[bool, doc("Return the newest events, instead of those after the cursor.")] = (
+        False
+    )
 
 
 class StatisticsRequest(CheckedRequest, frozen=True, kw_only=True):
@@ -599,35 +545,29 @@ class Reject(_WithId, frozen=True):
 class TurnsRequest(Paged, frozen=True, kw_only=True):
     """Read turns, newest first: all or those of a session."""
 
-    session: Annotated[
-        Name | None, Meta(description="Session (conversation) to match; None for all.")
-    ] = None
-    before: Annotated[
-        Time | None, Meta(description="End of the time range: turns before this time.")
-    ] = None
+    session: Annotated[Name | None, doc("Session (conversation) to match; None for all.")] = None
+    before: Annotated[Time | None, doc("End of the time range: turns before this time.")] = None
 
 
 class MarkTainted(CheckedRequest, frozen=True):
     """Taint a session: it has read text of an origin; what it infers is trusted no more."""
 
-    session: Annotated[Name, Meta(description="The session (conversation) that is tainted.")]
-    origin: Annotated[
-        OriginArg, Meta(description="The origin of the text the session has read.")
-    ] = Origin.WEB
+    session: Annotated[Name, doc("The session (conversation) that is tainted.")]
+    origin: Annotated[OriginArg, doc("The origin of the text the session has read.")] = Origin.WEB
 
 
 class Extract(CheckedRequest, frozen=True, kw_only=True):
     """Send waiting turns to the language model."""
 
-    limit: Annotated[Positive, Meta(description="Limit: how many turns are read at most.")] = 100
-    seconds: Annotated[Seconds, Meta(description="Time budget in seconds.")] = 20.0
-    again: Annotated[bool, Meta(description="Whether to read turns again that were read.")] = False
+    limit: Annotated[Positive, doc("Limit: how many turns are read at most.")] = 100
+    seconds: Annotated[Seconds, doc("Time budget in seconds.")] = 20.0
+    again: Annotated[bool, doc("Whether to read turns again that were read.")] = False
 
 
 class PauseExtraction(CheckedRequest, frozen=True, kw_only=True):
     """Pause or resume extraction in the scope."""
 
-    paused: Annotated[bool, Meta(description="Whether to stop sending turns to the model.")] = True
+    paused: Annotated[bool, doc("Whether to stop sending turns to the model.")] = True
 
 
 # -- the scope as a whole ------------------------------------------------------------------------
@@ -636,17 +576,14 @@ class PauseExtraction(CheckedRequest, frozen=True, kw_only=True):
 class FreezeRequest(CheckedRequest, frozen=True):
     """Block writes, or writes and recall; `none` lifts it."""
 
-    level: Annotated[LevelArg, Meta(description="How much to stop: none, writes, or all.")] = (
-        Freeze.WRITES
-    )
+    level: Annotated[LevelArg, doc("How much to stop: none, writes, or all.")] = Freeze.WRITES
 
 
 class Purge(CheckedRequest, frozen=True, kw_only=True):
     """Delete memories that are expired, long superseded or long forgotten."""
 
     superseded_days: Annotated[
-        Days | None,
-        Meta(description="For how many days superseded memories stay; None for what is set."),
+        Days | None, doc("For how many days superseded memories stay; None for what is set.")
     ] = None
 
 
@@ -654,12 +591,10 @@ class Export(CheckedRequest, frozen=True, kw_only=True):
     """Export every memory, or those with some metadata, as JSON or as a sealed bundle."""
 
     where: Where = field(default_factory=dict)
-    sealed: Annotated[bool, Meta(description="Whether to encrypt the file under a new key.")] = (
-        False
-    )
+    sealed: Annotated[bool, doc("Whether to encrypt the file under a new key.")] = False
     passphrase: Annotated[
         Annotated[str, Meta(min_length=8, max_length=1024)] | None,
-        Meta(description="The passphrase that opens a sealed file, instead of a printed key."),
+        doc("The passphrase that opens a sealed file, instead of a printed key."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -676,37 +611,33 @@ class Export(CheckedRequest, frozen=True, kw_only=True):
 class Load(CheckedRequest, frozen=True):
     """Import an export: all of it or nothing."""
 
-    content: Annotated[bytes, Meta(description="The bytes of the file.")]
-    key: Annotated[str | None, Meta(description="The key of a sealed file.")] = None
+    content: Annotated[bytes, doc("The bytes of the file.")]
+    key: Annotated[str | None, doc("The key of a sealed file.")] = None
     passphrase: Annotated[
-        str | None, Meta(description="The passphrase of a sealed file that was made with one.")
+        str | None, doc("The passphrase of a sealed file that was made with one.")
     ] = None
 
 
 class Backup(CheckedRequest, frozen=True, kw_only=True):
     """Back up the scope: a sealed copy under a key of its own."""
 
-    days: Annotated[
-        int, Meta(ge=1, le=36_500, description="How many days the key of the backup is kept.")
-    ] = 30
+    days: Annotated[int, doc("How many days the key of the backup is kept.", ge=1, le=36_500)] = 30
 
 
 class Restore(Load, frozen=True):
     """Merge a backup; memories forgotten since stay forgotten."""
 
-    anew: Annotated[
-        bool, Meta(description="Whether to begin again a scope that was destroyed.")
-    ] = False
+    anew: Annotated[bool, doc("Whether to begin again a scope that was destroyed.")] = False
 
 
 class Destroy(Struct, frozen=True, kw_only=True):
     """Erase the whole scope, its keys first."""
 
-    confirm: Annotated[str | None, Meta(description="The full name of the scope.")] = None
+    confirm: Annotated[str | None, doc("The full name of the scope.")] = None
     token: Annotated[
         str | None,
-        Meta(
-            description="Confirmation token of `destroy_token`, instead of the name: it holds for "
+        doc(
+            "Confirmation token of `destroy_token`, instead of the name: it holds for "
             "an hour, and until something is written."
         ),
     ] = None

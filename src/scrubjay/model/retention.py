@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind, Memory, Result
-from scrubjay.model.text import CheckedRequest, checked
+from scrubjay.model.text import CheckedRequest, checked, doc
 
 NUMBER_LIMIT: Final = 10_000
 """The largest cap: the numbers of the memories below it are kept in one sealed value."""
@@ -41,18 +41,12 @@ class Limit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     number: Annotated[
         Annotated[int, Meta(ge=1, le=NUMBER_LIMIT)] | None,
-        Meta(description="Cap: how many are kept; the oldest beyond it are retired."),
+        doc("Cap: how many are kept; the oldest beyond it are retired."),
     ] = None
-    days: Annotated[
-        _Days | None,
-        Meta(description="Age limit in days: older ones are retired."),
-    ] = None
+    days: Annotated[_Days | None, doc("Age limit in days: older ones are retired.")] = None
     idle_days: Annotated[
         _Days | None,
-        Meta(
-            description="Idle limit in days: purge erases what was neither recorded nor recalled "
-            "for so long."
-        ),
+        doc("Idle limit in days: purge erases what was neither recorded nor recalled for so long."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -70,7 +64,7 @@ class Limit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class KindLimit(Limit, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits of the memories of one kind; pinned ones are exempt."""
 
-    kind: Annotated[Kind, Meta(description="The kind of memory the limits are for.")]
+    kind: Annotated[Kind, doc("The kind of memory the limits are for.")]
 
 
 _BY_KIND: Final = Meta(description="Limits by kind, at most one entry for each.")
@@ -80,19 +74,17 @@ if TYPE_CHECKING:
 else:
     LimitArgs = tuple[KindLimit, ...]
 TurnLimit = Annotated[
-    Limit | None,
-    Meta(description="Limits of turns; purge erases them with their episodes. None for none."),
+    Limit | None, doc("Limits of turns; purge erases them with their episodes. None for none.")
 ]
 ConversationLimit = Annotated[
     Limit | None,
-    Meta(
-        description="Limits of conversations, by their last write; purge deletes them with the "
+    doc(
+        "Limits of conversations, by their last write; purge deletes them with the "
         "entries that no other one shares. None for none."
     ),
 ]
 DuplicatePolicy = Annotated[
-    DuplicatesArg,
-    Meta(description="What becomes of a memory that says the same as one before: keep or latest."),
+    DuplicatesArg, doc("What becomes of a memory that says the same as one before: keep or latest.")
 ]
 
 

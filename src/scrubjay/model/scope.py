@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.text import doc
 
 _NAME = re.compile(r"[a-z0-9-][a-z0-9.-]{0,63}")
 
@@ -63,12 +64,10 @@ class Quota(Struct, frozen=True, kw_only=True):
     """Quota: the most that a scope and a tenant may hold; 0 for any amount."""
 
     memories: Annotated[
-        int, Meta(ge=0, description="Most memories of a scope, superseded ones too; 0 for any.")
+        int, doc("Most memories of a scope, superseded ones too; 0 for any.", ge=0)
     ] = 0
-    megabytes: Annotated[
-        int, Meta(ge=0, description="Most megabytes of a scope on the disk; 0 for any.")
-    ] = 0
-    scopes: Annotated[int, Meta(ge=0, description="Most scopes of a tenant; 0 for any.")] = 0
+    megabytes: Annotated[int, doc("Most megabytes of a scope on the disk; 0 for any.", ge=0)] = 0
+    scopes: Annotated[int, doc("Most scopes of a tenant; 0 for any.", ge=0)] = 0
 
     def within(self, other: Quota) -> Quota:
         """The stricter of both, part by part."""

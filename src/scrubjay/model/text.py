@@ -40,6 +40,12 @@ _STAMPED_KEY = re.compile(r"(once-[0-9a-f]{32})-[0-9a-f]{32}")
 _PLACE: Final = re.compile(r"`\$\.(\w+)|field `(\w+)`")
 """Where msgspec says which field is wrong."""
 
+
+def doc(description: str, **limits: Any) -> Meta:
+    """Help and limits of a field, to annotate its type with."""
+    return Meta(description=description, **limits)
+
+
 # -- regular expressions -------------------------------------------------------------------
 
 _SEARCHES: Final = ("search", "match", "fullmatch", "sub", "split", "findall", "finditer")

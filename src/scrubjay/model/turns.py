@@ -35,7 +35,7 @@ from scrubjay.model.memory import (
 )
 from scrubjay.model.origin import Actor, Origin, OriginArg
 from scrubjay.model.results import Outcome, RedactedSecrets, TokensIn, TokensOut, WriteOutcome
-from scrubjay.model.text import CheckedRequest, Id, Name, Speech, Time, check
+from scrubjay.model.text import CheckedRequest, Id, Name, Speech, Time, check, doc
 
 SHOWN_TEXTS: Final = 1_000
 TURNS_CHARS: Final = 16 * 1024 * 1024
@@ -90,26 +90,15 @@ class State(IntEnum):
         return self.name.lower()  # its numbers are for cells, and say nothing
 
 
-TurnId = Annotated[
-    Id, Meta(description="The id of the turn, from its writer: a second write changes nothing.")
-]
-TurnTime = Annotated[datetime, Meta(description="The time of the turn, in UTC.")]
-UserText = Annotated[Speech, Meta(description="The user's side: the text said to the agent.")]
-AssistantText = Annotated[
-    Speech, Meta(description="The assistant's side: the text the agent answered.")
-]
-ModelName = Annotated[
-    Name | None, Meta(description="The name of the language model that answered.")
-]
+TurnId = Annotated[Id, doc("The id of the turn, from its writer: a second write changes nothing.")]
+TurnTime = Annotated[datetime, doc("The time of the turn, in UTC.")]
+UserText = Annotated[Speech, doc("The user's side: the text said to the agent.")]
+AssistantText = Annotated[Speech, doc("The assistant's side: the text the agent answered.")]
+ModelName = Annotated[Name | None, doc("The name of the language model that answered.")]
 UserOrigin = Annotated[
-    Origin,
-    Meta(
-        description="The origin of the user's side, which decides trust; the answer is the agent's."
-    ),
+    Origin, doc("The origin of the user's side, which decides trust; the answer is the agent's.")
 ]
-TurnState = Annotated[
-    State, Meta(description="State: kept, repeated, trivial, or failed to be distilled.")
-]
+TurnState = Annotated[State, doc("State: kept, repeated, trivial, or failed to be distilled.")]
 
 
 class Turn(Result, frozen=True, kw_only=True):
@@ -124,7 +113,7 @@ class Turn(Result, frozen=True, kw_only=True):
     channel: ChannelName = None
     key_id: KeyId = None
     origin: UserOrigin = Origin.USER
-    actor: Annotated[Actor, Meta(description="The actor who wrote it.")] = Actor.AGENT
+    actor: Annotated[Actor, doc("The actor who wrote it.")] = Actor.AGENT
     metadata: MetadataMap = field(default_factory=dict)
 
     @property
@@ -158,23 +147,20 @@ class Record(_WithWords, frozen=True, kw_only=True):
     """Write one turn; memories are derived from it at once."""
 
     id: Annotated[
-        Id | None,
-        Meta(
-            description="The id of the turn: a second write changes nothing; None makes a new id."
-        ),
+        Id | None, doc("The id of the turn: a second write changes nothing; None makes a new id.")
     ] = None
-    at: Annotated[Time | None, Meta(description="The time of the turn; None for now.")] = None
+    at: Annotated[Time | None, doc("The time of the turn; None for now.")] = None
     session: SessionName = None
     model: ModelName = None
     channel: ChannelName = None
-    origin: Annotated[
-        OriginArg, Meta(description="The origin of the user's side, which decides trust.")
-    ] = Origin.USER
+    origin: Annotated[OriginArg, doc("The origin of the user's side, which decides trust.")] = (
+        Origin.USER
+    )
     metadata: MetadataMap = field(default_factory=dict)
     shown: Annotated[
         ShownTexts,
-        Meta(
-            description="What memory put before the model in this turn: an answer that only "
+        doc(
+            "What memory put before the model in this turn: an answer that only "
             "repeats it, now or later in the session, is not remembered again."
         ),
     ] = ()
@@ -196,43 +182,33 @@ class Piece(Struct, frozen=True, kw_only=True):
     """One finding of a distiller or model in a turn; becomes a memory."""
 
     part: Annotated[
-        str,
-        Meta(
-            description="Name of the piece within its turn; the same "
-            "text always yields the same names."
-        ),
+        str, doc("Name of the piece within its turn; the same text always yields the same names.")
     ]
     kind: MemoryKind
     content: Content
     said_by_user: Annotated[
-        bool,
-        Meta(description="Whether it rests on the user's words alone, and so has their origin."),
+        bool, doc("Whether it rests on the user's words alone, and so has their origin.")
     ] = True
     slot: Annotated[
         str | None,
-        Meta(
-            description="Slot: the attribute it fills, such as the "
-            "user's name; the later of two counts."
-        ),
+        doc("Slot: the attribute it fills, such as the user's name; the later of two counts."),
     ] = None
     importance: Importance = ORDINARY
     tags: Tags = ()
-    quoted: Annotated[
-        bool, Meta(description="Whether it was quoted or pasted: it has the origin `quoted`.")
-    ] = False
+    quoted: Annotated[bool, doc("Whether it was quoted or pasted: it has the origin `quoted`.")] = (
+        False
+    )
     said: Annotated[
-        str | None,
-        Meta(description="The sentence of the turn it rests on, if it tells that in other words."),
+        str | None, doc("The sentence of the turn it rests on, if it tells that in other words.")
     ] = None
 
 
 class Extracted(Struct, frozen=True, kw_only=True):
     """A model's answer about one turn, and its token cost."""
 
-    pieces: Annotated[tuple[Piece, ...], Meta(description="The pieces the model found.")] = ()
+    pieces: Annotated[tuple[Piece, ...], doc("The pieces the model found.")] = ()
     usable: Annotated[
-        bool,
-        Meta(description="Whether the answer could be parsed; its tokens are spent either way."),
+        bool, doc("Whether the answer could be parsed; its tokens are spent either way.")
     ] = True
     tokens_in: TokensIn = 0
     tokens_out: TokensOut = 0
@@ -244,9 +220,7 @@ class Recorded(Result, frozen=True, kw_only=True):
     id: TurnId
     outcome: WriteOutcome = Outcome.STORED
     state: TurnState = State.KEPT
-    memories: Annotated[
-        tuple[str, ...], Meta(description="Ids of the memories derived from it.")
-    ] = ()
+    memories: Annotated[tuple[str, ...], doc("Ids of the memories derived from it.")] = ()
     redacted: RedactedSecrets = field(default_factory=dict)
 
 
@@ -256,7 +230,7 @@ class Moment(Result, frozen=True, kw_only=True):
     id: TurnId
     at: TurnTime
     state: TurnState
-    gist: Annotated[str, Meta(description="Gist: the beginning of its text, on one line.")]
+    gist: Annotated[str, doc("Gist: the beginning of its text, on one line.")]
 
     @property
     def memory(self) -> str:
@@ -267,22 +241,14 @@ class Moment(Result, frozen=True, kw_only=True):
 class Timeline(Result, frozen=True, kw_only=True):
     """The latest turns of a scope, or those before a page of them; oldest first."""
 
-    moments: Annotated[
-        tuple[Moment, ...], Meta(description="The turns of this page, oldest first.")
-    ] = ()
-    earlier: Annotated[
-        int, Meta(description="How many turns there are before the first moment.")
-    ] = 0
+    moments: Annotated[tuple[Moment, ...], doc("The turns of this page, oldest first.")] = ()
+    earlier: Annotated[int, doc("How many turns there are before the first moment.")] = 0
     since: Annotated[
-        datetime | None,
-        Meta(description="Time of the first turn in the ledger; None if there is none."),
+        datetime | None, doc("Time of the first turn in the ledger; None if there is none.")
     ] = None
-    begun: Annotated[
-        int, Meta(description="How many turns before the first moment belong to its episode.")
-    ] = 0
+    begun: Annotated[int, doc("How many turns before the first moment belong to its episode.")] = 0
     next_cursor: Annotated[
-        str | None,
-        Meta(description="Pagination cursor of the earlier turns; None if there are none."),
+        str | None, doc("Pagination cursor of the earlier turns; None if there are none.")
     ] = None
 
     def episodes(self) -> list[list[Moment]]:
