@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Annotated, Final
 
-from msgspec import MsgspecError, Struct, ValidationError
+from msgspec import Meta, MsgspecError, Struct, ValidationError
 
 from scrubjay.bridge import TooLate
 from scrubjay.model import errors
 from scrubjay.model.errors import ScrubjayError
-from scrubjay.model.text import doc
 
 TYPE: Final = "application/problem+json"
 STATUS: Final[Mapping[type[ScrubjayError], int]] = {
@@ -57,23 +56,23 @@ _TITLES: Final = {
 class Place(Struct, frozen=True, kw_only=True):
     """One invalid field of a request."""
 
-    pointer: Annotated[str, doc("The JSON pointer of the field.")]
-    detail: Annotated[str, doc("What is wrong with it.")]
+    pointer: Annotated[str, Meta(description="The JSON pointer of the field.")]
+    detail: Annotated[str, Meta(description="What is wrong with it.")]
 
 
 class ProblemDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An error as problem+json (RFC 9457): what went wrong, and what to do about it."""
 
-    type: Annotated[str, doc("Always about:blank; `code` tells the kind.")]
-    title: Annotated[str, doc("The kind of problem in words.")]
-    status: Annotated[int, doc("The HTTP status.")]
-    detail: Annotated[str, doc("What went wrong, in a sentence.")]
-    code: Annotated[str, doc("The error code; stable across versions.")]
+    type: Annotated[str, Meta(description="Always about:blank; `code` tells the kind.")]
+    title: Annotated[str, Meta(description="The kind of problem in words.")]
+    status: Annotated[int, Meta(description="The HTTP status.")]
+    detail: Annotated[str, Meta(description="What went wrong, in a sentence.")]
+    code: Annotated[str, Meta(description="The error code; stable across versions.")]
     # Not its path: that may hold what a person said.
-    instance: Annotated[str, doc("The request as a URN.")] = ""
-    hint: Annotated[str, doc("What to do about it.")] = ""
-    request_id: Annotated[str, doc("The request's id in the log.")] = ""
-    errors: Annotated[tuple[Place, ...], doc("The fields that are wrong.")] = ()
+    instance: Annotated[str, Meta(description="The request as a URN.")] = ""
+    hint: Annotated[str, Meta(description="What to do about it.")] = ""
+    request_id: Annotated[str, Meta(description="The request's id in the log.")] = ""
+    errors: Annotated[tuple[Place, ...], Meta(description="The fields that are wrong.")] = ()
 
 
 class Problem(Exception):  # the name RFC 9457 gives it
