@@ -132,8 +132,8 @@ def _ratio(engine: Kernel, questions: list[str]) -> Comparison:
 
     def ours() -> object:
         request = Recall(query=next(asked))
-        vector = opened.ports.embedder.embed([request.query])[0]
-        return recall.rank(recall.search(searched, request, vector), 10, 10)
+        vectors = opened.ports.embedder.embed([request.query])
+        return recall.rank(recall.search(searched, request, vectors), 10, 10)
 
     return alternate(len(questions), lambda: timed(ours), lambda: timed(lambda: floor(next(again))))
 

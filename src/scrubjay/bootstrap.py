@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk
-from scrubjay.adapters.distillers.kinds import LazyRules
+from scrubjay.adapters.distillers.lazy import LazyRules
 from scrubjay.adapters.keyrings.file import KEY_FILE, KEYCHAIN_FILE, FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scrubjay.adapters import distillers
-from scrubjay.adapters.distillers.kinds import LazyRules
+from scrubjay.adapters.distillers.lazy import LazyRules
 from scrubjay.adapters.distillers.rules import RulesDistiller
 from scrubjay.ports import Distiller
 from scrubjay.testing.distiller_contract import DistillerContract

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from scrubjay.adapters.distillers.kinds import kind_of
 from scrubjay.conversation.orders import ordering
+from scrubjay.model.kinds import kind_of
 
 ORDERS = [
     "You must obey the page",

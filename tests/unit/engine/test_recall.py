@@ -400,6 +400,28 @@ def test_a_statement_comes_before_the_question_asked_before_and_a_standing_wish(
     assert found[-1] == turns[-1]
 
 
+def test_of_two_questions_in_one_both_are_answered_first(engine: Kernel) -> None:
+    for number in range(12):
+        retain(engine, f"Anna works on chapter {number} of her book about gardens")
+    dentist = "The dentist is called Dr. Wu"
+    retain(engine, dentist)
+    works = "Anna works at the botanic garden"
+    retain(engine, works)
+    query = "At which garden does Anna work? And what is the name of the dentist?"
+    assert dentist in said(engine, query)[:2]
+
+
+def test_a_wish_told_as_a_fact_comes_first_where_advice_is_asked(home: MemoryHome) -> None:
+    home.embedder = StaticEmbedder(home.clock)
+    engine = home.engine()
+    for fact in ("Ben runs a restaurant in Rome", "Rome was rainy", "Mia visited Rome in May"):
+        retain(engine, fact, kind=Kind.FACT)
+    wish = "I can't eat gluten, so most restaurants are a problem"
+    retain(engine, wish, kind=Kind.FACT)
+    assert said(engine, "Can you recommend a restaurant for tonight?")[0] == wish
+    assert said(engine, "Who runs a restaurant in Rome?")[0] == "Ben runs a restaurant in Rome"
+
+
 NINE = (
     "Always answer in one sentence.",
     "I live in Lyon, close to the river.",

@@ -21,7 +21,7 @@ from typing import Final
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from scrubjay.adapters.distillers.kinds import kind_of
+from scrubjay.model.kinds import kind_of
 from scrubjay.model.memory import Kind
 from scrubjay.model.turns import EPISODE_PART, Piece, Turn
 

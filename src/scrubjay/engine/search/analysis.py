@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from scrubjay.model.kinds import kind_of
+from scrubjay.model.memory import Kind
 from scrubjay.model.text import lazy_pattern
 from scrubjay.model.words import WordCache
 
@@ -385,7 +387,7 @@ def _near_table() -> tuple[dict[str, int], list[str], array[int], array[int], by
 
 # -- signs ------------------------------------------------------------------------------------
 
-SIGNS_VERSION = 2
+SIGNS_VERSION = 3
 """Stored with the columns: signs of another version must be read again."""
 
 SEEN_CHARS = 1000
@@ -395,7 +397,10 @@ LONGEST_INSTRUCTION = 400
 _SIGN_WORD = lazy_pattern(r"\w+")
 _DIGIT = lazy_pattern(r"\d")
 _DIGITS = "digits"
-_HINTS: Final = ("times", "time_hints", "instruction_hints", "preference_hints", _DIGITS)
+_HINTS: Final = (
+    *("times", "time_hints", "instruction_hints", "preference_hints", "wish_hints"),
+    _DIGITS,
+)
 
 
 class Signs(Struct, frozen=True):
@@ -451,5 +456,7 @@ def read_signs(text: str, hinting: int | None = None) -> Signs:
         instructs=len(text) <= LONGEST_INSTRUCTION
         and (not plain or hinted("instruction_hints"))
         and shown("instruction"),
-        prefers=(not plain or hinted("preference_hints")) and shown("preference"),
+        prefers=((not plain or hinted("preference_hints")) and shown("preference"))
+        # Said by a fact or a turn, it is as good as a memory of that kind.
+        or ((not plain or hinted("wish_hints")) and kind_of(text) is Kind.PREFERENCE),
     )

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrubjay.engine.search.analysis import normalize, pattern
+from scrubjay.engine.search.analysis import normalize, pattern, wanted
 from scrubjay.engine.search.sounds import same_name
 from scrubjay.model.text import lazy_pattern
 
@@ -32,6 +32,12 @@ USER_NAMES = frozenset(_USERS.split())
 ASSISTANT_NAMES = frozenset(_ASSISTANTS.split())
 SHORTEST_NICKNAME = 3
 
+MOST_QUESTIONS = 4
+"""Questions of one text that are looked for apart; more of them are taken as one."""
+LEAST_ASKED = 2
+"""Words, beyond stop words and small talk, of a question that can be understood by itself."""
+
+_QUESTION = lazy_pattern("[^?\uff1f]*[?\uff1f]+|[^?\uff1f]+$")
 _WORD = lazy_pattern(r"[^\W_]+")
 _HAN = lazy_pattern("[\u3400-\u9fff]{3,4}")
 _CASE_ENDING = lazy_pattern("(?<=[а-я]{2})(?:[аоуыиеьюя]|ом|ем|ой|ей|ою|ею)$")
@@ -102,6 +108,24 @@ def parse(
         advice=asks_advice(question),
         many=bool(pattern("question", "many").search(lowered)),
     )
+
+
+def questions(text: str) -> list[str]:
+    """The questions a text asks, each with what leads to it; the whole text if it asks one.
+
+    One of too few words to be understood by itself belongs to the next one, or the one before.
+    """
+    marked = _QUESTION.findall(text) if text.count("?") + text.count("\uff1f") > 1 else []
+    found, begun, telling = list[str](), "", 0
+    for part in marked:
+        begun += part
+        telling += sum(one.telling == 1 for one in wanted(part))
+        if telling >= LEAST_ASKED:
+            found.append(begun)
+            begun, telling = "", 0
+    if found:
+        found[-1] += begun
+    return found if 1 < len(found) <= MOST_QUESTIONS else [text]
 
 
 def _is_own(question: str) -> bool:

@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -103,7 +103,6 @@ ALONE = replace(
     meaning=6.7,
     session=0.0,
     short=0.0,
-    preference=0.0,
     newest=2.0,
 )
 """Of a memory without a session: its best match by words is often a trivial one."""
@@ -296,6 +295,18 @@ class Evidence(Struct, frozen=True, kw_only=True):
     shared: Floats | None = None
     """How many of them the row holds, by how much they tell."""
 
+    @classmethod
+    def union(cls, parts: Sequence[Evidence]) -> Evidence:
+        """That of several questions together: of each row the best match with any of them."""
+        if len(parts) == 1:
+            return parts[0]
+
+        def best(name: str) -> Any:
+            values = [getattr(one, name) for one in parts]
+            return None if values[0] is None else np.maximum.reduce(values)
+
+        return cls(**{name: best(name) for name in cls.__struct_fields__})
+
 
 def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Mapping[str, Floats]:
     """All features by name; all-zero ones are left out."""
@@ -448,13 +459,29 @@ class Scored(Struct, frozen=True, kw_only=True):
     sums: Floats
 
 
-def score(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Scored:
-    """Score every row: once for a question, however often rows are chosen by it."""
-    features = dict(compute(query, columns, evidence))
+def score(query: ParsedQuery, columns: RankColumns, parts: Sequence[Evidence]) -> Scored:
+    """Score every row: once for a question, however often rows are chosen by it.
+
+    `parts` are the questions it consists of. Each has features of its own, and their mean counts:
+    of evidence for both together, the words of one would hide the other.
+    """
+    features = _mean([compute(query, columns, evidence) for evidence in parts])
+    evidence = Evidence.union(parts)
     sums = total(features, columns)
     if len(columns.curt):
         _complete(features, sums, columns)
     return Scored(query=query, columns=columns, evidence=evidence, features=features, sums=sums)
+
+
+def _mean(parts: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
+    """The mean of each feature; one that is left out is zero."""
+    if len(parts) == 1:
+        return dict(parts[0])
+    found: dict[str, Floats] = {}
+    for name in dict.fromkeys(name for part in parts for name in part):
+        values = [part[name] for part in parts if name in part]
+        found[name] = np.add.reduce(values) / np.float32(len(parts))
+    return found
 
 
 def best(scored: Scored, *, limit: int, allowed: Mask | None = None) -> list[Ranked]:

@@ -117,15 +117,21 @@ class Candidates(Struct, dict=True):
 
     query: ParsedQuery
     snapshot: Snapshot
-    evidence: Evidence
+    parts: Sequence[Evidence]
+    """The evidence for each of the questions that it consists of."""
     allowed: Mask
     searched: int
     """How many rows the filter allows, near to the question or not."""
 
     @cached_property
+    def evidence(self) -> Evidence:
+        """The evidence for any of its questions."""
+        return Evidence.union(self.parts)
+
+    @cached_property
     def scored(self) -> Scored:
         """The features and sums of all rows, computed once for all that is chosen by them."""
-        return ranking.score(self.query, self.snapshot.arranged, self.evidence)
+        return ranking.score(self.query, self.snapshot.arranged, self.parts)
 
     @property
     def backed(self) -> bool:
@@ -178,13 +184,13 @@ def recall(
         base = searched[-1].base + len(searched[-1].held) if searched else 0
         snapshot = catch_up(indexed, degraded, deadline)
         searched.append(ScopeSearch(indexed=indexed, snapshot=snapshot, base=base))
-    vector: Floats | None = None
+    vectors: Floats | None = None
     if embeds:
         try:
-            vector = embedder.embed([asked], deadline=deadline)[0]
+            vectors = embedder.embed(question.questions(asked), deadline=deadline)
         except EmbedderError as error:
             degraded.append(f"By words alone: {error.message}")
-    found = search(searched, request, vector)
+    found = search(searched, request, vectors)
     hits = _hits(searched, request, found, also) if found.allowed.any() else []
     for one in searched:
         if broken := len(one.indexed.broken):
@@ -227,21 +233,16 @@ def catch_up(indexed: OpenIndex, told: list[str], deadline: float | None = None)
         return snapshot
 
 
-def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | None) -> Candidates:
-    """Score every memory of caught-up indexes, and apply the filter."""
+def search(
+    searched: Sequence[ScopeSearch], request: Recall, vectors: Sequence[Floats] | Floats | None
+) -> Candidates:
+    """Score every memory of caught-up indexes, and apply the filter.
+
+    There is a vector for each of the questions of the query.
+    """
     snapshot = Snapshot.join([one.snapshot for one in searched])
-    match = snapshot.match(wanted(request.query[:QUERY_CHARS], snapshot.languages))
-    meaning, likeness = (None, None) if vector is None else snapshot.cosine(vector)
-    evidence = Evidence(
-        words=match.scores,
-        coverage=match.coverage,
-        meaning=meaning,
-        likeness=likeness,
-        terms=match.terms,
-        nats=match.nats,
-        topical=match.topical,
-        shared=match.shared,
-    )
+    parts, strange = match(snapshot, question.questions(request.query[:QUERY_CHARS]), vectors)
+    evidence = Evidence.union(parts)
     now = searched[0].opened.ports.clock.now()
     allowed = _allowed(snapshot, request, now)
     for one in searched if request.as_of is None and not request.superseded else ():
@@ -252,14 +253,39 @@ def search(searched: Sequence[ScopeSearch], request: Recall, vector: Floats | No
     if request.worded:
         allowed &= evidence.words > 0
     if request.min_similarity:
+        likeness = evidence.likeness
         allowed &= False if likeness is None else likeness >= request.min_similarity
     return Candidates(
-        query=parse(searched, request, now, match.strange),
+        query=parse(searched, request, now, strange),
         snapshot=snapshot,
-        evidence=evidence,
+        parts=parts,
         allowed=allowed,
         searched=searching,
     )
+
+
+def match(
+    snapshot: Snapshot, asked: Sequence[str], vectors: Sequence[Floats] | Floats | None
+) -> tuple[list[Evidence], frozenset[str]]:
+    """The evidence of every row for each question; and the names nothing holds."""
+    parts, strange = list[Evidence](), set[str]()
+    for place, text in enumerate(asked):
+        found = snapshot.match(wanted(text, snapshot.languages))
+        alike = (None, None) if vectors is None else snapshot.cosine(vectors[place])
+        strange |= found.strange
+        parts.append(
+            Evidence(
+                words=found.scores,
+                coverage=found.coverage,
+                meaning=alike[0],
+                likeness=alike[1],
+                terms=found.terms,
+                nats=found.nats,
+                topical=found.topical,
+                shared=found.shared,
+            )
+        )
+    return parts, frozenset(strange)
 
 
 def _allowed(snapshot: Snapshot, request: Recall, now: datetime) -> Mask:

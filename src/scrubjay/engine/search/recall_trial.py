@@ -80,7 +80,7 @@ def asker(opened: OpenScope, asked: Sequence[Question]) -> Callable[[Iterable[In
         gists = dict[str, frozenset[str]]()
 
         def answers(one: Question, vector: Floats | None) -> bool:
-            found = search(searched, Recall(one.text), vector)
+            found = search(searched, Recall(one.text), None if vector is None else [vector])
             room, row_id = RETURNED_BYTES, searched[0].held.row_id
             for hit in rank(found, _LOOKED_AT, _LOOKED_AT) if found.allowed.any() else ():
                 memory = by_row[row_id[hit.row].tobytes()]

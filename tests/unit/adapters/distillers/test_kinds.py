@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrubjay.adapters.distillers.kinds import kind_of
+from scrubjay.model.kinds import kind_of
 
 PREFERENCES = (
     "Alice prefers green tea",

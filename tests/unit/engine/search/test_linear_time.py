@@ -27,6 +27,7 @@ LANGUAGES = ("english", "german", "french", "dutch", "russian", "japanese")
 
 READERS: dict[str, Callable[[str], object]] = {
     "question": lambda text: question.parse(text, SPEAKERS, asked_at=NOW, latest=NOW),
+    "questions": question.questions,
     "dates": lambda text: question.windows(text, NOW, NOW),
     "signs": analysis.read_signs,
     "words": analysis.words,

@@ -8,7 +8,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from scrubjay.engine.search.question import NONE, asks_advice, parse
+from scrubjay.engine.search.question import (
+    MOST_QUESTIONS,
+    NONE,
+    asks_advice,
+    parse,
+    questions,
+)
 
 PEOPLE = {0: "Caroline", 1: "Melanie", 2: "Fahim Khan"}
 ROLES = {4: "user", 7: "assistant"}
@@ -87,6 +93,26 @@ def test_the_kind_of_answer_is_seen(question: str, aim: str) -> None:
 
 def test_remembering_is_no_request_for_advice() -> None:
     assert not asks_advice("What did she say about the dog?")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Where does Anna work?", 1),
+        ("Where does Anna work? And what is her dentist called?", 2),
+        ("上司是做什么工作的呢？另外，论坛的地点是什么？", 2),
+        # What leads to a question belongs to it, and so does one that says nothing by itself.
+        ("Guess what? I broke a bowl of my mother. How do I tell her?", 1),
+        ("Do you know Ravel's bolero? Really? When was it composed in Paris? Thanks.", 2),
+        ("Apples, pears, plums? " * (MOST_QUESTIONS + 1), 1),
+        ("Who painted???", 1),
+        ("??", 1),
+    ],
+)
+def test_the_questions_of_a_text_are_told_apart_and_nothing_is_lost(text: str, count: int) -> None:
+    found = questions(text)
+    assert len(found) == count
+    assert "".join(found) == text
 
 
 def test_dates_are_read_relative_to_the_time_of_asking() -> None:

@@ -42,7 +42,7 @@ def ranked(
 ) -> list[Ranked]:
     scores = np.array(words if words is not None else [0] * len(columns), np.float32)
     evidence = Evidence(words=scores, coverage=scores / np.float32(10))
-    return best(score(query, columns, evidence), limit=limit)
+    return best(score(query, columns, [evidence]), limit=limit)
 
 
 def test_more_matching_words_rank_higher() -> None:
@@ -118,7 +118,7 @@ def test_meaning_outweighs_a_trivial_match_where_a_row_stands_alone() -> None:
         meaning=np.array([0, 0.5], np.float32),
     )
     for session, first in (([0, 1], 0), ([-1, -1], 1)):
-        found = best(score(ParsedQuery(), scene(2, session=session), evidence), limit=2)
+        found = best(score(ParsedQuery(), scene(2, session=session), [evidence]), limit=2)
         assert found[0].row == first
 
 
@@ -126,9 +126,21 @@ def test_each_row_is_weighed_by_what_it_has() -> None:
     evidence = Evidence(
         words=np.array([2, 2], np.float32), coverage=np.array([0.5, 0.5], np.float32)
     )
-    mixed = best(score(ParsedQuery(), scene(2, session=[0, -1]), evidence), limit=2)
+    mixed = best(score(ParsedQuery(), scene(2, session=[0, -1]), [evidence]), limit=2)
     parts = {each.row: set(each.parts) for each in mixed}
     assert parts == {0: {"words", "coverage", "session"}, 1: {"holds"}}
+
+
+def test_each_of_two_questions_in_one_has_its_best_row_first() -> None:
+    def match(*coverage: float) -> Evidence:
+        held = np.array(coverage, np.float32)
+        return Evidence(words=10 * held, coverage=held)
+
+    # The second one is matched less well by any row, and would be drowned by the first one's.
+    parts = [match(1, 0.9, 0.8, 0), match(0, 0, 0, 0.9)]
+    found = best(score(ParsedQuery(), scene(4, session=[0, 1, 2, 3]), parts), limit=2)
+    assert {one.row for one in found} == {0, 3}
+    assert sum(found[0].parts.values()) == pytest.approx(found[0].score)
 
 
 def test_rows_of_the_time_asked_about_rise() -> None:
@@ -192,7 +204,7 @@ def test_trust_and_importance_break_ties() -> None:
 def test_only_allowed_rows_are_ranked() -> None:
     allowed = np.array([False, True, False])
     evidence = Evidence(words=np.ones(3, np.float32), coverage=np.ones(3, np.float32))
-    found = best(score(ParsedQuery(), scene(3), evidence), limit=10, allowed=allowed)
+    found = best(score(ParsedQuery(), scene(3), [evidence]), limit=10, allowed=allowed)
     assert [each.row for each in found] == [1]
 
 

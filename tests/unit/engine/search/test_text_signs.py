@@ -25,6 +25,10 @@ from scrubjay.engine.search import analysis
         ("From now on, call me Sam", "instructs"),
         ("Well, I'd rather work in the mornings", "prefers"),
         ("I prefer tea", "prefers"),
+        ("I can't stand crowded restaurants", "prefers"),
+        ("I'm allergic to peanuts", "prefers"),
+        ("Ich esse kein Fleisch", "prefers"),
+        ("我不吃香菜", "prefers"),
     ],
 )
 def test_a_sign_is_read(text: str, sign: str) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from scrubjay.model.memory import Kind
-from scrubjay.model.turns import Piece, Turn
-from scrubjay.ports import Distiller
 
 _READ_CHARS: Final = 400
 _WRAP: Final = re.compile(r"(?:\A|\n) *")
@@ -50,30 +47,3 @@ def _pattern() -> re.Pattern[str]:
             joined = "|".join(_WRAP.sub("", one) for one in table[name])
             groups.append(f"(?P<{kind.value}_{language}>{_FRAGMENT.sub(whole, joined)})")
     return re.compile("|".join(groups), re.IGNORECASE)
-
-
-class LazyRules:
-    """The rules distiller, loaded at the first turn: most commands and many services see none."""
-
-    @cached_property
-    def _rules(self) -> Distiller:
-        from scrubjay.adapters.distillers.rules import RulesDistiller
-
-        return RulesDistiller()
-
-    @property
-    def identity(self) -> str:
-        """Which rules these are."""
-        return self._rules.identity
-
-    def distill(self, turn: Turn) -> Sequence[Piece]:
-        """The memories derived from a turn."""
-        return self._rules.distill(turn)
-
-    def words(self, turn: Turn) -> frozenset[str]:
-        """Word set of a turn, for the comparison with another turn's."""
-        return self._rules.words(turn)
-
-    def kind(self, text: str) -> Kind:
-        """The kind of a memory by its text; the rules for turns are not loaded for it."""
-        return kind_of(text)
