@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from scrubjay.model.errors import Full, InvalidRequest, NotFound
 from scrubjay.vault import KEY_BYTES, NONCE_BYTES, Purpose, Random, Sealer
+
+FILE_BYTES: Final = 64 * 1024 * 1024
+"""Most of a file that nobody named, but that lay where one was looked for."""
 
 
 def read(source: bytes | str | os.PathLike[str]) -> bytes:
@@ -27,15 +31,40 @@ def read(source: bytes | str | os.PathLike[str]) -> bytes:
         raise InvalidRequest("That is not a path.") from error
 
 
-def write(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file, whole or in pieces, with mode 0600; an existing one is replaced atomically."""
+def regular(path: Path, *, follow: bool = True) -> bytes | None:
+    """The bytes of a file that somebody else may have put there; None if there is none.
+
+    A pipe, a device, a file over `FILE_BYTES` and, without `follow`, a link are refused.
+    """
+    try:
+        flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise InvalidRequest(f"{path} is no file.", hint="Nothing was changed.")
+            raw = file.read(FILE_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        why = "it is a link" if error.errno == errno.ELOOP else error.strerror
+        raise InvalidRequest(f"{path} cannot be read: {why}.") from error
+    if len(raw) > FILE_BYTES:
+        raise InvalidRequest(f"{path} is larger than {FILE_BYTES >> 20} MB.")
+    return raw
+
+
+def write(path: Path, content: bytes | Iterable[bytes], *, mode: int = 0o600) -> None:
+    """Write a file, whole or in pieces; an existing one, or a link, is replaced atomically."""
     if not path.name or "\x00" in str(path):
         raise InvalidRequest("That path names no file.")
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+    from tempfile import mkstemp  # costs a command that writes no file a few milliseconds
+
     try:
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        # A name that nobody can guess: others may write to the folder, and lay a link there.
+        descriptor, name = mkstemp(prefix=f".{path.name[:64]}.", suffix=".new", dir=path.parent)
+        fresh = Path(name)
         try:
             with os.fdopen(descriptor, "wb") as file:
+                os.fchmod(file.fileno(), mode)
                 file.writelines([content] if isinstance(content, bytes) else content)
                 file.flush()
                 os.fsync(file.fileno())

@@ -175,12 +175,26 @@ def test_a_transcript_that_is_not_there_or_damaged_stops_no_agent(agent: Agent) 
 
 
 def test_a_hook_that_cannot_end_in_time_ends(agent: Agent) -> None:
-    """A named pipe nobody writes to: reading it waits for ever."""
+    """An input that nobody ends: reading it waits for ever."""
+    command = [str(HOOK), "precompact", "--scope", agent.scope, "--seconds", "0.5"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=agent.env, stdin=pipe, stdout=pipe, stderr=pipe) as hook:
+        assert hook.stdout is not None
+        assert hook.stderr is not None
+        assert (hook.wait(60), hook.stdout.read()) == (0, b"")
+        assert b"did not end within its time" in hook.stderr.read()
+
+
+@pytest.mark.parametrize("what", ["a pipe", "a device"])
+def test_a_transcript_that_is_no_file_is_refused(agent: Agent, what: str) -> None:
     agent.transcript.unlink()
-    os.mkfifo(agent.transcript)
-    done = agent.hook("--seconds", "0.5")
+    if what == "a pipe":
+        os.mkfifo(agent.transcript)
+    else:
+        agent.transcript.symlink_to("/dev/zero")
+    done = agent.hook()
     assert (done.returncode, done.stdout) == (0, b"")
-    assert b"did not end within its time" in done.stderr
+    assert b"is no file" in done.stderr
 
 
 def test_the_plain_copy_is_as_nanoclaw_writes_it_and_only_where_it_is_asked_for(
@@ -207,6 +221,28 @@ def test_what_is_forgotten_goes_out_of_the_plain_copy(agent: Agent) -> None:
     assert copy.exists()
     quiet(agent.hook(hook="tidy", raw=b""))
     assert not copy.exists()
+
+
+@pytest.mark.parametrize("session", [SESSION, "another"], ids=["write", "remove"])
+def test_a_note_that_somebody_forged_names_no_file(agent: Agent, session: str) -> None:
+    """Whoever may write to the scope may write documents; a plain copy is named by one."""
+    quiet(agent.hook("--markdown", str(agent.folder / "copies")))
+    (agent.folder / "profile").write_text("the owner's")
+    forged: dict[str, Any] = {
+        "path": str(agent.folder / "profile"),
+        "session": session,
+        "title": "x",
+    }
+    forged |= {"at": "2026-02-25T09:00:00+00:00", "revision": ""}
+    with agent.jay() as jay:
+        (true,) = jay.documents("plain-copies").data
+        assert isinstance(true.value, dict)
+        jay.put("plain-copies/bare", forged)
+        jay.put("plain-copies/proven", {**true.value, "note": forged})
+        jay.put("plain-copies/renamed", true.value)
+        jay.put("plain-copies/odd", {"note": None, "proof": ["x"]})
+    quiet(agent.hook(hook="tidy", raw=b""))
+    assert (agent.folder / "profile").read_text() == "the owner's"
 
 
 def test_the_hook_loads_the_standard_library_alone_until_it_must_do_more() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Final
@@ -47,7 +46,5 @@ def inject(path: Path, markdown: str) -> None:
         )
     else:
         text = "".join([*lines[: begins[0]], block(markdown), *lines[ends[0] + 1 :]])
-    mode = target.stat().st_mode & 0o777 if target.exists() else None
-    files.write(target, text.encode())
-    if mode is not None:
-        os.chmod(target, mode)  # noqa: PTH101 - as Path.chmod, but of the file just replaced
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
+    files.write(target, text.encode(), mode=mode)

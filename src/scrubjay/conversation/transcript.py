@@ -29,7 +29,7 @@ from scrubjay.model.conversations import (
 )
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Json
-from scrubjay.model.origin import Origin
+from scrubjay.model.origin import Origin, lowest
 from scrubjay.model.results import Outcome
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
@@ -132,18 +132,25 @@ def exchanges(session: str, found: Iterable[Line]) -> Iterator[Exchange]:
 
 
 def archive(
-    engine: Kernel, scope: Scope, session: str, found: Sequence[Line], *, title: str | None = None
+    engine: Kernel,
+    scope: Scope,
+    session: str,
+    found: Sequence[Line],
+    *,
+    title: str | None = None,
+    origin: Origin = Origin.USER,
 ) -> int:
     """Keep the lines as a conversation of the session; those that are there already are not added.
 
-    The result of a tool that reads the web has its origin, which taints the session.
+    The result of a tool that reads the web has its origin, which taints the session. No line is
+    trusted more than `origin`, that of whoever can write the transcript.
     """
     try:
         there = engine.conversation(scope, ReadConversation(session, limit=0)).conversation
     except NotFound:
         there = None
     known, tools = there.entries if there else 0, dict[str, str]()
-    origins = [_origin(line, tools) for line in found]
+    origins = [lowest((_origin(line, tools), origin)) for line in found]
     rest = iter(zip(found[known:], origins[known:], strict=True))
     revision = there.revision if there else None
     while some := list(islice(rest, APPEND_LIMIT)):
@@ -174,10 +181,19 @@ def record(
     found: Iterable[Exchange],
     *,
     channel: str | None = None,
+    origin: Origin = Origin.USER,
 ) -> int:
     """Record the finished turns, the oldest first; returns how many are new."""
     requests = (
-        Record(one.user, one.assistant, id=one.id, at=one.at, session=session, channel=channel)
+        Record(
+            one.user,
+            one.assistant,
+            id=one.id,
+            at=one.at,
+            session=session,
+            channel=channel,
+            origin=origin,
+        )
         for one in found
         if one.finished
     )

@@ -47,10 +47,10 @@ def items(text: str) -> list[Item]:
     """The lines of a file that are memories."""
     found, fenced, comment = list[Item](), False, False
     for number, line in enumerate(text.splitlines()):
-        if _FENCE.match(line):
-            fenced = not fenced
-        elif comment or line.lstrip().startswith("<!--"):
+        if comment or (not fenced and line.lstrip().startswith("<!--")):
             comment = "-->" not in line
+        elif _FENCE.match(line):
+            fenced = not fenced
         elif not fenced and not _LAYOUT.match(line):
             mark = _MARK.match(line)
             words = said(line[mark.end() :] if mark else line)
@@ -70,6 +70,19 @@ def edits(before: Sequence[str], after: Sequence[str]) -> dict[str, str]:
     }
 
 
+def _line(mark: str, text: str) -> str:
+    """A line that is read back as this text: one that looks like layout gets a list's mark."""
+    tried = (f"{one}{text}" for one in (mark, "- ", "- [ ] "))
+    return next((one for one in tried if [item.text for item in items(one)] == [text]), "")
+
+
+def _closing(kept: Sequence[str]) -> list[str]:
+    """What ends a fence or a comment that the file leaves open: lines after it would be in it."""
+    text = "\n".join(kept)
+    tried: Final[Sequence[list[str]]] = ([], ["```"], ["-->"])
+    return next(one for one in tried if len(items("\n".join([text, *one, "x"]))) > len(items(text)))
+
+
 def rewritten(text: str, changed: Mapping[int, str | None], added: Iterable[str]) -> str:
     """The file with some lines replaced, or left out, and some added at its end."""
     kept = list[str]()
@@ -77,11 +90,12 @@ def rewritten(text: str, changed: Mapping[int, str | None], added: Iterable[str]
         new = changed.get(number, "") if number in changed else line
         if number in changed and new is not None:
             mark = _MARK.match(line)
-            new = (mark[0] if mark else "") + new
+            new = _line(mark[0] if mark else "", new)
         if new is not None:
             kept.append(new)
-    more = [f"- {one}" for one in added]
+    more = [_line("- ", one) for one in added]
     if more:
+        kept += _closing(kept)
         if kept and not items(f"{kept[-1]}\n") and kept[-1].strip():
             kept.append("")
         if not kept:

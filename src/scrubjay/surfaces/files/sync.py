@@ -13,18 +13,19 @@ finds its own lines and memories again: new ones are written under a key made of
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from scrubjay import files
+from scrubjay import bootstrap, files
 from scrubjay.conversation import messages, transcript
+from scrubjay.conversation.own_notes import OwnNotes
 from scrubjay.engine import Kernel
 from scrubjay.model.conversations import ListConversations
-from scrubjay.model.documents import Put, ReadDocument
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound, ScrubjayError
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin
@@ -52,6 +53,8 @@ FILE_CHARS: Final = 48_000
 """Characters of memories in the notes: with their marks the file stays under 50 KB."""
 MANY: Final = 5
 """Number of removals up to which nobody is asked."""
+_NAME: Final = re.compile(r"[^./\x00-\x1f][^/\x00-\x1f]{0,59}")
+"""Names of sessions that any file system takes as the name of a file."""
 _PREFERENCE: Final = "preference"
 """Metadata key of a memory that is an entry of preferences.json."""
 
@@ -125,21 +128,22 @@ class Folder:
     def sync(self) -> Synced:
         """Bring folder and scope in step."""
         self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        before = self._state()
+        provenance.check_no_link(self._path)
+        notes = OwnNotes(self._engine, self._scope, bootstrap.clock())
+        before = self._state(notes)
         state = self._sessions(before)  # first: the notes tell what is derived from them
         state = self._preferences(state)
         state = self._notes(state)
         if state != before:
             state = replace(state, round=state.round + 1)
-            self._engine.put(self._scope, Put(self._name, to_builtins(state)), USER)
+            notes.write(self._name, to_builtins(state))
         return self.done
 
-    def _state(self) -> SyncState:
+    def _state(self, notes: OwnNotes) -> SyncState:
         try:
-            value = self._engine.document(self._scope, ReadDocument(self._name)).value
-        except NotFound:
+            return convert(notes.read(self._name) or {}, SyncState)
+        except ValidationError:  # of another version: as if it were the first sync
             return SyncState()
-        return convert(value, SyncState)
 
     # -- whose words -------------------------------------------------------------------
 
@@ -210,7 +214,7 @@ class Folder:
             return state
         self._forget(removals)
         whose = self._trust(path)
-        quoted = provenance.committed(path) if found else frozenset[str]()
+        quoted = provenance.committed(path, text) if found else frozenset[str]()
         entries, patched = list[SyncedLine](), dict[int, str | None]()
         by_text = {digest(said(one.content)): one.id for one in self._shown()}
         renewed = {new: base[old] for old, new in rewrites.items()}
@@ -292,9 +296,8 @@ class Folder:
             raise InvalidRequest(
                 f"{path} was changed during the sync.", hint="Sync again; nothing is lost."
             )
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-        files.write(path, after.encode())
-        path.chmod(mode)
+        mode = path.lstat().st_mode & 0o777 if path.exists() else 0o600
+        files.write(path, after.encode(), mode=mode)
 
     # -- preferences ---------------------------------------------------------------------
 
@@ -354,14 +357,17 @@ class Folder:
     def _preferred(self) -> list[Memory]:
         request = Browse(kinds=(Kind.PREFERENCE,), limit=1_000)
         found = self._engine.browse(self._scope, request, USER).data
-        return [one for one in found if _PREFERENCE in one.metadata]
+        return [one for one in found if _PREFERENCE in one.metadata and _fit_for_a_file(one)]
 
     # -- transcripts ---------------------------------------------------------------------
 
     def _sessions(self, state: SyncState) -> SyncState:
         folder = self._path / SESSIONS
         folder.mkdir(exist_ok=True, mode=0o700)
+        provenance.check_no_link(folder)
         there = {path.stem: path for path in sorted(folder.glob("*.jsonl"))}
+        names = frozenset(path.name for path in there.values())
+        quoted = provenance.unclear_or_committed(folder, names)
         held = {one.name: one.entries for one in self._conversations()}
         by_hand = [name for name in state.sessions if name in held and name not in there]
         if self._may_forget(by_hand, len(state.sessions), empty=bool(by_hand) and not there):
@@ -371,19 +377,22 @@ class Folder:
                 held.pop(name)
         synced = dict[str, int]()
         for name, path in there.items():
-            found = list(transcript.lines(path.read_bytes().splitlines()))
+            found = list(transcript.lines((files.regular(path, follow=False) or b"").splitlines()))
             if name in state.sessions and name not in held:
                 path.unlink()  # it was forgotten in memory
                 self.done.removed += 1
                 continue
-            self.done.added += transcript.archive(self._engine, self._scope, name, found)
+            origin = Origin.QUOTED if path.name in quoted else self._trust(path).origin
+            self.done.added += transcript.archive(
+                self._engine, self._scope, name, found, origin=origin
+            )
             turns = transcript.exchanges(name, found)
-            transcript.record(self._engine, self._scope, name, turns)
+            transcript.record(self._engine, self._scope, name, turns, origin=origin)
             synced[name] = len(found)
             if held.get(name, 0) > len(found):
                 synced[name] = self._spell(path, name)
         for name in held.keys() - there.keys() - set(by_hand):
-            if "/" not in name and not name.startswith("."):
+            if _NAME.fullmatch(name):
                 synced[name] = self._spell(folder / f"{name}.jsonl", name)
         kept = {name: state.sessions[name] for name in by_hand if name in held}
         return replace(state, sessions=synced | kept)
@@ -401,20 +410,20 @@ class Folder:
         found = transcript.stored(self._engine, self._scope, name)
         raw = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in found)
         files.write(path, raw.encode())
-        path.chmod(0o600)
         self.done.written += len(found)
         return len(found)
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode()
-    except FileNotFoundError:
-        return ""
+        return (files.regular(path, follow=False) or b"").decode()
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"{path} is not UTF-8 text.", hint="Nothing was changed.") from error
-    except OSError as error:
-        raise InvalidRequest(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _fit_for_a_file(memory: Memory) -> bool:
+    """Whether whoever reads the file may take it for the owner's: as for the brief."""
+    return memory.trusted and memory.origin is not Origin.QUOTED
 
 
 def _told(name: str, value: object) -> str:

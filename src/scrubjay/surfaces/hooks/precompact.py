@@ -8,7 +8,6 @@ markdown is made only if it is asked for; it is made of what is sealed, and a la
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -16,9 +15,10 @@ from typing import Any, Final
 
 from scrubjay import bootstrap, files, settings
 from scrubjay.conversation import messages, transcript
+from scrubjay.conversation.own_notes import OwnNotes
 from scrubjay.engine import Kernel
 from scrubjay.model.conversations import ReadConversation
-from scrubjay.model.documents import ListDocuments, Put, Remove
+from scrubjay.model.documents import Remove
 from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.memory import Json
 from scrubjay.model.requests import USER
@@ -53,19 +53,15 @@ def run(told: Mapping[str, Any] | None, *, scope: str | None, markdown: str | No
 
 def _read(path: Path) -> list[transcript.Line]:
     """The lines of a transcript; the last one may be half written, and is skipped then."""
-    try:
-        with path.open("rb") as file:
-            return list(transcript.lines(file))
-    except OSError as error:
-        raise InvalidRequest(f"The transcript {path} cannot be read: {error.strerror}.") from error
+    raw = files.regular(path)
+    if raw is None:
+        raise InvalidRequest(f"There is no transcript {path}.")
+    return list(transcript.lines(raw.splitlines()))
 
 
 def _title(path: Path, session: str) -> str | None:
     """What the agent calls the session, in the index beside its transcripts."""
-    try:
-        index = messages.parsed(path.with_name("sessions-index.json").read_bytes())
-    except OSError:
-        return None
+    index = messages.parsed(files.regular(path.with_name("sessions-index.json")) or b"")
     entries = index.get("entries") if isinstance(index, dict) else None
     for one in entries if isinstance(entries, list) else ():
         if isinstance(one, dict) and one.get("sessionId") == session:
@@ -89,29 +85,29 @@ def copy(engine: Kernel, scope: Scope, session: str, folder: Path, *, title: str
         "at": now.isoformat(),
     }
     name = f"{_COPIES}/{hashlib.sha256(str(path).encode()).hexdigest()[:32]}"
+    notes = OwnNotes(engine, scope, bootstrap.clock())
     # Noted first: a copy that nothing knows of would outlive what is forgotten.
-    engine.put(scope, Put(name, note | {"revision": ""}), USER)
-    _write(engine, scope, note, name)
+    notes.write(name, note | {"revision": ""})
+    _write(engine, scope, notes, note, name)
     return path
 
 
-def _write(engine: Kernel, scope: Scope, note: Mapping[str, Json], name: str) -> None:
+def _write(
+    engine: Kernel, scope: Scope, notes: OwnNotes, note: Mapping[str, Json], name: str
+) -> None:
     """Write one plain copy from what is sealed, and note of which revision it is."""
     session, at = str(note["session"]), datetime.fromisoformat(str(note["at"]))
     record = engine.conversation(scope, ReadConversation(session, limit=0)).conversation
     said = transcript.stored(engine, scope, session)
     text = transcript.markdown(said, title=str(note["title"]), now=at)
-    path = Path(str(note["path"]))
-    files.write(path, text.encode())
-    os.chmod(path, 0o600)  # noqa: PTH101 - of the file just written
-    engine.put(scope, Put(name, {**note, "revision": record.revision if record else ""}), USER)
+    files.write(Path(str(note["path"])), text.encode())
+    notes.write(name, {**note, "revision": record.revision if record else ""})
 
 
 def tidy(engine: Kernel, scope: Scope) -> None:
     """Write plain copies anew whose transcript has changed, and remove those it is gone of."""
-    request = ListDocuments(prefix=_COPIES, limit=1_000)
-    for document in engine.documents(scope, request).data:
-        note = document.value
+    notes = OwnNotes(engine, scope, bootstrap.clock())
+    for name, note in list(notes.listed(_COPIES)):
         if not isinstance(note, dict):
             continue
         path, session = Path(str(note["path"])), str(note["session"])
@@ -121,8 +117,8 @@ def tidy(engine: Kernel, scope: Scope) -> None:
             record = None
         if record is None:
             path.unlink(missing_ok=True)
-            engine.remove(scope, Remove(document.name), USER)
+            engine.remove(scope, Remove(name), USER)
         elif not path.exists():
-            engine.remove(scope, Remove(document.name), USER)  # somebody deleted it
+            engine.remove(scope, Remove(name), USER)  # somebody deleted it
         elif record.revision != note["revision"]:
-            _write(engine, scope, note, "/".join(document.name))
+            _write(engine, scope, notes, note, name)
