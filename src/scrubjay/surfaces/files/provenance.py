@@ -18,7 +18,7 @@ from scrubjay.surfaces.files.lines import items
 _SECONDS: Final = 10.0
 _OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 # A missing object would be fetched by whatever command the repository names for it.
-_CONFINED: Final = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+_CONFINED: Final = ("env", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1")
 _SETTINGS: Final = (
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -106,12 +106,11 @@ def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
     settings = [word for one in _SETTINGS for word in ("-c", one)]
     try:
         return subprocess.run(  # noqa: S603 - no shell, and the name of a file of ours
-            ["git", *settings, "-C", folder, *words],  # noqa: S607 - the user's git
+            [*_CONFINED, "git", *settings, "-C", folder, *words],
             capture_output=True,
             timeout=_SECONDS,
             check=False,
             stdin=subprocess.DEVNULL,
-            env=os.environ | _CONFINED,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _Unclear from error
