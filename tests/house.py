@@ -153,7 +153,7 @@ time_and_chance = Reserved(
         *("datetime.date.today", "time.time", "time.time_ns"),
         *("uuid.uuid1", "uuid.uuid4", "os.urandom", "random", "secrets", "numpy.random"),
     ),
-    homes=("adapters/clock.py", "testing/"),
+    homes=("ports.py", "testing/"),
     advice="ask the Clock, so that one seed can drive a whole simulation",
 )
 frameworks = Reserved(

@@ -110,7 +110,7 @@ MANNERS: list[tuple[Rule, str, str]] = [
     (house.long_functions, "engine/verbs.py", "def f():\n    '''" + "\n" * 90 + "'''"),
     (house.empty_names, "model/memory.py", "class Metadata:\n    def with_data(self): ..."),
     (house.environment, "settings.py", "import os\nhome = os.environ['HOME']"),
-    (house.time_and_chance, "adapters/clock.py", "import secrets"),
+    (house.time_and_chance, "ports.py", "import secrets"),
     (house.time_and_chance, "engine/verbs.py", "from uuid import UUID\nclock.random(16)"),
     (house.frameworks, "cli/render.py", "import rich"),
     (house.async_functions, "bridge.py", "async def cross(): ..."),

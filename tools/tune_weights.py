@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.engine.search import analysis, question, ranking
 from scrubjay.engine.search.postings import Postings, Terms
 from scrubjay.engine.search.ranking import WEIGHTS, Weights
+from scrubjay.ports import SystemClock
 
 HELD = {
     "later": -2.0,

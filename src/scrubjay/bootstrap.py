@@ -11,7 +11,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from scrubjay.adapters.blobs.files import FileBlobs
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.distillers.lazy import LazyRules
 from scrubjay.adapters.keyrings.file import KEY_FILE, KEYCHAIN_FILE, FileWrapper
@@ -32,6 +31,7 @@ from scrubjay.ports import (
     Reach,
     Slots,
     Store,
+    SystemClock,
     pass_by,
 )
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
@@ -144,7 +144,7 @@ def make_embedder(settings: Settings, clock: Clock) -> Embedder:
     """The embedder the settings name; none of them loads numpy before it is asked."""
     match settings.embedder:
         case EmbedderName.NONE:
-            from scrubjay.adapters.embedders.none import NoEmbedder
+            from scrubjay.adapters.embedders.static import NoEmbedder
 
             return NoEmbedder()
         case EmbedderName.OPENAI:

@@ -17,11 +17,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, settings
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.requests import Browse, Forget, Recall, Retain
 from scrubjay.model.scope import Scope
+from scrubjay.ports import SystemClock
 
 SCOPE = Scope("acme", "chaos")
 LOCK_SECONDS = 2.0

@@ -14,7 +14,7 @@ import pytest
 from scrubjay import bootstrap, settings
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.disk import Disk, Step
-from scrubjay.adapters.embedders.none import NoEmbedder
+from scrubjay.adapters.embedders.static import NoEmbedder
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Policy, Ports
 from scrubjay.engine.scope import rotate

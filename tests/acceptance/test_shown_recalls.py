@@ -12,7 +12,7 @@ import pytest
 import scrubjay
 from examples import demo
 from scrubjay import bootstrap, settings
-from scrubjay.surfaces.clawdapus.plane import Plane
+from scrubjay.surfaces.clawdapus.routes import Plane
 
 ROOT = Path(__file__).parents[2]
 SHOWING = (

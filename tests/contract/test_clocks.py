@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from scrubjay.adapters.clock import SystemClock
-from scrubjay.ports import Clock
+from scrubjay.ports import Clock, SystemClock
 from scrubjay.testing.clock import START, STEP, ClockContract, FakeClock
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from scrubjay.adapters import embedders
 from scrubjay.adapters.embedders.encoder import EncoderEmbedder
-from scrubjay.adapters.embedders.none import NoEmbedder
 from scrubjay.adapters.embedders.openai import Endpoint, OpenAIEmbedder
-from scrubjay.adapters.embedders.static import StaticEmbedder
+from scrubjay.adapters.embedders.static import NoEmbedder, StaticEmbedder
 from scrubjay.ports import Clock, Embedder
 from scrubjay.testing.embedder_contract import EmbedderContract, VectorContract
 from tests.support.embedding_server import serve_embeddings

@@ -8,12 +8,11 @@ import httpx2
 import pytest
 
 from scrubjay.adapters import distillers
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.distillers.chat import CalledExtractor, ChatExtractor, ChatModel
 from scrubjay.model.endpoints import ModelDialect
 from scrubjay.model.errors import ExtractorError
 from scrubjay.model.jobs import ModelAnswer
-from scrubjay.ports import Extractor
+from scrubjay.ports import Extractor, SystemClock
 from scrubjay.testing.distiller_contract import ExtractorContract
 from tests.support.model_server import ModelServer, note, serve_model
 from tests.support.registry import implementations

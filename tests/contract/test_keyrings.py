@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 
 from scrubjay.adapters import keyrings
-from scrubjay.adapters.clock import SystemClock
-from scrubjay.adapters.keyrings.derived import DerivedWrapper
-from scrubjay.adapters.keyrings.file import FileWrapper
+from scrubjay.adapters.keyrings.file import DerivedWrapper, FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.keychain import KeychainWrapper
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.engine import Keyring
-from scrubjay.ports import Slots, Wrapper
+from scrubjay.ports import Slots, SystemClock, Wrapper
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.keyring_contract import KeyringContract, OpenKeyring, SharedKeyringContract
 from tests.support.keyrings import (

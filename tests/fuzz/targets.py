@@ -17,7 +17,6 @@ import msgspec
 from msgspec.structs import replace
 
 from scrubjay import codec
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.distillers.rules import RulesDistiller
 from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.conversation import messages, replay
@@ -28,6 +27,7 @@ from scrubjay.model import records, turns
 from scrubjay.model.clean import clean, defang, one_line
 from scrubjay.model.errors import InvalidRequest, SealBroken
 from scrubjay.model.origin import Actor
+from scrubjay.ports import SystemClock
 from scrubjay.service.rest import OPERATIONS
 from scrubjay.surfaces.clawdapus import entries, history
 from scrubjay.surfaces.imports import sqlite

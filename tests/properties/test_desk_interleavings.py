@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-from scrubjay.adapters.embedders.none import NoEmbedder
+from scrubjay.adapters.embedders.static import NoEmbedder
 from scrubjay.engine import Kernel, Policy
 from scrubjay.model.conversations import Append, DeleteConversation, ReadConversation
 from scrubjay.model.documents import Put, ReadDocument, Remove

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from scrubjay.adapters.embedders.none import NoEmbedder
+from scrubjay.adapters.embedders.static import NoEmbedder
 from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import Stale
 from scrubjay.model.requests import Amend, Get, Retain

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
-from scrubjay.adapters.embedders.none import NoEmbedder
+from scrubjay.adapters.embedders.static import NoEmbedder
 from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.errors import NotFound, ScrubjayError, StoreError

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scrubjay.adapters.embedders.none import NoEmbedder
-from scrubjay.adapters.embedders.static import StaticEmbedder
+from scrubjay.adapters.embedders.static import NoEmbedder, StaticEmbedder
 from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import Conflict, NotFound
 from scrubjay.model.memory import Kind

@@ -19,7 +19,7 @@ from typing import Final
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.blobs.s3 import S3Blobs
-from scrubjay.adapters.embedders.none import NoEmbedder
+from scrubjay.adapters.embedders.static import NoEmbedder
 from scrubjay.adapters.stores.memory_cluster import Fate, MemoryCluster, MemoryNode, Network
 from scrubjay.adapters.stores.postgres.store import PostgresStore
 from scrubjay.adapters.stores.sqlite.store import SqliteStore

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final, cast
 
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.keyrings.file import KEY_FILE, FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
@@ -13,7 +12,7 @@ from scrubjay.adapters.keyrings.keychain import Backend, KeychainWrapper
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.adapters.stores.postgres.store import PostgresStore
 from scrubjay.engine import Keyring
-from scrubjay.ports import Clock
+from scrubjay.ports import Clock, SystemClock
 from scrubjay.vault import Cost
 
 CHEAP: Final = Cost(memory_kib=64, passes=1, lanes=1)

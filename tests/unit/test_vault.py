@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from scrubjay import vault
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.model.errors import SealBroken
 from scrubjay.model.scope import Scope
+from scrubjay.ports import SystemClock
 from scrubjay.testing.clock import FakeClock
 from scrubjay.vault import CHUNK_BYTES, OVERHEAD, Purpose, Sealer
 

@@ -191,15 +191,14 @@ def init(
 
     Example: scrubjay init --name assistant --template memory
     """
-    from scrubjay.surfaces.initrunner import template as templates
+    from scrubjay.surfaces.initrunner.roles import PROVIDERS, TEMPLATES, role_file
 
-    if template not in templates.TEMPLATES or provider not in templates.PROVIDERS:
+    if template not in TEMPLATES or provider not in PROVIDERS:
         raise InvalidRequest(
             f"There is no template {template} for {provider}.",
-            hint=f"Templates: {', '.join(templates.TEMPLATES)}. "
-            f"Providers: {', '.join(templates.PROVIDERS)}.",
+            hint=f"Templates: {', '.join(TEMPLATES)}. Providers: {', '.join(PROVIDERS)}.",
         )
-    text = templates.role_file(name, template=template, provider=provider)
+    text = role_file(name, template=template, provider=provider)
     confirm_replace(output, yes=yes)
     files.write(output, text.encode())
     _role(output)

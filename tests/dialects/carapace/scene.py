@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scrubjay.adapters.embedders.none import NoEmbedder
+from scrubjay.adapters.embedders.static import NoEmbedder
 from scrubjay.engine import Kernel
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.carapace.host import Host

@@ -9,7 +9,7 @@ from typing import Any
 from scrubjay.engine import Kernel
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.names import scope_of
-from scrubjay.surfaces.clawdapus.plane import Plane
+from scrubjay.surfaces.clawdapus.routes import Plane
 from tests.dialects.clawdapus.pod import BLOCKED, START, Json, entry, user
 
 AGENT = "analyst"

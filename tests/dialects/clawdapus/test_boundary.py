@@ -15,8 +15,7 @@ from scrubjay.model.requests import Browse, Forget, Get, Load, Retain, TurnsRequ
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.names import scope_of, turn_id
-from scrubjay.surfaces.clawdapus.plane import Plane
-from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
+from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane, Plane
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line
 from tests.dialects.clawdapus.pod import Manifest, post, user
 from tests.serving import Running, serving

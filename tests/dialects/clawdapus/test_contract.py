@@ -15,7 +15,7 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.requests import Destroy, TurnsRequest
 from scrubjay.surfaces.clawdapus.descriptor import PlaneOffer
 from scrubjay.surfaces.clawdapus.names import scope_of
-from scrubjay.surfaces.clawdapus.plane import BODY_BYTES
+from scrubjay.surfaces.clawdapus.routes import BODY_BYTES
 from tests.dialects.clawdapus.conftest import PATIENT, Serve
 from tests.dialects.clawdapus.pod import (
     START,

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import force_setattr
 
-from scrubjay.adapters.embedders.none import NoEmbedder
+from scrubjay.adapters.embedders.static import NoEmbedder
 from scrubjay.engine import Kernel, Policy
 from scrubjay.engine.scope.lifecycle import locate
 from scrubjay.model.errors import ScrubjayError

@@ -20,7 +20,7 @@ from scrubjay.model.origin import Origin
 from scrubjay.model.pages import Paged
 from scrubjay.model.requests import Retain, TurnsRequest
 from scrubjay.model.turns import Piece, State, Turn
-from scrubjay.surfaces.clawdapus.plane import render
+from scrubjay.surfaces.clawdapus.routes import render
 from tests.dialects.clawdapus.desk import SCOPE, Desk, line, within_the_limits
 from tests.dialects.clawdapus.pod import Json, user
 from tests.support.engines import MemoryHome

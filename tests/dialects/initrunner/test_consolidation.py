@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from scrubjay import ExtractorError, Kind, Memory, Origin
-from scrubjay.surfaces.initrunner import models
-from scrubjay.surfaces.initrunner.role_agent import RoleAgent
+from scrubjay.surfaces.initrunner.role_agent import ModelCaller, RoleAgent, overriding
 from scrubjay.surfaces.initrunner.roles import MemoryType, ModelConfig
 from tests.dialects.initrunner.scene import Scene
 from tests.support.chat_server import TOKENS_IN, TOKENS_OUT
@@ -138,7 +137,7 @@ def test_another_model_can_be_named(scene: Scene) -> None:
 def test_an_override_is_a_name_or_a_provider_and_a_name(
     name: str | None, expected: tuple[str, str, None]
 ) -> None:
-    found = models.overriding(ModelConfig(provider="openai", name="big"), name)
+    found = overriding(ModelConfig(provider="openai", name="big"), name)
     assert (found.provider, found.name, found.base_url) == expected
 
 
@@ -167,7 +166,7 @@ def test_a_model_that_cannot_be_built_is_not_available(scene: Scene) -> None:
 def test_a_caller_keeps_the_deadline(scene: Scene) -> None:
     scene.model.failures.append(Failure(delay=30))
     with scene.opened() as agent:
-        caller = models.ModelCaller(agent.model, agent._runner.get_loop())
+        caller = ModelCaller(agent.model, agent._runner.get_loop())
 
         async def ask() -> None:
             import asyncio

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.remote import BadStatus, Late, Remote, Unanswered
 from scrubjay.model.errors import InvalidRequest
-from scrubjay.ports import Clock
+from scrubjay.ports import Clock, SystemClock
 from scrubjay.service.issuer import check_url
 from scrubjay.testing.clock import FakeClock
 from tests.certificates import certificate_for_localhost

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from scrubjay.adapters.keyrings.derived import DerivedWrapper
-from scrubjay.adapters.keyrings.file import FileWrapper, LocalWrapper
+from scrubjay.adapters.keyrings.file import DerivedWrapper, FileWrapper, LocalWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.keychain import KeychainWrapper
 from scrubjay.engine import Kernel, Keyring, Policy

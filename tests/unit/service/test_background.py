@@ -16,7 +16,7 @@ from scrubjay.engine import Kernel, Policy
 from scrubjay.model.requests import PauseExtraction, Recall, Retain
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
-from scrubjay.service.background import STOP_SECONDS, Background, Pauses
+from scrubjay.service.service import STOP_SECONDS, Background, Pauses
 from scrubjay.service.telemetry import Metrics
 from scrubjay.surfaces.clawdapus.routes import ClawdapusPlane
 from tests.serving import serving

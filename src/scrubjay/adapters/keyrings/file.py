@@ -16,6 +16,7 @@ from scrubjay import vault
 from scrubjay.adapters.keyrings.folder import KeysFolder, read_line, unhex, write_line
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked
 from scrubjay.ports import SlotPlace
+from scrubjay.vault import Purpose
 
 KEY_FILE: Final = "key"
 PHRASE_FILE: Final = "passphrase"
@@ -170,3 +171,37 @@ class FileWrapper(LocalWrapper):
             for number in self._folder.numbered(KEY_FILE):
                 if number <= generation:
                     self._folder.shred(self._folder.directory / f"{KEY_FILE}.{number}")
+
+
+# -- keys derived of a master ---------------------------------------------------------------------
+
+
+class DerivedWrapper(LocalWrapper):
+    """Wrapper whose keys are derived from the root keys of another, which are masters here.
+
+    No two owners share a wrapping key, and each opens with the master alone. A master is not
+    shredded for one owner: what is to be erased are the slots.
+    """
+
+    def __init__(self, masters: LocalWrapper) -> None:
+        self._masters = masters
+        self.attended = masters.attended
+        super().__init__(masters.random)
+
+    def roots(self) -> Mapping[int, bytes]:
+        return self._masters.roots()
+
+    def secret(self, root: bytes, place: SlotPlace, generation: int) -> bytes:
+        return vault.derive(root, Purpose.ROOT, place.owner, generation)
+
+    def admit(self) -> None:
+        self._masters.admit()
+
+    def found(self) -> None:
+        self._masters.found()
+
+    def begin(self) -> int:
+        return self._masters.begin()
+
+    def destroy(self, generation: int) -> None:
+        self._masters.destroy(generation)

@@ -1,4 +1,4 @@
-"""RoleAgent: the agent of a role file, with its memory and sessions, until it is closed."""
+"""RoleAgent: the agent of a role file with its model, memory and sessions, until it is closed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 from pydantic_ai import Agent, RunContext
-from pydantic_ai.models import Model
+from pydantic_ai.direct import model_request
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ModelRequest
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.providers import Provider, infer_provider_class
+from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import Tool
 
 from scrubjay import bootstrap
@@ -18,16 +23,109 @@ from scrubjay.conversation.taint import SessionTaint
 from scrubjay.engine import Kernel
 from scrubjay.handle import Jay
 from scrubjay.model.errors import ExtractorError, InvalidRequest, ScrubjayError
-from scrubjay.model.jobs import Worked
+from scrubjay.model.jobs import ModelAnswer, Worked
 from scrubjay.model.origin import Actor
 from scrubjay.settings import EmbedderName, Settings
-from scrubjay.surfaces.initrunner import embeddings, models
+from scrubjay.surfaces.initrunner import embeddings
 from scrubjay.surfaces.initrunner.capability import AgentMemory, session_of
 from scrubjay.surfaces.initrunner.embeddings import EmbeddingKeyMissing, EmbeddingRecord
 from scrubjay.surfaces.initrunner.memory import LongTermMemory
-from scrubjay.surfaces.initrunner.models import ModelCaller, Variable
-from scrubjay.surfaces.initrunner.roles import Delegate, MemoryConfig, Role, load
+from scrubjay.surfaces.initrunner.roles import Delegate, MemoryConfig, ModelConfig, Role, load
 from scrubjay.surfaces.initrunner.sessions import Sessions, new_id
+
+# -- model calls ----------------------------------------------------------------------------------
+
+
+Variable = Callable[[str], str | None]
+"""The value of an environment variable; None if it is not set."""
+_OLLAMA: Final = "http://localhost:11434/v1"
+_NO_KEY: Final = "none"
+"""The key for an endpoint that asks for none: the client library wants some text."""
+
+
+def build_model(config: ModelConfig, variable: Variable) -> Model:
+    """The model of a role; InvalidRequest names the package, key or name that is missing."""
+    key = variable(config.api_key_env) if config.api_key_env else None
+    if config.api_key_env and key is None:
+        raise InvalidRequest(
+            f"The API key of the model is not set: set the {config.api_key_env} environment "
+            "variable.",
+            hint="Or name another one in spec.model.api_key_env.",
+        )
+
+    try:
+        if config.base_url or config.provider == "ollama":
+            from pydantic_ai.models.openai import OpenAIChatModel
+            from pydantic_ai.providers.openai import OpenAIProvider
+
+            own = OpenAIProvider(base_url=config.base_url or _OLLAMA, api_key=key or _NO_KEY)
+            return OpenAIChatModel(config.name, provider=own)
+        name = f"{config.provider}:{config.name}"
+        if key is None:
+            return infer_model(name)
+        # Every provider that takes a key calls it so; the base class only does not say it.
+        made: Callable[..., Provider[Any]] = infer_provider_class(config.provider)
+        return infer_model(name, lambda _: made(api_key=key))
+    except ImportError as error:
+        raise InvalidRequest(
+            f"The provider {config.provider} needs a package that is not installed.",
+            hint=f"pip install 'pydantic-ai-slim[{config.provider}]' brings it.",
+        ) from error
+    except (UserError, ValueError) as error:
+        raise InvalidRequest(f"spec.model: {error}") from error
+
+
+def model_settings(config: ModelConfig) -> ModelSettings:
+    """What the role says about how the model answers; without a word, the model's own ways."""
+    chosen = ModelSettings()
+    if config.temperature is not None:
+        chosen["temperature"] = config.temperature
+    if config.max_tokens is not None:
+        chosen["max_tokens"] = config.max_tokens
+    return chosen
+
+
+def overriding(config: ModelConfig, name: str | None) -> ModelConfig:
+    """The model that consolidates: the role's, or another one as `provider:name` or a name."""
+    if name is None:
+        return config
+    provider, colon, rest = name.partition(":")
+    if not colon or provider == config.provider or config.base_url:
+        return replace(config, name=rest if provider == config.provider else name)
+    return ModelConfig(provider=provider, name=rest)
+
+
+class ModelCaller:
+    """A call of a PydanticAI model from a thread, done by the event loop of the agent."""
+
+    def __init__(self, model: Callable[[], Model], loop: asyncio.AbstractEventLoop) -> None:
+        self._model = model
+        self._loop = loop
+
+    def __call__(
+        self, instructions: str, material: str, *, deadline: float | None = None
+    ) -> ModelAnswer:
+        """What the model answers; ExtractorError if it does not, or not in time."""
+        left = None if deadline is None else deadline - bootstrap.clock().monotonic()
+        question = ModelRequest.user_text_prompt(material, instructions=instructions)
+
+        async def ask() -> ModelAnswer:
+            async with asyncio.timeout(left):
+                answer = await model_request(self._model(), [question])
+            return ModelAnswer(
+                text=answer.text or "",
+                tokens_in=answer.usage.input_tokens or None,
+                tokens_out=answer.usage.output_tokens or None,
+            )
+
+        try:
+            return asyncio.run_coroutine_threadsafe(ask(), self._loop).result()
+        except Exception as error:  # seam: whatever a provider raises, the model did not answer
+            raise ExtractorError(f"The model did not answer ({type(error).__name__}).") from error
+
+
+# -- the agent of a role --------------------------------------------------------------------------
+
 
 _FAILED: Final = "[DELEGATION ERROR]"
 R = TypeVar("R")
@@ -99,14 +197,14 @@ class RoleAgent:
             self.model(),
             name=self.role.name,
             instructions=self.role.prompt,
-            model_settings=models.settings(self.role.model),
+            model_settings=model_settings(self.role.model),
             tools=[*tools, *delegates],
             capabilities=capabilities,
         )
 
     def model(self) -> Model:
         """The language model of the role."""
-        return models.build(self.role.model, self._variable)
+        return build_model(self.role.model, self._variable)
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Do something on the event loop of the agent."""
@@ -193,8 +291,8 @@ def _memory_of(
     except EmbeddingKeyMissing as error:
         missing = error
         settings = replace(settings, embedder=EmbedderName.NONE)
-    asked = models.overriding(role.model, config.consolidation.model_override)
-    caller = ModelCaller(lambda: models.build(asked, variable), runner.get_loop())
+    asked = overriding(role.model, config.consolidation.model_override)
+    caller = ModelCaller(lambda: build_model(asked, variable), runner.get_loop())
     extractor = bootstrap.called_extractor(caller, f"{asked.provider}:{asked.name}")
     embedder = bootstrap.make_embedder(settings, bootstrap.clock())
     kernel = bootstrap.build(settings, embedder=embedder, extractor=extractor)

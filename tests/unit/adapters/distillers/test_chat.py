@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.distillers.chat import CONTENT_CHARS, SIDE_CHARS, ChatExtractor, ChatModel
 from scrubjay.model.endpoints import ModelDialect
 from scrubjay.model.errors import ExtractorError, InvalidRequest
 from scrubjay.model.memory import Kind
 from scrubjay.model.turns import MODEL_PIECES, Extracted, Turn
-from scrubjay.ports import Clock
+from scrubjay.ports import Clock, SystemClock
 from scrubjay.testing.clock import FakeClock
 from tests.support.loopback import Failure
 from tests.support.model_server import TOKENS_IN, TOKENS_OUT, ModelServer, note, serve_model

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.embedders.openai import Endpoint, OpenAIEmbedder
 from scrubjay.model.errors import EmbedderError, InvalidRequest, Timeout
-from scrubjay.ports import Clock
+from scrubjay.ports import Clock, SystemClock
 from scrubjay.testing.clock import FakeClock
 from tests.support.embedding_server import EmbeddingServer, serve_embeddings
 from tests.support.loopback import Failure

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk, Step, Watch
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.engine import Keyring
 from scrubjay.model.errors import Conflict, KeyMissing, Locked, SealBroken
+from scrubjay.ports import SystemClock
 from scrubjay.testing.clock import FakeClock
 from tests.support.disk import Killed, PowerCut, Steps
 from tests.support.keyrings import CHEAP, PhraseKeyring, file_keyring

@@ -13,11 +13,11 @@ from threading import Event
 
 import pytest
 
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk, Step
 from scrubjay.adapters.keyrings.folder import write_line
 from scrubjay.engine import Keyring
 from scrubjay.model.errors import Full, KeyMissing, SchemaTooNew, SealBroken, StoreError
+from scrubjay.ports import SystemClock
 from scrubjay.testing.clock import FakeClock
 from tests.support.disk import Killed, PowerCut, Steps
 from tests.support.keyrings import file_keyring

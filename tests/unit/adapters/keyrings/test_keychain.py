@@ -10,7 +10,6 @@ import pytest
 
 import scrubjay
 from scrubjay import bootstrap, settings
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.keyrings import keychain
 from scrubjay.adapters.keyrings.file import KEY_FILE
 from scrubjay.model.errors import (
@@ -21,6 +20,7 @@ from scrubjay.model.errors import (
     Locked,
     SealBroken,
 )
+from scrubjay.ports import SystemClock
 from tests.support.keyrings import file_backend, file_keyring
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.adapters.clock import SystemClock
 from scrubjay.adapters.disk import Disk, Step
 from scrubjay.adapters.keyrings.folder import KeysFolder, write_line
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
+from scrubjay.ports import SystemClock
 from tests.support.disk import Killed, Steps
 from tests.support.keyrings import PhraseKeyring
 

@@ -235,7 +235,7 @@ THREADS = """
 import os
 from pathlib import Path
 import numpy as np
-from scrubjay.adapters.clock import SystemClock
+from scrubjay.ports import SystemClock
 from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.engine.search.segment import Vectors
 
