@@ -446,7 +446,7 @@ def _replace(
     opened: OpenScope, group: _Derived, vectors: Mapping[str, bytes | None], actor: Actor, tx: Tx
 ) -> bool:
     """Write what was derived and archive the originals; not if one of them has changed."""
-    now = opened.ports.clock.now()
+    now = opened.moment()
     current = [opened.peek(tx, one.id) for one in group.episodes]
     if any(
         one is None or not one.shown or one.content != was.content or one.pinned

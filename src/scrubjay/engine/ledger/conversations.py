@@ -277,7 +277,7 @@ def rewind(opened: OpenScope, request: Rewind, caller: Caller) -> Conversation:
         after = replace(
             _led_to(opened, tx, record, _kept(opened, tx, record, request)),
             revision=request.revision or clock.new_id(),
-            updated_at=clock.now(),
+            updated_at=opened.moment(),
         )
         row = put_record(opened, tx, after)
         opened.trail.record(tx, "rewind", caller.actor, (row.id,))
@@ -300,7 +300,7 @@ def branch(opened: OpenScope, request: Branch, caller: Caller) -> Conversation:
         head = _kept(opened, tx, source, request)
         line = list(chain(opened, tx, head))
         begun = replace(
-            _begun(opened, request.into, opened.ports.clock.now()),
+            _begun(opened, request.into, opened.moment()),
             revision=request.revision or opened.ports.clock.new_id(),
             head=head,
             entries=len(line),

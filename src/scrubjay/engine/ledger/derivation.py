@@ -73,7 +73,7 @@ def refresh(opened: OpenScope, tx: Tx, notes: Notes, source: Memory) -> int:
                 continue
             if memory.hidden and outdated(opened, tx, memory):
                 continue  # another of its sources was corrected, too
-            moment = None if memory.hidden else opened.ports.clock.now()
+            moment = None if memory.hidden else opened.moment()
             memory = replace(memory, retired_at=moment, version=memory.version + 1)
             opened.put(tx, memory)
             jobs = [job for job in jobs if job.hidden != memory.id]

@@ -245,7 +245,7 @@ def move(opened: OpenScope, request: Move, caller: Caller) -> tuple[Document, ..
     def store(tx: Tx) -> tuple[Document, ...]:
         found = _chosen(opened, tx, request)
         sessions.spend(opened, tx, caller.allowances)
-        now, moving = opened.ports.clock.now(), {row.id for row, _ in found}
+        now, moving = opened.moment(), {row.id for row, _ in found}
         moved = []
         for _, one in found:
             name = (*target, *one.name[depth:])

@@ -250,7 +250,7 @@ def amend(
     def store(tx: Tx) -> Memory:
         old = read_live(opened, tx, request.id)
         check_expected(old.edition, expected)
-        new = request.memory(old, opened.ports.clock.now())
+        new = request.memory(old, opened.moment())
         if new == old:
             return old
         archives = new.archived_at != old.archived_at

@@ -484,6 +484,12 @@ class OpenScope:
             for nonce in nonces
         ]
 
+    def moment(self) -> datetime:
+        """The present; within a write, that of its first attempt."""
+        ahead = self._provisions or Provisions()
+        ahead.moment = ahead.moment or self.ports.clock.now()
+        return ahead.moment
+
     def drop_day(self) -> int:
         """Day on which a row that is erased now may be dropped."""
         return day(self.ports.clock.now() + timedelta(days=self.ports.policy.drop_days))

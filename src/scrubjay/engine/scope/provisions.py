@@ -8,6 +8,7 @@ is met outside of it, and the work runs again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -45,6 +46,8 @@ class Provisions(Struct, kw_only=True):
     """Those of the blobs that are stored, and pending."""
     wanted: set[str] = set()
     """Those that the last attempt referred to, and that are not stored yet."""
+    moment: datetime | None = None
+    """When the write began that asked for the time: all its attempts seal the same bodies."""
     fresh: int = 0
     """How many memories the last attempt added."""
     made: dict[str, tuple[bytes, bytes]] = {}

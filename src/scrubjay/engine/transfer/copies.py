@@ -217,7 +217,7 @@ def _merge(
         else:
             told = _in_line(opened, tx, memory, trusted=caller.ceiling is None)
             if told.supersedes is None and derivation.outdated(opened, tx, told):
-                told = replace(told, retired_at=told.retired_at or opened.ports.clock.now())
+                told = replace(told, retired_at=told.retired_at or opened.moment())
             row = opened.put(tx, told)
             if told.hidden:
                 derivation.hide_new(opened, tx, told)
