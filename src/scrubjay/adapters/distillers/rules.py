@@ -313,7 +313,9 @@ _FENCES: Final = ("```", "~~~")
 _STATEMENTS: Final = 8
 _OPENINGS: Final = 3
 """How many openings are taken off a clause: a greeting, a name, 'by the way'."""
-_SENTENCE_CHARS: Final = range(4, 401)
+_LEAST_CHARS: Final = 4
+"""Characters of the shortest sentence that states something; one less in Chinese."""
+_MOST_CHARS: Final = 400
 _BRIEF_WORDS: Final = 12
 """Maximum number of words of an answer that is a courtesy."""
 _SALIENCE: Final = {Kind.PREFERENCE: 0.75, Kind.INSTRUCTION: 0.8, Kind.FACT: 0.7}
@@ -347,7 +349,7 @@ class RulesDistiller:
     @property
     def identity(self) -> str:
         """Version of the rules; raised when their results change."""
-        return "rules-3"
+        return "rules-4"
 
     def distill(self, turn: Turn) -> Sequence[Piece]:
         """The episode, and what the user stated in it; nothing if the turn is trivial."""
@@ -421,6 +423,8 @@ def _statements(own: str, day: date) -> Iterator[Piece]:
     """Explicit statements of the user, without duplicates, at most a handful."""
     found: dict[str, Piece] = {}
     for sentence in _sentences(own):
+        if _sign("renders").fullmatch(sentence.strip(_MARKS)):
+            continue  # what is to be translated, or only supposed, is not about the user
         for clause in _clauses(sentence):
             piece = _statement(clause, day)
             if piece is None:
@@ -492,7 +496,7 @@ def _sentences(said: str) -> Iterator[str]:
     for part in _END.split(said):
         text = " ".join(f"{begun} {part}".split())
         goes_on = _ABBREVIATED.search(text[-_ABBREVIATION_CHARS:])
-        begun = text if goes_on and len(text) < _SENTENCE_CHARS.stop else ""
+        begun = text if goes_on and len(text) <= _MOST_CHARS else ""
         if begun:
             continue  # "Dr." ends no sentence
         yield from _usable(text)
@@ -501,7 +505,8 @@ def _sentences(said: str) -> Iterator[str]:
 
 def _usable(text: str) -> Iterator[str]:
     # What ends in a colon speaks of what follows.
-    if len(text) in _SENTENCE_CHARS and not text.endswith((":", "\uff1a")):
+    long_enough = _LEAST_CHARS - 1 if _HAN.search(text) else _LEAST_CHARS
+    if long_enough <= len(text) <= _MOST_CHARS and not text.endswith((":", "\uff1a")):
         yield text
 
 
