@@ -392,13 +392,7 @@ def _summary(
         content=admitted.content,
         recorded_at=opened.ports.clock.now(),
         origin=lowest([Origin.AGENT, *(one.origin for one in sources)]),
-        # Of the same session, so that what is near it there is found with it.
-        provenance=Provenance(
-            actor=Actor.SYSTEM,
-            session=group[0].provenance.session,
-            position=sources[0].position,
-            said_at=sources[0].said_at,
-        ),
+        provenance=Provenance(actor=Actor.SYSTEM, said_at=sources[0].said_at),
         tags=(f"week:{year}-W{week:02}",),
         sources=tuple(one.id for one in sources),
         metadata={consolidation.DERIVED_BY: _by(opened)},

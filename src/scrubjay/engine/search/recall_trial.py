@@ -59,7 +59,7 @@ def _question(text: str, about: frozenset[str], frequency: Mapping[str, int]) ->
         return None
     rarest = min(found, key=lambda term: (frequency[term], term))
     left = [word for word in words(sentence) if rarest not in terms(word)]
-    return Question(" ".join(left), about)
+    return Question(" ".join(left), about) if left else None
 
 
 def asker(opened: OpenScope, asked: Sequence[Question]) -> Callable[[Iterable[IndexEntry]], float]:

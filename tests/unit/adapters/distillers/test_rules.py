@@ -489,12 +489,18 @@ def test_what_is_about_this_moment_is_not_learned(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("half", "floors"), [("second", (0.90, 0.75, 0.6)), ("third", (0.88, 0.83, 0.7))]
+    ("half", "floors"),
+    [
+        ("second", (0.97, 0.93, 0.85)),
+        ("third", (0.90, 0.95, 0.8)),
+        ("fourth", (0.97, 0.96, 0.8)),
+        ("fifth", (0.96, 0.83, 1.0)),
+    ],
 )
-def test_messages_of_further_hands_are_learned_no_worse_than_at_first_sight(
+def test_messages_of_further_hands_stay_learned(
     half: str, floors: tuple[float, float, float], record_property
 ) -> None:
-    """No rule was made from them: floors under the figures in design.md, no targets."""
+    """The fifth as at first sight, no rule was made from it; the others after they were read."""
     precision, recall, retired = measured(labeled(half))
     record_property("precision", round(precision, 3))
     record_property("recall", round(recall, 3))
