@@ -37,9 +37,9 @@ def many(*, quick: bool) -> Section:
     )
     with scratch() as folder, Subject(folder / "a") as one, Subject(folder / "b") as other:
         said = texts(_LENGTH)
-        for subject in (one, other):  # numpy and the embedder are loaded
+        for subject in (one, other):  # numpy, the embedder and the patterns of questions are loaded
             subject.jay.retain("Alice prefers green tea")
-            subject.jay.recall("tea")
+            _recalls(subject)
         started = perf_counter()
         singles = list(islice(said, count // 4))
         for text in singles:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,6 +57,7 @@ class Subject:
         scope = Scope.parse("bench")
         engine.open(scope)
         self.home = folder
+        self.engine, self.scope = engine, scope
         self.jay = Jay(engine, scope)
         (self.path,) = (found.data / "scopes").glob("*.sqlite")
         self._reader = apsw.Connection(os.fspath(self.path), flags=apsw.SQLITE_OPEN_READONLY)
@@ -96,6 +97,10 @@ class Subject:
             )
             for number in range(1, count + 1)
         )
-        content = bundle.Content(scope=self.jay.scope, made_at="", memories=memories)
-        self.jay.load(bundle.to_json(content))
+        self.load(memories)
         return [memory.id for memory in memories]
+
+    def load(self, memories: Sequence[Memory]) -> None:
+        """Load memories in one transaction."""
+        content = bundle.Content(scope=self.jay.scope, made_at="", memories=tuple(memories))
+        self.jay.load(bundle.to_json(content))

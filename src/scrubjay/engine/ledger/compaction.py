@@ -305,7 +305,11 @@ def _derive(opened: OpenScope, group: Sequence[Memory], kept: float) -> _Derived
     """What takes the place of a group: a summary in pieces, and facts."""
     model = opened.ports.extractor
     if model is None:
-        summary = _packed((_shortened(one.content, kept), one) for one in group)
+        summary = [
+            extract
+            for said in _by_speaker(group)
+            for extract in _packed((_shortened(one.content, kept), one) for one in said)
+        ]
         told = consolidation.by_rules(opened, group)
         facts: Sequence[Insight] = [one for one in told if Kind(one.category).behavioral]
     else:
@@ -364,13 +368,21 @@ def _shortened(text: str, kept: float) -> str:
     return " ".join(parts[place] for place in sorted(chosen))
 
 
+def _by_speaker(group: Iterable[Memory]) -> Iterable[list[Memory]]:
+    """What each speaker said: a question about one of them is answered by their own words."""
+    found = defaultdict[str | None, list[Memory]](list)
+    for one in group:
+        found[one.speaker].append(one)
+    return found.values()
+
+
 def _packed(parts: Iterable[tuple[str, Memory]]) -> list[_Extract]:
     """Parts in a row, as texts of the length of a summary."""
     found, text, sources = list[_Extract](), "", dict[str, Memory]()
     for part, memory in parts:
         if not part:
             continue
-        told = " ".join(_told(memory, part).split())
+        told = " ".join(part.split())
         if text and len(text) + len(told) > _SUMMARY_CHARS:
             found.append((text, list(sources.values())))
             text, sources = "", {}
@@ -386,6 +398,7 @@ def _summary(
     piece = Piece(part="summary", kind=Kind.SUMMARY, content=text)
     admitted, _ = admit(piece, opened.ports.policy.placeholder)
     year, week, _ = group[0].said_at.isocalendar()
+    speakers = {one.speaker for one in sources}
     return Memory(
         id=derived_id("/".join(one.id for one in sources), admitted.content),
         kind=Kind.SUMMARY,
@@ -393,6 +406,7 @@ def _summary(
         recorded_at=opened.ports.clock.now(),
         origin=lowest([Origin.AGENT, *(one.origin for one in sources)]),
         provenance=Provenance(actor=Actor.SYSTEM, said_at=sources[0].said_at),
+        speaker=speakers.pop() if len(speakers) == 1 else None,
         tags=(f"week:{year}-W{week:02}",),
         sources=tuple(one.id for one in sources),
         metadata={consolidation.DERIVED_BY: _by(opened)},
