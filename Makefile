@@ -15,7 +15,7 @@ SECONDS ?= 600
 RUN_HOME ?= .scrubjay
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-clients check docs fuzz bench bench-peers requirements clean
+.PHONY: help setup run test test-clients test-cluster check docs fuzz bench bench-peers requirements clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -37,8 +37,11 @@ test: export OPENBLAS_NUM_THREADS := 1
 test: setup  ## run all tests; MORE=1 also runs the long loops
 	$(PYTHON_IN_VENV) -m pytest -n $(WORKERS) --dist worksteal $(if $(filter-out 0,$(MORE)),--more) $(ARGS)
 
-test-clients: setup  ## install real programs by others and test with them; CLIENTS=NAME selects
-	CLIENTS='$(CLIENTS)' tools/test_clients.sh $(ARGS)
+test-clients: setup  ## install real programs by others and test with them; ONLY=NAME selects
+	ONLY='$(ONLY)' tools/test_others.sh clients $(ARGS)
+
+test-cluster: setup  ## install the servers of a cluster and test on them; ONLY=NAME selects
+	ONLY='$(ONLY)' tools/test_others.sh cluster $(ARGS)
 
 check: setup  ## lint, format, types, layers, budgets and the house rules
 	.venv/bin/ruff check

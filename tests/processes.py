@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
 import sys
+import time
 from collections.abc import Sequence
+from typing import Any, Final
+
+_PATIENCE: Final = 60.0
 
 _DEFAULT_SIGNALS = """
 import os, signal, sys
@@ -20,3 +26,29 @@ def default_signals(command: Sequence[str]) -> list[str]:
     SIGINT. This is no `preexec_fn`, because a fork beside threads is a warning from Python 3.12 on.
     """
     return [sys.executable, "-IS", "-c", _DEFAULT_SIGNALS, *command]
+
+
+def until_it_listens(process: subprocess.Popen[Any], port: int) -> None:
+    """Wait until a server on this machine takes connections; it must not end before."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        assert process.poll() is None, "the server has ended"
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            assert time.monotonic() < until, "the server does not listen"
+            time.sleep(0.02)
+
+
+def free_ports(count: int = 1) -> int:
+    """The first of this many ports in a row that nobody listens on."""
+    for first in range(20_000, 32_000, count):
+        if all(map(_is_free, range(first, first + count))):
+            return first
+    raise AssertionError("no ports are free")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) != 0

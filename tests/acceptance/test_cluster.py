@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from scrubjay import bootstrap
 from scrubjay.adapters.stores.postgres.store import PostgresStore
 from scrubjay.engine import Kernel, Policy
-from scrubjay.model.errors import KeyMissing, NotFound, SealBroken, StoreError
+from scrubjay.model.errors import KeyMissing, NotFound, SealBroken
 from scrubjay.model.requests import Browse, Forget, Get, Recall, Retain
 from scrubjay.model.rows import Due
 from scrubjay.ports import Failpoint
@@ -19,8 +18,8 @@ from tests.acceptance.peers import ALICE, Peer
 from tests.support.engines import home_settings
 from tests.support.objects import ObjectServer
 from tests.support.postgres import PostgresServer
+from tests.support.writers import Write, Writers
 
-WRITERS = 16
 NEEDLES = ("quokka", "zanzibar", "under the third pot", "note-of-the-needle", "tag-needle")
 
 
@@ -50,6 +49,10 @@ def home_on(folder: Path, url: str, objects: ObjectServer) -> Path:
 
 def node(home: Path, policy: Policy | None = None) -> Kernel:
     return bootstrap.build(home_settings(home), policy=policy)
+
+
+def writes(engine: Kernel) -> Write:
+    return lambda name: engine.retain(ALICE, Retain(content=name, key=name))
 
 
 def contents(engine: Kernel) -> list[str]:
@@ -94,38 +97,12 @@ def test_a_primary_killed_under_sixteen_writers_loses_nothing_acknowledged(
     home = home_on(ram, both(primary, standby, primary.database()), objects)
     nodes = [node(home) for _ in range(2)]
     nodes[0].open(ALICE)
-    acknowledged, tried = set[str](), set[str]()
-    over, enough = threading.Event(), threading.Event()
-
-    def write(number: int) -> None:
-        written = 0
-        while not over.is_set() or written < 3:
-            name = f"{number}/{written}"
-            tried.add(name)
-            try:
-                nodes[number % 2].retain(ALICE, Retain(content=name, key=name))
-            except StoreError:
-                continue  # it may be there or not: the same is tried again under its key
-            acknowledged.add(name)
-            written += 1
-            if len(acknowledged) >= 4 * WRITERS:
-                enough.set()
-
-    writers = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
-    for writer in writers:
-        writer.start()
-    assert enough.wait(60)
-    primary.kill()
-    before = set(acknowledged)
-    standby.promote()
-    over.set()
-    for writer in writers:
-        writer.join(120)
-    there = contents(nodes[1])
-    assert len(there) == len(set(there)), "doubled"
-    assert acknowledged <= set(there), "lost"
-    assert set(there) <= tried, "a ghost"
-    assert before < acknowledged, "nobody wrote after the failover"
+    with Writers([writes(one) for one in nodes]) as writers:
+        writers.until(more=64)
+        primary.kill()
+        standby.promote()
+        writers.until(more=48)
+    writers.check(contents(nodes[1]))
     for one in nodes:
         assert one.verify(ALICE).problems == ()
         one.close()

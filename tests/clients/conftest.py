@@ -1,4 +1,4 @@
-"""Tests with real programs by others, run by tools/test_clients.sh, which installs them."""
+"""Tests with real programs by others, run by tools/test_others.sh, which installs them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-collect_ignore_glob = [] if os.environ.get("SCRUBJAY_CLIENTS") else ["*"]
+collect_ignore_glob = [] if os.environ.get("SCRUBJAY_OTHERS") else ["*"]
 
 
 @pytest.fixture(scope="session")
 def client_home() -> Path:
     """The folder the program was installed in."""
-    return Path(os.environ["CLIENT_HOME"])
+    return Path(os.environ["OTHER_HOME"])

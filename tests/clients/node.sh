@@ -1,6 +1,6 @@
 # Node 24 and npm at pinned versions, from PyPI and npm, in one folder beside those of the clients;
-# `npm_install NAME@VERSION` installs a package under $CLIENT_HOME. Sourced by install.sh.
-NODE_HOME=$(dirname "$CLIENT_HOME")/node
+# `npm_install NAME@VERSION` installs a package under $OTHER_HOME. Sourced by install.sh.
+NODE_HOME=$(dirname "$OTHER_HOME")/node
 readonly NODE_HOME NODE_VERSION=24.16.0 NPM_VERSION=11.21.2
 
 if [ ! -f "$NODE_HOME/node_modules/npm/bin/npm-cli.js" ]; then
@@ -11,5 +11,5 @@ fi
 
 npm_install() {
     PATH=$NODE_HOME/bin:$PATH node "$NODE_HOME/node_modules/npm/bin/npm-cli.js" \
-        install --no-fund --no-audit --prefix "$CLIENT_HOME" "$@"
+        install --no-fund --no-audit --prefix "$OTHER_HOME" "$@"
 }

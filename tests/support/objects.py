@@ -7,13 +7,13 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Final
 from urllib.request import Request, urlopen
 
 import pytest
 
+from tests.processes import until_it_listens
 from tests.support.postgres import REFUSED
 
 VARIABLES: Final = {"AWS_ACCESS_KEY_ID": "scrubjay", "AWS_SECRET_ACCESS_KEY": "a secret of tests"}
@@ -38,18 +38,7 @@ class ObjectServer:
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": str(_ASIDE)},
         )  # fmt: skip
-        self._await()
-
-    def _await(self) -> None:
-        until = time.monotonic() + _PATIENCE
-        while True:
-            assert self._process.poll() is None, "the S3 server has ended"
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                return
-            except OSError:
-                assert time.monotonic() < until, "the S3 server does not listen"
-                time.sleep(0.02)
+        until_it_listens(self._process, self.port)
 
     def end(self) -> None:
         """Stop it."""

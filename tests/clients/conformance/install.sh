@@ -1,4 +1,4 @@
 # The conformance suite of MCP; the tag `latest` is older and knows no requirement sets.
-[ -d "$CLIENT_HOME/node_modules/@modelcontextprotocol/conformance" ] && exit
+[ -d "$OTHER_HOME/node_modules/@modelcontextprotocol/conformance" ] && exit
 . tests/clients/node.sh
 npm_install @modelcontextprotocol/conformance@0.2.0-alpha.12

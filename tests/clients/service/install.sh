@@ -9,12 +9,12 @@ if [ -n "${missing:-}" ]; then
     # shellcheck disable=SC2086  # several packages
     apt-get install -y -qq --no-install-recommends $missing
 fi
-if [ ! -f "$CLIENT_HOME/root.made" ]; then
-    rm -rf "$CLIENT_HOME/root"
-    debootstrap --variant=minbase --include=python3,python3-venv bookworm "$CLIENT_HOME/root"
-    touch "$CLIENT_HOME/root.made"
+if [ ! -f "$OTHER_HOME/root.made" ]; then
+    rm -rf "$OTHER_HOME/root"
+    debootstrap --variant=minbase --include=python3,python3-venv bookworm "$OTHER_HOME/root"
+    touch "$OTHER_HOME/root.made"
 fi
-rm -rf "$CLIENT_HOME/wheels" "$CLIENT_HOME/built"
-.venv/bin/python -m build --wheel --no-isolation --outdir "$CLIENT_HOME/built" .
+rm -rf "$OTHER_HOME/wheels" "$OTHER_HOME/built"
+.venv/bin/python -m build --wheel --no-isolation --outdir "$OTHER_HOME/built" .
 .venv/bin/python -m pip download --quiet --only-binary=:all: --python-version 3.11 \
-    --dest "$CLIENT_HOME/wheels" "$(ls "$CLIENT_HOME"/built/*.whl)[server]" hatchling
+    --dest "$OTHER_HOME/wheels" "$(ls "$OTHER_HOME"/built/*.whl)[server]" hatchling

@@ -1,0 +1,1 @@
+examples/cluster/install.sh postgresql patroni etcd
