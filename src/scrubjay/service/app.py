@@ -125,12 +125,13 @@ class _Readiness:
             "store": store,
             "migrations": {"ok": store.get("code") != SchemaTooNew.code},
             "keys": keys,
-            "blobs": await self._check(self._service.engine.check_blobs),
             "queue": {"ok": not bridge.full, "waiting": bridge.queue()[0]},
         }
         well = all(check["ok"] for check in found.values())
-        # Without vectors recall goes by words alone: that is ready, too. The embedder may be
-        # somebody else's service, so it is not asked every time.
+        # Without its bucket a service goes on from the rows, and without vectors recall goes by
+        # words alone: both are ready, or a balancer would take every node away at once. The
+        # embedder may be somebody else's service, so it is not asked every time.
+        found["blobs"] = await self._check(self._service.engine.check_blobs)
         now = self._service.clock.monotonic()
         if now - self._asked_at > _EMBEDDER_SECONDS:
             self._asked_at = now

@@ -26,7 +26,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from scrubjay.engine import Kernel
-from scrubjay.model.errors import Forbidden, InvalidRequest, Timeout
+from scrubjay.model.errors import Busy, Forbidden, InvalidRequest, Timeout
 from scrubjay.model.memory import Memory
 from scrubjay.model.scope import Scope
 from scrubjay.service.problems import Problem
@@ -35,6 +35,7 @@ from scrubjay.service.service import Options, Rates, Room, Service
 from tests.certificates import certificate_for_localhost
 from tests.serving import serving
 from tests.support.engines import MemoryHome
+from tests.support.memory_blobs import MemoryBlobs
 from tests.unit.service.test_routes import problem
 
 SOMEBODY = Scope("local", "me")
@@ -179,6 +180,24 @@ def test_without_an_embedder_it_is_ready_and_says_so() -> None:
         answer = http.get("/readyz")
         checks = answer.json()["checks"]
         assert (answer.status_code, checks["embedder"]["code"]) == (200, "embedder_timeout")
+    engine.close()
+
+
+class Gone(MemoryBlobs):
+    """A bucket that does not answer."""
+
+    def names(self, address: str) -> Sequence[str]:
+        raise Busy("The bucket does not answer.")
+
+
+def test_without_its_bucket_it_is_ready_and_says_so() -> None:
+    """Or a balancer would take every node away at once, for what all of them can do without."""
+    home = MemoryHome()
+    home.blobs = Gone()
+    engine = home.engine()
+    with asking(engine, home, Options(no_auth=True)) as http:
+        answer = http.get("/readyz")
+        assert (answer.status_code, answer.json()["checks"]["blobs"]["ok"]) == (200, False)
     engine.close()
 
 
