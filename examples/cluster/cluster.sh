@@ -206,7 +206,8 @@ start_nodes() {
         if [ "$n" = 1 ]; then
             # The first node makes the root key; the other one gets a copy of it.
             [ -d "$DIR/node1/keys" ] ||
-                (umask 077 && env "${lines[@]}" "$SCRUBJAY" keys create cluster --scope '*' >"$DIR/api-key")
+                (umask 077 && env "${lines[@]}" "$SCRUBJAY" keys create cluster --scope '*' \
+                    --grant read --grant write --grant forget --grant export >"$DIR/api-key")
         elif [ ! -d "$DIR/node$n/keys" ]; then
             cp -a "$DIR/node1/keys" "$DIR/node$n/keys"
         fi

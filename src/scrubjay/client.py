@@ -14,6 +14,7 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final, cast
 from urllib.parse import quote
 
@@ -250,7 +251,11 @@ class RemoteEngine:
         try:
             answer = response.json()
         except ValueError as error:
-            raise StoreError("The answer of the service is not JSON.") from error
+            if response.status_code == HTTPStatus.SERVICE_UNAVAILABLE:  # by a balancer
+                raise Busy("No node of the service is available.") from error
+            raise StoreError(
+                f"The answer of the service is not JSON; its status is {response.status_code}."
+            ) from error
         if response.is_error:
             raise _error(response.status_code, answer)
         return codec.build(operation.gives, codec.unwrapped(operation.gives, answer))

@@ -20,4 +20,4 @@ def example() -> Iterator[Example]:
     with TemporaryDirectory(prefix="scrubjay-cluster-") as folder:
         made = Example(Path(folder))
         yield made
-        made.stop()
+        made.end()

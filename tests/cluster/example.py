@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from scrubjay import client
 from tests.processes import free_ports
+from tests.support.postgres import kill_server
 
 ROOT: Final = Path(__file__).parents[2]
 _SCRIPT: Final = ROOT / "examples" / "cluster" / "cluster.sh"
@@ -23,6 +24,7 @@ class Example:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port = free_ports(_PORTS)
+        self._clients = ExitStack()
         self._variables = {
             **os.environ,
             "CLUSTER_DIR": str(folder),
@@ -47,15 +49,10 @@ class Example:
         return done.stdout
 
     def kill(self, process: str) -> None:
-        """Kill a process and its children, as an accident would."""
-        group = int((self.folder / "pid" / process).read_text())
-        found = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(group)], capture_output=True, text=True, check=True
-        )
-        leaders = [group, *map(int, found.stdout.split())]
-        for leader in leaders:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(os.getpgid(leader), signal.SIGKILL)
+        """Kill a process, as an accident would; a database with what watches over it."""
+        os.killpg(int((self.folder / "pid" / process).read_text()), signal.SIGKILL)
+        if (data := self.folder / process / "data").exists():
+            kill_server(data)
 
     def primary(self) -> str:
         """The process of the server that takes writes now."""
@@ -72,7 +69,13 @@ class Example:
     def connect(self, scope: str, *, node: int = 0) -> client.Client:
         """A client of this scope: by the balancer, or of one node."""
         url = f"http://127.0.0.1:{self.port + node}"
-        return client.connect(url, self.key(), scope=scope, create=True)
+        made = client.connect(url, self.key(), scope=scope, create=True)
+        return self._clients.enter_context(made)
+
+    def end(self) -> None:
+        """Close every client, and stop everything."""
+        self._clients.close()
+        self.stop()
 
     def _logs(self) -> str:
         ends = {one.name: one.read_text()[-500:] for one in (self.folder / "log").glob("*")}

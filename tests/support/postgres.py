@@ -85,11 +85,7 @@ class PostgresServer:
 
     def kill(self) -> None:
         """Kill it as an accident would: every process of it."""
-        leader = int((self.data / "postmaster.pid").read_text().split()[0])
-        children = Path(f"/proc/{leader}/task/{leader}/children").read_text().split()
-        for process in (leader, *map(int, children)):
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+        kill_server(self.data)
 
     def promote(self) -> None:
         """Let a standby take over."""
@@ -132,3 +128,12 @@ class PostgresServer:
             start_new_session=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{program}: {done.stderr}"
+
+
+def kill_server(data: Path) -> None:
+    """Kill every process of the server with this data folder."""
+    leader = int((data / "postmaster.pid").read_text().split()[0])
+    children = Path(f"/proc/{leader}/task/{leader}/children").read_text().split()
+    for process in (leader, *map(int, children)):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)

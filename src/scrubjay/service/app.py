@@ -24,8 +24,8 @@ from scrubjay.service.service import METADATA, MountedPaths, Options, Service
 from scrubjay.service.telemetry import TYPE
 
 _CHECK_SECONDS: Final = 5.0
-_EMBEDDER_SECONDS: Final = 30.0
-"""Cache lifetime of the embedder check."""
+_OPTIONAL_SECONDS: Final = 30.0
+"""Cache lifetime of the checks of what a service can do without."""
 Check = dict[str, object]
 
 
@@ -113,7 +113,7 @@ class _Readiness:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._embedder: Check = {"ok": True}
+        self._optional: dict[str, Check] = {"blobs": {"ok": True}, "embedder": {"ok": True}}
         self._asked_at = float("-inf")
 
     async def answer(self) -> Response:
@@ -129,14 +129,15 @@ class _Readiness:
         }
         well = all(check["ok"] for check in found.values())
         # Without its bucket a service goes on from the rows, and without vectors recall goes by
-        # words alone: both are ready, or a balancer would take every node away at once. The
-        # embedder may be somebody else's service, so it is not asked every time.
-        found["blobs"] = await self._check(self._service.engine.check_blobs)
+        # words alone: both are ready, or a balancer would take every node away at once. They may
+        # be somebody else's services, and slow to fail, so they are not asked every time.
         now = self._service.clock.monotonic()
-        if now - self._asked_at > _EMBEDDER_SECONDS:
+        if now - self._asked_at > _OPTIONAL_SECONDS:
             self._asked_at = now
-            self._embedder = await self._check(self._service.engine.check_embedder)
-        found["embedder"] = self._embedder
+            engine = self._service.engine
+            asked = {"blobs": engine.check_blobs, "embedder": engine.check_embedder}
+            self._optional = {name: await self._check(check) for name, check in asked.items()}
+        found |= self._optional
         found["durability"] = await self._check(self._refuse_warnings)
         status = "ready" if well else "not ready"
         return as_json({"status": status, "checks": found}, 200 if well else 503)

@@ -187,7 +187,7 @@ class Gone(MemoryBlobs):
     """A bucket that does not answer."""
 
     def names(self, address: str) -> Sequence[str]:
-        raise Busy("The bucket does not answer.")
+        raise Busy(f"The bucket of {address} does not answer.")
 
 
 def test_without_its_bucket_it_is_ready_and_says_so() -> None:
