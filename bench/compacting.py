@@ -31,7 +31,8 @@ def run(*, quick: bool) -> Section:
     section.notes.append(
         f"Without a model. The made-up user told {_MESSAGES} messages of {_SENTENCES} sentences; "
         f"the records are {count:,} turns in sessions of 25. Recall is that of the proof: "
-        "questions made of the memories, answered in 2,000 characters. *Steps* are what its progress bar is told."
+        "questions made of the memories, answered in 2,000 characters. *Steps* are what its "
+        "progress bar is told."
     )
     with scratch() as folder, Subject(folder / "user") as user:
         user.load(messages())
