@@ -158,6 +158,8 @@ class Key(Result, frozen=True, kw_only=True):
 
     def granted_over(self, pattern: str) -> frozenset[Grant]:
         """Its permissions in all of the scopes that a pattern stands for."""
+        if not self.by_scope and pattern in self.scopes:
+            return frozenset(self.grants)
         around = {pattern, ANY} if pattern == ANY else {pattern, ANY, _tenant(pattern)}
         own = [self.grants] if around & set(self.scopes) else []
         further = [grants for one, grants in self.by_scope.items() if one in around]

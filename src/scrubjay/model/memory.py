@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from json.encoder import encode_basestring
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 from msgspec import Meta, Struct
 
@@ -68,6 +69,8 @@ def abbreviated(id: str) -> bool:
 
 def label(sort: str, *parts: Json) -> str:
     """A label as text, equal for equal values: 1 and 1.0 are, 1 and true are not."""
+    if all(type(part) is str for part in parts):  # the usual one, written in a fifth of the time
+        return f'["{sort}", {", ".join(map(encode_basestring, cast("tuple[str]", parts)))}]'
     whole = (int(p) if isinstance(p, float) and p.is_integer() else p for p in parts)
     return json.dumps([sort, *whole], ensure_ascii=False)
 

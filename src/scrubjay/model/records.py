@@ -12,7 +12,8 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from enum import Enum, IntEnum
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -36,6 +37,7 @@ _OWN: Final = frozenset(
 )
 """Fields with a form of their own; others are left out if they are None."""
 _OPTIONAL: Final = tuple(name for name in Memory.__struct_fields__ if name not in _OWN)
+_times: Final = attrgetter(*_TIMES)
 _TIMED: Final = frozenset(_TIMES)
 _LISTS: Final = frozenset({"tags", "sources"})
 # By value: a look into a mapping is ten times as quick as a call of an enum's class.
@@ -62,9 +64,8 @@ def to_record(memory: Memory) -> Record:
     for name in _OPTIONAL:
         if (value := getattr(memory, name)) is not None:
             record[name] = value
-    for name in _TIMES:
-        if (time := getattr(memory, name)) is not None:
-            record[name] = _stamp(time)
+    if any(times := _times(memory)):
+        record |= {name: _stamp(one) for name, one in zip(_TIMES, times, strict=True) if one}
     if memory.tags:
         record["tags"] = list(memory.tags)
     if memory.sources:
@@ -213,8 +214,9 @@ def _set(value: Iterable[Any]) -> Any:
 
 PIECE: Final = 3 * 64 * 1024
 """Bytes encoded at a time."""
+_BARE: Final[frozenset[type]] = frozenset({str, int, float, bool, type(None)})
 _ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
-    **dict.fromkeys((str, int, float, bool, type(None)), _same),
+    **dict.fromkeys(_BARE, _same),
     Memory: _memory,
     Scope: str,
     datetime: _stamp,
@@ -238,5 +240,16 @@ def _encoder(kind: type) -> Callable[[Any], Any]:
         return _mapping
     if not issubclass(kind, Struct):
         raise TypeError(kind)
-    names: tuple[str, ...] = kind.__struct_fields__
-    return lambda value: {name: plain(getattr(value, name)) for name in names}
+    hints = get_type_hints(kind)
+    own = {name: _of_hint(hints[name]) for name in kind.__struct_fields__}
+    return lambda value: {name: encode(getattr(value, name)) for name, encode in own.items()}
+
+
+def _of_hint(hint: Any) -> Callable[[Any], Any]:
+    """How a field of this type becomes JSON: most of them are JSON already."""
+    kinds = set(get_args(hint)) if get_origin(hint) is types.UnionType else {hint}
+    if kinds <= _BARE:
+        return _same
+    if get_origin(hint) is Mapping and set(get_args(hint)) <= _BARE:
+        return dict
+    return _ENCODERS.get(hint, plain)

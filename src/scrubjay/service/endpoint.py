@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -184,13 +183,13 @@ HEADER_BYTES: Final = 16 * 1024
 QUIET: Final = frozenset({"healthz", "readyz", "metrics"})
 _SANE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _MANNERS: Final = (
-    ("x-content-type-options", "nosniff"),
-    ("cache-control", "no-store"),
-    ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
-    ("referrer-policy", "no-referrer"),
-    ("cross-origin-resource-policy", "same-origin"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
 )
-_HSTS: Final = ("strict-transport-security", "max-age=31536000")
+_HSTS: Final = (b"strict-transport-security", b"max-age=31536000")
 _log = logging.getLogger(__name__)
 
 
@@ -297,14 +296,14 @@ class _Passage:
     async def _forward(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            headers = MutableHeaders(scope=message)
-            headers["x-request-id"] = self._state["request_id"]
-            for name, value in _MANNERS:
-                headers.setdefault(name, value)
+            wanted = [*_MANNERS, (b"x-request-id", self._state["request_id"].encode())]
             if (rate := self._state.get("rate")) is not None:
-                headers.update(rate.headers())
+                wanted += ((n.lower().encode(), v.encode()) for n, v in rate.headers().items())
             if self._scope.get("scheme") == "https":
-                headers.setdefault(*_HSTS)
+                wanted.append(_HSTS)
+            given = list(message.get("headers", ()))
+            known = {name for name, _ in given}
+            message["headers"] = given + [pair for pair in wanted if pair[0] not in known]
         await self._send(message)
 
     def _facts(self) -> dict[str, Any]:

@@ -275,6 +275,9 @@ _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {
 }
 
 
+_line_of: Final = json.JSONEncoder(default=str, ensure_ascii=False).encode
+
+
 class JsonLines(logging.Formatter):
     """JSON log formatter: event, level, time and fields, one object per line."""
 
@@ -293,11 +296,14 @@ class JsonLines(logging.Formatter):
             if places := list(walk_tb(record.exc_info[2])):
                 frame, number = places[-1]
                 line["at"] = f"{frame.f_globals.get('__name__')}:{number}"
-        return json.dumps(line, default=str, ensure_ascii=False)
+        return _line_of(line)
 
 
 def to_stderr(level: int = logging.INFO) -> None:
-    """Send the log lines of scrubjay and of the server to stderr."""
+    """Send the log lines of scrubjay and of the server to stderr; this process is a service."""
+    # No line names its thread, its process or the place in the code: that is not looked up.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # as the HOWTO of logging advises
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     for name in ("scrubjay", "uvicorn"):

@@ -141,7 +141,12 @@ def analyze(text: str, language: str | None = None) -> tuple[list[str], str]:
     """The terms of a text, and the language they are in: the one given, or recognized."""
     found = words(text)
     language = language or recognize(found)
-    return list(chain.from_iterable(map(_terms_in(language).__getitem__, found))), language
+    return terms_of(found, language), language
+
+
+def terms_of(found: Iterable[str], language: str) -> list[str]:
+    """The terms of words in a language, in order and with repetitions."""
+    return list(chain.from_iterable(map(_terms_in(language).__getitem__, found)))
 
 
 def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
@@ -423,9 +428,14 @@ def hints(text: str) -> int:
     seen = _seen(text)
     found = set(_SIGN_WORD.findall(seen))
     bits = 0 if _DIGIT.search(seen) is None else 1 << _HINTS.index(_DIGITS)
-    for place, name in enumerate(_HINTS[:-1]):
-        bits |= (not found.isdisjoint(_listed("sign_words", name))) << place
+    for place, listed in enumerate(_hinting()):
+        bits |= (not found.isdisjoint(listed)) << place
     return bits
+
+
+@cache
+def _hinting() -> tuple[frozenset[str], ...]:
+    return tuple(_listed("sign_words", name) for name in _HINTS[:-1])
 
 
 def _seen(text: str) -> str:

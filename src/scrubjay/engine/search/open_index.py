@@ -236,34 +236,39 @@ class OpenIndex:
 
     # -- the rows behind it ------------------------------------------------------------
 
-    def read(self, look: Callable[[Peek], Result]) -> Result:
-        """Run `look` on one state of the rows; one that does not open is left out, and noted."""
-        try:
-            return self.opened.read(lambda view: look(self._peeking(view)))
-        except (SealBroken, KeyMissing):
-            return self.opened.read(lambda view: look(self._peeking(view, lenient=True)))
+    def read(self, look: Callable[[Peek], Result], ids: Sequence[bytes] = ()) -> Result:
+        """Run `look` on one state of the rows; one that does not open is left out, and noted.
 
-    def _peeking(self, view: View, *, lenient: bool = False) -> Peek:
+        Those of `ids` that are not cached are read in one statement.
+        """
+        try:
+            return self.opened.read(lambda view: look(self._peeking(view, ids)))
+        except (SealBroken, KeyMissing):
+            return self.opened.read(lambda view: look(self._peeking(view, ids, lenient=True)))
+
+    def _peeking(self, view: View, ids: Sequence[bytes], *, lenient: bool = False) -> Peek:
         """Reader of the memories of one state, through the plaintext cache."""
         kept, seq = self.opened.kept, view.head().memory.seq
         limits = self.opened.limits
+        limited = limits.read(view) is not None
+        held = {row_id: memory for row_id in ids if (memory := kept.get(row_id, seq)) is not None}
+        rows = view.rows(Collection.MEMORY, [row_id for row_id in ids if row_id not in held])
 
         def peek(row_id: bytes) -> Memory | None:
-            memory = kept.get(row_id, seq)
-            if memory is not None:
-                return limits.seen(view, memory)
-            row = view.row(Collection.MEMORY, row_id)
-            if row is None or row.erased or row_id in self.broken:
-                return None
-            try:
-                memory = self.opened.unseal(row)
-            except (SealBroken, KeyMissing):
-                if not lenient:
-                    raise
-                self.broken.add(row_id)
-                return None
-            kept.put(row_id, memory, seq)
-            return limits.seen(view, memory)
+            memory = held.get(row_id) or kept.get(row_id, seq)
+            if memory is None:
+                row = rows.get(row_id) or view.row(Collection.MEMORY, row_id)
+                if row is None or row.erased or row_id in self.broken:
+                    return None
+                try:
+                    memory = self.opened.unseal(row)
+                except (SealBroken, KeyMissing):
+                    if not lenient:
+                        raise
+                    self.broken.add(row_id)
+                    return None
+                kept.put(row_id, memory, seq)
+            return limits.seen(view, memory) if limited else memory
 
         return peek
 

@@ -26,6 +26,8 @@ Floats: TypeAlias = NDArray[np.float32]
 Keys: TypeAlias = NDArray[np.uint64]
 Rows: TypeAlias = NDArray[np.uint32]
 Counts: TypeAlias = NDArray[np.uint16]
+Places: TypeAlias = NDArray[np.intp]
+"""Row numbers for fancy indexing; intp, because numpy would convert them at every use."""
 Mask: TypeAlias = NDArray[np.bool_]
 Number = TypeVar("Number", np.uint16, np.uint32, np.uint64)
 
@@ -54,11 +56,13 @@ def _key(term: str) -> int:
 
 
 _KEYS: Final = WordCache(_key)
+key_of: Final = _KEYS.__getitem__
+"""The number a term is known by."""
 
 
 def keys_of(terms: Collection[str]) -> Keys:
     """The numbers terms are known by; two of a hundred thousand share one in 10^9 scopes."""
-    return np.fromiter(map(_KEYS.__getitem__, terms), np.uint64, len(terms))
+    return np.fromiter(map(key_of, terms), np.uint64, len(terms))
 
 
 class TermRows(Protocol):
@@ -245,7 +249,8 @@ class Terms(Struct, frozen=True):
         A similar term replaces the wanted one where it scores more. It is damped by its similarity
         and never counts as rarer than the wanted one, so it cannot outweigh the word itself.
         """
-        scores, coverage, shared = np.zeros((3, self.rows), np.float32)
+        held_by: list[Places] = []
+        added: tuple[list[Floats], list[Floats], list[Floats]] = ([], [], [])
         known = dict.fromkeys(item.term for item in wanted)
         asked = known | dict.fromkeys(term for item in wanted for term in item.near)
         found = self.find(asked)
@@ -265,12 +270,19 @@ class Terms(Struct, frozen=True):
             if not near and not len(own[0]):
                 continue
             rows, best, held = self.weigh(own, near, rarity)
+            held_by.append(rows)
+            added[0].append(np.float32(item.weight) * best)
+            added[1].append(np.float32(item.weight * rarity) * held)
+            added[2].append(np.float32(item.telling) * held)
             whole += item.weight * rarity
             expected = math.log((self.rows + PRIOR_ROWS) / (len(own[0]) + PRIOR_HOLDING))
             nats += min(expected, MOST_NATS)
-            scores[rows] += np.float32(item.weight) * best
-            coverage[rows] += np.float32(item.weight * rarity) * held
-            shared[rows] += np.float32(item.telling) * held
+        sums = np.zeros((3, self.rows), np.float32)
+        if held_by:
+            rows = np.concatenate(held_by)
+            for total, parts in zip(sums, added, strict=True):
+                np.add.at(total, rows, np.concatenate(parts))  # term after term, as a sum in order
+        scores, coverage, shared = sums
         coverage = coverage / np.float32(whole) if whole else coverage
         topical = any(item.telling == 1 for item in wanted)
         return Match(scores, coverage, shared, len(wanted), nats, topical, frozenset(strange))
@@ -302,22 +314,27 @@ class Terms(Struct, frozen=True):
 
     def weigh(
         self, own: TermCounts, near: Sequence[tuple[TermCounts, float]], rarity: float
-    ) -> tuple[Rows | slice, Floats, Floats | float]:
-        """BM25 and coverage of one query term, for its rows or for all."""
-        rows, counts = own
-        exact = np.float32(rarity) * self._saturate(rows, counts)
+    ) -> tuple[Places, Floats, Floats]:
+        """BM25 and coverage of one query term, and the rows that hold it or a similar one."""
+        rows = own[0].astype(np.intp)
+        exact = np.float32(rarity) * self._saturate(rows, own[1])
         if not near:
-            return rows, exact, 1.0
-        best, held = np.zeros(self.rows, np.float32), np.zeros(self.rows, np.float32)
+            return rows, exact, np.ones(len(rows), np.float32)
+        best, held = np.zeros((2, self.rows), np.float32)
         best[rows] = exact
         held[rows] = 1
-        for (rows, counts), share in near:
-            worth = np.float32(share * min(rarity, self.rarity(len(rows))))
-            best[rows] = np.maximum(best[rows], worth * self._saturate(rows, counts))
-            held[rows] = np.maximum(held[rows], np.float32(share))
-        return slice(None), best, held
+        # All similar words at once: the most that one of them gives does not depend on the order.
+        others = np.concatenate([found for (found, _), _ in near], dtype=np.intp)
+        sizes = [len(found) for (found, _), _ in near]
+        shares = np.array([share for _, share in near])
+        worth = (shares * [min(rarity, self.rarity(size)) for size in sizes]).astype(np.float32)
+        saturated = self._saturate(others, np.concatenate([counts for (_, counts), _ in near]))
+        np.maximum.at(best, others, np.repeat(worth, sizes) * saturated)
+        np.maximum.at(held, others, np.repeat(shares.astype(np.float32), sizes))
+        rows = np.flatnonzero(held)
+        return rows, best[rows], held[rows]
 
-    def _saturate(self, rows: Rows, counts: Counts) -> Floats:
+    def _saturate(self, rows: Places, counts: Counts) -> Floats:
         times = counts.astype(np.float32)
         saturated: Floats = np.float32(K1 + 1) * times / (times + self.norms.take(rows))
         return saturated

@@ -408,7 +408,7 @@ def _unseal(
         def peek_all(peek: Peek, ids: dict[int, bytes] = ids) -> dict[int, Memory | None]:
             return {row: peek(row_id) for row, row_id in ids.items()}
 
-        memories = one.indexed.read(peek_all)
+        memories = one.indexed.read(peek_all, tuple(ids.values()))
         for r in ranked:
             memory = memories.get(r.row)
             doubted = memory is not None and not memory.origin.trusted

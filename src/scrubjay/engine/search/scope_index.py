@@ -170,6 +170,13 @@ class Snapshot:
         told: Mask = _BEHAVIORAL[self.columns.kind]
         return told
 
+    @cached_property
+    def _understood(self) -> tuple[Mask, np.intp]:
+        """Mask of the rows in languages the embedder knows, where it does not know all."""
+        assert self._foreign is not None
+        known: Mask = ~self._foreign
+        return known, np.intp(np.count_nonzero(known))
+
     def match(self, wanted: Sequence[Wanted]) -> Match:
         """Match every row with the query terms."""
         return self._terms.match(wanted)
@@ -183,7 +190,7 @@ class Snapshot:
         mean = self._mean
         turned = vector - mean
         length = float(np.sqrt(turned @ turned))
-        unknown = self._foreign is not None and bool(self._foreign.all())
+        unknown = self._foreign is not None and not self._understood[1]
         if not length or not vector.any() or not self._vectors or unknown:
             nothing = np.zeros(len(self.columns), np.float32)
             return nothing, nothing
@@ -202,7 +209,9 @@ class Snapshot:
             dots = self._dot(turned)
         found: Floats = (dots - np.float32(mean @ turned)) * nearness
         if self._foreign is not None:
-            found[self._foreign] = found.mean(where=~self._foreign)
+            # As `mean` does it; that one would also count the rows anew.
+            known, count = self._understood
+            found[self._foreign] = np.float32(np.add.reduce(found, where=known) / count)
         return found, dots * np.float32(length) + self._common
 
     def _dot(self, query: Floats) -> Floats:

@@ -394,13 +394,17 @@ class Vectors(Struct, frozen=True, kw_only=True):
         about as little as floats do.
         """
         asked = np.atleast_2d(query)
+        if not len(self):
+            return np.zeros((*query.shape[:-1], 0), np.float32)
         first = Vectors.quantize(self.identity, asked)
         rest = Vectors.quantize(self.identity, asked - first.floats())
-        found = np.zeros((len(asked), len(self)), np.float32)
-        for part in (first, rest) if len(self) else ():
-            dots = np.asarray(simsimd.cdist(part.steps, self.steps, "dot"), np.float32)
-            found += dots * part.scale[:, None]
-        return (found * self.scale).reshape(*query.shape[:-1], len(self))
+        steps = np.concatenate((first.steps, rest.steps))
+        # Whole numbers below 2**24, which a float of 32 bits holds as they are.
+        dots = np.asarray(simsimd.cdist(steps, self.steps, "dot", out_dtype="float32"))
+        found = dots[: len(asked)] * first.scale[:, None]
+        found += dots[len(asked) :] * rest.scale[:, None]
+        found *= self.scale
+        return found.reshape(*query.shape[:-1], len(self))
 
     def total(self) -> Floats:
         """The sum of all vectors."""

@@ -25,9 +25,10 @@ from scrubjay.engine.search.analysis import (
     heard,
     hints,
     read_signs,
+    terms_of,
     words,
 )
-from scrubjay.engine.search.postings import Keys, Mask, Rows, keys_of
+from scrubjay.engine.search.postings import Keys, Mask, Rows, key_of, keys_of
 from scrubjay.engine.search.sounds import sounds
 from scrubjay.model.memory import Memory, wording
 from scrubjay.model.words import CACHED_WORDS, LONGEST_CACHED
@@ -99,8 +100,8 @@ class _Vocabulary(dict[str, int]):
 
     def _add(self, piece: str) -> None:
         found = words(piece)
-        self.terms.add(keys_of(analysis.terms(piece, DEFAULT_LANGUAGE)).tolist())
-        self.marks.add(keys_of(sounds(piece)).tolist())
+        self.terms.add(map(key_of, terms_of(found, DEFAULT_LANGUAGE)))
+        self.marks.add(map(key_of, sounds(piece) if piece != piece.lower() else ()))
         known = self._languages
         self.votes.add(
             known.setdefault(language, len(known))
