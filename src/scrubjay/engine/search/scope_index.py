@@ -121,10 +121,6 @@ class Snapshot:
         """Mean of the vectors of all rows."""
         self._foreign = foreign
         """The rows in languages the embedder does not know; None where it knows all."""
-        self._common: Floats | float = 0.0
-        """The product of each vector with the mean."""
-        self._nearness: Floats | None = None
-        """One over each vector's distance from the mean; 0 for a row that has none."""
 
     @classmethod
     def join(cls, parts: Sequence[Snapshot]) -> Snapshot:
@@ -171,6 +167,16 @@ class Snapshot:
         return told
 
     @cached_property
+    def distances(self) -> tuple[Floats, Floats]:
+        """One over each vector's distance from the mean, 0 for none; and its product with that."""
+        common = self._dot(self._mean)
+        pairs = zip(self._squares, self._vectors, strict=True)
+        own = _joined([(squares, alive) for squares, (_, alive) in pairs])
+        spread = own - 2 * common + np.float32(self._mean @ self._mean)
+        distance = np.sqrt(np.maximum(spread, 0))
+        return (own > 0) / np.maximum(distance, np.float32(_NEAREST)), common
+
+    @cached_property
     def _understood(self) -> tuple[Mask, np.intp]:
         """Mask of the rows in languages the embedder knows, where it does not know all."""
         assert self._foreign is not None
@@ -185,7 +191,6 @@ class Snapshot:
         """Cosine of every row with a vector, after subtracting the mean from both, and as it is.
 
         A row in a language the embedder does not know counts as the average of the others.
-        The first question computes the distances from the mean besides.
         """
         mean = self._mean
         turned = vector - mean
@@ -196,23 +201,13 @@ class Snapshot:
             return nothing, nothing
         length = max(length, _NEAREST)
         turned /= np.float32(length)
-        nearness = self._nearness
-        if nearness is None:
-            dots, common = self._dot(np.stack([turned, mean]))
-            pairs = zip(self._squares, self._vectors, strict=True)
-            own = _joined([(squares, alive) for squares, (_, alive) in pairs])
-            spread = own - 2 * common + np.float32(mean @ mean)
-            distance = np.sqrt(np.maximum(spread, 0))
-            nearness = (own > 0) / np.maximum(distance, np.float32(_NEAREST))
-            self._nearness, self._common = nearness, common
-        else:
-            dots = self._dot(turned)
+        dots, (nearness, common) = self._dot(turned), self.distances
         found: Floats = (dots - np.float32(mean @ turned)) * nearness
         if self._foreign is not None:
             # As `mean` does it; that one would also count the rows anew.
             known, count = self._understood
             found[self._foreign] = np.float32(np.add.reduce(found, where=known) / count)
-        return found, dots * np.float32(length) + self._common
+        return found, dots * np.float32(length) + common
 
     def _dot(self, query: Floats) -> Floats:
         """Dot products of every live vector with the query, or with each of its rows."""

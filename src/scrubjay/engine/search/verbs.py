@@ -278,8 +278,8 @@ class SearchVerbs(OpenScopes):
             with indexed.lock:
                 indexed.catch_up()
                 indexed.settle(write=last)
-                if last:
-                    indexed.snapshot()  # arranged for the ranking, and cached
+                if last and indexed.ready.dimensions and len(indexed.ready):
+                    _ = indexed.snapshot().distances  # it is arranged for the ranking, and cached
         except ScrubjayError as error:
             _log.warning("index.not_followed", extra={"code": error.code})
         finally:
