@@ -20,7 +20,7 @@ from bench.report import Line, Section, duration
 from bench.subject import scratch
 from scrubjay import bootstrap, settings
 from scrubjay.engine import Kernel, Policy
-from scrubjay.engine.search import recall
+from scrubjay.engine.search import question, recall
 from scrubjay.engine.search.analysis import terms
 from scrubjay.engine.search.open_index import OpenIndex
 from scrubjay.engine.transfer import bundle
@@ -132,8 +132,9 @@ def _ratio(engine: Kernel, questions: list[str]) -> Comparison:
 
     def ours() -> object:
         request = Recall(query=next(asked))
-        vectors = opened.ports.embedder.embed([request.query])
-        return recall.rank(recall.search(searched, request, vectors), 10, 10)
+        parts = question.questions(request.query)
+        vectors = recall.embed(opened.ports.embedder, parts)
+        return recall.rank(recall.search(searched, request, parts, vectors), 10, 10)
 
     return alternate(len(questions), lambda: timed(ours), lambda: timed(lambda: floor(next(again))))
 

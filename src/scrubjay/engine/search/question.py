@@ -110,7 +110,20 @@ def parse(
     )
 
 
-def questions(text: str) -> list[str]:
+class Asked(Struct, frozen=True):
+    """One question, and its subject: what is left without the words that only ask for help."""
+
+    text: str
+    subject: str
+
+    @classmethod
+    def of(cls, text: str) -> Asked:
+        """The question of a text; of one that does not ask for help, all of it is the subject."""
+        subject = pattern("question", "framing").sub(" ", text) if asks_advice(text) else text
+        return cls(text, subject if _WORD.search(subject) else text)
+
+
+def questions(text: str) -> list[Asked]:
     """The questions a text asks, each with what leads to it; the whole text if it asks one.
 
     One of too few words to be understood by itself belongs to the next one, or the one before.
@@ -125,7 +138,7 @@ def questions(text: str) -> list[str]:
             begun, telling = "", 0
     if found:
         found[-1] += begun
-    return found if 1 < len(found) <= MOST_QUESTIONS else [text]
+    return list(map(Asked.of, found if 1 < len(found) <= MOST_QUESTIONS else [text]))
 
 
 def _is_own(question: str) -> bool:

@@ -261,7 +261,7 @@ EQUAL = 0.99
 """The share of the best coverage that counts as the same."""
 ABOUT = 0.05
 """The least share of the question's information by which a standing wish is about it."""
-ALIKE = 0.2
+ALIKE = 0.15
 """The least cosine with the question by which a standing wish is about it, too."""
 SAME = 0.9
 """The cosine from which on two questions are the same."""

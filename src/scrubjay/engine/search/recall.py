@@ -7,7 +7,7 @@ costs its part of the score.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, partial
 
@@ -28,7 +28,7 @@ from scrubjay.engine.search.analysis import (
 )
 from scrubjay.engine.search.open_index import OpenIndex, Peek, past_limits
 from scrubjay.engine.search.postings import Floats, Mask
-from scrubjay.engine.search.question import ParsedQuery
+from scrubjay.engine.search.question import Asked, ParsedQuery
 from scrubjay.engine.search.ranking import Evidence, Ranked, Scored
 from scrubjay.engine.search.scope_index import Snapshot
 from scrubjay.engine.search.segment import Columns
@@ -39,6 +39,7 @@ from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.requests import INJECTED, Caller, Recall
 from scrubjay.model.results import Hit, Recalled
 from scrubjay.model.text import tokens
+from scrubjay.ports import Embedder
 
 
 def fit(hits: Sequence[Hit], request: Recall, *, capped: bool) -> list[Hit]:
@@ -167,6 +168,7 @@ def recall(
     deadline = None if request.seconds is None else began + request.seconds
     degraded: list[str] = []
     asked = request.query[:QUERY_CHARS]
+    questions = question.questions(asked)
     understood = embedder.languages is None or recognize(words(asked)) in embedder.languages
     embeds = understood and not (local and embedder.costly)
     if embeds and embedder.costly:  # it is elsewhere, and the question would be sent there
@@ -184,13 +186,13 @@ def recall(
         base = searched[-1].base + len(searched[-1].held) if searched else 0
         snapshot = catch_up(indexed, degraded, deadline)
         searched.append(ScopeSearch(indexed=indexed, snapshot=snapshot, base=base))
-    vectors: Floats | None = None
+    vectors: Mapping[str, Floats] | None = None
     if embeds:
         try:
-            vectors = embedder.embed(question.questions(asked), deadline=deadline)
+            vectors = embed(embedder, questions, deadline)
         except EmbedderError as error:
             degraded.append(f"By words alone: {error.message}")
-    found = search(searched, request, vectors)
+    found = search(searched, request, questions, vectors)
     hits = _hits(searched, request, found, also) if found.allowed.any() else []
     for one in searched:
         if broken := len(one.indexed.broken):
@@ -233,15 +235,23 @@ def catch_up(indexed: OpenIndex, told: list[str], deadline: float | None = None)
         return snapshot
 
 
-def search(
-    searched: Sequence[ScopeSearch], request: Recall, vectors: Sequence[Floats] | Floats | None
-) -> Candidates:
-    """Score every memory of caught-up indexes, and apply the filter.
+def embed(
+    embedder: Embedder, asked: Sequence[Asked], deadline: float | None = None
+) -> dict[str, Floats]:
+    """The vectors of questions and of their subjects, by their texts."""
+    texts = list(dict.fromkeys(text for one in asked for text in (one.text, one.subject)))
+    return dict(zip(texts, embedder.embed(texts, deadline=deadline), strict=True))
 
-    There is a vector for each of the questions of the query.
-    """
+
+def search(
+    searched: Sequence[ScopeSearch],
+    request: Recall,
+    asked: Sequence[Asked],
+    vectors: Mapping[str, Floats] | None,
+) -> Candidates:
+    """Score every memory of caught-up indexes by the questions of a query; apply the filter."""
     snapshot = Snapshot.join([one.snapshot for one in searched])
-    parts, strange = match(snapshot, question.questions(request.query[:QUERY_CHARS]), vectors)
+    parts, strange = match(snapshot, asked, vectors)
     evidence = Evidence.union(parts)
     now = searched[0].opened.ports.clock.now()
     allowed = _allowed(snapshot, request, now)
@@ -265,20 +275,24 @@ def search(
 
 
 def match(
-    snapshot: Snapshot, asked: Sequence[str], vectors: Sequence[Floats] | Floats | None
+    snapshot: Snapshot, asked: Sequence[Asked], vectors: Mapping[str, Floats] | None
 ) -> tuple[list[Evidence], frozenset[str]]:
     """The evidence of every row for each question; and the names nothing holds."""
     parts, strange = list[Evidence](), set[str]()
-    for place, text in enumerate(asked):
-        found = snapshot.match(wanted(text, snapshot.languages))
-        alike = (None, None) if vectors is None else snapshot.cosine(vectors[place])
+    for one in asked:
+        found = snapshot.match(wanted(one.text, snapshot.languages))
         strange |= found.strange
+        meaning = likeness = None
+        if vectors is not None:
+            meaning, likeness = snapshot.cosine(vectors[one.text])
+            if one.subject != one.text:
+                meaning, _ = snapshot.cosine(vectors[one.subject])
         parts.append(
             Evidence(
                 words=found.scores,
                 coverage=found.coverage,
-                meaning=alike[0],
-                likeness=alike[1],
+                meaning=meaning,
+                likeness=likeness,
                 terms=found.terms,
                 nats=found.nats,
                 topical=found.topical,

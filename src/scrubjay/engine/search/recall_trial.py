@@ -16,6 +16,7 @@ from msgspec import Struct
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search.analysis import gist, terms, words
 from scrubjay.engine.search.open_index import OpenIndex
+from scrubjay.engine.search.question import Asked
 from scrubjay.engine.search.recall import ScopeSearch, rank, search
 from scrubjay.engine.search.segment import IndexEntry
 from scrubjay.model.compaction import HELD, RETURNED_BYTES
@@ -80,7 +81,8 @@ def asker(opened: OpenScope, asked: Sequence[Question]) -> Callable[[Iterable[In
         gists = dict[str, frozenset[str]]()
 
         def answers(one: Question, vector: Floats | None) -> bool:
-            found = search(searched, Recall(one.text), None if vector is None else [vector])
+            by_text = None if vector is None else {one.text: vector}
+            found = search(searched, Recall(one.text), [Asked(one.text, one.text)], by_text)
             room, row_id = RETURNED_BYTES, searched[0].held.row_id
             for hit in rank(found, _LOOKED_AT, _LOOKED_AT) if found.allowed.any() else ():
                 memory = by_row[row_id[hit.row].tobytes()]

@@ -110,9 +110,25 @@ def test_remembering_is_no_request_for_advice() -> None:
     ],
 )
 def test_the_questions_of_a_text_are_told_apart_and_nothing_is_lost(text: str, count: int) -> None:
-    found = questions(text)
+    found = [one.text for one in questions(text)]
     assert len(found) == count
     assert "".join(found) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ("Can you recommend some quiet hotels in Rome for me?", "quiet hotels in Rome ?"),
+        ("What are good options for a desk?", "good for a desk?"),
+        ("Any suggestions?", "Any suggestions?"),  # nothing else is left
+        ("Which people can swim?", "Which people can swim?"),
+    ],
+)
+def test_the_subject_of_a_request_is_what_is_left_without_the_words_that_ask(
+    text: str, subject: str
+) -> None:
+    (found,) = questions(text)
+    assert (found.text, " ".join(found.subject.split())) == (text, subject)
 
 
 def test_dates_are_read_relative_to_the_time_of_asking() -> None:
