@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from scrubjay.engine import Kernel
 from tests.support.engines import MemoryHome, SqliteHome
+from tests.support.key_services import KeyService, SoftToken
 from tests.support.objects import VARIABLES, ObjectServer
 from tests.support.postgres import PostgresServer
 
@@ -103,6 +104,20 @@ def objects() -> Iterator[ObjectServer]:
     """An S3 server for all tests of this process, with the credentials in its environment."""
     os.environ.update(VARIABLES)
     server = ObjectServer()
+    yield server
+    server.end()
+
+
+@pytest.fixture(scope="session")
+def token() -> SoftToken:
+    """A PKCS#11 token for all tests of this process."""
+    return SoftToken()
+
+
+@pytest.fixture(scope="session")
+def kms() -> Iterator[KeyService]:
+    """A KMS server for all tests of this process, with the credentials in its environment."""
+    server = KeyService()
     yield server
     server.end()
 

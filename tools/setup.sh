@@ -101,6 +101,7 @@ install_server() {
 }
 
 install_server postgresql "/usr/lib/postgresql/*/bin/initdb"
+install_server softhsm2 "/usr/lib/softhsm/libsofthsm2.so"
 
 # Aside, because its libraries are not ours.
 install_s3_server() {

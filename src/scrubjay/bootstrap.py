@@ -32,6 +32,7 @@ from scrubjay.ports import (
     Slots,
     Store,
     SystemClock,
+    Wrapper,
     pass_by,
 )
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
@@ -203,6 +204,8 @@ def keyring(settings: Settings, clock: Clock, store: Store | None = None) -> Key
     """
     folder = keys_folder(settings, clock)
     slots = _slots(settings, folder, store)
+    if settings.root_key:
+        return Keyring(slots, _distant(settings, folder), clock)
     if in_keychain(settings):
         from scrubjay.adapters.keyrings.keychain import KeychainWrapper, system_backend
 
@@ -214,6 +217,22 @@ def keyring(settings: Settings, clock: Clock, store: Store | None = None) -> Key
     wrapper = PassphraseWrapper(folder)
     wrapper.unlock(settings.passphrase)
     return _moved(settings, Keyring(slots, wrapper, clock))
+
+
+def _distant(settings: Settings, folder: KeysFolder) -> Wrapper:
+    """The wrapper of a key service; a key file is opened, too, until `rotate --root`."""
+    if has_passphrase(settings) or in_keychain(settings):
+        raise InvalidRequest(
+            "The root key is under a passphrase or in the system's keyring, not in a key file.",
+            hint="Only the keys of a key file can be moved to a key service.",
+        )
+    if settings.root_key.startswith("pkcs11:"):
+        with _needing("pkcs11"):
+            from scrubjay.adapters.keyrings.pkcs11 import Pkcs11Wrapper
+        return Pkcs11Wrapper(settings.root_key, folder, settings.pkcs11_pin)
+    with _needing("kms"):
+        from scrubjay.adapters.keyrings.kms import KmsWrapper
+    return KmsWrapper(settings.root_key, folder)
 
 
 def _moved(settings: Settings, opened: Keyring) -> Keyring:

@@ -425,6 +425,10 @@ class Wrapper(Protocol):
         """Whether only a person may rotate it, who keeps what `renewed` then says."""
 
     @property
+    def undo_days(self) -> int:
+        """Days for which whoever keeps the root keys could still undo a destruction."""
+
+    @property
     def renewed(self) -> str | None:
         """A recovery key that `begin` made in place of the one before; it is shown once."""
 

@@ -111,6 +111,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """URL of the database that keeps the rows; nothing for files in the data folder."""
     blobs: str = ""
     """URL of the object store for index segments and long texts; nothing for the data folder."""
+    root_key: str = ""
+    """URL of the key service that keeps the root keys; nothing for a file in the keys folder."""
+    pkcs11_pin: str | None = None
+    """PIN of the token of a PKCS#11 key service."""
     postgres: PostgresSettings = PostgresSettings()
     lock_seconds: float = 30.0
     """Lock timeout of a writer, after which it raises Busy."""
@@ -201,6 +205,10 @@ KEYS: Final = (
     SettingField("scope", "local/default", "the scope of a command that names none", Scope),
     SettingField("store", None, "the database: postgres://user@host/name; files without it"),
     SettingField("blobs", None, "the object store: s3://bucket/prefix; files without it"),
+    SettingField(
+        "root_key", None,
+        "the key service: kms://name or pkcs11:token=…;object=…; the keys folder without it",
+    ),
     SettingField("postgres.connections", 20, "most connections of a process", int, 2, 1_000),
     SettingField("postgres.pooler", False, "a pooler in transaction mode is in between", bool),
     SettingField(
@@ -295,6 +303,7 @@ def read(
         "postgres": {},
         "extraction": {"api_key": env.get(f"{PREFIX}EXTRACTION_API_KEY")},
         "passphrase": env.get(f"{PREFIX}PASSPHRASE"),
+        "pkcs11_pin": env.get(f"{PREFIX}PKCS11_PIN"),
         "values": (*places.values(), *found.values()),
     }
     for name, value in values.items():

@@ -11,11 +11,14 @@ from scrubjay.adapters import keyrings
 from scrubjay.adapters.keyrings.file import DerivedWrapper, FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.keychain import KeychainWrapper
+from scrubjay.adapters.keyrings.kms import KmsWrapper
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
+from scrubjay.adapters.keyrings.pkcs11 import Pkcs11Wrapper
 from scrubjay.engine import Keyring
 from scrubjay.ports import Slots, SystemClock, Wrapper
 from scrubjay.testing.clock import FakeClock
 from scrubjay.testing.keyring_contract import KeyringContract, OpenKeyring, SharedKeyringContract
+from tests.support.key_services import KeyService, SoftToken, kms_keyring, token_keyring
 from tests.support.keyrings import (
     PhraseKeyring,
     file_keyring,
@@ -94,7 +97,29 @@ class TestKeychainKeyring(SharedKeyringContract):
         return partial(keychain_keyring, tmp_path / "keys")
 
 
+class TestPkcs11Keyring(SharedKeyringContract):
+    """Slots in a keys folder, wrapped by keys in a token of SoftHSM."""
+
+    tested = frozenset({KeysFolder, Pkcs11Wrapper})
+
+    @pytest.fixture
+    def open_keyring(self, token: SoftToken, tmp_path: Path) -> OpenKeyring:
+        return partial(token_keyring, tmp_path / "keys", token.address())
+
+
+class TestKmsKeyring(SharedKeyringContract):
+    """Slots in a keys folder, wrapped by keys in KMS."""
+
+    tested = frozenset({KeysFolder, KmsWrapper})
+
+    @pytest.fixture
+    def open_keyring(self, kms: KeyService, tmp_path: Path) -> OpenKeyring:
+        return partial(kms_keyring, tmp_path / "keys", kms.address())
+
+
 SUITES = (
+    TestPkcs11Keyring,
+    TestKmsKeyring,
     TestFileKeyring,
     TestDerivedKeyring,
     TestPassphraseKeyring,

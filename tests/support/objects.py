@@ -18,7 +18,7 @@ from tests.support.postgres import REFUSED
 
 VARIABLES: Final = {"AWS_ACCESS_KEY_ID": "scrubjay", "AWS_SECRET_ACCESS_KEY": "a secret of tests"}
 _PATIENCE: Final = 60.0
-_ASIDE: Final = Path(__file__).parents[2] / "build" / "s3_server"
+ASIDE: Final = Path(__file__).parents[2] / "build" / "s3_server"
 
 
 class ObjectServer:
@@ -32,11 +32,11 @@ class ObjectServer:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        program = _ASIDE / "bin" / "moto_server"
+        program = ASIDE / "bin" / "moto_server"
         self._process = subprocess.Popen(
             [sys.executable, program, "-H", "127.0.0.1", "-p", str(self.port)],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": str(_ASIDE)},
+            env={**os.environ, "PYTHONPATH": str(ASIDE)},
         )  # fmt: skip
         until_it_listens(self._process, self.port)
 

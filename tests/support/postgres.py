@@ -53,10 +53,17 @@ class PostgresServer:
     """A server, or the standby of one, with databases that tests make for themselves."""
 
     def __init__(
-        self, *, of: PostgresServer | None = None, durable: bool = False, **settings: str
+        self,
+        *,
+        of: PostgresServer | None = None,
+        durable: bool = False,
+        folder: Path | None = None,
+        **settings: str,
     ) -> None:
+        """Start one; in a `folder` that has its data already, that one again."""
         base = RAM_DISK if RAM_DISK.is_dir() and not durable else None
-        self.folder = Path(tempfile.mkdtemp(prefix="scrubjay-postgres-", dir=base))
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="scrubjay-postgres-", dir=base))
+        self.folder.mkdir(exist_ok=True)
         self.data = self.folder / "data"
         self.settings = {**_SETTINGS, "unix_socket_directories": f"'{self.folder}'", **settings}
         if durable:
@@ -65,7 +72,9 @@ class PostgresServer:
         if owner := as_server():
             shutil.chown(self.folder, **owner)
         data = str(self.data)
-        if of is None:
+        if (self.data / "PG_VERSION").exists():
+            (self.data / "postmaster.pid").unlink(missing_ok=True)
+        elif of is None:
             self._run("initdb", "--no-sync", "-A", "trust", "-U", "postgres", "-D", data)
         else:
             source = f"host={of.folder} user=postgres application_name=standby"

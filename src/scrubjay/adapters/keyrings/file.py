@@ -29,6 +29,7 @@ class LocalWrapper(ABC):
     seconds = inf
     attended = False
     renewed: str | None = None
+    undo_days = 0
 
     def __init__(self, random: Callable[[int], bytes]) -> None:
         self.random = random

@@ -56,14 +56,14 @@ def rotate(ports: Ports, *, progress: Progress = no_progress) -> RootRotated:
     today = ports.clock.now().date()
     ends = today + timedelta(days=ports.policy.root_keep_days)
     if promised := noise_from(ports):  # a rotation that is late does not put off what was said
-        ends = min(ends, max(promised, today))
+        ends = min(ends, max(promised - _undo(ports), today))
     _note(ports, ends)
     _destroy_due(ports)
     return RootRotated(
         generation=keyring.generation,
         rewrapped=done,
         unopened=left,
-        noise_from=ends,
+        noise_from=ends + _undo(ports),
         recovery=keyring.wrapper.renewed,
     )
 
@@ -121,7 +121,13 @@ def noise_from(ports: Ports) -> date | None:
         return None
     known = notes(ports)
     begun = known[-1].begun if known else ports.clock.now().date()
-    return begun + timedelta(days=ports.policy.root_days + ports.policy.root_keep_days)
+    kept = timedelta(days=ports.policy.root_days + ports.policy.root_keep_days)
+    return begun + kept + _undo(ports)
+
+
+def _undo(ports: Ports) -> timedelta:
+    """How long a key service could still undo a destruction."""
+    return timedelta(days=ports.keyring.wrapper.undo_days)
 
 
 def notes(ports: Ports) -> list[RootNote]:
@@ -142,7 +148,7 @@ def seen_of(ports: Ports, generation: int) -> str:
         when = f"on {later[0].ends}" if later else "by the next rotation of the root key"
         return f"Root key {generation} is there: it is destroyed {when}, and older copies with it."
     ends = [note.ends for note in notes(ports) if note.generation > generation]
-    when = f"since {min(ends)}" if ends else "by now"
+    when = f"from {min(ends) + _undo(ports)}" if ends else "by now"
     return f"Root key {generation} is destroyed: older copies are noise {when}."
 
 

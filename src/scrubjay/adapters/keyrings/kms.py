@@ -1,0 +1,173 @@
+"""Root keys in AWS KMS: generation n is the key that the alias `alias/<name>-<n>` names."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from string import ascii_letters, digits
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from scrubjay.adapters.keyrings.distant import DistantWrapper, cache_seconds, context, query_of
+from scrubjay.adapters.keyrings.folder import KeysFolder
+from scrubjay.model.endpoints import is_loopback
+from scrubjay.model.errors import InvalidRequest, KeyUnavailable, SealBroken
+from scrubjay.ports import SlotPlace
+
+_EXAMPLE: Final = "It is kms://name?region=eu-central-1; credentials are in AWS's variables."
+_KNOWN: Final = frozenset({"endpoint", "region"})
+_LETTERS: Final = frozenset(f"{ascii_letters}{digits}/_-")
+_PENDING_DAYS: Final = 7  # the least that KMS takes
+_TRIES: Final = 3
+_BROKEN: Final = frozenset({"InvalidCiphertextException", "IncorrectKeyException"})
+_ENDED: Final = frozenset({"NotFoundException", "KMSInvalidStateException"})
+_ADVICE: Final = {
+    "DisabledException": "The root key is disabled: enable it again in KMS.",
+    "KMSInvalidStateException": "The root key is disabled, or waits for its deletion: cancel it.",
+    "AccessDeniedException": "The policy of the key must allow these credentials to use it.",
+    "ThrottlingException": "KMS has too many requests; raise its quota, or try again.",
+}
+
+
+class KmsWrapper(DistantWrapper):
+    """Wrapper in AWS KMS; the address and purpose of a slot are its encryption context.
+
+    The alias of a destroyed generation goes at once, so nothing here opens its slots any more;
+    KMS keeps the key for seven days, in which an administrator could cancel the deletion.
+    """
+
+    undo_days = _PENDING_DAYS
+
+    def __init__(self, url: str, folder: KeysFolder, *, answer_seconds: float = 3.0) -> None:
+        self._name, self._endpoint, self._region, seconds = _checked(url)
+        super().__init__(folder, seconds)
+        self._answer_seconds = answer_seconds
+        self._opened: tuple[int, Any] | None = None
+        self._opening = threading.Lock()
+
+    @property
+    def _client(self) -> Any:
+        # Made by the process that uses it: its connections do not survive a fork.
+        with self._opening:
+            if self._opened is None or self._opened[0] != os.getpid():
+                config = Config(
+                    connect_timeout=self._answer_seconds,
+                    read_timeout=self._answer_seconds,
+                    retries={"mode": "standard", "total_max_attempts": _TRIES},
+                )
+                session = boto3.session.Session()
+                client = session.client(
+                    "kms",
+                    region_name=self._region or None,
+                    endpoint_url=self._endpoint or None,
+                    config=config,
+                )
+                self._opened = os.getpid(), client
+            return self._opened[1]
+
+    def numbers(self) -> Sequence[int]:
+        start, found = f"{self._alias}-", list[int]()
+        with _failures():
+            for page in self._client.get_paginator("list_aliases").paginate():
+                names = [one["AliasName"] for one in page["Aliases"] if "TargetKeyId" in one]
+                ends = [name.removeprefix(start) for name in names if name.startswith(start)]
+                found += [int(end) for end in ends if end.isdecimal()]
+        return sorted(found)
+
+    def make(self, number: int) -> None:
+        with _failures():
+            made = self._client.create_key(Description=f"scrubjay root key {self._name}-{number}")
+            key = made["KeyMetadata"]["KeyId"]
+            try:
+                self._client.create_alias(AliasName=f"{self._alias}-{number}", TargetKeyId=key)
+            except self._client.exceptions.AlreadyExistsException:  # another node was first
+                self._delete(key)
+
+    def end(self, number: int) -> None:
+        alias = f"{self._alias}-{number}"
+        with _failures():
+            try:
+                self._delete(alias)
+                self._client.delete_alias(AliasName=alias)
+            except self._client.exceptions.NotFoundException:
+                return
+
+    def seal(self, number: int, place: SlotPlace, key: bytes) -> bytes:
+        with _failures():
+            answer = self._client.encrypt(
+                KeyId=f"{self._alias}-{number}",
+                Plaintext=key,
+                EncryptionContext=dict(context(place)),
+            )
+        return bytes(answer["CiphertextBlob"])
+
+    def unseal(self, number: int, place: SlotPlace, sealed: bytes) -> bytes:
+        try:
+            with _failures():
+                answer = self._client.decrypt(
+                    KeyId=f"{self._alias}-{number}",
+                    CiphertextBlob=sealed,
+                    EncryptionContext=dict(context(place)),
+                )
+        except KeyUnavailable as error:
+            if _code(error.__cause__) in _ENDED and number not in self.numbers():
+                raise SealBroken("The root key of this key slot was destroyed.") from error
+            raise
+        return bytes(answer["Plaintext"])
+
+    @property
+    def _alias(self) -> str:
+        return f"alias/{self._name}"
+
+    def _delete(self, key: str) -> None:
+        if key.startswith("alias/"):
+            key = self._client.describe_key(KeyId=key)["KeyMetadata"]["KeyId"]
+        try:
+            self._client.schedule_key_deletion(KeyId=key, PendingWindowInDays=_PENDING_DAYS)
+        except self._client.exceptions.KMSInvalidStateException:
+            return  # somebody did so before
+
+
+def _checked(url: str) -> tuple[str, str, str, float]:
+    """Name, endpoint, region and cache seconds of an address."""
+    parts = urlsplit(url)
+    given = query_of(parts.query, _KNOWN, _EXAMPLE)
+    name = f"{parts.netloc}{parts.path}".strip("/").removeprefix("alias/")
+    if parts.scheme != "kms" or not name or not set(name) <= _LETTERS:
+        raise InvalidRequest("The address of the root key is not kms://name.", hint=_EXAMPLE)
+    endpoint = given.get("endpoint", "")
+    at = urlsplit(endpoint)
+    safe = at.scheme == "https" or (at.scheme == "http" and is_loopback(at.hostname or ""))
+    if endpoint and not safe:
+        raise InvalidRequest(
+            "The key service is not reached over https.",
+            hint="Use an https address; plain http works only to this machine.",
+        )
+    return name, endpoint, given.get("region", ""), cache_seconds(given)
+
+
+def _code(error: BaseException | None) -> str:
+    return error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Context manager: errors of KMS inside are raised as `ScrubjayError`, without their texts."""
+    try:
+        yield
+    except ClientError as error:
+        code = _code(error)
+        if code in _BROKEN:
+            raise SealBroken("A key slot does not open under its root key.") from error
+        raise KeyUnavailable(f"KMS refused: {code}.", hint=_ADVICE.get(code)) from error
+    except BotoCoreError as error:
+        raise KeyUnavailable(
+            f"KMS does not answer: {type(error).__name__}.",
+            hint="Check credentials, region and network, then try again. Nothing is lost.",
+        ) from error

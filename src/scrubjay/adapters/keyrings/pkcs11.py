@@ -1,0 +1,222 @@
+"""Root keys in a PKCS#11 token: a hardware security module, a smart card, or SoftHSM.
+
+Generation n is every AES key labeled `<object>.<n>`: a token allows several of one label, so of
+nodes that make one at once each may. The least id among them wraps, and a sealed key names the id
+of what sealed it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import pkcs11
+from pkcs11 import Attribute, GCMParams, KeyType, Mechanism, ObjectClass
+from pkcs11 import exceptions as refused
+
+from scrubjay import vault
+from scrubjay.adapters.keyrings.distant import DistantWrapper, cache_seconds, context, query_of
+from scrubjay.adapters.keyrings.folder import KeysFolder
+from scrubjay.model.errors import InvalidRequest, KeyUnavailable, SealBroken
+from scrubjay.ports import SlotPlace
+
+_EXAMPLE: Final = (
+    "It is pkcs11:token=NAME;object=KEY?module-path=/path/of/the/module.so, as in RFC 7512;"
+    " the PIN is in SCRUBJAY_PKCS11_PIN or in the file that pin-source=file:… names."
+)
+_KNOWN: Final = frozenset({"module-path", "pin-source"})
+_ID_BYTES: Final = 16
+_TAG_BITS: Final = 8 * vault.TAG_BYTES
+_BROKEN: Final = (refused.EncryptedDataInvalid, refused.EncryptedDataLenRange, refused.DataInvalid)
+_PIN: Final = (refused.PinIncorrect, refused.PinLocked, refused.PinExpired, refused.PinInvalid)
+_Answer = TypeVar("_Answer")
+
+
+class Token:
+    """One login of this process to one token; calls on its session come one after another."""
+
+    def __init__(self, module: str, label: str, pin: str) -> None:
+        self._module = module
+        self._label = label
+        self._pin = pin
+        self._mutex = threading.Lock()
+        self._session: Any = None
+        self._process: int | None = None
+        self._pin_refused = False
+
+    def ask(self, call: Callable[[Any], _Answer]) -> _Answer:
+        """The answer of a call on the session; one that broke is opened once more."""
+        with self._mutex:
+            for last in (False, True):
+                try:
+                    return call(self._logged_in())
+                except _BROKEN as error:
+                    raise SealBroken("A key slot does not open under its root key.") from error
+                except (refused.PKCS11Error, RuntimeError, OSError) as error:
+                    self._leave()
+                    self._pin_refused |= isinstance(error, _PIN)
+                    if last or self._pin_refused:
+                        raise _unavailable(error) from error
+        raise AssertionError
+
+    def _logged_in(self) -> Any:
+        if self._pin_refused:  # a token locks after a few wrong ones
+            raise refused.PinIncorrect
+        if self._session is None or self._process != os.getpid():
+            library: Any = pkcs11.lib(self._module)
+            if self._process not in (None, os.getpid()):
+                library.reinitialize()  # a module does not survive a fork
+            self._process = os.getpid()
+            token = library.get_token(token_label=self._label)
+            self._session = token.open(rw=True, user_pin=self._pin)
+        return self._session
+
+    def _leave(self) -> None:
+        session, self._session = self._session, None
+        if session is not None and self._process == os.getpid():
+            try:
+                session.close()
+            except (refused.PKCS11Error, RuntimeError):  # seam: it is broken already
+                return
+
+
+_TOKENS: Final[dict[tuple[str, str], Token]] = {}
+_OPENING: Final = threading.Lock()
+
+
+def token_of(module: str, label: str, pin: str) -> Token:
+    """The token of this process: PKCS#11 allows a process one login to each."""
+    with _OPENING:
+        known = _TOKENS.get((module, label))
+        if known is None or known._pin != pin:
+            known = _TOKENS[module, label] = Token(module, label, pin)
+        return known
+
+
+class Pkcs11Wrapper(DistantWrapper):
+    """Wrapper in a PKCS#11 token, by AES-256-GCM with keys that cannot be read from it."""
+
+    undo_days = 0
+
+    def __init__(self, url: str, folder: KeysFolder, pin: str | None = None) -> None:
+        module, label, self._label, source, seconds = _checked(url)
+        super().__init__(folder, seconds)
+        self._token = token_of(module, label, pin or _pin(source))
+
+    def numbers(self) -> Sequence[int]:
+        labels = self._token.ask(lambda session: {key.label for key in _keys(session, {})})
+        parts = (label.rpartition(".") for label in labels if label)
+        return sorted(int(end) for start, _, end in parts if start == self._label and end.isdigit())
+
+    def make(self, number: int) -> None:
+        # The last attributes keep it from ever leaving the token.
+        template = {Attribute.SENSITIVE: True, Attribute.EXTRACTABLE: False}
+        self._token.ask(
+            lambda session: session.generate_key(
+                KeyType.AES,
+                8 * vault.KEY_BYTES,
+                id=self._folder.clock.random(_ID_BYTES),
+                label=f"{self._label}.{number}",
+                store=True,
+                template=template,
+            )
+        )
+
+    def end(self, number: int) -> None:
+        def destroy(session: Any) -> None:
+            for key in self._all_of(session, number):
+                key.destroy()
+
+        self._token.ask(destroy)
+
+    def seal(self, number: int, place: SlotPlace, key: bytes) -> bytes:
+        nonce = self._folder.clock.random(vault.NONCE_BYTES)
+
+        def call(session: Any) -> bytes:
+            first = min(self._all_of(session, number), key=lambda one: bytes(one.id))
+            sealed = first.encrypt(key, **_gcm(nonce, place))
+            return bytes(first.id) + nonce + bytes(sealed)
+
+        return self._token.ask(call)
+
+    def unseal(self, number: int, place: SlotPlace, sealed: bytes) -> bytes:
+        name, rest = sealed[:_ID_BYTES], sealed[_ID_BYTES:]
+        nonce, cell = rest[: vault.NONCE_BYTES], rest[vault.NONCE_BYTES :]
+        if len(cell) != vault.KEY_BYTES + vault.TAG_BYTES:
+            raise SealBroken("A key slot is not as long as it was.")
+
+        def call(session: Any) -> bytes:
+            for key in self._all_of(session, number):
+                if bytes(key.id) == name:
+                    return bytes(key.decrypt(cell, **_gcm(nonce, place)))
+            raise SealBroken("The root key of this key slot was destroyed.")
+
+        try:
+            return self._token.ask(call)
+        except KeyUnavailable as error:
+            # Modules have no error of their own for a tag that is wrong: does the key answer else?
+            if isinstance(error.__cause__, refused.PKCS11Error) and self._opens(number, name):
+                raise SealBroken("A key slot does not open under its root key.") from error
+            raise
+
+    def _opens(self, number: int, name: bytes) -> bool:
+        """Whether the root key of a number seals and opens a key of chance."""
+        place, nonce = SlotPlace("trial", "trial"), self._folder.clock.random(vault.NONCE_BYTES)
+
+        def call(session: Any) -> bool:
+            for key in self._all_of(session, number):
+                if bytes(key.id) == name:
+                    sealed = key.encrypt(bytes(vault.KEY_BYTES), **_gcm(nonce, place))
+                    return bytes(key.decrypt(sealed, **_gcm(nonce, place))) == bytes(
+                        vault.KEY_BYTES
+                    )
+            return False
+
+        return self._token.ask(call)
+
+    def _all_of(self, session: Any, number: int) -> list[Any]:
+        return _keys(session, {Attribute.LABEL: f"{self._label}.{number}"})
+
+
+def _keys(session: Any, wanted: dict[Attribute, Any]) -> list[Any]:
+    return list(session.get_objects({Attribute.CLASS: ObjectClass.SECRET_KEY, **wanted}))
+
+
+def _gcm(nonce: bytes, place: SlotPlace) -> dict[str, Any]:
+    bound = vault.join(*[part for pair in context(place) for part in pair])
+    parameters = GCMParams(nonce, bound, tag_bits=_TAG_BITS)
+    return {"mechanism": Mechanism.AES_GCM, "mechanism_param": parameters}
+
+
+def _checked(url: str) -> tuple[str, str, str, str, float]:
+    """Module, token, object, source of the PIN and cache seconds of an address."""
+    parts = urlsplit(url)
+    given = query_of(parts.query, _KNOWN, _EXAMPLE)
+    pairs = [part.partition("=") for part in parts.path.split(";")]
+    path = {name: unquote(value) for name, _, value in pairs}
+    source = given.get("pin-source", "")
+    valid = path.keys() == {"token", "object"} and all(path.values()) and given.get("module-path")
+    if parts.scheme != "pkcs11" or not valid or not (not source or source.startswith("file:")):
+        raise InvalidRequest("The address of the root key is not a PKCS#11 URI.", hint=_EXAMPLE)
+    return given["module-path"], path["token"], path["object"], source, cache_seconds(given)
+
+
+def _pin(source: str) -> str:
+    if not source:
+        raise InvalidRequest("The token needs a PIN, and none was given.", hint=_EXAMPLE)
+    try:
+        return Path(source.removeprefix("file:")).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest("The file with the PIN cannot be read.", hint=_EXAMPLE) from error
+
+
+def _unavailable(error: BaseException) -> KeyUnavailable:
+    if isinstance(error, _PIN):
+        hint = "Correct the PIN and start again: it is not tried twice, since tokens lock."
+    else:
+        hint = "Check the module, and that the token is there; then try again. Nothing is lost."
+    return KeyUnavailable(f"The token refused: {type(error).__name__}.", hint=hint)
