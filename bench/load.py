@@ -31,7 +31,6 @@ from scrubjay import bootstrap, settings
 from scrubjay.engine import Kernel, Policy
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.requests import Destroy, Forget, Recall, Retain
-from scrubjay.model.rows import Collection
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Floats
 from tests.support.postgres import PostgresServer
@@ -124,8 +123,7 @@ def load(site: Site, *, scopes: int, rows: int, wide: int) -> None:
         for number in numbers:
             scope = scope_of(number)
             node.open(scope)
-            with node._ports.store.read(node.status(scope).address) as view:
-                there = view.count(Collection.MEMORY)
+            there = node.count(scope)
             begun, cpu, far = perf_counter(), process_time(), site.cpu()
             source = islice(texts(180), there, rows)
             while chunk := list(islice(source, _CHUNK)):
@@ -166,6 +164,7 @@ def loaded(site: Site) -> Figures:
 def far_away(server: PostgresServer, folder: Path, seconds: float) -> Iterator[Path]:
     """A socket that leads to the database through a process that holds everything up a while."""
     folder.mkdir(exist_ok=True)
+    (folder / ".s.PGSQL.5432").unlink(missing_ok=True)
     process = multiprocessing.get_context("spawn").Process(
         target=_relay, args=(str(server.folder), str(folder), seconds / 2), daemon=True
     )
@@ -195,7 +194,6 @@ def _relay(there: str, here: str, seconds: float) -> None:
 
     async def serve() -> None:
         path = f"{here}/.s.PGSQL.5432"
-        Path(path).unlink(missing_ok=True)
         async with await asyncio.start_unix_server(relay, path) as server:
             await server.serve_forever()
 
@@ -221,15 +219,14 @@ def spread(times: Sequence[float]) -> Figures:
 def recalls(site: Site, numbers: Sequence[int], *, wide: bool, host: Path | None) -> Figures:
     """First recalls of a node that has none of the scopes open, and those that follow."""
     node = site.node(wide=wide, host=host)
-    node.recall(scope_of(numbers[0]), Recall(query=_QUERIES[0]))  # libraries are loaded
-    cold = [
-        timed(lambda n=number: node.recall(scope_of(n), Recall(query=_QUERIES[1])))  # type: ignore[misc]
-        for number in numbers[1:]
-    ]
-    cpu, far, warm = process_time(), site.cpu(), list[float]()
-    for query in _QUERIES:
-        for number in numbers[1:]:
-            warm.append(timed(lambda n=number, q=query: node.recall(scope_of(n), Recall(query=q))))  # type: ignore[misc]
+
+    def recall(number: int, query: str) -> float:
+        return timed(lambda: node.recall(scope_of(number), Recall(query=query)))
+
+    recall(numbers[0], _QUERIES[0])  # libraries are loaded
+    cold = [recall(number, _QUERIES[1]) for number in numbers[1:]]
+    cpu, far = process_time(), site.cpu()
+    warm = [recall(number, query) for query in _QUERIES for number in numbers[1:]]
     found = {
         "cold": spread(cold), "warm": spread(warm),
         "node_cpu_ms": (process_time() - cpu) / len(warm) * 1000,
@@ -246,11 +243,11 @@ def retains(site: Site, numbers: Sequence[int], each: int) -> Figures:
     for number in numbers:
         node.open(scope_of(number), create=False)
     cpu, far = process_time(), site.cpu()
-    times = [
-        timed(lambda n=number: node.retain(scope_of(n), Retain(content=next(source))))  # type: ignore[misc]
-        for number in numbers
-        for _ in range(each)
-    ]
+
+    def retain(number: int) -> float:
+        return timed(lambda: node.retain(scope_of(number), Retain(content=next(source))))
+
+    times = [retain(number) for number in numbers for _ in range(each)]
     found = spread(times) | {
         "node_cpu_ms": (process_time() - cpu) / len(times) * 1000,
         "database_cpu_ms": (site.cpu() - far) / len(times) * 1000,
@@ -269,11 +266,12 @@ def erasures(site: Site, victim: int, others: Sequence[int]) -> Figures:
     def work(name: str, thread: int) -> None:
         chance = random.Random(thread)
         while not over.is_set():
-            scope = scope_of(chance.choice(others))
-            call: Callable[[], object] = lambda: node.recall(scope, Recall(query=_QUERIES[2]))  # noqa: E731
+            scope, begun = scope_of(chance.choice(others)), perf_counter()
             if chance.random() < 0.2:
-                call = lambda: node.retain(scope, Retain(content=f"note {chance.random()}"))  # noqa: E731
-            times[name].append(timed(call))
+                node.retain(scope, Retain(content=f"note {chance.random()}"))
+            else:
+                node.recall(scope, Recall(query=_QUERIES[2]))
+            times[name].append(perf_counter() - begun)
 
     def together(name: str, what: Callable[[], None]) -> None:
         over.clear()
