@@ -60,7 +60,8 @@ class ChanceEmbedder:
         for place, text in enumerate(texts):
             chance = np.random.default_rng(zlib.crc32(text.encode()))
             found[place] = chance.standard_normal(DIMENSIONS, np.float32)
-        return found / np.linalg.norm(found, axis=1, keepdims=True)
+        found /= np.linalg.norm(found, axis=1, keepdims=True)
+        return found
 
 
 class Site:
@@ -273,7 +274,7 @@ def erasures(site: Site, victim: int, others: Sequence[int]) -> Figures:
                 node.recall(scope, Recall(query=_QUERIES[2]))
             times[name].append(perf_counter() - begun)
 
-    def together(name: str, what: Callable[[], None]) -> None:
+    def together(name: str, what: Callable[[], object]) -> None:
         over.clear()
         threads = [threading.Thread(target=work, args=(name, one)) for one in range(4)]
         for thread in threads:
@@ -288,7 +289,7 @@ def erasures(site: Site, victim: int, others: Sequence[int]) -> Figures:
     if not node.recall(scope, Recall(query=_QUERIES[0])):
         node.retain_many(scope, RetainMany(tuple(islice(texts(180), 5000))))
     hit = node.recall(scope, Recall(query=_QUERIES[0]))[0]
-    together("alone", lambda: over.wait(5) and None)
+    together("alone", lambda: over.wait(5))
 
     def erase() -> None:
         found["forget_s"] = timed(lambda: node.forget(scope, Forget(ids=(hit.memory.id,))))
