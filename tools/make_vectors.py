@@ -19,10 +19,17 @@ import msgspec
 
 from scrubjay import vault
 from scrubjay.adapters.keyrings.folder import write_line
-from scrubjay.adapters.keyrings.passphrase import recovery_text
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.scope import Scope
-from scrubjay.vault import CHUNK_BYTES, OVERHEAD, Cost, Purpose, Sealer, stretch
+from scrubjay.vault import (
+    CHUNK_BYTES,
+    OVERHEAD,
+    Cost,
+    Purpose,
+    Sealer,
+    recovery_text,
+    stretch,
+)
 
 TARGET = Path(__file__).parent.parent / "tests" / "vectors" / "cells.json"
 ALICE = Scope("acme", "alice")

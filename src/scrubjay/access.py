@@ -49,11 +49,20 @@ from scrubjay.model.requests import (
     Retain,
     Supersede,
 )
-from scrubjay.model.results import AuditEvent, Brief, Erasure, Extraction, Recalled, Report
+from scrubjay.model.results import (
+    AuditEvent,
+    Brief,
+    Erasure,
+    Extraction,
+    Holdings,
+    Recalled,
+    Report,
+)
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Quota, Scope
 from scrubjay.model.text import doc
 from scrubjay.model.turns import Record
+from scrubjay.model.user_keys import Held, Hold, Unlock, Unlocked
 from scrubjay.ports import Clock
 
 SYSTEM_TENANT: Final = "system"
@@ -479,6 +488,25 @@ class Access:
                 hint="Ask at POST /v1/personal/lift: the owner is informed, and it waits for that.",
             )
         return self._engine.freeze(scope, request, caller)
+
+    def hold(self, scope: Scope, request: Hold, caller: Caller) -> Held:
+        """Put a scope under keys of its user: only the person whose memory it is does that."""
+        self._check_owner(scope)
+        return self._engine.hold(scope, request, caller)
+
+    def unlock(self, scope: Scope, request: Unlock, caller: Caller) -> Unlocked:
+        """Unlock a scope that its user holds."""
+        self._check_owner(scope)
+        return self._engine.unlock(scope, request, caller)
+
+    def lock(self, scope: Scope, request: NoFields, caller: Caller) -> Holdings:
+        """Lock a scope that its user holds."""
+        self._check_owner(scope)
+        return self._engine.lock(scope, request, caller)
+
+    def _check_owner(self, scope: Scope) -> None:
+        if not self.owns(scope):
+            raise Forbidden("Keys of a user are for the person whose memory it is.")
 
     def set_purpose(self, scope: Scope, request: SetPurpose, caller: Caller) -> PurposeState:
         """Switch a purpose on or off; only a person allows one."""

@@ -26,6 +26,7 @@ from scrubjay.ports import (
     AskModel,
     Blobs,
     Clock,
+    Custody,
     Embedder,
     Extractor,
     Reach,
@@ -63,6 +64,7 @@ def build(
         embedder=embedder or make_embedder(settings, clock),
         distiller=LazyRules(),
         extractor=extractor or make_extractor(settings, clock),
+        custody=custody(settings),
         reach=reach,
         policy=policy or make_policy(settings),
     )
@@ -233,6 +235,13 @@ def _distant(settings: Settings, folder: KeysFolder) -> Wrapper:
     with _needing("kms"):
         from scrubjay.adapters.keyrings.kms import KmsWrapper
     return KmsWrapper(settings.root_key, folder)
+
+
+def custody(settings: Settings) -> Custody:
+    """What the user of this process has at hand to open scopes of their own."""
+    from scrubjay.adapters.keyrings.keychain import SystemCustody
+
+    return SystemCustody(settings.user_passphrase)
 
 
 def _moved(settings: Settings, opened: Keyring) -> Keyring:

@@ -463,6 +463,22 @@ class Wrapper(Protocol):
         """Destroy the root key of a past generation and of all before it, for good, durably."""
 
 
+class Custody(Protocol):
+    """What a user has at hand to open scopes of their own. KeyUnavailable if it does not answer."""
+
+    def passphrase(self) -> str | None:
+        """The passphrase that was given to this process; None if none was."""
+
+    def keep(self, address: str, secret: bytes) -> None:
+        """Keep a secret for an address in the keyring of the system; InvalidRequest without one."""
+
+    def find(self, address: str) -> bytes | None:
+        """The secret that is kept for an address; None if there is none."""
+
+    def drop(self, address: str) -> None:
+        """Drop the secret of an address; none is fine."""
+
+
 class Embedder(Protocol):
     """Texts to vectors whose dot product says how alike two texts are.
 
@@ -633,6 +649,9 @@ class Failpoint(StrEnum):
     RESTORE_KEYS_ADDED = "restore.keys-added"
     RESTORE_COMMITTED = "restore.committed"
     COLLECTION_KEY_ADDED = "collection.key-added"
+    HOLD_COMMITTED = "hold.committed"
+    INBOX_POSTED = "inbox.posted"
+    INBOX_TAKEN = "inbox.taken"
     ROOT_BEGUN = "root.begun"
     ROOT_REWRAPPED = "root.rewrapped"
     STORE_BEFORE_COMMIT = "store.before-commit"

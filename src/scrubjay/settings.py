@@ -147,6 +147,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     openai: OpenAISettings = OpenAISettings()
     extraction: ExtractionSettings = ExtractionSettings()
     passphrase: str | None = None
+    user_passphrase: str | None = None
+    """What opens the scopes of the user of this process."""
     values: tuple[Value, ...] = ()
     """Every value with its source."""
 
@@ -304,6 +306,7 @@ def read(
         "extraction": {"api_key": env.get(f"{PREFIX}EXTRACTION_API_KEY")},
         "passphrase": env.get(f"{PREFIX}PASSPHRASE"),
         "pkcs11_pin": env.get(f"{PREFIX}PKCS11_PIN"),
+        "user_passphrase": env.get(f"{PREFIX}USER_PASSPHRASE"),
         "values": (*places.values(), *found.values()),
     }
     for name, value in values.items():

@@ -7,12 +7,14 @@ a cell moved to another row, scope, epoch or version does not open.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import hmac
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -23,6 +25,10 @@ from msgspec import Struct
 
 from scrubjay.model.errors import InvalidRequest, SealBroken
 from scrubjay.model.scope import Scope
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 FORMAT: Final = 1
 AES_256_GCM: Final = 1
@@ -65,6 +71,9 @@ class Purpose(StrEnum):
     WRAP = "wrap"
     COMMIT = "commit"
     BUNDLE = "bundle"
+    USER = "user"
+    HALF = "half"
+    INBOX = "inbox"
 
 
 def join(*parts: str | bytes | int) -> bytes:
@@ -282,3 +291,96 @@ def unwrap(wrapping_key: bytes, slot: bytes, *, address: str, purpose: str) -> b
         )
     sealer = Sealer(wrapping_key, Purpose.WRAP, None, address)
     return sealer.unseal(slot[HASH_BYTES:], row_id=purpose.encode(), version=0)
+
+
+# -- recovery keys -----------------------------------------------------------------------------
+
+RECOVERY_BYTES: Final = 20
+_CHECK_BYTES: Final = 5
+_GROUP: Final = 5
+_LOOKALIKES: Final = str.maketrans("018", "OIB", "- \t\r\n")
+
+
+def recovery_text(secret: bytes) -> str:
+    """The recovery key as it is printed: 40 letters and digits in groups of five."""
+    letters = base64.b32encode(secret + _recovery_check(secret)).decode()
+    return "-".join(letters[at : at + _GROUP] for at in range(0, len(letters), _GROUP))
+
+
+def recovery_bytes(text: str) -> bytes:
+    """Decode a printed recovery key, spaced in any way; InvalidRequest if mistyped."""
+    try:
+        raw = base64.b32decode(text.upper().translate(_LOOKALIKES))
+    except (binascii.Error, ValueError):
+        raw = b""
+    secret, check = raw[:RECOVERY_BYTES], raw[RECOVERY_BYTES:]
+    if not hmac.compare_digest(check, _recovery_check(secret)):
+        raise InvalidRequest(
+            "The recovery key has a typing error.",
+            hint="It is eight groups of five letters and digits; compare each with the print.",
+        )
+    return secret
+
+
+def _recovery_check(secret: bytes) -> bytes:
+    return hashlib.sha256(b"scrubjay recovery key" + secret).digest()[:_CHECK_BYTES]
+
+
+# -- what only its user opens ----------------------------------------------------------------------
+
+_SEED_BYTES: Final = 64
+_POINT_BYTES: Final = 32
+INBOX_BYTES: Final = _SEED_BYTES + _POINT_BYTES
+"""Length of the private key of an inbox."""
+
+
+def with_half(half: bytes, kept: bytes) -> bytes:
+    """A key of two halves: the user's, and the one that is kept in a slot."""
+    return derive(half + kept, Purpose.HALF)
+
+
+class Inbox:
+    """Sealing to the holder of a private key: HPKE, base mode, ML-KEM-768 with X25519.
+
+    Its imports cost a command line that has no use for them more than most of its own modules.
+    """
+
+    def __init__(self) -> None:
+        from cryptography.hazmat.primitives import hpke
+        from cryptography.hazmat.primitives.asymmetric import mlkem, x25519
+
+        self._hpke, self._mlkem, self._x25519 = hpke, mlkem, x25519
+        suite = (hpke.KEM.MLKEM768_X25519, hpke.KDF.HKDF_SHA256, hpke.AEAD.AES_256_GCM)
+        self._suite = hpke.Suite(*suite)
+
+    def public(self, private: bytes) -> bytes:
+        """The public key: ML-KEM-768, then X25519."""
+        lattice, point = self._parts(private)
+        return lattice.public_key().public_bytes_raw() + point.public_key().public_bytes_raw()
+
+    def seal(self, public: bytes, plaintext: bytes, place: bytes) -> bytes:
+        """Seal to a public key; it opens at this place alone. Its randomness is the system's."""
+        key = self._hpke.MLKEM768X25519PublicKey(
+            self._mlkem.MLKEM768PublicKey.from_public_bytes(public[:-_POINT_BYTES]),
+            self._x25519.X25519PublicKey.from_public_bytes(public[-_POINT_BYTES:]),
+        )
+        return bytes(self._suite.encrypt(pad(plaintext), key, self._info(place)))
+
+    def unseal(self, private: bytes, sealed: bytes, place: bytes) -> bytes:
+        """The plaintext; SealBroken if it was altered, moved, or sealed to another key."""
+        key = self._hpke.MLKEM768X25519PrivateKey(*self._parts(private))
+        try:
+            return unpad(self._suite.decrypt(sealed, key, self._info(place)))
+        except (InvalidTag, ValueError) as error:
+            raise SealBroken("What waits in the inbox does not open.") from error
+
+    def _parts(self, private: bytes) -> tuple[MLKEM768PrivateKey, X25519PrivateKey]:
+        seed, point = private[:_SEED_BYTES], private[_SEED_BYTES:]
+        return (
+            self._mlkem.MLKEM768PrivateKey.from_seed_bytes(seed),
+            self._x25519.X25519PrivateKey.from_private_bytes(point),
+        )
+
+    @staticmethod
+    def _info(place: bytes) -> bytes:
+        return join(_LABEL, Purpose.INBOX.value, place)

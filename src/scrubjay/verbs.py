@@ -30,6 +30,7 @@ from scrubjay.model.requests import AuditRequest, Caller, NoFields
 from scrubjay.model.retention import SetRetention
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
+from scrubjay.model.user_keys import Hold, Unlock
 
 if TYPE_CHECKING:
     from inspect import Signature
@@ -199,6 +200,9 @@ class Verbs:
     set_purpose = Verb(
         SetPurpose, Kernel.set_purpose, Grant.ADMIN, writes=True, idempotent=True, creates=True
     )
+    hold = Verb(Hold, Kernel.hold, Grant.FORGET, writes=True, heavy=True, creates=True)
+    unlock = Verb(Unlock, Kernel.unlock, Grant.FORGET, writes=True, heavy=True)
+    lock = Verb(NoFields, Kernel.lock, Grant.FORGET, writes=True, idempotent=True)
     rotate = Verb(NoFields, Kernel.rotate, Grant.ADMIN, writes=True, heavy=True)
     extract = Verb(requests.Extract, Kernel.extract, Grant.EXTRACT, writes=True, heavy=True)
     extraction = Verb(NoFields, Kernel.extraction, Grant.ADMIN)

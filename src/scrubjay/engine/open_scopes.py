@@ -16,13 +16,14 @@ from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.keyring import INSTALLATION
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.model.errors import Destroyed, StoreError
+from scrubjay.model.errors import Destroyed, InvalidRequest, StoreError
 from scrubjay.model.origin import Actor
 from scrubjay.model.purposes import PurposeState, SetPurpose
 from scrubjay.model.requests import NOTHING, USER, Caller, Destroy, NoFields
 from scrubjay.model.results import DestroyToken, Erasure, Holdings, RootRotated, Rotated
 from scrubjay.model.rows import Head
 from scrubjay.model.scope import Scope
+from scrubjay.model.user_keys import Held, Hold, Unlock, Unlocked
 from scrubjay.ports import Progress, Shared, no_progress, patience
 
 
@@ -39,17 +40,19 @@ class LazyModule:
 
 
 if TYPE_CHECKING:
-    from scrubjay.engine.ledger import jobs
-    from scrubjay.engine.scope import due_work, root_key
+    from scrubjay.engine.ledger import inbox, jobs
+    from scrubjay.engine.scope import due_work, root_key, user_keys
     from scrubjay.engine.scope import purposes as asking
     from scrubjay.engine.scope import rotate as rotating
     from scrubjay.engine.search.open_index import OpenIndex
 else:
     asking = LazyModule("scope.purposes")
     due_work = LazyModule("scope.due_work")
+    inbox = LazyModule("ledger.inbox")
     jobs = LazyModule("ledger.jobs")
     root_key = LazyModule("scope.root_key")
     rotating = LazyModule("scope.rotate")
+    user_keys = LazyModule("scope.user_keys")
 
 # -- the shelf of indexes --------------------------------------------------------------------------
 
@@ -186,7 +189,22 @@ class OpenScopes:
                     found = lifecycle.open_scope(self._ports, scope, create=create, anew=anew)
                     self._opened[scope] = found
                     self._let_go()
+        if found.user_held:
+            self._admit(found)
         return found
+
+    def _admit(self, opened: OpenScope) -> None:
+        """Lock a scope that was not used for too long; open one by what its user has at hand."""
+        if opened.keys.lapsed:
+            self._lock(opened)
+        if opened.keys.locked:
+            user_keys.unlock_by_custody(opened)
+        else:
+            opened.keys.touch()
+
+    def _lock(self, opened: OpenScope) -> None:
+        opened.lock()
+        self._shelf.drop(opened.address)
 
     def _let_go(self) -> None:
         """Eviction of scopes that are idle, and of the least recently used ones past the capacity.
@@ -212,6 +230,9 @@ class OpenScopes:
         with self._mutex:
             ports = self._check_open()
             self._let_go()
+            for opened in self._opened.values():
+                if opened.keys.lapsed:
+                    self._lock(opened)
         root_key.keep_schedule(ports)
 
     def _check_open(self) -> Ports:
@@ -226,6 +247,8 @@ class OpenScopes:
         opened.check_current()
         if opened.due:
             due_work.attempt(opened)
+        if opened.user_held and inbox.waits(opened):
+            inbox.drain(opened)
         if create:
             self._keep_root_key()
         return opened
@@ -282,6 +305,28 @@ class OpenScopes:
     def set_purpose(self, scope: Scope, request: SetPurpose, caller: Caller = USER) -> PurposeState:
         """Switch a purpose on or off: it holds from the next transaction on, in every process."""
         return asking.set_purpose(self._begin(scope), request, caller)
+
+    def hold(self, scope: Scope, request: Hold, caller: Caller = USER) -> Held:
+        """Put the scope under keys of its user, or change what opens it; gives a recovery key.
+
+        Then the host cannot read it without the user: it is unlocked for as long as it is used, and
+        while it is locked, writes wait in its inbox.
+        """
+        return user_keys.hold(self._begin(scope), request, caller)
+
+    def unlock(self, scope: Scope, request: Unlock, caller: Caller = USER) -> Unlocked:
+        """Unlock a scope that its user holds, in this process, and take in what waits for it."""
+        opened = self._open(scope, create=False)
+        user_keys.unlock(opened, request, caller)
+        return inbox.drain(opened)
+
+    def lock(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Holdings:
+        """Lock a scope that its user holds, in this process: its keys leave the memory."""
+        opened = self._open(scope, create=False)
+        if not opened.user_held:
+            raise InvalidRequest(f"No user holds the keys of {scope}.", hint="`hold` puts it so.")
+        self._lock(opened)
+        return lifecycle.holdings(opened, caller.actor)
 
     def rotate(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Rotated:
         """Rotate the keys: re-encrypt everything under new ones and delete the old ones."""

@@ -26,6 +26,7 @@ ScrubjayError
 ├── SealBroken            a cell does not decrypt: altered, moved or cut short
 ├── KeyMissing            the key slot is not in the keyring
 └── Locked                the keyring is locked
+    └── UserLocked        the user of this scope has locked it
 
 The message is one clear sentence without content; the hint says what to do next.
 """
@@ -228,3 +229,10 @@ class Locked(ScrubjayError):
 
     code = "locked"
     default_hint = "Unlock it with the passphrase or the recovery key."
+
+
+class UserLocked(Locked):
+    """The user of this scope holds a half of its keys, and has locked it."""
+
+    code = "user_locked"
+    default_hint = "Its user unlocks it; until then what is written waits in its inbox, sealed."

@@ -25,6 +25,8 @@ class Outcome(StrEnum):
     """It exists already; nothing changed."""
     FORGOTTEN = "forgotten"
     """It was forgotten and stays forgotten; nothing changed."""
+    WAITING = "waiting"
+    """It waits, sealed, in the inbox of a scope that its user has locked."""
 
 
 WriteOutcome = Annotated[Outcome, doc("Whether it was stored, known already, or forgotten before.")]
@@ -299,6 +301,9 @@ class Holdings(Result, frozen=True, kw_only=True):
     documents: Annotated[int, doc("Rows of documents.")]
     frozen: Annotated[Freeze, doc("The freeze level: none, writes or all.")]
     audit_events: Annotated[int, doc("Length of the audit chain.")]
+    user_held: Annotated[bool, doc("Whether its user holds one half of its keys.")] = False
+    locked: Annotated[bool, doc("Whether its user has to unlock it before it is read.")] = False
+    waiting: Annotated[int, doc("How many writes wait in its inbox until it is unlocked.")] = 0
 
 
 class DestroyToken(Result, frozen=True, kw_only=True):

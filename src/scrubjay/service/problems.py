@@ -33,6 +33,7 @@ STATUS: Final[Mapping[type[ScrubjayError], int]] = {
     errors.EmbedderError: 502,
     errors.ExtractorError: 502,
     errors.Locked: 503,
+    errors.UserLocked: 423,
 }
 """HTTP status of each error; a subclass that is not listed has that of its base, else 500."""
 REFUSALS: Final = frozenset({400, 401, 405, 408, 413, 415, 431, 500, 503})

@@ -33,6 +33,8 @@ from scrubjay.model.errors import (
 )
 
 SERVICE: Final = "scrubjay"
+_USER: Final = "user/"
+"""How the names of entries begin that open a scope of a user."""
 _NAME_BYTES: Final = 8
 _Answer = TypeVar("_Answer")
 
@@ -137,7 +139,7 @@ class KeychainWrapper(LocalWrapper):
             if generation >= last:
                 raise InvalidRequest("The root key in use is not destroyed: begin another first.")
             for number in range(first, generation + 1):
-                self._ask(partial(self._delete, f"{name}.{number}"))
+                _ask(partial(self._delete, f"{name}.{number}"))
             self._write(name, max(first, generation + 1), last)
             self._folder.shred(self._folder.directory / KEY_FILE)
             for number in self._folder.numbered(KEY_FILE):
@@ -161,7 +163,7 @@ class KeychainWrapper(LocalWrapper):
 
     def _make(self, name: str, number: int) -> None:
         root = self.random(vault.KEY_BYTES).hex()
-        self._ask(lambda: self._backend.set_password(SERVICE, f"{name}.{number}", root))
+        _ask(lambda: self._backend.set_password(SERVICE, f"{name}.{number}", root))
         self._held.pop(f"{name}.{number}", None)
 
     def _delete(self, entry: str) -> None:
@@ -172,7 +174,7 @@ class KeychainWrapper(LocalWrapper):
     def _root(self, name: str, number: int) -> bytes:
         entry = f"{name}.{number}"
         if (held := self._held.get(entry)) is None:
-            found = self._ask(lambda: self._backend.get_password(SERVICE, entry))
+            found = _ask(lambda: self._backend.get_password(SERVICE, entry))
             if found is None:
                 raise KeyMissing(
                     "The root key is not in the keyring of this system and user.",
@@ -181,11 +183,43 @@ class KeychainWrapper(LocalWrapper):
             held = self._held[entry] = unhex(found, KEYCHAIN_FILE, vault.KEY_BYTES)
         return held
 
-    def _ask(self, work: Callable[[], _Answer]) -> _Answer:
+
+def _ask(work: Callable[[], _Answer]) -> _Answer:
+    """What the keyring of the system answers; KeyUnavailable if it refuses."""
+    try:
+        return work()
+    except Exception as error:  # seam: each system has its own errors, of the bus and of others
+        raise KeyUnavailable(
+            f"The keyring of the operating system refused: {type(error).__name__}.",
+            hint="Unlock it, or log in to the desktop; then try again. Nothing is lost.",
+        ) from error
+
+
+class SystemCustody:
+    """What the user of a process has at hand: a passphrase, or the keyring of the system."""
+
+    def __init__(
+        self, passphrase: str | None, backend: Callable[[], Backend] = system_backend
+    ) -> None:
+        self._passphrase = passphrase
+        self._backend = backend
+
+    def passphrase(self) -> str | None:
+        return self._passphrase
+
+    def keep(self, address: str, secret: bytes) -> None:
+        found = self._backend()
+        _ask(lambda: found.set_password(SERVICE, _USER + address, secret.hex()))
+
+    def find(self, address: str) -> bytes | None:
         try:
-            return work()
-        except Exception as error:  # seam: each system has its own errors, of the bus and of others
-            raise KeyUnavailable(
-                f"The keyring of the operating system refused: {type(error).__name__}.",
-                hint="Unlock it, or log in to the desktop; then try again. Nothing is lost.",
-            ) from error
+            found = self._backend()
+        except InvalidRequest:  # another machine, or a service: its user unlocks it otherwise
+            return None
+        kept = _ask(lambda: found.get_password(SERVICE, _USER + address))
+        return None if kept is None else unhex(kept, KEYCHAIN_FILE, vault.KEY_BYTES)
+
+    def drop(self, address: str) -> None:
+        if self.find(address) is not None:
+            found = self._backend()
+            _ask(lambda: found.delete_password(SERVICE, _USER + address))

@@ -11,10 +11,6 @@ long as slots may be left that it wrapped; in a folder that had a key file that 
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import hmac
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -41,15 +37,19 @@ from scrubjay.model.errors import (
     StoreError,
 )
 from scrubjay.ports import SlotPlace
-from scrubjay.vault import SALT_BYTES, STRONG, Cost, stretch
+from scrubjay.vault import (
+    RECOVERY_BYTES,
+    SALT_BYTES,
+    STRONG,
+    Cost,
+    recovery_bytes,
+    recovery_text,
+    stretch,
+)
 
 RECOVERY_FILE: Final = "recovery"
-RECOVERY_BYTES: Final = 20
-_CHECK_BYTES: Final = 5
-_GROUP: Final = 5
 _SLOT_BYTES: Final = vault.HASH_BYTES + vault.OVERHEAD + vault.KEY_BYTES
 _MASTER: Final = "master"
-_LOOKALIKES: Final = str.maketrans("018", "OIB", "- \t\r\n")
 _READ_TRIES: Final = 3
 _T = TypeVar("_T")
 
@@ -362,28 +362,3 @@ def _phrase_parts(words: list[str]) -> tuple[Cost, bytes, bytes]:
     cost = Cost(memory_kib=memory, passes=passes, lanes=lanes)
     salted = unhex(salt, PHRASE_FILE, SALT_BYTES)
     return cost, salted, unhex(slot, PHRASE_FILE, _SLOT_BYTES)
-
-
-def recovery_text(secret: bytes) -> str:
-    """The recovery key as it is printed: 40 letters and digits in groups of five."""
-    letters = base64.b32encode(secret + _recovery_check(secret)).decode()
-    return "-".join(letters[at : at + _GROUP] for at in range(0, len(letters), _GROUP))
-
-
-def recovery_bytes(text: str) -> bytes:
-    """Decode a printed recovery key, spaced in any way; InvalidRequest if mistyped."""
-    try:
-        raw = base64.b32decode(text.upper().translate(_LOOKALIKES))
-    except (binascii.Error, ValueError):
-        raw = b""
-    secret, check = raw[:RECOVERY_BYTES], raw[RECOVERY_BYTES:]
-    if not hmac.compare_digest(check, _recovery_check(secret)):
-        raise InvalidRequest(
-            "The recovery key has a typing error.",
-            hint="It is eight groups of five letters and digits; compare each with the print.",
-        )
-    return secret
-
-
-def _recovery_check(secret: bytes) -> bytes:
-    return hashlib.sha256(b"scrubjay recovery key" + secret).digest()[:_CHECK_BYTES]

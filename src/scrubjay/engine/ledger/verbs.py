@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scrubjay.engine.open_scopes import LazyModule, OpenScopes
@@ -28,6 +29,7 @@ from scrubjay.model.documents import (
     Removed,
     Stored,
 )
+from scrubjay.model.errors import UserLocked
 from scrubjay.model.jobs import AllowJobs, JobKind, JobStatus, Work, Worked
 from scrubjay.model.origin import Origin
 from scrubjay.model.pages import FIRST, Page, Paged
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
         conversations,
         documents,
         extraction,
+        inbox,
         jobs,
         sessions,
         turns,
@@ -65,6 +68,7 @@ else:
     documents = LazyModule("ledger.documents")
     forgetting = LazyModule("memories.forget")
     extraction = LazyModule("ledger.extraction")
+    inbox = LazyModule("ledger.inbox")
     jobs = LazyModule("ledger.jobs")
     sessions = LazyModule("ledger.sessions")
     turns = LazyModule("ledger.turns")
@@ -80,9 +84,16 @@ class LedgerVerbs(OpenScopes):
     def record(self, scope: Scope, request: Record, caller: Caller = AGENT) -> Recorded:
         """Write a turn and derive memories from it; durable when this returns, idempotent by `id`.
 
-        Without an id it is a new turn each time.
+        Without an id it is a new turn each time. While its user has the scope locked, it waits in
+        the inbox.
         """
-        recorded = turns.record(self._begin(scope), request, caller)
+        opened = self._begin(scope)
+        with suppress(UserLocked):  # another process may just have put it under keys of its user
+            if not opened.locked:
+                return self._recorded(scope, turns.record(opened, request, caller))
+        return inbox.post_turn(opened, request, caller)
+
+    def _recorded(self, scope: Scope, recorded: Recorded) -> Recorded:
         if recorded.outcome is Outcome.STORED:
             self._tell(scope)
         return recorded

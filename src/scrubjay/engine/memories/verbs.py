@@ -13,7 +13,13 @@ from scrubjay.engine.memories import read
 from scrubjay.engine.open_scopes import LazyModule
 from scrubjay.engine.search.verbs import Found, SearchVerbs
 from scrubjay.model.batches import RetainedMany, RetainMany
-from scrubjay.model.errors import Frozen, InvalidRequest, NeedsConfirmation, NotFound
+from scrubjay.model.errors import (
+    Frozen,
+    InvalidRequest,
+    NeedsConfirmation,
+    NotFound,
+    UserLocked,
+)
 from scrubjay.model.memory import Edition, Kind, Memory, abbreviated
 from scrubjay.model.overview import Changes, Lineage, RecallCounter
 from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, paged, place
@@ -45,6 +51,7 @@ from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 
 if TYPE_CHECKING:
+    from scrubjay.engine.ledger import inbox
     from scrubjay.engine.memories import forget as forgetting
     from scrubjay.engine.memories import purge as purging
     from scrubjay.engine.memories import retain as retaining
@@ -53,6 +60,7 @@ if TYPE_CHECKING:
     from scrubjay.engine.search import overview
 else:
     forgetting = LazyModule("memories.forget")
+    inbox = LazyModule("ledger.inbox")
     limiting = LazyModule("memories.retention")
     overview = LazyModule("search.overview")
     purging = LazyModule("memories.purge")
@@ -78,8 +86,15 @@ class MemoryVerbs(SearchVerbs):
         return Kind.FACT if distiller is None else distiller.kind(text)
 
     def retain(self, scope: Scope, request: Retain, caller: Caller = USER) -> Retained:
-        """Write a memory; durable when this returns, idempotent by `key`."""
-        return retaining.retain(self._begin(scope), request, caller)
+        """Write a memory; durable when this returns, idempotent by `key`.
+
+        While its user has the scope locked, it waits in the inbox.
+        """
+        opened = self._begin(scope)
+        with suppress(UserLocked):  # another process may just have put it under keys of its user
+            if not opened.locked:
+                return retaining.retain(opened, request, caller)
+        return inbox.post_memory(opened, request, caller)
 
     def retain_many(self, scope: Scope, request: RetainMany, caller: Caller = USER) -> RetainedMany:
         """Write many memories with all checks of retain; a receipt for each, in their order.

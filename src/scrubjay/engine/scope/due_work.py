@@ -7,7 +7,7 @@ import logging
 from scrubjay.engine.scope import pending_blobs, rotate
 from scrubjay.engine.scope.open_scope import OpenScope, changes, day
 from scrubjay.engine.search import manifest
-from scrubjay.model.errors import KeyMissing, StoreError
+from scrubjay.model.errors import KeyMissing, StoreError, UserLocked
 from scrubjay.model.rows import Collection, Due, Head
 from scrubjay.ports import Tx, patience
 
@@ -22,7 +22,7 @@ def attempt(opened: OpenScope) -> None:
     try:
         with patience(0):
             advance(opened)
-    except (StoreError, KeyMissing) as error:
+    except (StoreError, KeyMissing, UserLocked) as error:
         _log.warning("jobs.left_due", extra={"code": error.code})
 
 

@@ -9,6 +9,7 @@ from scrubjay.engine.scope.policy import Policy
 from scrubjay.ports import (
     Blobs,
     Clock,
+    Custody,
     Distiller,
     Embedder,
     Extractor,
@@ -30,6 +31,8 @@ class Ports(Struct, frozen=True, kw_only=True):
     """Derives memories from turns by rules; without one, turns are only stored."""
     extractor: Extractor | None = None
     """Extracts memories by a language model; without one, no turn leaves this machine."""
+    custody: Custody | None = None
+    """What a user has at hand to open scopes of their own; without one, `unlock` alone opens."""
     reach: Reach = pass_by
     policy: Policy = Policy()
     proven: set[bytes] = set()

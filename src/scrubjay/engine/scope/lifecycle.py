@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.memories import receipts
-from scrubjay.engine.scope import root_key
+from scrubjay.engine.scope import root_key, user_keys
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key, name_sealer, scope_name
 from scrubjay.engine.scope.open_scope import DESTROYED, OpenScope, changes
@@ -175,7 +175,7 @@ def holdings(opened: OpenScope, actor: Actor) -> Holdings:
     """How many rows a scope has in each collection, and its state."""
 
     def look(view: View) -> Holdings:
-        found, head = _living(view), view.head()
+        found, head, user = _living(view), view.head(), user_keys.read(opened, view)
         return Holdings(
             memories=found[Collection.MEMORY],
             turns=found[Collection.TURN],
@@ -183,6 +183,9 @@ def holdings(opened: OpenScope, actor: Actor) -> Holdings:
             documents=found[Collection.DOCUMENT],
             frozen=head.frozen,
             audit_events=head.audit_count,
+            user_held=user is not None,
+            locked=opened.locked,
+            waiting=0 if user is None else user.waiting,
         )
 
     counted = opened.read(look)

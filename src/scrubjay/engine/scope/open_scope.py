@@ -19,7 +19,13 @@ from scrubjay.engine.scope.audit_trail import AuditTrail
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.provisions import LongBody, Need, Provisions
 from scrubjay.engine.scope.quota import QuotaCheck, quota_of
-from scrubjay.engine.scope.scope_keys import PlaintextCache, ScopeKeys, slot
+from scrubjay.engine.scope.scope_keys import (
+    USER_HELD,
+    PlaintextCache,
+    ScopeKeys,
+    epochs,
+    slot,
+)
 from scrubjay.engine.scope.sealed_values import Counters, ScopeLimits
 from scrubjay.model import records, turns
 from scrubjay.model.echo import plain_words
@@ -66,8 +72,7 @@ def day(time: datetime) -> int:
 
 def slots(ports: Ports, address: str, collection: Collection) -> list[int]:
     """The epochs of a collection whose keys are in the keyring, ascending."""
-    names = (purpose.partition(".") for purpose in ports.keyring.purposes(address))
-    return sorted(int(epoch) for name, _, epoch in names if name == collection.value)
+    return epochs(ports.keyring.purposes(address), collection)
 
 
 def changes(
@@ -148,7 +153,11 @@ class OpenScope:
     def said_hash(self, memory: Memory) -> bytes:
         """Keyed hash of what a memory says, in plain words, as copies are compared."""
         # No session has such a name, so that it cannot be taken for one.
-        return self._session_mac.short(f"\0said\0{memory.kind}\0{plain_words(memory.content)}")
+        said = f"\0said\0{memory.kind}\0{plain_words(memory.content)}"
+        if not self.user_held:
+            return self._session_mac.short(said)
+        # Who can guess a text could otherwise prove the guess with what the host holds alone.
+        return Mac(vault.derive(self.keys.half, Purpose.SESSION, self.scope)).short(said)
 
     def begins_hash(self, public_id: str) -> bytes:
         """Keyed hash of the beginning of an id, by which it may be asked for."""
@@ -209,6 +218,21 @@ class OpenScope:
         """The epoch of a collection as last seen; every write checks it against the head."""
         epoch: int = getattr(self._seen, collection.value).epoch
         return epoch
+
+    @property
+    def user_held(self) -> bool:
+        """Whether one half of its keys is with its user."""
+        return self.epoch(Collection.MEMORY) >= USER_HELD
+
+    @property
+    def locked(self) -> bool:
+        """Whether its user has to unlock it before anything is read."""
+        return self.user_held and self.keys.locked
+
+    def lock(self) -> None:
+        """Drop the user's half of the keys, and what was decrypted with them."""
+        self.keys.lock()
+        self.kept.clear()
 
     @property
     def due(self) -> Due:
@@ -541,12 +565,14 @@ class OpenScope:
             raise Need(partial(self._add_slot, collection, epoch, added))
         assert ahead is not None
         if name not in ahead.made:
-            raise Need(partial(self._make_slot, ahead, name, added))
+            raise Need(partial(self._make_slot, ahead, collection, epoch, added))
         ahead.keys[collection, epoch], wrapped = ahead.made[name]
         tx.set_slot(name, wrapped)
 
-    def _make_slot(self, ahead: Provisions, name: str, added: Failpoint) -> None:
-        ahead.made[name] = self.keys.make(name)
+    def _make_slot(
+        self, ahead: Provisions, collection: Collection, epoch: int, added: Failpoint
+    ) -> None:
+        ahead.made[slot(collection, epoch)] = self.keys.make(collection, epoch)
         self.ports.reach(added)
 
     def _add_slot(self, collection: Collection, epoch: int, added: Failpoint) -> None:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.scope import Quota
+from scrubjay.vault import STRONG, Cost
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -52,5 +53,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Least similarity of surfaces that ask for one by default; None for that of the embedder."""
     daily_tokens: int = 0
     """Daily token limit of extraction per scope (UTC day); 0 for none."""
+    passphrase_cost: Cost = STRONG
+    """What a guess at the passphrase of a user-held scope costs."""
     raise_on_embedder_change: bool = False
     """Whether vectors of another embedder raise an error instead of being ignored."""

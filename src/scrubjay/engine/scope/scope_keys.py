@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from scrubjay import vault
 from scrubjay.engine.scope.keyring import Keyring
 from scrubjay.engine.scope.provisions import Provisions
-from scrubjay.model.errors import SealBroken
+from scrubjay.model.errors import SealBroken, UserLocked
 from scrubjay.model.memory import Memory
 from scrubjay.model.rows import Collection
 from scrubjay.model.scope import Scope
@@ -28,11 +28,23 @@ from scrubjay.ports import Clock, SlotPlace
 from scrubjay.vault import Purpose, Sealer
 
 LOOKUP = "lookup"
+USER_HELD: Final = 2**30
+"""The first user-held epoch: from here on a slot holds one half of a key, and the user the other.
+
+So whoever has the number of an epoch knows what its key is made of, and no process that missed the
+change can seal under half a key.
+"""
 
 
 def slot(collection: Collection, epoch: int) -> str:
     """The keyring purpose of one epoch key."""
     return f"{collection.value}.{epoch}"
+
+
+def epochs(names: Iterable[str], collection: Collection) -> list[int]:
+    """The epochs of a collection that have a slot among these names, ascending."""
+    parts = (name.partition(".") for name in names)
+    return sorted(int(epoch) for name, _, epoch in parts if name == collection.value)
 
 
 class ScopeKeys:
@@ -50,6 +62,8 @@ class ScopeKeys:
         self._slots = keyring.read(address)
         self._seconds = keyring.wrapper.seconds
         self._until = self._clock.monotonic() + self._seconds
+        self._half: bytearray | None = None
+        self._half_until = self._half_seconds = 0.0
         self.beside_rows = keyring.slots.beside_rows
         """Whether a transaction changes the slots together with the head."""
         self.lookup = self._unwrapped(LOOKUP)
@@ -75,9 +89,52 @@ class ScopeKeys:
     def secret(self, collection: Collection, epoch: int) -> bytes:
         """An epoch key; KeyMissing if it is gone."""
         if (found := self._secrets.get((collection, epoch))) is None:
-            found = self._unwrapped(slot(collection, epoch))
+            found = self._whole(epoch, self._unwrapped(slot(collection, epoch)))
             self.hold({(collection, epoch): found})
         return found
+
+    # -- the user's half -----------------------------------------------------------------
+
+    @property
+    def half(self) -> bytes:
+        """The user's half of the keys; UserLocked while it is not here."""
+        with self._mutex:
+            if self._half is None:
+                raise UserLocked(f"The memory of {self._scope} is locked by its user.")
+            return bytes(self._half)
+
+    @property
+    def locked(self) -> bool:
+        """Whether the user's half is not here."""
+        return self._half is None
+
+    def take_half(self, half: bytes, seconds: float) -> None:
+        """Keep the user's half, until it was not used for some seconds."""
+        with self._mutex:
+            self._half, self._half_seconds = bytearray(half), seconds
+        self.touch()
+
+    def touch(self) -> None:
+        """Note a use of the user's half."""
+        self._half_until = self._clock.monotonic() + self._half_seconds
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether the user's half is here, and was not used for too long."""
+        return self._half is not None and self._clock.monotonic() >= self._half_until
+
+    def lock(self) -> None:
+        """Drop the user's half, overwriting it, and every key that was made with it."""
+        with self._mutex:
+            if self._half is not None:
+                self._half[:] = bytes(len(self._half))
+            self._half = None
+            self._secrets = {at: one for at, one in self._secrets.items() if at[1] < USER_HELD}
+            self.sealers = {at: one for at, one in self.sealers.items() if at[2] < USER_HELD}
+
+    def _whole(self, epoch: int, kept: bytes) -> bytes:
+        """The key of an epoch, by what its slot holds."""
+        return kept if epoch < USER_HELD else vault.with_half(self.half, kept)
 
     def hold(self, secrets: dict[tuple[Collection, int], bytes]) -> None:
         """Keep epoch keys at hand."""
@@ -101,13 +158,13 @@ class ScopeKeys:
         """Keep a key for an epoch in its slot, unless that is taken; the one in it is at hand."""
         key, name = self._clock.random(vault.KEY_BYTES), slot(collection, epoch)
         kept = self._keyring.add(self._address, name, key, self._scope)
-        self.hold({(collection, epoch): kept})
+        self.hold({(collection, epoch): self._whole(epoch, kept)})
 
-    def make(self, name: str) -> tuple[bytes, bytes]:
-        """A new key, and the same wrapped, for the transaction that keeps it in a slot."""
+    def make(self, collection: Collection, epoch: int) -> tuple[bytes, bytes]:
+        """A new key, and its slot, for the transaction that keeps it there."""
         key = self._clock.random(vault.KEY_BYTES)
-        place = SlotPlace(self._address, name, self._scope)
-        return key, self._keyring.wrapper.wrap(place, key)
+        place = SlotPlace(self._address, slot(collection, epoch), self._scope)
+        return self._whole(epoch, key), self._keyring.wrapper.wrap(place, key)
 
     def drop(self, collection: Collection, below: int) -> None:
         """Drop the keys of epochs that have been rotated away."""
@@ -116,8 +173,8 @@ class ScopeKeys:
                 del self.sealers[name]
             for key in [k for k in self._secrets if k[0] is collection and k[1] < below]:
                 del self._secrets[key]
-            gone = {slot(collection, epoch) for epoch in range(below)}
-            self._slots = {name: one for name, one in self._slots.items() if name not in gone}
+            past = {slot(collection, one) for one in epochs(self._slots, collection) if one < below}
+            self._slots = {name: one for name, one in self._slots.items() if name not in past}
 
     def _unwrapped(self, purpose: str) -> bytes:
         """The key in a slot: they are read once, and again for one that is newer."""

@@ -186,7 +186,7 @@ class SearchVerbs(OpenScopes):
         self._check_open()
         opened = self._opened.get(scope)
         indexed = None if opened is None else self._shelf.find(opened.address)
-        if opened is None or indexed is None or self._shelf.full:
+        if opened is None or indexed is None or opened.user_held or self._shelf.full:
             return None
         return short(indexed)
 
