@@ -69,6 +69,19 @@ def write(opened: OpenScope, tx: Tx, state: UserKey) -> None:
     tx.set_value(STATE, cell)
 
 
+def carried(opened: OpenScope, view: View) -> bytes | None:
+    """The state as a backup carries it, without what waits."""
+    state = read(opened, view)
+    return None if state is None else msgspec.msgpack.encode(replace(state, first=0, end=0))
+
+
+def adopt(opened: OpenScope, tx: Tx, backed_up: bytes) -> None:
+    """Take over the state of a backup, in a file that was lost, with a fresh inbox."""
+    if read(opened, tx) is None:
+        state = msgspec.msgpack.decode(backed_up, type=UserKey)
+        write(opened, tx, renew(opened, tx, state))
+
+
 def _sealer(opened: OpenScope) -> vault.Sealer:
     return vault.Sealer(opened.keys.lookup, Purpose.USER, opened.scope, STATE)
 
@@ -176,12 +189,15 @@ def unlock(opened: OpenScope, request: Unlock, caller: Caller) -> None:
     opened.note_read("unlock", caller.actor)
 
 
-def unlock_by_custody(opened: OpenScope) -> bool:
+def unlock_by_custody(opened: OpenScope, backed_up: bytes | None = None) -> bool:
     """Take the half in by what the user has at hand; whether there was such a thing.
 
-    Locked if a passphrase was given, and is wrong.
+    Locked if a passphrase was given, and is wrong. A file that was lost has no state: then the one
+    in its backup is asked.
     """
     custody, state = opened.ports.custody, opened.read(lambda view: read(opened, view))
+    if state is None and backed_up is not None:
+        state = msgspec.msgpack.decode(backed_up, type=UserKey)
     if custody is None or state is None:
         return False
     half = None

@@ -71,6 +71,8 @@ class Content(Struct, frozen=True, kw_only=True):
     retention: Retention | None = None
     counters: Mapping[str, Recalls] = {}
     """How often memories were recalled, and when last, by their ids."""
+    user: bytes | None = None
+    """What wraps the user's half of the keys, of a user-held scope."""
 
     @property
     def version(self) -> int:
@@ -303,6 +305,8 @@ def _lines(content: Content) -> Iterator[Json]:
         yield {"type": "extraction", "extraction": dict(content.extraction)}
     if content.retention is not None:
         yield {"type": "retention", "retention": msgspec.to_builtins(content.retention)}
+    if content.user is not None:
+        yield {"type": "user", "user": base64.b64encode(content.user).decode()}
     for id, recalls in content.counters.items():
         yield {"type": "counter", "id": id, "counter": msgspec.to_builtins(recalls)}
     yield {"type": "end", "memories": len(content.memories)}
@@ -422,6 +426,7 @@ def _parse(lines: list[dict[str, Any]]) -> Content:
             for line in by_type.get("counter", ())
         },
         retention=next((msgspec.convert(line["retention"], Retention) for line in set_once), None),
+        user=next((base64.b64decode(line["user"]) for line in by_type.get("user", ())), None),
     )
 
 

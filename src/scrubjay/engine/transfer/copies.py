@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from scrubjay import vault
 from scrubjay.engine.ledger import backlog, conversations, derivation, documents, turns
 from scrubjay.engine.memories import receipts, retention
-from scrubjay.engine.scope import lifecycle
+from scrubjay.engine.scope import lifecycle, user_keys
 from scrubjay.engine.scope.audit_trail import LOST
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.open_scope import OpenScope, changes, day, living, slots
-from scrubjay.engine.scope.scope_keys import LOOKUP
+from scrubjay.engine.scope.scope_keys import LOOKUP, USER_HELD
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit
@@ -40,6 +40,7 @@ from scrubjay.model.rows import BackupEntry, CatalogEntry, Collection, Due, Row
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import key_name
 from scrubjay.model.turns import Turn
+from scrubjay.model.user_keys import OPEN_SECONDS
 from scrubjay.ports import Deliver, Failpoint, Tx, View
 from scrubjay.vault import KEY_BYTES, SALT_BYTES, Mac, Purpose
 
@@ -299,7 +300,8 @@ def backup(
 ) -> tuple[bytes, BackedUp]:
     """A sealed copy of the scope, with all that a restore on another machine needs.
 
-    Its key is kept in the keyring until it expires, and in the receipt for safekeeping. It is
+    Its key is kept in the keyring until it expires, and in the receipt for safekeeping; of a scope
+    that its user holds only in the receipt, since the host must not open it alone. It is
     noted before `deliver` gets it, so that no erasure meanwhile overlooks it; if that fails,
     there is no backup.
     """
@@ -319,13 +321,15 @@ def backup(
             audit=tuple((row.cell, row.mac) for row in view.audit(0, _ALL)),
             extraction=backlog.carried(opened, view),
             retention=None if (limits := opened.limits.read(view)) is None else limits.policy,
+            user=user_keys.carried(opened, view),
         )
         raw = bundle.seal(content, name=name, key=key, random=random)
         return raw, len(content.memories)
 
     opened.counters.flush()
     raw, memories = opened.read(sealed)
-    ports.keyring.add(opened.address, f"backup.{name}", key, opened.scope)
+    if not opened.user_held:
+        ports.keyring.add(opened.address, f"backup.{name}", key, opened.scope)
     expires = day(ports.clock.now() + timedelta(days=days))
     entry = BackupEntry(address=opened.address, name=name, expires=expires)
     ports.store.catalog.add_backup(entry)
@@ -351,12 +355,15 @@ def strike(ports: Ports, backup: BackupEntry) -> None:
     ports.store.catalog.remove_backup(backup)
 
 
-def restore(ports: Ports, scope: Scope, request: Restore, caller: Caller) -> Loaded:
+def restore(
+    ports: Ports, scope: Scope, request: Restore, caller: Caller, half: bytes | None = None
+) -> Loaded:
     """Merge a backup into its scope, made anew if its data is gone.
 
     The catalog's tombstones are applied in the same transaction, so that nothing forgotten
     since the backup was made is ever to be seen again. Who has the key of a backup can make one
     up: nothing in it is more trusted than the caller's ceiling, unless that is None, for the owner.
+    A scope that its user holds needs the user's `half`, or what the user has at hand.
     """
     address, entry = lifecycle.locate(ports, scope, make=True)
     raw, key, passphrase, anew = request.content, request.key, request.passphrase, request.anew
@@ -385,6 +392,10 @@ def restore(ports: Ports, scope: Scope, request: Restore, caller: Caller) -> Loa
     opened = lifecycle.open_scope(ports, scope, anew=anew, restoring=True)
     ports.reach(Failpoint.RESTORE_KEYS_ADDED)
     outside = _known_outside(opened, lookup)
+    if half is not None:
+        opened.keys.take_half(half, OPEN_SECONDS)
+    else:
+        user_keys.unlock_by_custody(opened, content.user)
     loaded = opened.write(
         lambda tx: _restore(opened, tx, content, outside, lookup=lookup, caller=caller),
         erasing=True,
@@ -454,6 +465,8 @@ def _restore(
         if last > tx.head().at(collection).epoch:
             opened.raise_epoch(tx, collection, last + 1)
             opened.leave_due(tx, Due.ROTATE)
+    if content.user is not None and tx.head().memory.epoch >= USER_HELD:
+        user_keys.adopt(opened, tx, content.user)
     tx.bury(outside.tombstones)
     if outside.same_lookup:
         tx.bury(content.tombstones)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scrubjay.engine.open_scopes import LazyModule
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.pending_blobs import PARCEL
 from scrubjay.engine.search.verbs import SearchVerbs
+from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.origin import Actor
 from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, place
 from scrubjay.model.requests import (
@@ -24,6 +26,7 @@ from scrubjay.model.requests import (
 )
 from scrubjay.model.results import AuditEvent, BackedUp, Erasure, Exhibit, Exported, Loaded, Report
 from scrubjay.model.scope import Scope
+from scrubjay.model.user_keys import OPEN_SECONDS
 from scrubjay.ports import Deliver
 
 if TYPE_CHECKING:
@@ -94,12 +97,19 @@ class TransferVerbs(SearchVerbs):
     def restore(self, scope: Scope, request: Restore, caller: Caller = USER) -> Loaded:
         """Merge a backup, trusted no more than the caller; forgotten memories stay forgotten."""
         with self._mutex:
-            ports = self._check_open()
+            ports, half = self._check_open(), None
             if opened := self._opened.pop(scope, None):
+                half = None if opened.keys.locked else opened.keys.half
                 # The rows may be made anew, and their numbers then mean other changes.
                 self._shelf.drop(opened.address)
                 opened.close()
-            return copies.restore(ports, scope, request, caller)
+            try:
+                return copies.restore(ports, scope, request, caller, half)
+            finally:
+                if half is not None:  # whoever had it open has it open afterwards
+                    with suppress(ScrubjayError):
+                        opened = self._open(scope, create=False)
+                        opened.keys.take_half(half, OPEN_SECONDS)
 
     def verify(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Report:
         """Check the integrity of the scope: decrypt everything, and check every invariant."""
